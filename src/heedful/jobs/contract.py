@@ -1,4 +1,4 @@
-"""What a queue of jobs is, whatever keeps it."""
+"""The contract of a job queue, on any database."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from heedful.storage.rows import AnyRow
 logger = logging.getLogger("heedful.jobs")
 
 SERIAL_KINDS = ("reembed", "maintain", "index", "digest")
-"""Kinds of which one runs at a time, in the order they came."""
+"""Kinds of jobs that run one at a time, in order."""
 
 WORKER_DIED = "the worker died"
-"""The error of a job whose workers died again and again."""
+"""The error of a job whose workers died repeatedly."""
 
 MAX_BACKOFF = 3600.0
-"""Seconds of the longest pause between two attempts."""
+"""The longest pause between two attempts, in seconds."""
 
 Report = Callable[[int, int], None]
-"""Called by work now and then with how much is done, of how much; raises if the work is to end here."""
+"""Called by a job with its progress (done, total); raises if the job should end."""
 
 
 class Cancelled(Exception):
@@ -38,12 +38,12 @@ class Cancelled(Exception):
 
 
 class Stopped(Exception):
-    """The worker is to end, or has lost the job to another one; whoever has it goes on."""
+    """The worker should end, or has lost the job to another worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A job that was taken up."""
+    """A job that a worker has claimed."""
 
     job_id: str
     project: str | None
@@ -53,21 +53,21 @@ class Task:
 
 
 Work = Callable[[Task, Report], object]
-"""Does a job; what it has done stays done, so that it can be called again."""
+"""Runs a job; it must be repeatable, since what is done stays done."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerTiming:
-    """How patient workers are."""
+    """Attempts, pauses and leases of workers."""
 
     attempts: int = 5
-    """How often a job is begun before it is given up."""
+    """How often a job is attempted before it fails."""
     pause: float = 1.0
     """Seconds before the second attempt; four times as long before each further one."""
     lease: float = 60.0
-    """Seconds after which a worker that gives no sign of life is taken for dead."""
+    """Seconds without a heartbeat after which a worker counts as dead."""
     poll: float = 2.0
-    """Seconds between two looks for work that other processes added."""
+    """Seconds between polls for jobs of other processes."""
 
     def before(self, attempts: int) -> float:
         """Seconds to wait after so many attempts.
@@ -90,7 +90,7 @@ class Queue(Protocol):
     """The jobs of one store. `project` is a project's name, or None for all of them and for those of the store."""
 
     def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
-        """Writes a job; one that waits to do the same is returned instead."""
+        """Adds a job, or returns a waiting one that does the same."""
 
     def get(self, job_id: str) -> AnyRow | None:
         """A job of any project."""
@@ -101,13 +101,13 @@ class Queue(Protocol):
         """Jobs, the newest first."""
 
     def cancel(self, job_id: str) -> None:
-        """Has a job not done: at once if it waits, at its next report if it runs."""
+        """Cancels a job: at once if it waits, at its next report if it runs."""
 
     def due_in(self, project: str) -> float | None:
         """Seconds until a job of the project is due; None if none waits."""
 
     def last_added(self, kind: str) -> int | None:
-        """When a job of this kind was last written."""
+        """When a job of this kind was last added."""
 
     def forget(self, before: int) -> int:
         """Removes jobs that ended before a moment; returns how many."""
@@ -121,13 +121,13 @@ class Queue(Protocol):
         once: bool,
         on_poll: Callable[[], object] = lambda: None,
     ) -> None:
-        """Does jobs in the calling thread until `stopping`; with `once`, until none is due.
+        """Runs jobs in the calling thread until `stopping`; with `once`, until none is due.
 
         `on_poll` is called every `poll` seconds, between jobs or beside them.
         """
 
     def wake(self) -> None:
-        """Looks for work now, in this process."""
+        """Wakes the workers of this process."""
 
 
 def run_attempt(work: Work, task: Task, report: Report) -> Outcome:
@@ -145,18 +145,18 @@ def run_attempt(work: Work, task: Task, report: Report) -> Outcome:
 
 
 def sanitize_error(error: BaseException) -> str:
-    """What may be kept of an error: other libraries may put secrets into theirs."""
+    """The error as it may be stored: messages of other libraries may contain secrets."""
     return error.message if isinstance(error, HeedfulError) else type(error).__name__
 
 
 def digest(project: str | None, kind: str, arguments: Mapping[str, Any]) -> bytes:
-    """What two jobs have in common that do the same."""
+    """A hash that is equal for jobs that do the same."""
     encoded = orjson.dumps([project, kind, dict(arguments)], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
 def get_existing(connection: Connection, job_id: str) -> AnyRow:
-    """A job that is known to be there."""
+    """A job that must exist."""
     row = jobs.get(connection, job_id)
     assert row is not None
     return row
@@ -188,7 +188,7 @@ SECOND = 1_000_000
 
 
 class Records:
-    """The part of a `Queue` that only looks."""
+    """The read-only part of a `Queue`."""
 
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._database = database

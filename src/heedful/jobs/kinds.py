@@ -24,11 +24,11 @@ Improve = Callable[[str, Sequence[str] | None, Report], object]
 """`improve` of a project, for a dataset and some sessions or all, with reports."""
 
 SendDigest = Callable[[int, int], Sequence[AlertRow]]
-"""Sends the digest of a project from one moment to another, and tells what became of it."""
+"""Sends the digest of a project for a period; returns its alerts."""
 
 
 FollowReview = Callable[[], object]
-"""Brings the review queue of a project up to the present."""
+"""Brings the review queue of a project up to date."""
 
 
 class OpenStore(Protocol):
@@ -46,27 +46,27 @@ class OpenStore(Protocol):
 
     @property
     def search_in_memory(self) -> int:
-        """The size above which a dataset is searched by a database that can."""
+        """Larger datasets are searched by the database, if it can."""
 
     def now(self) -> int: ...
 
     def improving(self, project: str) -> AbstractContextManager[Improve]:
-        """What improves a project, which is open for as long as it is needed."""
+        """A function that improves a project, which is open inside the block."""
 
     def all_projects(self) -> list[str]:
-        """The names of all projects, those that have nothing but sessions in another database too."""
+        """The names of all projects, including those with only sessions in another database."""
 
     def projects_elsewhere(self) -> list[str]:
         """The names of the projects whose sessions are in another database, if they are kept apart."""
 
     def digesting(self, project: str) -> AbstractContextManager[SendDigest]:
-        """What sends the digests of a project, which is open for as long as it is needed."""
+        """A function that sends the digests of a project, which is open inside the block."""
 
     def reviewing(self, project: str) -> AbstractContextManager[FollowReview]:
-        """What brings the review queue of a project up to the present."""
+        """A function that brings the review queue of a project up to date."""
 
     def embedder_named(self, name: str) -> Embedder:
-        """A model by what `--embedding` calls it."""
+        """The model that `--embedding` names."""
 
 
 def _improve(store: OpenStore, task: Task, report: Report) -> None:
@@ -138,11 +138,11 @@ KINDS: Mapping[str, Callable[[OpenStore, Task, Report], object]] = {
     "index": _index,
     "digest": _digest,
 }
-"""By name. `deliver` is not among them: the dispatcher of the process that has the channel does it."""
+"""By name, without `deliver`, which the dispatcher of the process with the channel does."""
 
 
 def run_job(store: OpenStore, task: Task, report: Report) -> None:
-    """Does a job of any kind."""
+    """Runs a job of any kind."""
     if task.kind not in KINDS:
         raise Invalid(f"unknown job kind {task.kind!r}", field="kind", value=task.kind, remedy="Upgrade heedful")
     KINDS[task.kind](store, task, report)
@@ -166,7 +166,7 @@ def add_when_due(queue: Queue, now: int) -> None:
 
 
 def add_digest_when_due(queue: Queue, now: int, every: Over | None) -> None:
-    """Has digests of the last whole day or week sent, once; again an hour after that failed."""
+    """Adds a job for the digests of the last full day or week, once; again an hour after a failure."""
     if every is None:
         return
     since, until = last_full_period(every, now)

@@ -19,10 +19,10 @@ from heedful.storage.locks import lock_exclusive
 from heedful.storage.rows import AnyRow
 
 STORE = "store"
-"""The queue of the jobs that are no project's."""
+"""The queue of jobs that belong to no project."""
 BATCH_SIZE = 500
 
-# Procrastinate's own way goes by the clock of the server alone.
+# Procrastinate itself only uses the clock of the server.
 _FORGET = text("DELETE FROM procrastinate_jobs WHERE id = ANY(:numbers)")
 
 
@@ -32,7 +32,7 @@ class PostgreSqlQueue(Records):
     def __init__(self, database: Database, now: Callable[[], int], pace: WorkerTiming) -> None:
         super().__init__(database, now)
         self._pace = pace
-        # Never opened: it is only lent connections.
+        # Never opened: it only uses our connections.
         self._app = App(connector=SyncPsycopgConnector())
 
     def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
@@ -90,7 +90,7 @@ class PostgreSqlQueue(Records):
         Procrastination(self._database, self._now, self._pace, work, stopping).run(queues, once, on_poll)
 
     def wake(self) -> None:
-        """The server tells all workers of new jobs."""
+        """Nothing to do: the server notifies all workers."""
 
 
 def _queue(project: int | None) -> str:

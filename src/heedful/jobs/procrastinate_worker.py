@@ -1,4 +1,4 @@
-"""A worker of procrastinate that does Heedful's jobs, in the calling thread."""
+"""A procrastinate worker that runs Heedful's jobs in the calling thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from heedful.storage.postgresql.backend import connecting
 
 TASK = "heedful.job"
 STOP_POLL_SECONDS = 0.1
-"""Seconds between two looks whether a worker is to stop."""
+"""Seconds between checks whether a worker should stop."""
 
 _CURRENT_JOB = """
 SELECT abort_requested FROM procrastinate_jobs
@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 
 class Procrastination:
-    """Does jobs until it is told to stop, or until none is due."""
+    """Runs jobs until it is stopped, or until none is due."""
 
     def __init__(
         self, database: Database, now: Callable[[], int], pace: WorkerTiming, work: Work, stopping: Callable[[], bool]
@@ -58,7 +58,7 @@ class Procrastination:
         self._stop_requested = False
 
     def run(self, queues: list[str] | None, once: bool, on_poll: Callable[[], object]) -> None:
-        # Psycopg has no use for the loop that is usual on Windows.
+        # Psycopg doesn't support the default event loop on Windows.
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(self._run(queues, once, on_poll))
 
@@ -97,18 +97,18 @@ class Procrastination:
             worker.result()
 
     def _stop(self) -> None:
-        # Once lets the worker finish what runs; twice would not.
+        # The first call lets the worker finish its job; a second one would not.
         if self._worker is not None and not self._stop_requested:
             self._stop_requested = self._worker.cancel()
 
     async def _resume(self, app: App) -> None:
-        """Puts back what dead workers had."""
-        # Not the app's own, which leaves alone what other workers have.
+        """Requeues the jobs of dead workers."""
+        # Not the app's own manager, which ignores jobs of other workers.
         manager = JobManager(app.connector)
         if not await manager.get_stalled_jobs(seconds_since_heartbeat=self._pace.lease):
             return
         with self._database.write() as connection:
-            # One at a time, so that nobody puts back what another worker has taken up meanwhile.
+            # Under a lock, so that nobody requeues a job that another worker has claimed meanwhile.
             lock_exclusive(connection, "stalled jobs")
             aborted = set(await manager.list_jobs_to_abort_async())
             for job in await manager.get_stalled_jobs(seconds_since_heartbeat=self._pace.lease):
@@ -121,7 +121,7 @@ class Procrastination:
         async def task(context: JobContext, *, job_id: str) -> None:
             problem = await _in_thread(lambda: self._carry_out(job_id, context.job))
             if self._stopping():
-                # Before it goes back to the queue, or the worker would take it up again.
+                # Before it is requeued, or the worker would claim it again.
                 self._stop()
             if problem is not None:
                 raise problem
@@ -142,7 +142,7 @@ class Procrastination:
                 _CURRENT_JOB, {"number": queued.id, "worker": queued.worker_id}
             ).first()
             if current is None:
-                # Whoever has lost a job has no say in it.
+                # The job was lost to another worker.
                 return _Ended(None)
             if outcome.kind == "stopped":
                 jobs.note(connection, job_id, attempts=row.attempts - 1)
@@ -172,7 +172,7 @@ class Procrastination:
 
 
 class _Ended(Exception):
-    """An attempt that did not succeed, and is noted in the record; `pause` is how long to wait for the next one."""
+    """An attempt that failed and is recorded; `pause` is the time until the next one."""
 
     def __init__(self, pause: float | None) -> None:
         super().__init__("no further attempt" if pause is None else f"next attempt in {pause:g} s")
@@ -219,11 +219,11 @@ async def _in_thread(call: Callable[[], Result]) -> Result:
         except BaseException as error:
             settled.set_exception(error)
 
-    # Not from a pool: those take no work any more once the main thread has ended.
+    # Not from a pool, which accepts no work after the main thread has ended.
     threading.Thread(target=run, name="heedful-job").start()
     result = asyncio.wrap_future(settled)
     while not result.done():
-        # The call itself finds out, at its next report.
+        # The call notices at its next report.
         with suppress(asyncio.CancelledError):
             await asyncio.wait([result])
     return result.result()

@@ -77,7 +77,7 @@ class Jobs(JobsProtocol):
 
 
 class StoreJobs:
-    """The jobs of all projects of a store, and of the store itself; for whoever has the store."""
+    """The jobs of a whole store: of its projects and its own."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -102,7 +102,7 @@ class StoreJobs:
         return to_job(get_job(self._queue, None, job_id))
 
     def cancel(self, job_id: str) -> Job:
-        """Has a job not done."""
+        """Cancels a job."""
         return cancel_job(self._queue, None, job_id)
 
     def retry(self, job_id: str) -> Job:
@@ -120,7 +120,7 @@ def list_jobs(
 
 
 def get_job(queue: Queue, project: str | None, job_id: str) -> AnyRow:
-    """A job of a project, or any."""
+    """A job of a project, or of any."""
     row = queue.get(checks.identifier("job_id", job_id))
     if row is None or (project is not None and row.project != project):
         where = "in this store" if project is None else f"in project {project!r}"
@@ -148,7 +148,7 @@ def retry_job(queue: Queue, project: str | None, job_id: str) -> AnyRow:
 
 
 def to_delivery_job(alert: Alert, project: str) -> Job:
-    """An alert as a job; the dispatcher of a process that has its channel does it."""
+    """An alert as a job, which the dispatcher of a process with its channel delivers."""
     discarded = alert.delivered_at is None and alert.next_at is None
     return Job(
         job_id=alert.alert_id,

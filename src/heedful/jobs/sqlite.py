@@ -90,9 +90,9 @@ class SqliteQueue(Records):
         self._woken.set()
 
     def _claim(self, project: str | None) -> AnyRow | None:
-        """A job that is ours from now on."""
+        """Claims the next job."""
         while True:
-            # Looked up first, because most often there is nothing to claim, and claiming locks.
+            # Read first, because usually there is nothing to claim, and claiming locks.
             with self._database.read() as connection:
                 if jobs.claimable(connection, project, SERIAL_KINDS, _clock()) is None:
                     return None
@@ -114,7 +114,7 @@ class SqliteQueue(Records):
         with self._lease_renewed(row):
             outcome = run_attempt(work, task_of(row), self._report(row, stopping))
         with self._database.write() as connection:
-            # Whoever has lost a job has no say in it.
+            # The job was lost to another worker.
             if not jobs.lease(connection, row.id, row.owner, self._until()):
                 return
             current = get_existing(connection, row.id)
@@ -140,7 +140,7 @@ class SqliteQueue(Records):
 
     @contextmanager
     def _lease_renewed(self, row: AnyRow) -> Iterator[None]:
-        """Renews the lease of a job while the block runs, however long it reports nothing."""
+        """Renews the lease of a job while the block runs, even if it reports nothing."""
         stopped = threading.Event()
 
         def renew() -> None:
@@ -178,5 +178,5 @@ def _end(connection: Connection, row: AnyRow, outcome: Outcome, at: int) -> None
 
 
 def _clock() -> int:
-    """The time that workers of one machine share, whatever clock the store was given."""
+    """The system time, which all workers share, whatever clock the store uses."""
     return time.time_ns() // 1000

@@ -1,4 +1,4 @@
-"""Those who do jobs: a worker that runs as long as its process, and one that a program has beside its own work."""
+"""Workers: one that runs as long as its process, and one in the background of a program."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from heedful.jobs.kinds import add_digest_when_due, add_when_due
 from heedful.model import Over
 
 STORE_RETRY_SECONDS = 5.0
-"""Seconds until a store that failed is tried again."""
+"""Seconds until a failed store is retried."""
 
 MIN_POLL_SECONDS = 0.2
-"""Seconds between two looks for jobs that wait: the clock of a database may be behind."""
+"""The shortest pause between polls: the clock of a database may be behind."""
 
 MAINTENANCE_POLL_SECONDS = 60.0
 """Seconds between two checks whether maintenance is due."""
 
 
 class Worker:
-    """Does the jobs of all projects and of the store, until it is stopped."""
+    """Runs the jobs of all projects and of the store, until it is stopped."""
 
     def __init__(self, queue: Queue, work: Work, now: Callable[[], int], *, digest_every: Over | None = None) -> None:
         self._queue = queue
@@ -40,13 +40,13 @@ class Worker:
         self._thread.start()
 
     def run(self) -> None:
-        """Works in the calling thread, whatever happens to the store meanwhile."""
+        """Works in the calling thread, and survives failures of the store."""
         while not self._stopped.is_set():
             try:
                 self._queue.work(self._work, None, self._stopped.is_set, once=False, on_poll=self._add_what_is_due)
             except Exception as error:
                 logger.warning("jobs wait: %s", error)
-            # Only a store that failed leads here before it is stopped.
+            # Reached before the stop only if the store failed.
             self._stopped.wait(STORE_RETRY_SECONDS)
 
     def drain(self) -> None:
@@ -56,11 +56,11 @@ class Worker:
         self._queue.work(self._work, None, self._stopped.is_set, once=True)
 
     def wake(self, job_id: str) -> None:
-        """Looks for work now."""
+        """Wakes it to look for jobs."""
         self._queue.wake()
 
     def stop(self) -> None:
-        """Ends after the batch that runs; the rest of its job stays for others. Does not wait."""
+        """Asks it to end after the current batch, without waiting; others can finish the job."""
         self._stopped.set()
         self._queue.wake()
 
@@ -97,13 +97,13 @@ class BackgroundWorker:
         _RUNNING.add(self)
 
     def added(self, job_id: str) -> None:
-        """Does a job of this process soon."""
+        """Runs a job of this process soon."""
         with self._lock:
             self._own_jobs.add(job_id)
             self._start()
 
     def start_due(self) -> None:
-        """Does what is there, now or when it is due."""
+        """Runs the jobs that exist, now or when they are due."""
         due = self._queue.due_in(self._project)
         if due == 0:
             self._wake()
@@ -129,7 +129,7 @@ class BackgroundWorker:
         with self._lock:
             if self._closing:
                 return
-            # It must not keep the process from ending.
+            # It must not keep the process alive.
             self._timer = threading.Timer(seconds, self._wake)
             self._timer.daemon = True
             self._timer.start()

@@ -1,1 +1,1 @@
-"""The review queue: what people were unhappy with, as work to do."""
+"""The review queue: negative opinions as work to do."""

@@ -1,4 +1,4 @@
-"""All that is needed to fix an item: what was answered, from what, and what was done about it."""
+"""An item in detail: the answer, its evidence, its opinions and its history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heedful.storage.review import actions, members
 from heedful.storage.rows import AnyRow
 
 MAX_OPINIONS = 100
-"""Opinions of each kind that are shown."""
+"""How many opinions of each kind are shown."""
 
 
 def case(space: ExecutionSpace, loaded: LoadedItem) -> ReviewCase:
@@ -101,10 +101,10 @@ def _available_fixes(loaded: LoadedItem, evidence: list[ReviewEvidence], executi
 
 
 LATEST_OPINIONS = 10
-"""Opinions among which the newest comment is looked for."""
+"""How many opinions are searched for the newest comment."""
 
 MAX_TARGETS = 1_000
-"""Of how many of its newest opinions the targets are looked at, to find what says the contrary."""
+"""How many of its newest opinions have their targets checked for contrary opinions."""
 
 MAX_COMMENT = 200
 """Characters of a comment that are shown."""
@@ -112,12 +112,12 @@ MAX_COMMENT = 200
 
 @dataclass(frozen=True, slots=True)
 class LoadedItem:
-    """An item with what it is made of."""
+    """An item with its opinions and its subject."""
 
     row: AnyRow
     item: ReviewItem
     newest: list[Opinion]
-    """Those that are active, the newest first; of an item whose opinions were all retracted, those."""
+    """The active ones, newest first; the retracted ones if none is active."""
     against: list[Opinion]
     subject: Subject | None
 
@@ -179,7 +179,7 @@ def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
         }
     opinions = items.read_opinions(space, opened.values())
     history_events = [event(row, notes.get(row.id)) for row in rows]
-    # From the last one on, so that the places of the others stay.
+    # From the last one on, so that earlier indexes stay valid.
     for index, member in sorted(opened.items(), reverse=True):
         opinion = opinions.get(member.event_id)
         line = _opened(member, None if opinion is None else opinion.author)
@@ -189,7 +189,7 @@ def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
 
 
 def event(row: AnyRow, note: str | None) -> ReviewEvent:
-    """Something that was done, as reviewers see it; `row` says whether it was retracted."""
+    """An action as reviewers see it; `row` says whether it was undone."""
     return ReviewEvent(
         event_id=row.id,
         action=row.value,
@@ -202,7 +202,7 @@ def event(row: AnyRow, note: str | None) -> ReviewEvent:
 
 
 def _resolved(rows: Sequence[AnyRow]) -> list[tuple[int, int, int | None]]:
-    """When an item was resolved: the place of the event, its time, and when the next word on that was said."""
+    """When an item was resolved: the index of the event, its time, and the time of the next decision."""
     decisions = [
         (index, row)
         for index, row in enumerate(rows)

@@ -1,4 +1,4 @@
-"""What can be done about an item. Each fix is made ready first, and then done in one transaction with its event."""
+"""The fixes of an item. Each is prepared first, then applied in one transaction with its event."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class FixArguments:
 
 
 ApplyFix = Callable[[Connection], Metadata]
-"""Does a fix; returns the ids of what it was done to, and of what it made."""
+"""Applies a fix; returns the ids of what it changed and created."""
 
 
 def check_arguments(action: Any, arguments: FixArguments) -> Fix:
-    """The action, if it is one and has the arguments that it takes."""
+    """The action, after checking that it exists and has the right arguments."""
     if action not in FIXES:
         raise Invalid(
             f"unknown action {action!r}", field="action", value=action, remedy=f"Use one of {', '.join(FIXES)}"
@@ -79,7 +79,7 @@ def check_arguments(action: Any, arguments: FixArguments) -> Fix:
 def prepare(
     space: ExecutionSpace, loaded: LoadedItem, fix: Fix, arguments: FixArguments, author: str | None, note: str | None
 ) -> ApplyFix:
-    """What does a fix other than `retract` and `teach`."""
+    """Prepares a fix other than `retract` and `teach`."""
     if fix == "supersede":
         return _prepare_supersession(space, arguments, author)
     if fix == "block":
@@ -163,7 +163,7 @@ def _prepare_promotion(space: ExecutionSpace, arguments: FixArguments, author: s
 
 
 def _give(opinions: SqlFeedbacks, new: FeedbackRow, own_opinions: Sequence[FeedbackRow]) -> Metadata:
-    """Gives the reviewer's own opinion, in place of the one that is there."""
+    """Stores the reviewer's opinion, replacing an earlier one."""
     stored = put(opinions, new, next(iter(own_opinions), None), None)
     return {"feedback_id": stored.id, "event_id": stored.event_id}
 

@@ -23,22 +23,22 @@ from heedful.storage.review.members import NewMember
 from heedful.storage.rows import AnyRow
 
 MAX_SKIPPED = 10_000
-"""Events that nothing is to be made of, and that are gone through each time before the mark moves over them."""
+"""How many irrelevant events are read again each time before the watermark skips them."""
 
 
 CATCH_UP_SECONDS = 3.0
-"""How long somebody who looks at the queue waits for what is new; a worker does the rest."""
+"""How long a reader of the queue waits for updates; a worker does the rest."""
 
 
 def follow(space: ExecutionSpace) -> None:
-    """Brings the queue up to the present, however long that takes; a store that can't be written is left as it is."""
+    """Brings the queue up to date, however long that takes; does nothing on a read-only store."""
     _follow(space, lambda: True)
     if not space.workspace.database.read_only and space.sessions.store.remote:
         compare_when_due(space)
 
 
 def catch_up(space: ExecutionSpace) -> None:
-    """The same for somebody who waits: what was said since the last time, as far as it is done soon."""
+    """The same within a time limit, for a caller who waits."""
     until = monotonic() + CATCH_UP_SECONDS
     _follow(space, lambda: monotonic() < until)
 
@@ -57,7 +57,7 @@ def _follow(space: ExecutionSpace, go_on: Callable[[], bool]) -> None:
 
 
 def _follow_ledger(space: ExecutionSpace) -> bool:
-    """Takes in the next events; False if there are none."""
+    """Handles the next batch of events; False if there are none."""
     with space.workspace.read() as connection:
         project = space.project(connection)
         start = watermarks.get_watermark(connection, project, watermarks.EVENTS)
@@ -76,7 +76,7 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
         if watermarks.get_watermark(connection, project, watermarks.EVENTS) != start or not membership.all_exist(
             connection, places
         ):
-            # Somebody else was here: look again.
+            # Another process was faster: start again.
             return True
         changed_items = membership.add_members(space, connection, project, places)
         changed_items |= membership.retract_members(connection, retracted, deleted)
@@ -86,7 +86,7 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
 
 
 def _skip(space: ExecutionSpace, project: int, start: int) -> None:
-    """Moves the mark over events of others; no writer of the project is under way meanwhile."""
+    """Moves the watermark past irrelevant events, while no other writer is active."""
     with space.workspace.write() as connection:
         if watermarks.get_watermark(connection, project, watermarks.EVENTS) == start and not watermarks.events_after(
             connection, project, start, 1
@@ -95,7 +95,7 @@ def _skip(space: ExecutionSpace, project: int, start: int) -> None:
 
 
 def _prune(space: ExecutionSpace, followed: bool) -> None:
-    """Removes what is about deleted facts and sessions."""
+    """Removes opinions about deleted facts and sessions."""
     with space.workspace.read() as connection:
         project = space.project(connection)
         changed = watermarks.newest_change(connection) != watermarks.get_watermark(
@@ -106,7 +106,7 @@ def _prune(space: ExecutionSpace, followed: bool) -> None:
     deleted = sorted(set(retracted) - membership.active_by_id(space, retracted).keys())
     if deleted or changed:
         with space.workspace.write() as connection:
-            # Only here nobody is about to forget a fact.
+            # Under the lock, nobody can forget a fact meanwhile.
             deleted += members.about_nothing(connection, project) if changed else []
             members_removed = members.by_event(connection, project, deleted)
             members.remove(connection, deleted)
@@ -116,11 +116,11 @@ def _prune(space: ExecutionSpace, followed: bool) -> None:
 
 
 TOP_K = 10
-"""How many facts are recalled where it is not known how many were."""
+"""How many facts are recalled if the original number is unknown."""
 
 
 def compare_now(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> ReviewComparison:
-    """What is answered now, beside what was disliked."""
+    """Compares today's answer with the one that was disliked."""
     question = loaded.item.question
     if question is None:
         raise Invalid(
@@ -144,7 +144,7 @@ def compare_now(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> 
         None,
         quiet=True,
     )
-    # Of a fact that was judged by itself, no order is known.
+    # Opinions about a single fact have no order to compare.
     ranked = [fact.fact_id for fact in case.evidence if fact.rank is not None and loaded.row.target_type == "entry"]
     return ReviewComparison(
         question=question,
@@ -159,7 +159,7 @@ def compare_now(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> 
 
 
 def _request(loaded: LoadedItem, receipt: AnyRow | None, question: str) -> RecallRequest:
-    """The same recall, as far as that is known."""
+    """The original recall, as far as it is known."""
     return RecallRequest(
         query=question,
         dataset=loaded.item.dataset or DEFAULT_DATASET,

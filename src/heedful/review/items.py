@@ -36,7 +36,7 @@ class Subject:
     """What an opinion is about."""
 
     group: tuple[str, ...]
-    """Opinions with the same one say the same."""
+    """Opinions with equal groups belong to one item."""
     question: str | None = None
     dataset: str | None = None
     entry: EntryRow | None = None
@@ -49,7 +49,7 @@ class Subject:
 
 
 def find_subjects(space: ExecutionSpace, opinions: Iterable[Opinion]) -> dict[str, Subject]:
-    """The subjects of opinions, by their events. One about an entry that is gone has none."""
+    """The subjects of opinions, by event. An opinion about a deleted entry has none."""
     opinion_list = list(opinions)
     subjects: dict[str, Subject] = {}
     entries = [opinion for opinion in opinion_list if opinion.target_type == "entry"]
@@ -80,7 +80,7 @@ def _of_entries(tx: Transaction, opinions: list[Opinion]) -> dict[str, Subject]:
 
 
 def _subject_of_run(opinion: Opinion, row: AnyRow | None) -> Subject:
-    """The same SQL with other values is the same mistake."""
+    """Groups by template: the same SQL with other values is the same mistake."""
     if row is not None:
         return Subject(("execution", row.connector_id, row.template.hex()), row.question, run=row)
     return Subject(opinion.target if opinion.sql is None else ("execution", *opinion.sql))
@@ -105,7 +105,7 @@ class OpinionRef(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What somebody said of something, with what is known of it."""
+    """An opinion with what is known about its target."""
 
     event_id: str
     target_type: OpinionTarget
@@ -145,7 +145,7 @@ class Opinion:
 
 
 def read_opinions(space: ExecutionSpace, references: Iterable[OpinionRef]) -> dict[str, Opinion]:
-    """Opinions by their events; those whose words are gone are left out."""
+    """Opinions by event, without those whose text was deleted."""
     by_reference = {(opinion.target_type, opinion.event_id): opinion for opinion in references}
     of_sessions = list(dict.fromkeys(event for kind, event in by_reference if kind in SESSION_TARGETS))
     of_runs = [event for kind, event in by_reference if kind in TARGETS]
@@ -163,7 +163,7 @@ def read_opinions(space: ExecutionSpace, references: Iterable[OpinionRef]) -> di
 
 
 def read_positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> list[Opinion]:
-    """The active opinions that say that one of these things was right."""
+    """The active positive opinions about these targets."""
     target_ids: dict[str, list[str]] = {}
     for kind, target in sorted(set(targets)):
         target_ids.setdefault(kind, []).append(target)
@@ -242,7 +242,7 @@ class ItemState(NamedTuple):
 
 
 def fold(acts: Iterable[ReviewAct], last_at: int | None) -> ItemState:
-    """The state that the actions that were not undone, in order, and the time of the newest active opinion lead to."""
+    """Folds the actions that were not undone, and the time of the newest active opinion, into a state."""
     assignee: str | None = None
     closed: ReviewAct | None = None
     for act in acts:
@@ -258,13 +258,13 @@ def fold(acts: Iterable[ReviewAct], last_at: int | None) -> ItemState:
 
 
 MAX_NEAREST = 5
-"""How many open items are compared word by word."""
+"""How many of the nearest open items are compared in full."""
 
 MAX_OPEN_ITEMS = 5_000
-"""Open items of a dataset whose questions are compared at all, the newest: a queue of many thousands stays quick."""
+"""How many open items of a dataset are compared at all, the newest; keeps a long queue fast."""
 
 Item = int | NewItem
-"""An item that is there, by its number, or one that is to be made."""
+"""The number of an existing item, or a new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ class _OpenQuestions:
         self._items: list[Item] = [seq for seq, _ in open_items]
         self._vectors = VectorIndex(unpack([blob for _, blob in open_items], dimensions))
         self.texts: dict[int, str] = {}
-        """What was asked, by the place of an item; of those that lie near to something."""
+        """The questions of items that are near to some opinion, by index."""
 
     def add(self, item: NewItem, question: str, vector: Vectors) -> None:
         self.texts[len(self._items)] = question
@@ -290,7 +290,7 @@ class _OpenQuestions:
         self._vectors.append(vector[None])
 
     def near(self, vector: Vectors, threshold: float) -> dict[int, float]:
-        """The places of the nearest items, if they are near enough, with their cosines."""
+        """The cosines of the nearest items above the threshold, by index."""
         if not self._items:
             return {}
         indexes, cosines = self._vectors.nearest(vector, MAX_NEAREST, np.ones(len(self._items), bool))
@@ -305,7 +305,7 @@ class _OpenQuestions:
 
 
 def place_opinions(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[PlacedOpinion]:
-    """The opinions that have a subject, each with its item; in order."""
+    """Assigns each opinion that has a subject to an item, in order."""
     subjects = find_subjects(space, opinions)
     with_subject = [opinion for opinion in opinions if opinion.event_id in subjects]
     with space.workspace.read() as connection:
@@ -359,7 +359,7 @@ def _vectors(space: ExecutionSpace, unknown: Sequence[Subject]) -> dict[bytes, V
 def _open_questions(
     space: ExecutionSpace, unknown: Sequence[Subject], vectors: dict[bytes, Vectors]
 ) -> dict[str | None, _OpenQuestions]:
-    """The open questions of the datasets that questions come from, with the words of those that lie near."""
+    """The open questions of these subjects' datasets, with the texts of those that are near."""
     result: dict[str | None, _OpenQuestions] = {}
     place_of: dict[int, tuple[str | None, int]] = {}
     with space.workspace.read() as connection:
@@ -386,7 +386,7 @@ def _open_questions(
 
 
 def _near(space: ExecutionSpace, open_questions: _OpenQuestions, subject: Subject, vector: Vectors) -> Item | None:
-    """The item whose question asks for the same thing most surely."""
+    """The item whose question is most likely the same."""
     similarities = {
         index: similarity(
             subject.question or "",
@@ -402,12 +402,12 @@ def _near(space: ExecutionSpace, open_questions: _OpenQuestions, subject: Subjec
 
 
 def _least(space: ExecutionSpace) -> float:
-    """The cosine from which two questions are compared word by word."""
+    """Questions below this cosine are not compared in full."""
     return space.workspace.embedder.calibration.same - SLACK
 
 
 def remaining_acts(rows: Iterable[AnyRow]) -> list[ReviewAct]:
-    """The actions among the events of an item that were not undone."""
+    """The actions of an item that were not undone."""
     return [ReviewAct(row.value, row.at, row.author, row.body.get("assignee")) for row in rows if not row.retracted]
 
 
@@ -418,7 +418,7 @@ def item_state(connection: Connection, item: AnyRow) -> ItemState:
 
 
 def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
-    """Recomputes items; those that have no opinion left are removed."""
+    """Recomputes items, and removes those without opinions."""
     rows = items.by_seq(connection, seqs)
     counts = members.active_counts(connection, list(rows))
     actions_by_item = actions.of_items(connection, project, [row.id for row in rows.values()])

@@ -1,4 +1,4 @@
-"""Takes opinions into the queue, and out of it."""
+"""Adds opinions to the queue and removes them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import FeedbackRow
 
 BATCH_SIZE = 2_000
-"""Opinions that are taken in one transaction."""
+"""Opinions per transaction."""
 
 
 def active_negatives(space: ExecutionSpace, new_members: Sequence[NewMember]) -> list[Opinion]:
-    """The active ones whose text is there, in order."""
+    """The active negative opinions whose text exists, in order."""
     opinions = read_opinions(space, new_members)
     existing = [
         opinions[opinion]
@@ -32,7 +32,7 @@ def active_negatives(space: ExecutionSpace, new_members: Sequence[NewMember]) ->
 
 
 def active_by_id(space: ExecutionSpace, ids: Sequence[str]) -> dict[str, bool]:
-    """The opinions about sessions and entries whose words are there, and whether they are active."""
+    """The opinions about sessions and entries whose text exists, and whether they are active."""
     active: dict[str, bool] = {}
     for run in batches(ids, BATCH_SIZE):
         active |= {row.id: row.active for row in space.sessions.store.read(partial(_rows_by_id, ids=run))}
@@ -40,7 +40,7 @@ def active_by_id(space: ExecutionSpace, ids: Sequence[str]) -> dict[str, bool]:
 
 
 def deleted_opinions(space: ExecutionSpace, retracted: Sequence[AnyRow]) -> set[str]:
-    """Opinions about sessions and entries that went with their session."""
+    """Opinions that were deleted with their session."""
     ids = [row.event_id for row in retracted if row.target_type in SESSION_TARGETS]
     return set(ids) - active_by_id(space, ids).keys()
 
@@ -53,7 +53,7 @@ def all_exist(connection: Connection, places: Sequence[PlacedOpinion]) -> bool:
 def add_members(
     space: ExecutionSpace, connection: Connection, project: int, places: Sequence[PlacedOpinion]
 ) -> set[int]:
-    """Adds opinions to their items, which are made where they must be; returns the items."""
+    """Adds opinions to their items, creating new ones; returns the numbers of the items."""
     existing = members.by_event(connection, project, [placed.member.event_id for placed in places])
     new = [placed for placed in places if placed.member.event_id not in existing]
     new_items = {placed.item.digest: placed.item for placed in new if isinstance(placed.item, NewItem)}
@@ -69,7 +69,7 @@ def add_members(
 
 
 def retract_members(connection: Connection, retracted: Sequence[AnyRow], deleted: set[str]) -> set[int]:
-    """Notes that opinions fell, and removes those that are gone; returns the items."""
+    """Marks opinions as retracted, and removes the deleted ones; returns the numbers of the items."""
     members.deactivate(connection, [row.event_id for row in retracted if row.event_id not in deleted])
     members.remove(connection, sorted(deleted))
     return {row.item_seq for row in retracted}

@@ -29,7 +29,7 @@ Record = Callable[[Connection, Metadata], str]
 
 
 def retract(space: ExecutionSpace, loaded: LoadedItem, event_id: str, author: str | None, record: Record) -> str:
-    """Retracts one of the opinions of an item, or one that says the contrary; returns the event of the action."""
+    """Retracts an opinion of an item, or a contrary one; returns the id of the action."""
     opinion = find_opinion(space, loaded, event_id)
     body: Metadata = {"event_id": event_id, "target_type": opinion.target_type, "target_id": opinion.target_id}
 
@@ -38,7 +38,7 @@ def retract(space: ExecutionSpace, loaded: LoadedItem, event_id: str, author: st
 
     if space.sessions.store.remote and opinion.target_type in SESSION_TARGETS:
         space.sessions.store.read(lambda tx: _active(tx, event_id))
-        # What undoes it is safe before it is done.
+        # The action is recorded first, so that it can be undone in any case.
         with space.workspace.write() as connection:
             action_id = record(connection, body)
         change(space.sessions, withdraw)
@@ -63,9 +63,9 @@ def _active(tx: Transaction, event_id: str) -> FeedbackRow:
 
 
 def restore_feedback(feedbacks: Feedbacks, event_id: str, action: str, now: int) -> FeedbackRow:
-    """Gives an opinion again that an action retracted or replaced, as it was; doing it again changes nothing.
+    """Restores an opinion that an action retracted or replaced. Idempotent.
 
-    What its author said of the same thing since stays instead.
+    A newer opinion of the same author takes precedence.
     """
     row = next(iter(feedbacks.by_event_ids([event_id])), None)
     if row is None:
@@ -82,11 +82,11 @@ def restore_feedback(feedbacks: Feedbacks, event_id: str, action: str, now: int)
 
 
 def restore_signal(space: ExecutionSpace, connection: Connection, event_id: str) -> list[str]:
-    """Gives a signal again, as it was; returns the facts whose scores changed."""
+    """Restores a signal as it was; returns the facts whose scores changed."""
     event = ledger.get(connection, space.workspace.project, event_id)
     places = {} if event is None else facts.locate(connection, space.workspace.project, [event.target_id])
     if event is None or not places:
-        # The fact was forgotten, and with it what was said of it.
+        # The fact was forgotten, with its opinions.
         return []
     fact = places[event.target_id][0]
     again = _copy(event, space.now())
@@ -103,7 +103,7 @@ def _copy(event: AnyRow, now: int) -> Event:
 
 
 def find_opinion(space: ExecutionSpace, loaded: LoadedItem, event_id: str) -> Opinion | NewMember:
-    """The opinion of an item, or one that says the contrary, that stands under this id."""
+    """The active opinion with this id, of an item or contrary to it."""
     for opinion in (*loaded.newest, *loaded.against):
         if opinion.event_id == event_id and opinion.active:
             return opinion

@@ -37,7 +37,7 @@ from heedful.storage.rows import AnyRow
 
 
 class Review(ReviewProtocol):
-    """The review queue of one project. What people disliked becomes an item when somebody looks, or by a worker."""
+    """The review queue of one project. Items are created when somebody reads the queue, or by a worker."""
 
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
@@ -191,7 +191,7 @@ class Review(ReviewProtocol):
         return event
 
     def _checked(self, item_id: str, author: str | None, if_match: str | None) -> LoadedItem:
-        """The item before it is changed, if it is what the caller has seen."""
+        """The item before a change, if it matches `if_match`."""
         values.author(author)
         before = self._load(item_id)
         values.if_match(if_match, before.item)
@@ -232,7 +232,7 @@ class Review(ReviewProtocol):
         return event(row, note)
 
     def _check_no_opinion(self, event_id: str) -> None:
-        """Tells somebody who would undo that an item was opened again what did that."""
+        """Refuses to undo a reopening that an opinion caused, not a reviewer."""
         with self._space.workspace.read() as connection:
             if members.by_event(connection, self._space.project(connection), [event_id]):
                 raise Invalid(
@@ -252,7 +252,7 @@ class Review(ReviewProtocol):
 
 
 def _check_unclaimed(item_id: str, state: ItemState, author: str | None) -> None:
-    """Tells a reviewer who comes second that somebody was there first."""
+    """Refuses to close an item that somebody else closed."""
     if state.closed is None or (author is not None and state.closed.author == author):
         return
     reviewer = state.closed.author or "somebody"
@@ -272,7 +272,7 @@ def _choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
 
 
 def _place(cursor: Any) -> Place | None:
-    """Where the page before ended."""
+    """Parses a cursor: where the previous page ended."""
     if cursor is None:
         return None
     parts = cursor.split(".") if isinstance(cursor, str) else []

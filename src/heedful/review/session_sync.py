@@ -20,17 +20,17 @@ from heedful.storage.review.members import SESSION_TARGETS, NewMember
 from heedful.storage.sessions.base import Change, RemoteTransaction
 
 FULL_COMPARISON_INTERVAL = DAY
-"""When all opinions are compared again."""
+"""The interval between full comparisons."""
 
 
 def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
-    """Takes in what was said and retracted since the last time; False if that is nothing."""
+    """Handles new opinions and retractions; False if there are none."""
     newest = space.sessions.store.read(_newest)
     with space.workspace.read() as connection:
         project = space.project(connection)
         positions = watermarks.get_partitions(connection, project)
     if any(newest.get(partition, 0) < position for partition, position in positions.items()):
-        # The database was put back to what it was before: all of it is new again, and is compared when a worker can.
+        # The database was restored from a backup: read everything again, and let a worker compare all.
         with space.workspace.write() as connection:
             watermarks.set_partitions(connection, project, {})
             watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, 0)
@@ -45,7 +45,7 @@ def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
 
 
 def compare_when_due(space: ExecutionSpace) -> None:
-    """Compares all opinions with those that are known, if that was not done for a day. It reads all of them."""
+    """Compares all opinions with the known ones, once a day. Reads all of them."""
     with space.workspace.read() as connection:
         compared_at = watermarks.get_watermark(connection, space.project(connection), watermarks.FULL_COMPARISON)
     if not compared_at <= space.now() < compared_at + FULL_COMPARISON_INTERVAL:
@@ -53,7 +53,7 @@ def compare_when_due(space: ExecutionSpace) -> None:
 
 
 def _follow_partition(space: ExecutionSpace, partition: int) -> bool:
-    """Takes in the next changes of a partition; False if there are none."""
+    """Handles the next batch of changes of a partition; False if there are none."""
     name = f"{watermarks.PARTITION_PREFIX}{partition}"
     with space.workspace.read() as connection:
         project = space.project(connection)
@@ -72,7 +72,7 @@ def _follow_partition(space: ExecutionSpace, partition: int) -> bool:
     with space.workspace.write() as connection:
         project = space.own_project(connection)
         if watermarks.get_watermark(connection, project, name) != start or not membership.all_exist(connection, places):
-            # Somebody else was here: look again.
+            # Another process was faster: start again.
             return True
         changed_items = membership.add_members(space, connection, project, places)
         changed_items |= membership.retract_members(connection, retracted, deleted)
@@ -82,8 +82,8 @@ def _follow_partition(space: ExecutionSpace, partition: int) -> bool:
 
 
 def _compare_all(space: ExecutionSpace) -> bool:
-    """Compares all active opinions with those that are known; False if nothing differs."""
-    # Before the first of them is read: what changes meanwhile stands behind these places, and is looked at after this.
+    """Compares all active opinions with the known ones; False if nothing differs."""
+    # Read first: later changes have higher positions, and are handled afterwards.
     positions = space.sessions.store.read(_current_positions)
     active: set[str] = set()
     changed = False
@@ -98,7 +98,7 @@ def _compare_all(space: ExecutionSpace) -> bool:
             event_id for event_id in members.of_sessions(connection, project, active=True) if event_id not in active
         ]
         rows = members.by_event(connection, project, missing)
-    # Some may have been given since they would have been read.
+    # Some may have been added after their batch was read.
     still_known = membership.active_by_id(space, list(rows))
     retracted = [row for event_id, row in rows.items() if not still_known.get(event_id)]
     if project != NO_PROJECT or changed:
@@ -112,7 +112,7 @@ def _compare_all(space: ExecutionSpace) -> bool:
 
 
 def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
-    """Takes in opinions of sessions by their ids."""
+    """Adds opinions of sessions by their ids."""
     if not ids:
         return False
     while True:
@@ -125,7 +125,7 @@ def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
 
 
 def _new_members(ids: Sequence[str], without: AbstractSet[str] = frozenset()) -> list[NewMember]:
-    # Both kinds are looked up by their ids alone.
+    # The id alone identifies an opinion of either kind.
     return [NewMember(event_id, kind, "", 0) for event_id in ids if event_id not in without for kind in SESSION_TARGETS]
 
 

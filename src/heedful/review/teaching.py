@@ -1,4 +1,4 @@
-"""Makes a fact of what somebody said of an answer, because a person says that it is right."""
+"""Makes a fact of an opinion about an answer, as a reviewer decides."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from heedful.text.statements import statement
 
 
 def prepare(space: ExecutionSpace, loaded: LoadedItem, arguments: FixArguments) -> ApplyFix:
-    """What makes a fact of an opinion in an open transaction; the model has read it by then."""
+    """Embeds the lesson of an opinion now; returns the function that stores it in an open transaction."""
     event_id = str(arguments.event_id)
     opinion = items.read_opinions(space, [find_opinion(space, loaded, event_id)]).get(event_id)
     subject = None if opinion is None else find_subjects(space, [opinion]).get(event_id)
@@ -67,7 +67,7 @@ def prepare(space: ExecutionSpace, loaded: LoadedItem, arguments: FixArguments) 
 
 
 def forget(space: ExecutionSpace, connection: Connection, body: Metadata) -> list[str]:
-    """Removes the fact that a teaching made; returns its id, if it was there."""
+    """Removes the fact that a teaching created; returns its id, if it existed."""
     places = facts.locate(connection, space.workspace.project, [body[TAUGHT]])
     for seq, dataset in places.values():
         facts.remove(connection, dataset, [seq])

@@ -1,4 +1,4 @@
-"""Undoing an event: an opinion, a correction of a fact, or what a reviewer did. Its kind says what that takes."""
+"""Undoes an event: an opinion, a correction of a fact, or an action of a reviewer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from heedful.storage.sessions.sql import SqlTransaction
 
 
 def retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retraction:
-    """Undoes an event in one transaction; doing it again changes nothing."""
+    """Undoes an event in one transaction. Idempotent."""
     retraction = _undo(space, event_id, author)
     if retraction is None and space.sessions.store.remote:
         retraction = feedback.retract(space.sessions, event_id, author)
@@ -44,7 +44,7 @@ def retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retract
 
 
 def undo(space: ExecutionSpace, event_id: str, author: str | None) -> bool:
-    """Undoes what a reviewer did; False if no action has this id. Doing it again changes nothing."""
+    """Undoes an action of a reviewer; False if there is none with this id. Idempotent."""
     return _undo(space, event_id, author, [REVIEW]) is not None
 
 
@@ -90,8 +90,8 @@ def _undo(
 
 
 def _restore_remote(space: ExecutionSpace, event_id: str) -> FeedbackRow | None:
-    """Gives an opinion again that an action retracted in another database; should the process die before the action is
-    undone, a second attempt finds it done."""
+    """Restores an opinion that an action retracted in another database. Idempotent: if the process dies before the
+    action is undone, a second attempt finds the opinion restored."""
     with space.workspace.read() as connection:
         event = ledger.get(connection, space.workspace.project, event_id)
         if event is None or not _retracted_session_feedback(event):
@@ -107,7 +107,7 @@ def _retracted_session_feedback(event: AnyRow) -> bool:
 
 
 def _improved(space: ExecutionSpace, connection: Connection, opinion: FeedbackRow) -> list[str]:
-    """The datasets whose facts had signals that were made of an opinion."""
+    """The datasets with signals that were derived from an opinion."""
     prefix = f"{DERIVED_PREFIX}{opinion.id}/"
     derived = ledger.with_prefix(connection, space.workspace.project, prefix, active=False)
     names = scopes.dataset_names(connection, space.workspace.project)
@@ -138,7 +138,7 @@ def _undo_fix(space: ExecutionSpace, tx: SqlTransaction, event: AnyRow, author: 
 
 
 def _retract_own_opinion(space: ExecutionSpace, opinions: SqlFeedbacks, event: AnyRow, author: str | None) -> None:
-    """Retracts the reviewer's own opinion, and restores the one that it replaced. What was said since stays."""
+    """Retracts the reviewer's own opinion, and restores the one that it replaced. Later opinions stay."""
     for row in opinions.by_event_ids([event.body["event_id"]]):
         if row.active:
             before = opinions.before(row)

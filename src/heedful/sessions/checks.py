@@ -1,4 +1,4 @@
-"""Arguments about sessions that can't be accepted are refused by name, before anything is done."""
+"""Checks the arguments of calls about sessions before anything is done."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def extra(feedback: Mapping[str, Any]) -> Metadata:
 
 
 def metadata(value: Any) -> Metadata:
-    """Metadata to merge: keys may be dotted at the top, and are plain names inside."""
+    """Metadata to merge: top-level keys may be dotted, inner ones not."""
     return check_keys("metadata", checks.metadata("metadata", value), dotted=True)
 
 
 def check_keys(field: str, values: Metadata, *, dotted: bool = False) -> Metadata:
-    """The values, if every store can hold their keys."""
+    """The values, after checking that every store can hold their keys."""
     for name, value in values.items():
         if dotted:
             key(field, name)
@@ -112,7 +112,7 @@ def key(field: str, value: Any) -> None:
 
 
 def check_key_part(field: str, key: str, value: str) -> None:
-    """One name of a key, between its dots."""
+    """Checks one part of a dotted key."""
     if not value.strip() or value.startswith("$") or "." in value or "\0" in value:
         raise Invalid(
             f"{field} has the key {key!r}",

@@ -26,11 +26,11 @@ Row = TypeVar("Row")
 Item = TypeVar("Item")
 
 ATTEMPTS = 100
-"""How often a change of metadata is tried again when others change them at the same time."""
+"""How often a change of metadata is retried when others change them concurrently."""
 
 
 def create(space: SessionSpace, session_id: str | None, metadata: Metadata | None) -> Session:
-    """The session, made if it is new; metadata given for one that is there are merged into its own."""
+    """The session, created if it is new; `metadata` are merged into those of an existing one."""
     name = new_id() if session_id is None else checks.session_id(session_id)
     if metadata is not None and checks.metadata(metadata):
         _merge(space, name, metadata, make=True)
@@ -93,7 +93,7 @@ def delete(space: SessionSpace, session_id: str) -> SessionDeletion:
 def add_messages(
     space: SessionSpace, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
 ) -> list[Message]:
-    """Adds messages in order; the session is made if it is new."""
+    """Adds messages in order; creates the session if it is new."""
     name = checks.session_id(session_id)
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise Invalid(f"messages must be a list, got {messages!r}", field="messages", value=messages)
@@ -103,7 +103,7 @@ def add_messages(
 
 
 def add_message(space: SessionSpace, session_id: str, role: str, content: str, at: datetime | None) -> Message:
-    """Adds one message; the session is made if it is new."""
+    """Adds one message; creates the session if it is new."""
     name = checks.session_id(session_id)
     (added,) = _add(space, name, [_row(space, role, content, at)])
     return added
@@ -114,7 +114,7 @@ def _add(space: SessionSpace, name: str, rows: list[MessageRow]) -> list[Message
         tx.conversations.create(name, {}, space.now())
         if rows:
             tx.conversations.add_messages(name, rows)
-            # Messages may be older than the moment they are written.
+            # Not the time of a message, which may be in the past.
             tx.conversations.touch(name, space.now())
 
     space.store.write(add)
@@ -137,7 +137,7 @@ def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
     name = checks.session_id(session_id)
     if space.metadata_hook is None:
         return get(space, name).metadata
-    # A hook may leave out what this caller should not see.
+    # A hook may hide values from this caller.
     visible = space.metadata_hook(lambda: get(space, name).metadata, "get", name)
     if visible is None:
         return {}
@@ -152,7 +152,7 @@ def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
 
 
 def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata, if_match: str | None = None) -> Metadata:
-    """Merges by key and returns what the session then has."""
+    """Merges by key and returns the new metadata."""
     name = checks.session_id(session_id)
     if space.metadata_hook is None or not isinstance(metadata, Mapping):
         checks.metadata(metadata)
@@ -163,7 +163,7 @@ def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata, if
 def delete_metadata(
     space: SessionSpace, session_id: str, keys: str | Sequence[str], if_match: str | None = None
 ) -> Metadata:
-    """Removes keys and returns what the session then has."""
+    """Removes keys and returns the new metadata."""
     name = checks.session_id(session_id)
 
     def store(requested: Any) -> Metadata:
@@ -175,7 +175,7 @@ def delete_metadata(
 
 
 def page(read: Callable[[int], Sequence[Row]], limit: int, to_item: Callable[[Row], Item]) -> Page[Item]:
-    """A page of rows, which have numbers; one more is read, to know whether there is a next page."""
+    """A page of numbered rows; reads one more, to know whether there is a next page."""
     count = checks.limit(limit)
     rows = read(count + 1)
     last = rows[count - 1] if len(rows) > count else None
@@ -188,7 +188,7 @@ def page(read: Callable[[int], Sequence[Row]], limit: int, to_item: Callable[[Ro
 def _merge(
     space: SessionSpace, name: str, metadata: Metadata, *, make: bool, if_match: str | None = None
 ) -> list[Metadata]:
-    """Merges through the hook; what the session then has, each time the hook stored something."""
+    """Merges through the hook; returns the new metadata for each time that the hook stored something."""
 
     def store(changes: Any) -> Metadata:
         checked = checks.metadata(changes)
@@ -231,7 +231,7 @@ def _apply_changes(
 
 def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], field: str) -> MessageRow:
     if isinstance(item, Message):
-        # Under an id of its own, so that a message can be copied to another session.
+        # With a new id, so that a message can be copied to another session.
         item = {"role": item.role, "content": item.content, "at": item.at}
     if not isinstance(item, Mapping):
         raise Invalid(f"a message must be a mapping, got {item!r}", field=field, value=item)
@@ -271,7 +271,7 @@ def _message(row: MessageRow) -> Message:
 
 
 def merge(current: Metadata, changes: Metadata) -> Metadata:
-    """The metadata with each of the changes made.
+    """The metadata with all changes applied.
 
     >>> merge({"a": 1, "b": {"c": 2}}, {"a": 3, "b.d": 4})
     {'a': 3, 'b': {'c': 2, 'd': 4}}
@@ -292,7 +292,7 @@ def merge(current: Metadata, changes: Metadata) -> Metadata:
 
 
 def remove_keys(current: Metadata, keys: Sequence[str]) -> Metadata:
-    """The metadata less these keys; those that are not there are no matter.
+    """The metadata without these keys; missing ones are ignored.
 
     >>> remove_keys({"a": 1, "b": {"c": 2, "d": 3}}, ["b.c", "x"])
     {'a': 1, 'b': {'d': 3}}
@@ -305,7 +305,7 @@ def remove_keys(current: Metadata, keys: Sequence[str]) -> Metadata:
 
 
 def _descend(values: Metadata, parents: Sequence[str], key: str, *, make: bool) -> Metadata:
-    """The mapping that a dotted key ends in; if it is not there, it is made, or an empty one is returned."""
+    """The mapping that contains a dotted key; a missing one is created, or an empty one is returned."""
     node = values
     for name in parents:
         if name not in node:

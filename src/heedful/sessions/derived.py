@@ -1,4 +1,4 @@
-"""What ratings ask for: signals about the facts that an answer used, and about the links that led to them. Pure."""
+"""Derives signals from ratings: about the facts that an answer used, and the links that led to them. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from heedful.storage.rows import AnyRow
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
 
 STRENGTH = {1: -1.0, 2: -0.5, 3: 0.0, 4: 0.5, 5: 1.0}
-"""What a score says: which way, and how surely."""
+"""The direction and strength of each score."""
 
 REPEAT_MARKER = "#"
-"""Stands before a number in the key of a signal that is given again after it was retracted."""
+"""Precedes a number in the key of a signal that is derived again after a retraction."""
 
 
 @dataclass(slots=True)
@@ -28,9 +28,9 @@ class DatasetRatings:
     about_entry: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
     about_session: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
     visited: list[EntryRow] = field(default_factory=list)
-    """Entries that visitors speak of."""
+    """Entries with opinions of visitors."""
     by_visitors: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
-    """What visitors say, by the entry or session that it is about."""
+    """The opinions of visitors, by their target."""
 
     @property
     def feedback_ids(self) -> set[str]:
@@ -40,7 +40,7 @@ class DatasetRatings:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """One signal that a rating makes."""
+    """One signal that is derived from a rating."""
 
     key: str
     fact_id: str
@@ -51,12 +51,12 @@ class Derived:
     rating: FeedbackRow
 
     def matches(self, event: AnyRow) -> bool:
-        """Whether an event with this key still says what the rating asks for."""
+        """Whether an event with this key has the same content."""
         return (event.value, event.confidence) == (self.kind, self.confidence)
 
 
 def derive_signals(dataset_ratings: DatasetRatings) -> Iterable[Derived]:
-    """The signals that the ratings of entries and of sessions make."""
+    """The signals that follow from the ratings of entries and sessions."""
     before: dict[str, list[EntryRow]] = defaultdict(list)
     for entry in dataset_ratings.entries:
         before[entry.session_id].append(entry)
@@ -65,7 +65,7 @@ def derive_signals(dataset_ratings: DatasetRatings) -> Iterable[Derived]:
                 yield from _derive(entry, rating, STRENGTH[rating.score])
     for session_id, ratings in dataset_ratings.about_session.items():
         for rating in ratings:
-            # Those that were answered by then, each with its part; an own rating says more about an entry.
+            # The entries up to then share it equally; an entry's own rating takes precedence.
             answered = [entry for entry in before[session_id] if entry.at <= rating.at]
             for entry in answered:
                 if entry.id not in dataset_ratings.about_entry:
@@ -86,7 +86,7 @@ def _derive(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[D
 
 
 def to_link_signals(signal: Derived) -> list[LinkSignal]:
-    """The same opinion about the links that led to a fact, each with its part."""
+    """The same opinion about the links that led to a fact, shared equally."""
     return [
         LinkSignal(
             link,
@@ -114,7 +114,7 @@ def to_signal(signal: Derived) -> Signal:
 
 
 def rating_of_key(key: str) -> str:
-    """The rating behind a derived event."""
+    """The id of the rating that an event is derived from."""
     return key.removeprefix(DERIVED_PREFIX).partition("/")[0]
 
 

@@ -34,7 +34,7 @@ def add(
     recall_id: str | None,
     used: Shares | None,
 ) -> Entry:
-    """Keeps an answer that was made elsewhere; the session is made if it is new."""
+    """Stores an answer that was made elsewhere; creates the session if it is new."""
     name = checks.session_id(session_id)
     checks.question(question)
     checks.content("answer", answer)
@@ -57,7 +57,7 @@ def add(
 
 
 def store_entry(space: SessionSpace, row: EntryRow) -> Entry:
-    """Writes an entry; its session is made if it is new."""
+    """Stores an entry; creates its session if it is new."""
 
     def write(tx: Transaction) -> None:
         if not tx.conversations.add_entry(row):
@@ -99,7 +99,7 @@ def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
 
 
 def attribute_facts(workspace: Workspace, row: EntryRow) -> Uses:
-    """The facts that an answer used, told from its own words, each by how sure that is."""
+    """The facts that an answer used, detected in its text, weighted by confidence."""
     if row.recall_id is None:
         return []
     with workspace.read() as connection:
@@ -118,7 +118,7 @@ def share_weights(detections: Sequence[Detection], links: Mapping[str, list[str]
 
 
 def _weights(used: Shares, shown: Sequence[str], recall_id: str) -> Mapping[str, float]:
-    """The facts that were named, each with its weight."""
+    """The weights of the named facts, after checking them."""
     if isinstance(used, str) or not isinstance(used, Sequence | Mapping):
         raise Invalid(f"used must be a list of facts, or their weights, got {used!r}", field="used", value=used)
     weights = used if isinstance(used, Mapping) else dict.fromkeys(used, 1.0)
@@ -141,7 +141,7 @@ def _uses(used: Mapping[str, float], links: Mapping[str, list[str]]) -> Uses:
 
 
 def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
-    """The texts behind each recall, as they were shown; facts that were forgotten since are left out."""
+    """The texts that each recall showed, without facts that were forgotten since."""
     recall_ids = [row.recall_id for row in rows if row.context is None and row.recall_id is not None]
     if not recall_ids or space.workspace is None:
         return {}
@@ -178,7 +178,7 @@ def _to_entry(row: EntryRow, feedback: Sequence[FeedbackRow], contexts: Mapping[
 
 
 MAX_EARLIER = 6
-"""Turns of the conversation that a language model is told."""
+"""How many turns of the conversation a language model gets."""
 
 
 def answer(
@@ -191,7 +191,7 @@ def answer(
     *,
     quiet: bool = False,
 ) -> Recall:
-    """A recall with its answer, which is kept as an entry of the session, if one is named. Without one, `quiet` keeps
+    """A recall with its answer, stored as an entry of the session, if one is named. Without one, `quiet` stores
     nothing at all."""
     name = None if session_id is None else checks.session_id(session_id)
     result = recall(workspace, request, keep=name is not None, quiet=quiet)
@@ -222,7 +222,7 @@ def answer(
 
 
 def _storable(written: Written) -> Written:
-    """The answer without what no store can hold: a model may write anything."""
+    """The answer without characters that no store can hold."""
     text = written.text.replace("\0", "").encode(errors="replace").decode()
     return replace(written, text=text)
 
@@ -243,7 +243,7 @@ def _earlier_turns(space: SessionSpace, session_id: str) -> list[tuple[str, str]
 
 
 def _used_facts(workspace: Workspace, result: Recall, written: Written) -> Uses:
-    """The facts the answer cites; of one that cites none, those that it can be told to have used."""
+    """The facts that the answer cites; if it cites none, those that are detected in it."""
     with workspace.read() as connection:
         receipt = receipts.get(connection, workspace.project, result.recall_id)
     links = {} if receipt is None else receipts.links_of(receipt.shown)

@@ -26,11 +26,11 @@ from heedful.storage.sessions.base import EntryRow, FeedbackRow, PersonRecords
 from heedful.storage.sessions.sql import SqlTransaction
 
 RatedEntries = list[tuple[EntryRow, list[FeedbackRow]]]
-"""Entries, and what is still said of each."""
+"""Entries with their active opinions."""
 
 
 def erase(space: SessionSpace, workspace: Workspace, author: str) -> ForgetResult:
-    """Erases whoever has exactly this name. Doing it again finds nothing.
+    """Erases the person with exactly this name. A second call finds nothing.
 
     With facts and sessions in one database that is one transaction. Otherwise sessions come first; should the process
     die between the two, doing it again finishes it, under the same pseudonym.
@@ -57,7 +57,7 @@ def erase(space: SessionSpace, workspace: Workspace, author: str) -> ForgetResul
 
 
 def _erase_remote(space: SessionSpace, workspace: Workspace, new: Erased) -> tuple[Erased, PersonRecords, RatedEntries]:
-    """Erases them from sessions that are in a database of their own."""
+    """Erases the person from sessions in another database."""
     store = space.store
     if not store.remote:
         return new, PersonRecords(), []
@@ -88,7 +88,7 @@ def _erase_local(
     records: Sequence[PersonRecords],
     rated_entries: RatedEntries,
 ) -> tuple[ForgetResult, list[int]]:
-    """The rest of it, in the store; returns the datasets that lost facts, too."""
+    """Erases the person from the store; also returns the datasets that lost facts."""
     renamed = erasing.rename_author(connection, project, erased)
     opinions = {item for record in records for item in record.opinions}
     sessions = [item for record in records for item in record.sessions]
@@ -131,7 +131,7 @@ def _learnt_facts(
     opinions: Set[str],
     sessions: Sequence[str],
 ) -> set[str]:
-    """What was learnt from the person's comments, alone or together with others, and in their sessions."""
+    """The facts learnt from the person's comments, alone or with others', and in their sessions."""
     learnt = [
         fact
         for entry, active in rated_entries
@@ -154,7 +154,7 @@ def _record_erasure(
     counts: dict[str, int],
     renamed: Iterable[int | None],
 ) -> Erasure:
-    """Says in the ledger what was erased; once more in each dataset, where those who keep authors in memory see it."""
+    """Records the erasure in the ledger, once per dataset, so that indexes with authors in memory notice."""
     now = workspace.now()
 
     def event(dataset: int | None) -> Event:
@@ -177,6 +177,6 @@ def _record_erasure(
 
 
 def _erasure(**counts: int) -> Erasure:
-    """A report of what was erased; nothing was, where nothing is given."""
+    """A report of what was erased; counts default to 0."""
     zeros = {name: 0 for name in Erasure.model_fields if name not in ("author", "event_id")}
     return Erasure(author=None, event_id=None, **{**zeros, **counts})

@@ -25,7 +25,7 @@ from heedful.storage.sessions.base import AlertRow, FeedbackRow
 def rate_entry(
     space: SessionSpace, session_id: str, qa_id: str, text: str | None, score: int | None, author: str | None
 ) -> bool:
-    """Keeps what somebody says of an answer, in place of what the same author said before; False without an entry."""
+    """Stores an opinion about an answer, replacing the author's earlier one; False if there is no such entry."""
     name = checks.session_id(session_id)
     values.identifier("qa_id", qa_id)
     values.author(author)
@@ -52,7 +52,7 @@ def rate_entry(
 def rate_session(
     space: SessionSpace, session_id: str, feedback: Mapping[str, Any], author: str | None, idempotency_key: str | None
 ) -> Feedback | None:
-    """Keeps what somebody says of a session; None if a hook kept it from being stored."""
+    """Stores an opinion about a session; None if a hook didn't store it."""
     name = checks.session_id(session_id)
     values.author(author)
     values.idempotency_key(idempotency_key)
@@ -76,14 +76,14 @@ def rate_session(
         return stored
 
     unrated = "rating" not in fields
-    # Hooks find both, whatever the caller left out, and are asked before anything is refused: the words may be theirs.
+    # Hooks get both keys, and run before the checks: they may supply the comment.
     fields |= {"rating": fields.get("rating"), "comment": fields.get("comment") or ""}
     stored_rows = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=fields)
     return to_feedback(stored_rows[-1]) if stored_rows else None
 
 
 def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | None) -> bool:
-    """Retracts what was said about an answer: by this author, or, without one, by anybody. False without an entry."""
+    """Retracts opinions about an answer: this author's, or without one, all. False if there is no such entry."""
     name = checks.session_id(session_id)
     values.identifier("qa_id", qa_id)
     values.author(author)
@@ -99,7 +99,7 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
 
 
 def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retraction | None:
-    """Retracts one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
+    """Retracts one opinion by its id; None if there is none. Idempotent."""
     event, undo_result = change(space, partial(_withdraw, feedback_id=feedback_id, author=author, at=space.now()))
     return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undo_result.facts)
 
@@ -149,7 +149,7 @@ def metrics(space: SessionSpace) -> FeedbackMetrics:
 
 
 def rating_of(score: int | None) -> Rating | None:
-    """What a score says in one word: up from 4, down to 2."""
+    """A score as a rating: up from 4, down to 2."""
     if score is None or score == 3:
         return None
     return "up" if score > 3 else "down"
@@ -229,7 +229,7 @@ def _row(
 def _replace(
     space: SessionSpace, tx: Transaction, retracted: RetractedFeedback, row: FeedbackRow
 ) -> FeedbackRow | None:
-    """The opinion of an entry's author as it stands afterwards."""
+    """Stores an opinion about an entry, unless the author's active one says the same; returns the active one."""
     if not tx.conversations.has_entry(row.session_id, row.target_id):
         return None
     before = tx.feedbacks.active_by(row.author, "entry", row.target_id)
@@ -290,7 +290,7 @@ def _alert_payload(space: SessionSpace, row: FeedbackRow) -> Metadata:
 
 
 def _alert(space: SessionSpace) -> None:
-    """Has the alerts delivered that hooks asked for; called when they are stored."""
+    """Wakes the dispatcher if a hook asked for alerts; called after they are stored."""
     channels = hook_channels()
     if channels:
         space.dispatcher.add(*channels)

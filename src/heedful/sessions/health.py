@@ -10,7 +10,7 @@ OK = "ok"
 
 
 def doctor(space: SessionSpace, repair: bool) -> list[Check]:
-    """One line, or none if sessions are kept with the facts, which are checked anyway."""
+    """One check, or none if sessions are in the store of the facts, which is checked anyway."""
     store = space.store
     if not store.remote:
         return []

@@ -31,7 +31,7 @@ _METRICS: ContextVar[Metrics | None] = ContextVar("heedful_metrics", default=Non
 
 
 def create_combined_hook(*hooks: Hook) -> Hook:
-    """One hook made of several: the first that is listed is the outermost."""
+    """Combines hooks into one; the first is the outermost."""
     return _Combined(hooks)
 
 
@@ -78,7 +78,7 @@ def validation_hook(original_func: Original, action: str, session_id: str, **kwa
 
 
 def audit_hook(original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
-    """Writes a line to the log `heedful.audit` before something is stored, and one after, or why it wasn't."""
+    """Logs to `heedful.audit` before and after something is stored, and why it wasn't."""
     arguments = {name: dict(value) if isinstance(value, Mapping) else value for name, value in kwargs.items()}
     logger.info("%s session=%r %s", action, session_id, arguments)
     try:
@@ -91,7 +91,7 @@ def audit_hook(original_func: Original, action: str, session_id: str, **kwargs: 
 
 
 def is_down(feedback: Mapping[str, Any]) -> bool:
-    """Whether somebody was not satisfied."""
+    """Whether the rating is negative."""
     return feedback.get("rating") == "down"
 
 
@@ -126,7 +126,7 @@ class AnalyticsHook:
         self._metrics: Metrics | None = None
 
     def bind(self, metrics: Metrics) -> None:
-        """Tells it what to ask; done when a store is opened with it."""
+        """Connects it to the metrics of a store; called when the store is opened."""
         self._metrics = metrics
 
     def __call__(self, original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
@@ -145,7 +145,7 @@ class AnalyticsHook:
 
 
 def combined_hooks(hook: Hook | None) -> Iterator[Hook]:
-    """A hook, and those it was combined of."""
+    """A hook, and the hooks that it combines."""
     if hook is None:
         return
     yield hook
@@ -154,19 +154,19 @@ def combined_hooks(hook: Hook | None) -> Iterator[Hook]:
 
 
 def hook_channels() -> tuple[Channel, ...]:
-    """The channels that hooks want to alert of what is being stored."""
+    """The channels that hooks chose for what is being stored."""
     return _ATTACHED.get()
 
 
 class Guarded:
-    """Runs an operation through its hook, and tells an error before it was stored from one after."""
+    """Runs an operation through its hook, and distinguishes errors before from errors after storing."""
 
     def __init__(self, hook: Hook | None, metrics: Metrics | None = None) -> None:
         self._hook = hook
         self._metrics = metrics
 
     def run(self, store: Original, action: str, session_id: str, **kwargs: Any) -> list[Any]:
-        """What `store` returned, each time the hook called it. Its result's `id` is what the hook gets."""
+        """The results of `store`, one for each time the hook called it. The hook gets the result's `id`."""
         results: list[Any] = []
 
         def original(*values: Any) -> Any:

@@ -43,10 +43,10 @@ from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow
 
 LOOKUP_LIMIT = 100
-"""Ratings whose signals are looked up one by one; for more, all of the dataset are read."""
+"""Up to so many ratings, signals are looked up one by one; above, all of the dataset are read."""
 
 BATCH_SIZE = 2_000
-"""Signals that are taken in one transaction."""
+"""Signals per transaction."""
 
 
 @dataclass(slots=True)
@@ -66,15 +66,15 @@ def improve(
     session_ids: Sequence[str] | None,
     report: Progress | None = None,
 ) -> Improvement:
-    """Brings the dataset to what the ratings of these sessions, or of all, say.
+    """Makes the derived signals of a dataset match the ratings of these sessions, or of all.
 
-    `report` is told how many signals were gone through, of how many; if it raises, what is done stays done.
+    `report` gets the progress; if it raises, what is done stays done.
     """
     values.name("dataset", dataset)
     if session_ids is not None:
         session_ids = session_names(session_ids)
         _check_exist(space, session_ids)
-    # Looked at before the ratings: what another process makes of one that comes in between is not out of date.
+    # Read before the ratings, so that what another process derives meanwhile doesn't look stale.
     events = _events(workspace, dataset) if session_ids is None else []
     ratings = _read(space, workspace, dataset, session_ids)
     if session_ids is not None:
@@ -107,7 +107,7 @@ def improve(
 
 
 def session_names(session_ids: Sequence[str]) -> list[str]:
-    """The names of sessions, checked; one may stand alone."""
+    """The names of sessions, checked; a single name is allowed."""
     if isinstance(session_ids, str):
         return [checks.session_id(session_ids)]
     if not isinstance(session_ids, Sequence):
@@ -151,7 +151,7 @@ def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: 
 
 
 def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> EntryRow:
-    """The entry, with the facts that its answer used; they are told now, if nobody did."""
+    """The entry with the facts that its answer used, which are detected now if that was not done."""
     if entry.used is not None:
         return entry
     used = attribute_facts(workspace, entry)
@@ -160,7 +160,7 @@ def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> En
 
 
 def _signal(workspace: Workspace, signals: Sequence[Derived], report: Progress | None) -> Changed:
-    """Takes signals about facts, and about the links that led to them."""
+    """Stores signals about facts and about the links that led to them."""
     changed = Changed()
     for number, run in enumerate(batches(signals, BATCH_SIZE)):
         if report is not None:
@@ -190,7 +190,7 @@ def _signal(workspace: Workspace, signals: Sequence[Derived], report: Progress |
 
 
 def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> list[Derived]:
-    """Those about facts that are still there; one that was retracted is given again, under a new key."""
+    """The signals about facts that still exist; one that was retracted gets a new key."""
     project = scopes.project_id(connection, workspace.project)
     present = facts.present(connection, sorted({signal.fact_id for signal in run}))
     possible: list[Derived] = []
@@ -199,7 +199,7 @@ def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derive
     while remaining:
         existing = ledger.with_keys(connection, cast(int, project), [signal.key for signal in remaining])
         possible += [signal for signal in remaining if signal.key not in existing]
-        # Another process may have given some of them since: those stand.
+        # Some may have been stored by another process meanwhile.
         retracted = _retracted(workspace, connection, [event.id for event in existing.values()])
         attempt += 1
         remaining = [
@@ -220,14 +220,14 @@ def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived])
 
 
 def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
-    """All active signals that were made of ratings."""
+    """All active signals that are derived from ratings."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         return [] if number is None else ledger.with_source(connection, number, IMPROVE)
 
 
 def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[AnyRow]:
-    """The active signals that were made of these ratings."""
+    """The active signals that are derived from these ratings."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         if number is None:
@@ -244,7 +244,7 @@ def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[An
 
 
 def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
-    """Retracts what no rating asks for any more: another one says more about the entry, or a process died."""
+    """Retracts signals that no rating justifies any more."""
     if not stale:
         return Changed()
     with workspace.write() as connection:

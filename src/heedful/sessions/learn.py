@@ -15,11 +15,11 @@ from heedful.sessions.lessons import Learnt, Lesson, decide, proposals, refused_
 from heedful.storage import fact_expiry, facts
 
 MAX_REPORTED = 100
-"""What was not learnt is told of so many opinions, the newest."""
+"""How many rejected opinions are reported, the newest first."""
 
 
 class Lessons(NamedTuple):
-    """What came, what went, and what was not learnt."""
+    """What was learnt, forgotten and rejected."""
 
     learnt: list[LearntFact]
     forgotten: list[str]
@@ -27,7 +27,7 @@ class Lessons(NamedTuple):
 
 
 def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_ids: Sequence[str] | None) -> Lessons:
-    """Brings the learnt facts of these sessions, or of all, to what is said about their entries."""
+    """Makes the learnt facts match the opinions about the entries of these sessions, or of all."""
     used = sorted({fact for entry in ratings.entries for fact, _, _ in entry.used or ()})
     with workspace.read() as connection:
         texts = facts.texts(connection, used, current=True, at=workspace.now())
@@ -46,7 +46,7 @@ def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_i
         if (lesson.qa_id, lesson.text) not in expected
         and not (session_ids is not None and _is_taught_elsewhere(lesson, ratings))
     ]
-    # Many may teach the same: one fact says it, for as long as its own source stands.
+    # Several may teach the same: one fact says it, as long as its own source is active.
     present = {lesson.text for lesson in all_known} - {lesson.text for lesson in stale}
     first: dict[str, Lesson] = {}
     for lesson in expected.values():
@@ -57,7 +57,7 @@ def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_i
         with workspace.write() as connection:
             facts.remove(connection, number, [lesson.seq for lesson in stale])
     with workspace.read() as connection:
-        # What is made from a fact lasts no longer than the fact.
+        # A lesson expires with the facts that it was made from.
         documents = [_document(lesson, fact_expiry.earliest(connection, lesson.made_from)) for lesson in new]
     stored = store(workspace, dataset, documents)
     return Lessons(
@@ -68,7 +68,7 @@ def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_i
 
 
 def _is_taught_elsewhere(learnt: Learnt, ratings: DatasetRatings) -> bool:
-    """Whether somebody teaches a lesson with an opinion in a session that was not looked at."""
+    """Whether an opinion in another session teaches the same lesson."""
     return not learnt.taught_by <= ratings.feedback_ids
 
 

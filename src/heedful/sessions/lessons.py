@@ -23,10 +23,10 @@ from heedful.text.sentences import without_citations
 from heedful.text.statements import statement
 
 WELL_RATED = 4.0
-"""The mean score from which an answer is worth keeping."""
+"""Answers with a lower mean score teach nothing."""
 
 MAY_CORRECT = 3
-"""The score up to which a comment can be a correction; praise is none."""
+"""Comments with a higher score are praise, not corrections."""
 
 TAUGHT_BY = "taught_by"
 """The key under which the metadata of a lesson name the opinions that teach it together."""
@@ -36,7 +36,7 @@ Kind = Literal["answer", "feedback"]
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A fact that should be there."""
+    """A fact that should exist."""
 
     text: str
     kind: Kind
@@ -44,9 +44,9 @@ class Lesson:
     qa_id: str
     corrects: str | None = None
     made_from: tuple[str, ...] = ()
-    """The facts that the answer used: it goes when one of them is forgotten."""
+    """The facts that the answer used: the lesson is removed with any of them."""
     taught_by: tuple[str, ...] = ()
-    """The opinions of known authors that teach it together: it goes when one of them is retracted."""
+    """The opinions of known authors that teach it together: retracting one removes the lesson."""
 
     @property
     def source(self) -> str:
@@ -66,7 +66,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """A lesson that is a fact already."""
+    """A lesson that is stored as a fact."""
 
     seq: int
     fact_id: str
@@ -84,23 +84,23 @@ def source_of(session_id: str) -> str:
 
 
 def lesson_text(question: str, answer: str) -> str:
-    """A lesson in words: an answer is nothing without its question, which is the first line."""
+    """The text of a lesson: the question in the first line, then the answer."""
     return f"{' '.join(question.split())}\n{without_citations(answer).strip()}"
 
 
 def is_well_rated(active: Sequence[FeedbackRow]) -> bool:
-    """Whether people, on the whole, found an answer good."""
+    """Whether the ratings of an answer are good on average."""
     scores = [row.score for row in active if row.score is not None]
     return bool(scores) and sum(scores) / len(scores) >= WELL_RATED
 
 
 def well_rating(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
-    """Those who found an answer good, if people did on the whole."""
+    """The positive opinions about an answer that is well rated on average."""
     return [row for row in active if (row.score or 0) >= WELL_RATED] if is_well_rated(active) else []
 
 
 def corrections(entry: EntryRow, active: Sequence[FeedbackRow]) -> list[tuple[FeedbackRow, str]]:
-    """The opinions about an entry whose comments may correct a fact, each with the lesson in words."""
+    """The opinions about an entry whose comments may correct a fact, each with the text of the lesson."""
     result = []
     for row in active:
         if row.comment is not None and (row.score is None or row.score <= MAY_CORRECT):
@@ -116,7 +116,7 @@ def without_anonymous(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
 
 
 def votes(active: Sequence[FeedbackRow]) -> list[tuple[AuthorTrust, str | None]]:
-    """Who gave these opinions."""
+    """The authors of these opinions."""
     return [(row.author_trust, row.author) for row in active]
 
 
@@ -130,7 +130,7 @@ def is_justified(
     else:
         supporting = [row for row, text in corrections(entry, trusted) if text == learnt.text]
     if learnt.taught_by and not learnt.taught_by & retracted:
-        # Those who agree may have said so of other answers.
+        # Other authors may have agreed in opinions about other answers.
         return bool(supporting)
     return suffices(votes(supporting), authors)
 
@@ -175,13 +175,13 @@ class Proposal(NamedTuple):
 def proposals(
     entries: Iterable[EntryRow], feedback: Mapping[str, Sequence[FeedbackRow]], texts: Mapping[str, str]
 ) -> tuple[list[Proposal], list[NotLearnt]]:
-    """What trusted opinions about entries propose, and those that correct nothing; `texts` are the facts there are."""
+    """The lessons that trusted opinions propose, and opinions that correct nothing; `texts` are the current facts."""
     proposed: list[Proposal] = []
     refused: list[NotLearnt] = []
     for entry in entries:
         active = feedback.get(entry.id, ())
         evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
-        # What was forgotten or corrected must not come back in an answer that was made from it.
+        # An answer must not bring back a fact that was forgotten or corrected.
         is_complete = len(evidence) == len(entry.used or ())
         if is_complete and _teaches(entry, [text for _, text in evidence]):
             made_from = tuple(fact for fact, _ in evidence)
@@ -201,7 +201,7 @@ def proposals(
 
 
 def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], list[NotLearnt]]:
-    """The lessons that enough people propose, and those that too few do."""
+    """The lessons that enough authors propose, and those that too few do."""
     taught: list[Lesson] = []
     refused: list[NotLearnt] = []
     agreed: dict[Hashable, dict[str | None, Proposal]] = defaultdict(dict)
@@ -225,7 +225,7 @@ def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], li
 
 
 def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequence[FeedbackRow]]) -> list[NotLearnt]:
-    """What anonymous visitors said that would have taught something, had it been said by others."""
+    """Corrections by anonymous visitors, which teach nothing."""
     detail = "the author is an anonymous visitor"
     return [
         _refused(row, "feedback", "anonymous_author", detail)

@@ -1,4 +1,4 @@
-"""Alerts on their way, for people to see."""
+"""Alerts in the outbox, as callers see them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def list_alerts(space: SessionSpace, pending: bool, cursor: str | None, limit: i
 
 
 def discard(space: SessionSpace, alert_id: str) -> Alert:
-    """Takes an alert out of the way; what was delivered stays as it is."""
+    """Discards an alert; one that was delivered stays as it is."""
     values.identifier("alert_id", alert_id)
 
     def give_up(tx: Transaction) -> AlertRow | None:

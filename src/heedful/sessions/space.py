@@ -25,7 +25,7 @@ class SessionSpace:
     metadata_hook: Hook | None = None
 
     def missing(self, session_id: str) -> NotFound:
-        """The error for a session that is not there."""
+        """The error for an unknown session."""
         return NotFound(
             f"no session {session_id!r} in project {self.project!r}",
             field="session_id",

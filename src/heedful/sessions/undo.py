@@ -1,4 +1,4 @@
-"""Changes of what people said, with all that was made of it: exact, and at once."""
+"""Changes of opinions, which also undo what was derived from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heedful.storage.sessions.base import EntryRow, FeedbackRow
 Result = TypeVar("Result")
 
 DERIVED_PREFIX = "improve/"
-"""How the idempotency keys of events begin that `improve` made of feedback; the id of that feedback follows."""
+"""Prefix of the idempotency keys of events that `improve` derives; the id of the feedback follows."""
 
 
 class UndoResult(NamedTuple):
@@ -47,15 +47,15 @@ class RetractedFeedback:
         return not self.rows and self.session_id is None
 
     def withdraw(self, tx: Transaction, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
-        """Retracts opinions; returns the events that say so."""
+        """Retracts opinions; returns the ids of the retractions."""
         if not rows:
             return []
-        # What is said of executions and messages is nothing that `improve` reads.
+        # `improve` reads no opinions about executions and messages.
         self.rows += [row for row in rows if row.session_id]
         return tx.feedbacks.withdraw(rows, author, at)
 
     def read_remaining(self, tx: Transaction) -> None:
-        """Reads what learnt facts must be justified by from now on."""
+        """Reads the remaining opinions, which must now justify learnt facts."""
         if self.session_id is None:
             for row in self.rows:
                 entry = tx.conversations.entry(row.session_id, row.target_id) if row.target_type == "entry" else None
@@ -64,7 +64,7 @@ class RetractedFeedback:
 
 
 def change(space: SessionSpace, body: Callable[[Transaction, RetractedFeedback], Result]) -> tuple[Result, UndoResult]:
-    """Runs a change; what `improve` made of opinions that it retracts is undone.
+    """Runs a change, and undoes what `improve` derived from opinions that it retracts.
 
     With facts and sessions in one database that is one transaction. Otherwise it follows at once; should the process
     die between the two, the next `improve` does it.
@@ -111,7 +111,7 @@ def _undo(workspace: Workspace, connection: Connection, retracted: RetractedFeed
 def unjustified(
     workspace: Workspace, connection: Connection, entry: EntryRow, active: Sequence[FeedbackRow], retracted: Set[str]
 ) -> list[lessons.Learnt]:
-    """What was learnt from an entry and is no longer borne out by what people say of it."""
+    """The facts learnt from an entry that its active opinions no longer justify."""
     learnt = lessons.learnt(connection, workspace.project, [entry.session_id])
     authors = workspace.trust.authors_to_teach
     return [

@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-from sqlalchemy import make_url
 
 from heedful import settings
 from heedful.bootstrap import open as open_store
+from heedful.bootstrap import store_file
 from heedful.clock import system_clock
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid
@@ -130,13 +130,10 @@ def is_filled(memory: Heedful) -> bool:
 
 def warehouse_file(path_or_url: str | Path) -> Path:
     """Where the shop's database belongs: beside the store, if that is a file."""
-    file: str | None = str(path_or_url)
-    if "://" in str(path_or_url):
-        url = make_url(str(path_or_url))
-        file = url.database if url.get_backend_name() == "sqlite" else None
-    if file in (None, "", ":memory:"):
+    file = store_file(path_or_url)
+    if file is None:
         return Path(tempfile.mkdtemp(prefix="heedful-shop-")) / warehouse.FILE
-    return Path(str(file)).expanduser().absolute().parent / warehouse.FILE
+    return file.expanduser().absolute().parent / warehouse.FILE
 
 
 def _texts() -> list[str]:

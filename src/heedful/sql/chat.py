@@ -22,14 +22,14 @@ from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
 
 MIN_SIMILARITY = 0.65
-"""The similarity from which a stored question is looked at."""
+"""Stored questions below this similarity are ignored."""
 
 MAX_CANDIDATES = 50
 EXAMPLES = 8
 WARNINGS = 4
 MAX_EARLIER = 4
 MIN_EXAMPLE_SIMILARITY = 0.3
-"""The similarity from which an example is worth showing to a model."""
+"""Examples below this similarity are not shown to a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class Chat(ChatProtocol):
     def _examples_and_warnings(
         self, connector: AnyRow, vector: Vectors, cutoff: float
     ) -> tuple[list[Example], list[Example]]:
-        """What a model is shown: reliable examples, and what people say is wrong."""
+        """The examples for a model's prompt: reliable ones, and ones that were rated as wrong."""
         with self._space.workspace.read() as connection:
             similar = candidates.find(
                 self._space,
@@ -264,7 +264,7 @@ class Chat(ChatProtocol):
 
 
 def _describe_result(execution: Execution) -> str:
-    """A result in a sentence, without a language model."""
+    """Describes a result in one sentence, without a language model."""
     rows, names = execution.result.rows, [column.name for column in execution.result.columns]
     if not rows:
         return "No rows."

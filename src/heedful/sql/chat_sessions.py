@@ -22,7 +22,7 @@ from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import MessageRow, SessionRow
 
 KIND = {"kind": "chat"}
-"""The metadata that tell a chat session from others."""
+"""The metadata that mark a chat session."""
 
 
 class ChatSessions(ChatSessionsProtocol):
@@ -101,7 +101,7 @@ def _to_session(row: SessionRow) -> ChatSession:
 
 
 MAX_MESSAGES = 1_000
-"""Messages of a chat session that are read."""
+"""How many messages of a chat session are read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Arguments about executions that can't be accepted are refused by name, before anything is done."""
+"""Checks the arguments of calls about executions before anything is done."""
 
 from __future__ import annotations
 

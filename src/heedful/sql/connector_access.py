@@ -1,4 +1,4 @@
-"""What connectors may reach: the operator everything, others what the settings list; and reaching it."""
+"""Which hosts and files connectors may use: any for the operator, those in the settings for others."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from heedful.sql.sandbox.pool import Target
 from heedful.storage.rows import AnyRow
 
 SYSTEM = "system"
-"""The certificates that the machine trusts, where an option could name a file with others."""
+"""The option's value for the certificates that this machine trusts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What the connectors of one caller may reach."""
+    """Which hosts, files and variables the connectors of one caller may use."""
 
     everywhere: bool = True
-    """Whether they may lead to any host and any file."""
+    """Whether any host and any file is allowed."""
     hosts: Sequence[str] = ()
     """Each `host`, for the usual port, or `host:port`."""
     folders: Sequence[str] = ()
     secrets: frozenset[str] | None = None
-    """The variables that may be referred to; None: all but those of Heedful."""
+    """The environment variables that URLs may reference; None for all but those of Heedful."""
 
     def check(self, address: URL, kind: Kind) -> None:
-        """Fails if an address leads to where this caller may not go; it says nothing of what is there."""
+        """Refuses an address that this caller may not use, without revealing what is there."""
         if self.everywhere:
             return
         certificates = address.query.get(kind.certificates or "", SYSTEM)
@@ -54,7 +54,7 @@ class Permissions:
             )
 
     def check_operator(self, field: str) -> None:
-        """Fails if this caller may not accept a login that may do more than read."""
+        """Refuses a privileged login unless this caller may accept one."""
         if not self.everywhere:
             raise Forbidden(
                 "only a server-wide key may accept a login that may do more than read",
@@ -68,7 +68,7 @@ class Permissions:
             path = Path(file).expanduser().resolve()
             allowed = any(path.is_relative_to(Path(folder).expanduser().resolve()) for folder in self.folders)
         except (OSError, RuntimeError, ValueError):
-            # A loop of links, or a home that nobody has.
+            # A symbolic link that points to itself, or an unknown home folder.
             allowed = False
         if not allowed:
             raise Forbidden(
@@ -81,7 +81,7 @@ class Permissions:
 
 
 OPERATOR = Permissions()
-"""Whoever opens a store in a process of their own."""
+"""The permissions of a program that opens the store itself."""
 
 
 def _host_and_port(host: str | None, port: int | None, kind: Kind) -> tuple[str, int | None]:
@@ -90,7 +90,7 @@ def _host_and_port(host: str | None, port: int | None, kind: Kind) -> tuple[str,
 
 def _listed(entry: str, kind: Kind) -> tuple[str, int | None]:
     host, colon, port = entry.rpartition(":")
-    # An IPv6 address has colons of its own, and stands in brackets if there is a port.
+    # An IPv6 address contains colons, and is in brackets if a port follows.
     if colon and port.isdecimal() and (":" not in host or host.endswith("]")):
         return _host_and_port(host, int(port), kind)
     return _host_and_port(entry, None, kind)
@@ -100,13 +100,13 @@ FILES = ("sqlite", "duckdb")
 """Databases that are files."""
 
 NOTICE_CHANGES = frozenset({"sqlite", "duckdb"})
-"""Databases that can always detect that their data changed, but for a moment after a change."""
+"""Databases that reliably detect changes of their data, except for a moment right after one."""
 
 PRIVILEGED = "privileged"
-"""The option of a connector whose login may do more than read, which the operator has accepted."""
+"""The option of a connector for which the operator accepted a login that may do more than read."""
 
 RESTRICTED = "listed"
-"""The option of a connector that was created within the operator's lists, and stays within them."""
+"""The option of a connector that is restricted to the operator's lists."""
 
 
 def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target:
@@ -124,11 +124,11 @@ def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target
 
 
 def target_at(stored_url: str, options: Metadata, permissions: Permissions, store: URL) -> Target:
-    """The database at a URL as it is kept, once it has passed all rules."""
+    """The database at a stored URL, after all checks."""
     url = secrets.decrypt_url(stored_url, secrets.keys_from())
     check(url, options, permissions)
     _check_other_file(secrets.parse_url(url), store)
-    # A process that runs queries may have been started in another folder.
+    # The query process may run in another folder.
     return Target(
         located(secrets.resolve_references(url, permissions.secrets)),
         options.get("role"),
@@ -137,7 +137,7 @@ def target_at(stored_url: str, options: Metadata, permissions: Permissions, stor
 
 
 def check(url: str, options: Metadata, permissions: Permissions) -> None:
-    """Fails if a connector may not have such a URL, or not lead there; nothing is looked up."""
+    """Checks a connector's URL against the rules, without connecting."""
     address = secrets.parse_url(url)
     kind = kinds.check_url(address)
     if options.get(RESTRICTED):
@@ -145,7 +145,7 @@ def check(url: str, options: Metadata, permissions: Permissions) -> None:
 
 
 def located(url: str) -> str:
-    """The URL with the whole path of a file, so that it means the same from every folder."""
+    """The URL with an absolute path, so that it means the same from every folder."""
     address = secrets.parse_url(url)
     file = address.database
     if address.get_backend_name() not in FILES or not file or file.startswith((":", "file:")):
@@ -163,7 +163,7 @@ def is_privileged(options: Metadata) -> bool:
 
 
 def dialect_of(connector: AnyRow) -> str:
-    """The SQL that a connector's database speaks."""
+    """The SQL dialect of a connector's database."""
     dialect: str = connector.options["dialect"]
     return dialect
 
@@ -188,14 +188,14 @@ def schema_in_words(connector: AnyRow) -> str:
 
 
 def _check_other_file(address: URL, store: URL) -> None:
-    """Fails if a file is the store itself, by whatever name; other stores are known by their tables."""
+    """Refuses a connector to the store's own file; other stores are recognised by their tables."""
     files = [url.database for url in (address, store) if url.get_backend_name() in FILES and url.database]
     if len(files) < 2:
         return
     try:
         same = os.path.samefile(*files)
     except (OSError, ValueError):
-        # It is not there, which those who open it say better.
+        # It doesn't exist; opening it gives a better error.
         same = False
     if same:
         raise errors.own_store(files[0])

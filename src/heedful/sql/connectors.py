@@ -135,7 +135,7 @@ def _to_connector(row: AnyRow) -> Connector:
 
 
 def reencrypt(database: Database) -> int:
-    """Encrypts the URLs that are encrypted with the first key of HEEDFUL_SECRET_KEY; returns how many, all or none."""
+    """Re-encrypts encrypted URLs with the first key of HEEDFUL_SECRET_KEY, all or none; returns how many."""
     keys = secrets.keys_from()
     if not keys:
         raise Unavailable(

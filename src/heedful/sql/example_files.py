@@ -14,7 +14,7 @@ from heedful.errors import Invalid, NotFound
 
 
 def read(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The records of a file with questions and SQL; what they hold is not looked at yet."""
+    """The records of a file with questions and SQL, not validated yet."""
     if not path.is_file():
         raise NotFound(f"no file {path}", field="path", value=str(path))
     try:

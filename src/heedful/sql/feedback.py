@@ -306,7 +306,7 @@ def _active(opinions: SqlFeedbacks, feedback_id: str) -> FeedbackRow | None:
 def _given_before(
     opinions: SqlFeedbacks, first: FeedbackRow, new: FeedbackRow, before: FeedbackRow | None, key: str | None
 ) -> FeedbackRow:
-    """What is active of the opinion that was given with a key first."""
+    """The active version of the opinion that was first given with a key."""
     if first.target != new.target or first.rating != new.rating:
         raise Conflict(
             f"idempotency_key {key!r} was used for another feedback",
@@ -341,7 +341,7 @@ _OWN_KEYS = ("remark_id", "place", "made_at", "changed_at")
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A text as it was written, with what is said of it."""
+    """A remark: its text and its metadata."""
 
     id: str
     text: str
@@ -351,14 +351,14 @@ class Remark:
 
 
 class Remarks:
-    """The remarks in one dataset of a project, whole, by the ids that they were given."""
+    """The remarks in one dataset of a project, by id."""
 
     def __init__(self, workspace: Workspace, dataset: str) -> None:
         self._workspace = workspace
         self._dataset = dataset
 
     def put(self, remark_id: str, text: str, metadata: Metadata) -> Remark:
-        """Keeps a remark; it takes the place of the one that has this id."""
+        """Stores a remark, replacing the one with this id."""
         values.text("text", text)
         before, now = self.find(remark_id), self._workspace.now()
         remark = Remark(remark_id, text, metadata, before.made_at if before else now, now)
@@ -406,7 +406,7 @@ class Remarks:
             rows = _rows(connection, seqs)
         pieces: dict[str, list[AnyRow]] = {}
         for row in sorted(rows, key=lambda row: row.start):
-            # What somebody remembered in this dataset otherwise is read to answer questions, but is no remark.
+            # Other facts in this dataset help to answer questions, but are no remarks.
             if "remark_id" in row.metadata:
                 pieces.setdefault(row.metadata["remark_id"], []).append(row)
         return [_joined_remark(remark_pieces) for remark_pieces in pieces.values()]
@@ -420,7 +420,7 @@ RemarkList = list[Remark]
 
 
 def relevant(workspace: Workspace, question: str) -> list[str]:
-    """What to read before writing SQL for a question: what is always read, then what is nearest to the question."""
+    """The remarks for the prompt of a question: those marked as always needed, then the most similar ones."""
     texts: dict[str, None] = {}
     for dataset in (CONTEXTS, SCHEMA_METADATA):
         with workspace.read() as connection:
@@ -460,6 +460,6 @@ def _joined_remark(pieces: Sequence[AnyRow]) -> Remark:
 
 
 def _pieces(text: str) -> list[Piece]:
-    """Pieces that a question can find, and that make up the text to the last space."""
+    """The text in searchable pieces, which join to exactly the same text."""
     edges = [0, *(piece.start for piece in split(text)[1:]), len(text)]
     return [Piece(text[start:stop], start, stop) for start, stop in pairwise(edges)]

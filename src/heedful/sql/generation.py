@@ -10,14 +10,14 @@ from heedful.errors import Unavailable
 from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, Usage, quote
 
 SCHEMA = 24_000
-"""Characters of the schema in a prompt at most."""
+"""The limit for the schema in a prompt, in characters."""
 
 REMARKS = 16_000
-"""Characters of remarks in a prompt at most."""
+"""The limit for all remarks in a prompt, in characters."""
 
 REMARK = 4_000
 SQL = 8_000
-"""Characters of one remark, and of the SQL of one example, at most."""
+"""The limits for one remark and for the SQL of one example, in characters."""
 
 RULES = """\
 You write SQL for the database whose schema is given, in its dialect: {dialect}.
@@ -131,7 +131,7 @@ def _format_example(example: Example) -> str:
 
 def _extract_sql(text: str) -> str | None:
     reading = [block for block in _BLOCK.findall(text) if _STATEMENT.match(block)]
-    # A block that says it is SQL is taken as it is: whether it may run is for the guard to say.
+    # A block marked as SQL is taken as it is: the guard decides whether it may run.
     candidates = [*reading, *_SQL_BLOCK.findall(text), *([text] if _STATEMENT.match(text) else [])]
     sql = candidates[0].strip().rstrip(";").strip() if candidates else ""
     return sql or None

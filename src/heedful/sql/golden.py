@@ -1,4 +1,4 @@
-"""`.golden_examples`: questions with the SQL that answers them, by somebody's word."""
+"""`.golden_examples`: questions with the SQL that answers them, confirmed by a person."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class GoldenExamples(GoldenExamplesProtocol):
         with self._space.workspace.read() as connection:
             row = _row(self._space, connection, example_id)
             connector = self._space.connector(connection, row.connector_id)
-        # Only what is given is written, so that two changes at the same time both stand.
+        # Only changed fields are written, so that concurrent updates of other fields survive.
         changed: dict[str, Any] = {}
         if question is not UNCHANGED:
             vector = self._space.vector(checks.question("question", question))
@@ -159,7 +159,7 @@ def prepare(
     origin: str,
     execution_id: str | None,
 ) -> Callable[[Connection], GoldenExample]:
-    """What adds an example in a transaction that is open; it was checked, and the model has read it, by then."""
+    """Checks and embeds an example now; returns the function that adds it in an open transaction."""
     checks.question("question", question)
     with space.workspace.read() as connection:
         connector = space.connector(connection, connector_id)
@@ -221,7 +221,7 @@ def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyR
 
 
 def _checked(space: ExecutionSpace, sql_query: Any, connector: AnyRow) -> Checked:
-    """SQL that can run as it is: it only reads, and no value is left open."""
+    """Checks that SQL is read-only and has no parameters."""
     query = space.queries.check(checks.sql(sql_query), dialect_of(connector))
     if query.parameters:
         raise Invalid(

@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from heedful.errors import Forbidden, Invalid
 from heedful.sql.statements import QUOTED, command, not_understood, parse, parser_dialect, read, too_deep, unreadable
 
-# The parser reports there what it can't read; here that is an error of its own.
+# The parser logs what it can't read; here that becomes an error.
 logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in record.getMessage())
 
 _READS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
@@ -32,7 +32,7 @@ _FILE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where in the SQL a named parameter stands."""
+    """The position of a named parameter in the SQL."""
 
     start: int
     end: int
@@ -55,7 +55,7 @@ class CheckedStatement:
         return tuple(dict.fromkeys(slot.name for slot in self.slots))
 
     def written(self, mark: Callable[[str], str], plain: Callable[[str], str] = lambda text: text) -> str:
-        """The SQL with parameters as a driver wants them, and the text between them made `plain` for it."""
+        """The SQL with parameters in the form of a driver (`mark`), and the text between them escaped by `plain`."""
         parts, position = [], 0
         for slot in self.slots:
             parts += [plain(self.sql[position : slot.start]), mark(slot.name)]
@@ -223,7 +223,7 @@ _WORD = re.compile(r"\w+")
 
 
 def check_names(words: Sequence[Token], nodes: Sequence[exp.Expr], dialect: str) -> None:
-    """Refuses a statement in which a denied name stands where it could be called."""
+    """Refuses a statement with a denied name in a position where it could be called."""
     aliases = set(_aliases(nodes))
     columns = aliases | set(_columns(nodes))
     harmless = columns | set(_named_tables(nodes))
@@ -234,7 +234,7 @@ def check_names(words: Sequence[Token], nodes: Sequence[exp.Expr], dialect: str)
         if _next_is(words, index, TokenType.L_PAREN):
             if is_denied(name, dialect) and not _is_operator(words, index) and not _is_plain(word, aliases, dialect):
                 raise _refused(name)
-            # OPERATOR(schema.+) has its dot inside of the brackets.
+            # OPERATOR(schema.+) has its dot inside the brackets.
             _check_schemas(words, index + 4 if word.token_type is TokenType.OPERATOR else index, dialect)
         elif is_denied_attribute(name, dialect) and word.start not in harmless:
             raise _refused(name, attribute=True)
@@ -245,7 +245,7 @@ def check_names(words: Sequence[Token], nodes: Sequence[exp.Expr], dialect: str)
 
 
 def _is_plain(word: Token, aliases: set[int], dialect: str) -> bool:
-    """Whether an ordinary word names the columns of a table here: `WITH query (a, b) AS …`."""
+    """Whether an ordinary word is followed by a list of columns here: `WITH query (a, b) AS …`."""
     return word.start in aliases and not is_denied_attribute(word.text, dialect)
 
 
@@ -261,7 +261,7 @@ def _is_operator(words: Sequence[Token], index: int) -> bool:
 
 
 def _check_schemas(words: Sequence[Token], index: int, dialect: str) -> None:
-    """Refuses a call, or an operator, of a denied schema: looks at the names before the dots."""
+    """Refuses a call or an operator whose schema, before the dot, is denied."""
     while index >= 2 and index < len(words) and words[index - 1].token_type is TokenType.DOT:
         index -= 2
         if is_denied_schema(words[index].text, dialect):
@@ -273,7 +273,7 @@ def _next_is(words: Sequence[Token], index: int, kind: TokenType) -> bool:
 
 
 def _aliases(nodes: Iterable[exp.Expr]) -> Iterator[int]:
-    """Where names are given."""
+    """Where aliases are defined."""
     for node in nodes:
         if isinstance(node, exp.TableAlias):
             yield from _starts(node.this, *(node.args.get("columns") or ()))
@@ -324,7 +324,7 @@ def _refused(name: str, *, attribute: bool = False) -> Forbidden:
 
 
 _SQLITE_TABLES = r"fsdir|lsdir|zipfile(?:_cds)?|pragma_\w+|sqlite_dbpage|sqlite_stmt"
-"""Functions of SQLite that are called by selecting from them, without brackets."""
+"""Table-valued functions of SQLite, which are called without brackets."""
 
 _SQLITE = (
     rf"{_SQLITE_TABLES}|load_extension|readfile|writefile|edit|sha3_query|eval|fts3_tokenizer|fts5|sqlite_log|optimize"
@@ -348,7 +348,7 @@ _REACHING = (
     r"dblink(?:_\w+)?|http|http_(?:get|post|put|patch|delete|head|set_curlopt|reset_curlopt|list_curlopt|collect_response)"
     r"|table_import_from_s3|query_export_to_s3|oracle_(?:execute|diag)|run_command_on_\w+|master_run_on_worker"
 )
-"""Functions of PostgreSQL's extensions that reach other systems."""
+"""Functions of PostgreSQL extensions that connect to other systems."""
 
 _POSTGRESQL_NAMES = (
     rf"pg_(?!(?:{_LOOKING})$)\w+|{_LARGE_OBJECTS}|nextval|setval|set_config|txid_current|{_REACHING}"
@@ -358,14 +358,14 @@ _POSTGRESQL_NAMES = (
 )
 """Also refused as attributes: PostgreSQL takes `x.f` for `f(x)`."""
 
-# Ordinary words: functions of these names take more than what stands before a dot, or belong to a denied schema.
+# Ordinary words: functions of these names need more arguments, or are in a denied schema.
 _POSTGRESQL_WORDS = r"invoke|schedule|schedule_in_database|unschedule|alter_job|cypher"
 
 _POSTGRESQL_SCHEMAS = (
     r"aws_\w+|cron|net|http|dblink|vault|pgsodium\w*|graphql|graphql_public|azure_\w+|google_ml\w*|ai|pgml|sqlj|utl_\w+"
     r"|dbms_\w+|rds_\w+|pgmq|pgtle|partman|plpython\w*|plperl\w*"
 )
-"""Schemas of extensions that reach other systems, keep secrets, or run what they are told."""
+"""Schemas of extensions that connect to other systems, hold secrets, or run arbitrary SQL."""
 
 _DUCKDB_TABLES = r"pragma_\w+|duckdb_secrets|duckdb_logs\w*"
 """Views of DuckDB that show more than the data."""
@@ -389,7 +389,7 @@ _NO_ATTRIBUTES = frozenset({"sqlite", "duckdb"})
 
 
 def is_denied(function: str, dialect: str) -> bool:
-    """Whether a query may not call this function; a dialect without a list of its own has them all."""
+    """Whether a query may not call this function; a dialect without its own list uses all lists."""
     return _calls(dialect).fullmatch(function) is not None
 
 
@@ -410,7 +410,7 @@ def is_denied_schema(name: str, dialect: str) -> bool:
 
 
 def reaches_out(schema: str, function: str) -> bool:
-    """Whether a function of PostgreSQL reaches other systems, as far as its name tells."""
+    """Whether a PostgreSQL function connects to other systems, judging by its name."""
     return is_denied_schema(schema, "postgres") or _OUT.fullmatch(function) is not None
 
 

@@ -25,12 +25,12 @@ class QuestionSource:
     question: str | None
     message_id: str | None
     vector: bytes | None = None
-    """The question as it is compared, if that is known already."""
+    """The question's vector, if it is known already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL to run. With `display`, that is kept, with the values of the parameters written out, instead of both."""
+    """SQL to run. `display`, if any, is stored instead: the SQL with the parameters' values written out."""
 
     sql: str
     parameters: Metadata
@@ -45,7 +45,7 @@ def execute(
     origin: Origin,
     derived_from: str | None = None,
 ) -> Execution:
-    """Runs one statement that only reads and stores what it gave."""
+    """Runs one read-only statement and stores its result."""
     ran = space.queries.run(space.target(connector), statement.sql, statement.parameters, statement.display)
     result = ran.result
     vector = source.vector
@@ -79,7 +79,7 @@ def execute(
 
 
 def dry_run(space: ExecutionSpace, connector: AnyRow, statement: Statement) -> None:
-    """Finds out whether a statement may run and would: one row of it is asked for, and nothing is kept."""
+    """Tries a statement by fetching one row; nothing is stored."""
     space.queries.dry_run(space.target(connector), statement.sql, statement.parameters)
 
 
@@ -89,7 +89,7 @@ def to_execution(row: AnyRow) -> Execution:
 
 
 def _digest(encoded: dict[str, Any]) -> bytes:
-    """The hash of a result; how long it took is no part of it."""
+    """The hash of a result without its duration."""
     hashed = {name: value for name, value in encoded.items() if name != "seconds"}
     return hashlib.blake2b(orjson.dumps(hashed, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 

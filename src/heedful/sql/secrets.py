@@ -27,7 +27,7 @@ _SECRET_OPTION = re.compile(r"pass|pwd|secret|token|credential|odbc_connect|(^|_
 
 
 def encode_url(url: str, keys: Sequence[str] = ()) -> str:
-    """What to keep of a URL: itself if its secrets are references, else encrypted with the first key."""
+    """The URL to store: as it is if its secrets are references, else encrypted with the first key."""
     if is_encrypted(url):
         raise _malformed("it is encrypted already")
     if not has_plain_secret(url):
@@ -43,14 +43,14 @@ def encode_url(url: str, keys: Sequence[str] = ()) -> str:
 
 
 def decode_url(stored: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
-    """The URL to connect with. It holds secrets: it must not be shown, logged or kept."""
+    """The URL to connect with. It contains secrets: don't show, log or store it."""
     return resolve_references(decrypt_url(stored, keys), None, environment)
 
 
 def resolve_references(
     url: str, allowed: Collection[str] | None = None, environment: Mapping[str, str] | None = None
 ) -> str:
-    """A URL with the values of its references; those must be of `allowed` variables, if such are named."""
+    """Replaces the references in a URL by their values; with `allowed`, only those variables may be referenced."""
     address, values = parse_url(url), os.environ if environment is None else environment
 
     def filled(part: str | None) -> str | None:
@@ -65,7 +65,7 @@ def resolve_references(
 
 
 def reencrypt_url(stored: str, keys: Sequence[str]) -> str:
-    """The same, encrypted with the first of the keys; what isn't encrypted stays as it is."""
+    """Re-encrypts a URL with the first key; one that isn't encrypted stays as it is."""
     return encode_url(decrypt_url(stored, keys), keys) if is_encrypted(stored) else stored
 
 
@@ -92,7 +92,7 @@ def masked_url(stored: str, keys: Sequence[str] = ()) -> str:
 
 
 def has_plain_secret(url: str) -> bool:
-    """Whether a password or another secret stands in the URL itself."""
+    """Whether the URL itself contains a password or another secret."""
     address = parse_url(url)
     secrets = [address.password, *(value for name, value in address.query.items() if _SECRET_OPTION.search(name))]
     return any(value and not _only_references(value) for value in secrets)
@@ -105,7 +105,7 @@ def keys_from(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
 
 
 def new_key() -> str:
-    """A fresh key for HEEDFUL_SECRET_KEY."""
+    """A new key for HEEDFUL_SECRET_KEY."""
     try:
         from cryptography.fernet import Fernet
     except ImportError:
@@ -114,7 +114,7 @@ def new_key() -> str:
 
 
 def parse_url(url: str) -> URL:
-    """A URL in its parts, references and all; an error shows nothing of it, since any part may be the password."""
+    """Parses a URL; an error quotes none of it, since any part may be the password."""
     if "${" in _without_user(url):
         raise Invalid(
             "a reference is only allowed in the user and the password of the connector's URL",
@@ -132,7 +132,7 @@ def parse_url(url: str) -> URL:
 
 
 def decrypt_url(stored: str, keys: Sequence[str]) -> str:
-    """The URL that was given, with its references."""
+    """The URL as it was passed in, with its references."""
     if not is_encrypted(stored):
         return stored
     if not keys:
@@ -155,7 +155,7 @@ def decrypt_url(stored: str, keys: Sequence[str]) -> str:
 
 
 def _without_user(url: str) -> str:
-    """All of a URL but its user and password."""
+    """The URL without user and password."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
@@ -165,7 +165,7 @@ def _without_user(url: str) -> str:
 
 
 def _value(name: str, allowed: Collection[str] | None, environment: Mapping[str, str]) -> str:
-    # A URL goes to another machine: our own secrets must not travel in it.
+    # A URL is sent to another machine: Heedful's own secrets must not be in it.
     if name.upper().startswith("HEEDFUL_"):
         raise Invalid(
             f"a connector may not use the variable {name}",

@@ -22,7 +22,7 @@ from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import ensure_model, pack
 
 NO_PROJECT = -1
-"""The number of a project that nothing was written to yet."""
+"""The number that stands for a project without data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ExecutionSpace:
         return scopes.ensure_project(connection, self.workspace.project, self.now())
 
     def connector(self, connection: Connection, id_or_name: str | None) -> AnyRow:
-        """A connector by id or name; the only one, if none is named."""
+        """A connector by id or name; without one, the project's only connector."""
         project = self.project(connection)
         if id_or_name is None:
             existing = connectors.list_connectors(connection, project)
@@ -89,7 +89,7 @@ class ExecutionSpace:
         return model
 
     def vector(self, text: str) -> bytes:
-        """A text as it is stored for comparison."""
+        """The stored vector of a text."""
         return pack(self.workspace.embed([text])[0])
 
 

@@ -1,4 +1,4 @@
-"""A statement as its words: without comments, limited in length and depth; and its template without values."""
+"""Tokenizes statements: without comments, limited in length and depth; also their templates without values."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_SUBSCRIPTS = 100
 MAX_OPEN_JOINS = 10
 
 _BLANK = " \t\r\n"
-"""What every database takes for a space."""
+"""What every database reads as white space."""
 
-# No part of it looks at a character twice, whatever the text.
+# Linear: no pattern backtracks.
 _ROUGH = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -45,7 +45,7 @@ QUOTED = frozenset(
         TokenType.UNICODE_STRING,
     }
 )
-"""Tokens that can hold any character."""
+"""Tokens that may contain any character."""
 
 _READING = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.FROM, TokenType.TABLE, TokenType.L_PAREN}
 
@@ -74,12 +74,12 @@ def read(sql: str, dialect: str) -> tuple[str, list[Token]]:
 
 
 def not_understood(first: Token, reason: str) -> HeedfulError:
-    """The error for a statement that can't be read; one that doesn't begin as a query needn't be."""
+    """The error for a statement that can't be parsed, or doesn't begin like a query."""
     return unreadable(reason) if first.token_type in _READING else command(first.text)
 
 
 def unreadable(reason: str) -> Invalid:
-    """The error for a text that is not the SQL of its database."""
+    """The error for text that is not valid SQL of its dialect."""
     return Invalid(
         f"this SQL can't be read: {reason}",
         code="sql_unreadable",
@@ -100,7 +100,7 @@ def command(statement: str) -> Forbidden:
 
 
 def too_deep() -> Invalid:
-    """The error for what would take too long, or too much of the stack, to read."""
+    """The error for a statement that would take too long or too much stack to parse."""
     return Invalid(
         f"this SQL is nested too deeply: up to {MAX_DEPTH} brackets, {MAX_OPEN_JOINS} joins without ON or USING, and"
         f" {MAX_SUBSCRIPTS} subscripts of subscripts, as in a[1][2]",
@@ -111,7 +111,7 @@ def too_deep() -> Invalid:
 
 
 def check_text(sql: str) -> None:
-    """Refuses what is too long to look at, or is no text."""
+    """Refuses what is too long, or not a text."""
     if len(sql) > MAX_CHARACTERS:
         raise _too_long(f"{len(sql):,} characters", MAX_CHARACTERS)
     if "\0" in sql:
@@ -123,7 +123,7 @@ def check_text(sql: str) -> None:
 
 
 def _check_roughly(sql: str) -> None:
-    """Refuses before it is read, which is slow, what has far too many words; those in comments count, too."""
+    """Refuses far too many words before the slow tokenizer runs; those in comments count, too."""
     if next(islice(_ROUGH.finditer(sql), 2 * MAX_TOKENS, None), None) is not None:
         raise _too_long(f"more than {2 * MAX_TOKENS:,} words and signs", MAX_TOKENS)
 
@@ -155,7 +155,7 @@ def _check_words(words: Sequence[Token]) -> None:
             raise unreadable("it holds a hint, /*+ … */")
         if word.token_type is TokenType.IDENTIFIER and _is_escaped(words[max(0, index - 2) : index + 1]):
             raise unreadable('it holds a name with escapes, U&"…"')
-        # DuckDB takes some of these for blanks, so a name could end sooner there.
+        # DuckDB reads some of these as white space, so a name could end earlier there.
         if word.token_type not in QUOTED and not word.text.isprintable():
             raise unreadable("it holds an invisible character in a name")
 
@@ -210,7 +210,7 @@ _SPACE = re.compile(r"\s+")
 
 @lru_cache(maxsize=4096)
 def template(sql: str, dialect: str) -> bytes:
-    """A short sum that is the same for SQL which differs in values, layout or letter case of keywords only.
+    """A hash of SQL that ignores values, layout and the case of keywords.
 
     >>> template("select a from t where b = 1", "sqlite") == template("SELECT a FROM t WHERE b=2", "sqlite")
     True
@@ -222,13 +222,13 @@ def template(sql: str, dialect: str) -> bytes:
             node.replace(exp.Placeholder())
         canonical = write(parsed, dialect, normalize=True)
     except (SqlglotError, RecursionError):
-        # It ran, so the database understands it; then its own words are what it can be compared by.
+        # It ran, so the database understands it; its own text is compared then.
         canonical = _SPACE.sub(" ", sql).strip()
     return hashlib.blake2b(canonical.encode(), digest_size=16).digest()
 
 
 def question_digest(question: str) -> bytes:
-    """A short sum that is the same for a question in another layout or letter case."""
+    """A hash of a question that ignores layout and case."""
     return hashlib.blake2b(
         _SPACE.sub(" ", question).strip().rstrip("?!. ").casefold().encode(), digest_size=16
     ).digest()

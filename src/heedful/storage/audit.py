@@ -1,4 +1,4 @@
-"""The audit trail in the store: who was refused what, and what admins did."""
+"""The audit trail: refusals, and actions of admins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heedful.storage.schema import audit, projects
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Somebody was refused something; nothing of what they sent."""
+    """A refused call, without anything of its content."""
 
     operation: str
     code: str
@@ -24,7 +24,7 @@ class Refusal:
 
 
 def note_action(connection: Connection, operation: str, at: int, project: int | None, target: str | None) -> None:
-    """Notes what an admin did, in the transaction in which it is done."""
+    """Records an action of an admin, in the same transaction."""
     caller = request_context.current()
     connection.execute(
         insert(audit).values(
@@ -41,7 +41,7 @@ def note_action(connection: Connection, operation: str, at: int, project: int | 
 
 
 def note_refusals(connection: Connection, at: int, counts: Iterable[tuple[Refusal, int]]) -> None:
-    """Notes refusals, and how often each of them happened."""
+    """Records refusals, and how often each happened."""
     rows = [(refusal, times) for refusal, times in counts]
     names = {refusal.project for refusal, _ in rows} - {None}
     project_rows = connection.execute(select(projects.c.name, projects.c.id).where(projects.c.name.in_(names)))

@@ -1,4 +1,4 @@
-"""What a kind of database has to know; one for each is in `sqlite` and `postgresql`."""
+"""The contract of a database backend; `sqlite` and `postgresql` implement it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import Column, Connection, Engine
 from heedful.storage.rows import Direct
 
 CHANGED = "changed"
-"""The note in `Connection.info` by which a transaction says that it changes facts."""
+"""The key in `Connection.info` that marks a transaction as changing facts."""
 
 
 class Backend(Protocol):
@@ -21,21 +21,21 @@ class Backend(Protocol):
 
     engine: Engine
     name: str
-    """What errors call it; holds no secret."""
+    """The name in error messages; contains no secret."""
     folder: Path | None
     """Where indexes are kept; None where the database searches itself."""
 
     many_writers: bool
-    """Whether those who write to different projects need not wait for each other."""
+    """Whether writers of different projects run concurrently."""
 
     read_only: bool
-    """Whether it is a copy of another one that nobody can write to."""
+    """Whether it is a read-only replica."""
 
     def prepare(self) -> None:
-        """What is done once, before the first transaction."""
+        """Called once, before the first transaction."""
 
     def reserve(self) -> None:
-        """Makes the file of a new store, for its owner alone; a server needs nothing of the kind."""
+        """Creates the file of a new store, readable by its owner only; nothing on a server."""
 
     def begin(
         self, project: str | None, *, write: bool, durable: bool, exclusive: bool
@@ -44,29 +44,29 @@ class Backend(Protocol):
         project away until it ends."""
 
     def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> AbstractContextManager[Direct]:
-        """The same, straight on the driver."""
+        """The same, directly on the driver."""
 
     def migrating(self, connection: Connection) -> None:
-        """Keeps others from migrating at the same time, until the transaction ends."""
+        """Locks out other migrations until the transaction ends."""
 
     def notices(self, stopped: Event) -> Iterator[str | None]:
-        """Tells soon after others have changed facts, until `stopped`: the project, or None if it isn't known which.
-        Some changes may go untold, so it is good for doing early what is done anyway."""
+        """Yields soon after others have changed facts, until `stopped`: the project, or None if it is unknown.
+        Some changes may be missed, so it can only speed up what happens anyway."""
 
     def integrity(self, connection: Connection) -> str:
         """ "ok", or what is wrong."""
 
     def is_there(self) -> bool:
-        """Whether there is anything at the address; looking creates nothing."""
+        """Whether the store exists; creates nothing."""
 
     def last_number(self, connection: Connection, column: Column[int]) -> int:
-        """The last number that a column gave by itself, whether its row is still there or not."""
+        """The last number that a column generated, even if its row was deleted."""
 
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
-        """Lets a column go on behind a number."""
+        """Makes a column continue after a number."""
 
     def after_fork(self) -> None:
-        """In a forked child: lets go of the parent's connections without closing them."""
+        """In a forked child: drops the parent's connections without closing them."""
 
     def close(self) -> None:
         """Closes everything."""

@@ -33,28 +33,28 @@ DIMENSIONS = ("day", "value", "target_type", "dataset", "model", "source", "auth
 MEASURES = ("up", "down", "neutral", "scores", "score_sum", "rated", "shown")
 
 PROGRAM = "program:"
-"""How the names of authors begin that are programs."""
+"""The prefix of the names of programs."""
 
 MAX_VALUE_LENGTH = 200
-"""Characters of a value that are told apart: an index has no room for more."""
+"""How many characters of a value are compared; an index can't hold more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kind of row that adds to the counts, each once."""
+    """One kind of row that is counted."""
 
     name: str
-    """The mark that it goes by."""
+    """The name of its watermark."""
     seq: Column[int]
     at: ColumnElement[int]
     origin: FromClause
     owner: ColumnElement[int]
-    """The column that has the project."""
+    """The column with the project's number."""
     conditions: tuple[ColumnElement[bool], ...]
     dimensions: Mapping[str, ColumnElement[Any]]
     measures: Mapping[str, ColumnElement[Any]]
     scopes: Mapping[str, Callable[[BindParameter[Any]], ColumnElement[bool]]]
-    """By what changes name rows."""
+    """How `changing` selects rows, by scope."""
 
     @property
     def has_opinions(self) -> bool:
@@ -62,8 +62,8 @@ class Part:
         return "up" in self.measures
 
     def rows(self, project: int | BindParameter[int], *, by_number: bool = True) -> Select[Any]:
-        """A line for each row; conditions can be added. `by_number`, they are found by their numbers or names."""
-        # By an expression, so that no database prefers the index of the project to that of the added conditions.
+        """A query for the rows; conditions can be added. With `by_number`, those use numbers or names."""
+        # An expression, so that the database uses the index of the added conditions, not that of the project.
         of_project = self.owner + 0 == project if by_number else self.owner == project
         empty, zero = literal("", Text), literal(0)
         columns = [self.dimensions.get(name, empty).label(name) for name in DIMENSIONS if name != "day"]
@@ -78,14 +78,14 @@ class Part:
         )
 
     def newest(self, connection: Connection) -> int:
-        """The greatest number that was given, in any project."""
+        """The greatest number in any project."""
         return dialect_of(connection).newest(connection, self.seq)
 
 
 @lru_cache(maxsize=100)
 def parts(key: str) -> tuple[Part, ...]:
-    """All that adds to the counts: of all opinions with the key "", else by the value of a metadata key."""
-    # Kept, because to put these statements together takes longer than to run them.
+    """Everything that is counted: all opinions for the key "", else by the value of a metadata key."""
+    # Cached, because building these statements takes longer than running them.
     shared = (_opinions(key), _rated_entries(key), _shown_entries(key))
     return shared if key else (*shared, _rated_executions(), _shown_executions(), _signals(), _rated_recalls())
 
@@ -206,7 +206,7 @@ def _signals() -> Part:
 
 
 def _rated_recalls() -> Part:
-    """The first signal under each receipt, on its own day: receipts may be gone."""
+    """The first signal of each receipt, on the day of the signal, since receipts may be deleted."""
     return Part(
         name="events",
         seq=events.c.seq,
@@ -231,7 +231,7 @@ def _of_the_same_receipts(ids: BindParameter[Any]) -> ColumnElement[bool]:
 
 
 def _is_first_of_receipt() -> ColumnElement[bool]:
-    """That no earlier signal under the same receipt is active."""
+    """Whether no earlier signal of the same receipt is active."""
     earlier, later = events.alias("earlier"), events.alias("retraction")
     return ~exists().where(
         earlier.c.receipt_id == events.c.receipt_id,
@@ -242,7 +242,7 @@ def _is_first_of_receipt() -> ColumnElement[bool]:
 
 
 def _of_entry(value: ColumnElement[str]) -> dict[str, ColumnElement[Any]]:
-    """What an entry itself is counted by."""
+    """The dimensions of an entry."""
     return {
         "value": value,
         "target_type": literal("entry", Text),
@@ -252,7 +252,7 @@ def _of_entry(value: ColumnElement[str]) -> dict[str, ColumnElement[Any]]:
 
 
 def _valued(origin: FromClause, session: ColumnElement[int], key: str) -> tuple[FromClause, ColumnElement[str]]:
-    """Joined with the value that a session has under a key."""
+    """Joins the value that a session's metadata have under a key."""
     if not key:
         return origin, literal("", Text)
     tags = session_tags.alias("tags")
@@ -261,7 +261,7 @@ def _valued(origin: FromClause, session: ColumnElement[int], key: str) -> tuple[
 
 
 def _is_first() -> ColumnElement[bool]:
-    """That no earlier opinion about the same thing is active."""
+    """Whether no earlier opinion about the same target is active."""
     earlier = feedbacks.alias("earlier")
     return ~exists().where(
         earlier.c.target_id == feedbacks.c.target_id,

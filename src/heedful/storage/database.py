@@ -26,10 +26,10 @@ from heedful.storage.sqlite import Sqlite
 
 
 class Database:
-    """A store, opened and brought to the present version."""
+    """A store, opened and migrated to the current version."""
 
     def __init__(self, url_or_path: str | Path, *, create: bool = True, unfinished: bool = False) -> None:
-        """With `create`, a store is made where there is none; `unfinished` opens one that a copy has not filled yet."""
+        """`create` creates a missing store; `unfinished` opens one that a copy has not filled yet."""
         url = store_url(url_or_path)
         self._backend: Backend = PostgreSql(url) if url.get_backend_name() == "postgresql" else Sqlite(url)
         self._closed = False
@@ -38,7 +38,7 @@ class Database:
 
     @property
     def name(self) -> str:
-        """What it is called: its file, or its address without secrets."""
+        """Its name: its file, or its address without secrets."""
         return self._backend.name
 
     @property
@@ -57,13 +57,13 @@ class Database:
         return self._backend.folder is None
 
     def outside(self, name: str) -> AbstractContextManager[Connection | None]:
-        """A connection outside of transactions, for PostgreSQL alone; None while somebody else has one by this name."""
+        """A connection without a transaction, on PostgreSQL only; None while another caller has one by this name."""
         self._check_open()
         assert isinstance(self._backend, PostgreSql)
         return self._backend.outside(name)
 
     def read(self, project: str | None = None) -> AbstractContextManager[Connection]:
-        """A consistent view; nothing is written."""
+        """A read transaction: one consistent snapshot."""
         self._check_open()
         return self._backend.begin(project, write=False, durable=True, exclusive=False)
 
@@ -81,7 +81,7 @@ class Database:
     def direct(
         self, project: str, *, write: bool, durable: bool = True, exclusive: bool = True
     ) -> AbstractContextManager[Direct]:
-        """A transaction for statements that are prepared, without the cost of the toolkit; see `write`."""
+        """A transaction for prepared statements, without the overhead of SQLAlchemy; see `write`."""
         self._check_open()
         return self._backend.direct(project, write=write, durable=durable, exclusive=exclusive)
 
@@ -99,11 +99,11 @@ class Database:
         insert_many(connection, table, statement, rows, kind="upsert")
 
     def last_number(self, connection: Connection, column: Column[int]) -> int:
-        """The last number that a column gave by itself, whether its row is still there or not."""
+        """The last number that a column generated, even if its row was deleted."""
         return self._backend.last_number(connection, column)
 
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
-        """Lets a column go on behind a number."""
+        """Makes a column continue after a number."""
         self._backend.set_last_number(connection, column, number)
 
     def integrity(self) -> str:
@@ -113,16 +113,16 @@ class Database:
 
     @property
     def many_writers(self) -> bool:
-        """Whether those who write to different projects need not wait for each other."""
+        """Whether writers of different projects run concurrently."""
         return self._backend.many_writers
 
     @property
     def read_only(self) -> bool:
-        """Whether it is a copy of another one that nobody can write to."""
+        """Whether it is a read-only replica."""
         return self._backend.read_only
 
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
-        """Tells soon after others have changed facts, until `stopped`; see `Backend.notices`."""
+        """Yields soon after others have changed facts, until `stopped`; see `Backend.notices`."""
         return self._backend.notices(stopped)
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class Database:
                 if not unfinished:
                     _check_finished(connection, self.name)
             if create or version != HEAD:
-                # Not to look at a store: that may be done by somebody who may not write.
+                # Only when creating: a reader may lack the right to write.
                 self._backend.prepare()
             if version != HEAD:
                 self._migrate(version)
@@ -173,7 +173,7 @@ class Database:
 
 
 UNFINISHED = "unfinished_copy"
-"""A table that is there while a store is being copied into this one."""
+"""A table that exists while a store is being copied into this one."""
 
 
 def _check_finished(connection: Connection, name: str) -> None:
@@ -225,7 +225,7 @@ _HAS_SCHEMA_USAGE = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
 
 
 def store_url(url_or_path: str | Path) -> URL:
-    """The address of a store, by any of its spellings."""
+    """The URL of a store, from a path or any form of URL."""
     if not isinstance(url_or_path, str | Path):
         raise Invalid(
             f"url_or_path must be a path or a URL, got {url_or_path!r}", field="url_or_path", value=url_or_path

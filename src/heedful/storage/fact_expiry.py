@@ -1,4 +1,4 @@
-"""When facts expire: at that moment they are not found any more, whether they are still stored or not."""
+"""Expiry of facts: from that time on they are not found, even if they are still stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heedful.storage.schema import facts
 
 
 def unexpired(at: int) -> ColumnElement[bool]:
-    """Whether a fact has no end, or one that lies ahead."""
+    """The condition that a fact has not expired."""
     return facts.c.expires_at.is_(None) | (facts.c.expires_at > at)
 
 
@@ -26,7 +26,7 @@ def expired(connection: Connection, dataset: int, at: int) -> list[int]:
 
 
 def change(connection: Connection, ids: Sequence[str], expires_at: int | None) -> None:
-    """Gives facts another end, or none."""
+    """Sets or removes the expiry of facts."""
     for run in batches(ids):
         connection.execute(
             update(facts)

@@ -20,7 +20,7 @@ from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, p
 REMOVED, ADDED, LINKED = 0, 1, graph.LINKED
 
 EXACT = 2.0**53
-"""Whole numbers below this are the same as integers and as floats."""
+"""Below this, integers and floats represent the same whole numbers."""
 
 MADE_FROM = "made_from"
 """The key under which the metadata of a learnt fact name those that its answer was made from."""
@@ -49,13 +49,13 @@ class NewFact:
 
 
 def digest(text: str, source: str | None, metadata: Metadata) -> bytes:
-    """What makes a fact the same fact: its text, its source and its metadata."""
+    """Identifies equal facts: a hash of text, source and metadata."""
     canonical = orjson.dumps([text, source, metadata], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(canonical, digest_size=16).digest()
 
 
 def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact], at: int) -> None:
-    """Stores facts with vectors, tags, links to what they mention, and their lines in the feed."""
+    """Stores facts with vectors, tags, links to entities, and their lines in the feed."""
     for run in batches(new, 2000):
         connection.execute(
             insert(facts),
@@ -146,7 +146,7 @@ def flattened(metadata: Metadata) -> list[dict[str, Any]]:
 
 
 def tag(value: Any) -> str:
-    """A scalar as it is compared: 1 and 1.0 are alike, the text "1" is not."""
+    """A scalar in comparable form: 1 equals 1.0, but not the text "1"."""
     if isinstance(value, str):
         return '"' + (value if len(value) <= MAX_TAG else value[:MAX_TAG] + digest(value, None, {}).hex())
     if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
@@ -176,7 +176,7 @@ def ids_by_digest(connection: Connection, dataset: int, digests: Sequence[bytes]
 
 
 def next_ordinal(connection: Connection, dataset: int, source: str) -> int:
-    """Where the next fact of a source goes."""
+    """The ordinal of the next fact of a source."""
     last = connection.execute(
         select(func.max(facts.c.ordinal)).where(facts.c.dataset_id == dataset, facts.c.source == source)
     ).scalar()
@@ -196,7 +196,7 @@ _BY_SEQ = select(
 
 
 def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
-    """What a hit shows, by fact number."""
+    """The columns of a hit, by fact number."""
     return {row.seq: row for row in connection.execute(_BY_SEQ, {"seqs": list(seqs)})}
 
 
@@ -220,7 +220,7 @@ _SHOWN = Prepared(
 
 
 def display_rows(direct: Direct, seqs: Sequence[int]) -> dict[int, DisplayRow]:
-    """A few facts by number, for those who ask often."""
+    """A few facts by number, quickly."""
     rows: dict[int, DisplayRow] = {}
     for seq in seqs:
         for fact_id, text, metadata, source, start, stop in direct.run(_SHOWN, seq=seq):
@@ -247,7 +247,7 @@ _PROJECT_DATASETS = (
 def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
     """(fact number, dataset number) of the facts that are this project's; others are left out."""
     places: dict[str, tuple[int, int]] = {}
-    # Two steps: in one, SQLite would walk through all facts of the project instead of looking these up.
+    # Two steps: in one, SQLite would scan all facts of the project.
     for run in batches(ids):
         rows = connection.execute(_PLACES, {"ids": list(run)}).all()
         numbers = sorted({row.dataset_id for row in rows})
@@ -259,7 +259,7 @@ def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str
 def texts(
     connection: Connection, ids: Sequence[str], *, current: bool = False, at: int | None = None
 ) -> dict[str, str]:
-    """The texts of facts that are there, by id; with `current`, of those that are not superseded, and with `at`, that
+    """The texts of existing facts, by id; with `current`, of those that are not superseded, and with `at`, that
     have not expired by then."""
     statement = select(facts.c.id, facts.c.text)
     if current:
@@ -272,7 +272,7 @@ def texts(
 
 
 def present(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Which of these facts are still there."""
+    """Which of these facts still exist."""
     return {row.id for run in batches(ids) for row in connection.execute(select(facts.c.id).where(facts.c.id.in_(run)))}
 
 
@@ -336,7 +336,7 @@ _TEXT = select(facts.c.text).where(facts.c.seq == bindparam("seq"))
 
 
 def set_superseded(connection: Connection, dataset: int, seq: int, superseded: bool) -> None:
-    """Takes a fact out of recall, or lets it in again; it stays in history."""
+    """Excludes a fact from recall, or includes it again; it stays in the history."""
     connection.execute(update(facts).where(facts.c.seq == seq).values(superseded=int(superseded)))
     if superseded:
         words.remove(connection, dataset, [seq])
@@ -346,7 +346,7 @@ def set_superseded(connection: Connection, dataset: int, seq: int, superseded: b
 
 
 def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
-    """Removes facts and all that is derived from them."""
+    """Removes facts and everything derived from them."""
     for run in batches(seqs):
         graph.remove(connection, run)
         for table in (scores, vectors, fact_tags, notes):
@@ -356,7 +356,7 @@ def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
 
 
 def move(connection: Connection, dataset: int, places: dict[int, tuple[int, int, int]]) -> None:
-    """Gives facts new places in their source, as (ordinal, start, stop); those that stay are left alone."""
+    """Moves facts to new places (ordinal, start, stop) in their source; unchanged ones are skipped."""
     changed = []
     for run in batches(list(places)):
         rows = connection.execute(
@@ -449,7 +449,7 @@ def list_facts(
     newest_first: bool,
     now: int,
 ) -> list[AnyRow]:
-    """Up to `count` facts of a dataset, or of one source, behind the number `after`; superseded and expired ones are
+    """Up to `count` facts of a dataset, or of one source, after the number `after`; superseded and expired ones are
     left out."""
     order = facts.c.seq.desc() if newest_first else facts.c.seq
     current = (facts.c.dataset_id == dataset, facts.c.superseded == 0, unexpired(now))

@@ -121,7 +121,7 @@ class SqlFeedbacks:
         return [row for run in batches(event_ids) for row in self._read(self._rows(feedbacks.c.event_id.in_(run)))]
 
     def before(self, row: FeedbackRow) -> FeedbackRow | None:
-        """The version that one took the place of."""
+        """The version that this one replaced."""
         earlier = self._rows(feedbacks.c.id == row.id, feedbacks.c.seq < row.number)
         return next(self._read(earlier.order_by(feedbacks.c.seq.desc()).limit(1)), None)
 
@@ -184,7 +184,7 @@ class SqlFeedbacks:
         return list(self._read(page.offset(skip).limit(limit))), int(total)
 
     def counting_for(self, execution_ids: Sequence[str]) -> dict[str, list[FeedbackRow]]:
-        """What counts for these executions, oldest first, by execution: what is said of them and of their hits."""
+        """The opinions that count for these executions, also those about their hits, by execution, oldest first."""
         result: dict[str, list[FeedbackRow]] = {}
         for run in batches(execution_ids):
             conditions = (*rated(self._project, "execution", "up", "down"), feedbacks.c.about_id.in_(run))
@@ -194,7 +194,7 @@ class SqlFeedbacks:
         return result
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
-        # By its number, so that the index gives them in order however many there are.
+        # By its number, so that the index returns them in order.
         number = select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
         statement = self._rows(
             feedbacks.c.active == 1,
@@ -242,7 +242,7 @@ class SqlFeedbacks:
         return self._distinct(session_tags.c.value, condition, limit)
 
     def _distinct(self, column: Column[str], condition: ColumnElement[bool], limit: int) -> list[str]:
-        """Steps from each value of an indexed column to the next, so that it doesn't matter how many rows there are."""
+        """Steps from each value of an indexed column to the next, independent of the number of rows."""
         values = select(func.min(column).label("value")).where(condition).cte("distinct_values", recursive=True)
         following = select(func.min(column)).where(condition, column > values.c.value).scalar_subquery()
         values = values.union_all(select(following).where(values.c.value.is_not(None)))
@@ -258,14 +258,14 @@ class SqlFeedbacks:
         )
 
     def _rows(self, *conditions: ColumnElement[bool]) -> Select[Any]:
-        """Those that ids or numbers among the conditions find."""
+        """A query by ids or numbers among the conditions."""
         return _ROWS.where(of_project(self._connection, feedbacks.c.project_id, self._project), *conditions)
 
     def _read(self, statement: Select[Any]) -> Iterator[FeedbackRow]:
         return map(_feedback, self._connection.execute(statement))
 
     def _follow(self, row: FeedbackRow) -> None:
-        """Tells those who keep what is proven in memory that an opinion is another one."""
+        """Invalidates what is cached as proven, since an opinion has changed."""
         if row.target_type not in TARGETS:
             return
         if row.target_type == "execution":
@@ -276,7 +276,7 @@ class SqlFeedbacks:
 
 
 def counted_opinions(rows: Sequence[FeedbackRow], authors: int) -> tuple[list[FeedbackRow], list[FeedbackRow]]:
-    """The opinions for an execution, and those against it; complaints by too few authors do not count."""
+    """The opinions for and against an execution; complaints by too few authors don't count."""
     trusted = [row for row in rows if row.author_trust != "anonymous"]
     negative = [row for row in trusted if row.rating == "down"]
     enough = suffices([(row.author_trust, row.author) for row in negative], authors)
@@ -323,6 +323,6 @@ _TOUCH_SESSION = Prepared(
 
 
 def touch_session(direct: Direct, project: int, session_id: str, at: int) -> int | None:
-    """The number of a session in which something is written now; None if there is no such session."""
+    """Updates a session's time; returns its number, or None if there is no such session."""
     rows = direct.run(_TOUCH_SESSION, project=project, session=session_id, now=at)
     return rows[0][0] if rows else None

@@ -20,8 +20,7 @@ Selection = Select[int]
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Which facts a search may find: those in all selections, at most `only` these, and never those that it is
-    `without`."""
+    """Which facts a search may find: those in all selections and in `only`, except those in `without`."""
 
     where: Sequence[Selection] = ()
     only: Collection[int] | None = None
@@ -69,7 +68,7 @@ def conditions(where: Metadata) -> Iterator[tuple[str, str, Any]]:
 
 
 def selections(scope: int, where: Metadata, tagged: Tagged = FACTS) -> list[Selection]:
-    """One selection of numbers for each condition; what is sought must be in all of them."""
+    """One selection of numbers for each condition; a match is in all of them."""
     return [_selection(tagged, scope, key, operator, value) for key, operator, value in conditions(where)]
 
 
@@ -103,7 +102,7 @@ def _selection(tagged: Tagged, scope: int, key: str, operator: str, value: Any) 
         equal = _having(tagged, scope, key, tags.value == tag(value))
         return equal if operator == "=" else _without(tagged, scope, equal)
     if isinstance(value, str):
-        # A text is kept behind a quote, which keeps it apart from numbers.
+        # Texts are stored with a leading quote, which distinguishes them from numbers.
         return _having(tagged, scope, key, _compare(tags.value, operator, tag(value)), tags.value.like('"%'))
     return _having(tagged, scope, key, _compare(tags.number, operator, float(value)))
 

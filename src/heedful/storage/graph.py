@@ -1,4 +1,4 @@
-"""The graph: which fact mentions which entity. Derived from the texts, and from what a language model read in them."""
+"""The graph: which fact mentions which entity. Derived from texts, by rules or by a language model."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from heedful.storage.schema import entities as entity_table
 from heedful.text.entities import Entity, entities, entity
 
 LINKED = 2
-"""The line of the feed which says that a fact has other links than before."""
+"""The kind of change in the feed for new links of a fact."""
 
 UNREAD, BY_WORDS, BY_MODEL = 0, 1, 2
 """How the entities of a fact were found; the column `facts.linked`."""
 
 BATCH_SIZE = 2000
-"""Facts that are linked or checked at once."""
+"""Facts per batch."""
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Links: the numbers of facts, and of the entity that each of them mentions."""
+"""Links: numbers of facts, and of the entities that they mention."""
 
 
 def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
-    """Links facts, by number, to what their texts mention. For facts that have no links yet."""
+    """Links new facts, by number, to the entities in their texts."""
     _link(connection, dataset, {seq: entities(text) for seq, text in texts.items()})
 
 
@@ -55,7 +55,7 @@ def enrich(connection: Connection, dataset: int, fact_seq: int, names: Sequence[
 
 
 def unlinked(connection: Connection, dataset: int) -> list[int]:
-    """The facts whose entities nobody has looked for: those that were stored before there was a graph."""
+    """The facts whose entities were never extracted."""
     statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.linked == UNREAD)
     return list(connection.execute(statement).scalars())
 
@@ -72,7 +72,7 @@ def link_unread(connection: Connection, dataset: int, fact_seqs: Sequence[int]) 
 
 
 def remove(connection: Connection, fact_seqs: Sequence[int]) -> None:
-    """Removes the links of facts, and the entities that nobody else mentions: their names are words of these facts."""
+    """Removes the links of facts, and the entities that no other fact mentions."""
     entity_ids = list(
         connection.execute(select(links.c.entity_id).where(links.c.fact_seq.in_(fact_seqs)).distinct()).scalars()
     )
@@ -127,13 +127,13 @@ def entity_numbers(connection: Connection, dataset: int, keys: Sequence[str]) ->
 
 
 def names(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
-    """What entities are called, by number."""
+    """The names of entities, by number."""
     rows = connection.execute(select(entity_table.c.id, entity_table.c.name).where(entity_table.c.id.in_(ids)))
     return {row.id: row.name for row in rows}
 
 
 def mentioned(connection: Connection, fact_seqs: Sequence[int]) -> dict[int, dict[str, int]]:
-    """The keys and numbers of the entities of each of these facts that has any."""
+    """The entities of each of these facts: their keys and numbers."""
     result: dict[int, dict[str, int]] = {}
     for run in batches(fact_seqs):
         for row in connection.execute(
@@ -146,7 +146,7 @@ def mentioned(connection: Connection, fact_seqs: Sequence[int]) -> dict[int, dic
 
 
 def with_wrong_links(connection: Connection, dataset: int) -> list[int]:
-    """The facts that lack a link to what their text mentions, or have one to what neither it nor a model named."""
+    """The facts whose links don't match the entities in their texts."""
     wrong: list[int] = []
     rows = connection.execute(
         select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.dataset_id == dataset, facts.c.linked != UNREAD)
@@ -161,7 +161,7 @@ def with_wrong_links(connection: Connection, dataset: int) -> list[int]:
 
 
 def relink(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> None:
-    """Gives facts the links that their texts say; links that are right stay, with what was said about them."""
+    """Corrects the links of facts by their texts; right links stay, with their signals."""
     for run in batches(fact_seqs, BATCH_SIZE):
         rows = connection.execute(select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.seq.in_(run))).all()
         stored = mentioned(connection, run)

@@ -13,19 +13,19 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
 
 _HEAD = struct.Struct(">hh")
-"""What pgvector puts in front of the numbers: how many there are, and a place that it does not use."""
+"""pgvector's header: the number of dimensions, and an unused field."""
 
 
 class Packed(bytes):
     """A packed vector on its way to PostgreSQL; the connection sends it as pgvector reads it."""
 
     def sent(self) -> bytes:
-        """Its head, then the numbers in the order of bytes of the network."""
+        """The header, then the numbers in network byte order."""
         return _HEAD.pack(len(self) // 2, 0) + np.frombuffer(self, "<f2").astype(">f2").tobytes()
 
 
 def received(sent: bytes) -> bytes:
-    """A packed vector from what pgvector sends."""
+    """The packed vector in pgvector's binary format."""
     return np.frombuffer(sent, ">f2", offset=_HEAD.size).astype("<f2").tobytes()
 
 
@@ -58,7 +58,7 @@ class _Halfvec(UserDefinedType[bytes]):
 
 
 class _Sent(FunctionElement[bytes]):
-    """A vector as it is read: without a detour over its digits."""
+    """A vector read in binary form, not as text."""
 
     inherit_cache = True
 

@@ -1,4 +1,4 @@
-"""What reports read from the database, added up there."""
+"""Aggregates for reports, computed by the database."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ BINS = 10
 
 
 def recalls(connection: Connection, project: int, dataset: int | None, since: int | None, until: int | None) -> int:
-    """How many recalls there were whose receipts are kept."""
-    # By their numbers: of a query, PostgreSQL would look at all receipts.
+    """How many recalls have stored receipts."""
+    # By literal numbers: with a subquery, PostgreSQL would scan all receipts.
     dataset_ids = connection.execute(select(datasets.c.id).where(datasets.c.project_id == project)).scalars().all()
     conditions: list[ColumnElement[bool]] = [receipts.c.dataset_id.in_(dataset_ids if dataset is None else [dataset])]
     conditions += [] if since is None else [receipts.c.at >= since]
@@ -55,9 +55,9 @@ def newest_decisions(
 
 
 def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int, int], int, float, int]:
-    """Of the facts with signals: how many are in each bin, how many there are, their mean, and their signals."""
+    """Statistics of the facts with signals: counts per bin, total, mean usefulness, and number of signals."""
     score = decayed(now)
-    # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
+    # Rounded, so that a score of 0.6 stays in its bin after a second of decay.
     bin_index = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
     signals = scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful
     per_fact = select(bin_index.label("place"), score.label("score"), signals.label("signals")).where(
@@ -149,7 +149,7 @@ def _overall(dataset: int, now: int) -> list[ColumnElement[bool]]:
 
 
 def decayed(now: int) -> ColumnElement[Any]:
-    """`learning.decay.decayed`, by the database."""
+    """`ranking.decay.decayed`, computed by the database."""
     weeks = sql_cast(now - scores.c.last_at, Float) / WEEK
     remaining = func.pow(KEPT_PER_WEEK, case((weeks > 0, weeks), else_=0.0))
     return NEUTRAL + (scores.c.score - NEUTRAL) * remaining

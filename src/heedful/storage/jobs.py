@@ -1,4 +1,4 @@
-"""Jobs in the store: what both kinds of queue keep of them."""
+"""The table of jobs, which both kinds of queue use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add(
     at: int,
     due_at: int,
 ) -> str:
-    """Writes a job that waits, and returns its id."""
+    """Adds a waiting job and returns its id."""
     job_id = new_id()
     connection.execute(
         insert(jobs).values(
@@ -47,7 +47,7 @@ def get(connection: Connection, job_id: str) -> AnyRow | None:
 
 
 def waiting(connection: Connection, digest: bytes) -> str | None:
-    """The id of a job that waits to do the same."""
+    """The id of a waiting job that does the same."""
     return connection.execute(
         select(jobs.c.id).where(jobs.c.status == "waiting", jobs.c.digest == digest).limit(1)
     ).scalar()
@@ -94,12 +94,12 @@ def begin(connection: Connection, job_id: str, at: int) -> None:
 
 
 def note(connection: Connection, job_id: str, **values: Any) -> None:
-    """Writes some columns of a job."""
+    """Updates some columns of a job."""
     connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
 
 
 def claimable(connection: Connection, project: str | None, serial_kinds: tuple[str, ...], now: int) -> AnyRow | None:
-    """The first job that nobody has: one that waits and is due, or one whose worker let its lease run out.
+    """The first free job: one that waits and is due, or one whose lease has expired.
 
     Of `serial_kinds`, one job of each kind runs at a time.
     """
@@ -123,7 +123,7 @@ def claimable(connection: Connection, project: str | None, serial_kinds: tuple[s
 
 
 def lease(connection: Connection, job_id: str, owner: str, until: int, **values: Any) -> bool:
-    """Renews the lease of a job for its owner; False if it is another's by now."""
+    """Renews the lease of a job for its owner; False if another worker has it."""
     result = connection.execute(
         update(jobs)
         .where(jobs.c.id == job_id, jobs.c.owner == owner, jobs.c.status == "running")
@@ -133,7 +133,7 @@ def lease(connection: Connection, job_id: str, owner: str, until: int, **values:
 
 
 def ended_before(connection: Connection, moment: int, count: int) -> list[AnyRow]:
-    """Jobs that ended long ago."""
+    """Deletes jobs that ended before a time."""
     return list(
         connection.execute(
             select(jobs.c.seq, jobs.c.queue_number)

@@ -65,14 +65,14 @@ def used(connection: Connection, key_id: str, at: int) -> None:
 
 
 def signing_secrets(connection: Connection, now: int) -> list[bytes]:
-    """What tokens may be signed with: the secret in use, then one before it that is still good; none at first."""
+    """The valid signing secrets: the current one, then the former one while it is valid."""
     rows = connection.execute(select(signing.c.name, signing.c.secret, signing.c.until))
     secrets = {row.name: row.secret for row in rows if row.until is None or row.until > now}
     return [secrets[name] for name in (_TOKENS, _FORMER) if name in secrets]
 
 
 def ensure_signing_secret(connection: Connection, now: int) -> bytes:
-    """What tokens are signed with, made if there is none."""
+    """The current signing secret, created if there is none."""
     secrets = signing_secrets(connection, now)
     if not secrets:
         lock_exclusive(connection, "signing")
@@ -84,7 +84,7 @@ def ensure_signing_secret(connection: Connection, now: int) -> bytes:
 
 
 def rotate_signing_secret(connection: Connection, now: int, until: int) -> None:
-    """Another secret; the one in use is good `until` then, and the one before it no longer."""
+    """Creates a new secret; the current one stays valid until `until`, the former one is dropped."""
     lock_exclusive(connection, "signing")
     former = ensure_signing_secret(connection, now)
     connection.execute(delete(signing).where(signing.c.name == _FORMER))
@@ -94,13 +94,13 @@ def rotate_signing_secret(connection: Connection, now: int, until: int) -> None:
 
 
 def add_login(connection: Connection, digest: bytes, key_id: str, now: int, expires_at: int) -> None:
-    """Keeps a login, and removes those that have expired."""
+    """Stores a login, and removes expired ones."""
     connection.execute(delete(logins).where(logins.c.expires_at <= now))
     connection.execute(insert(logins).values(digest=digest, key_id=key_id, expires_at=expires_at))
 
 
 def has_login(connection: Connection, digest: bytes) -> bool:
-    """Whether a login was made here and has not ended."""
+    """Whether a login exists and has not ended."""
     return connection.execute(select(logins.c.key_id).where(logins.c.digest == digest)).first() is not None
 
 

@@ -23,10 +23,10 @@ FEEDBACK = "feedback"
 LINK_SIGNAL = "link_signal"
 REVIEW = "review"
 ERASURE = "erasure"
-"""Says that a person was erased: what stands under their pseudonym, and how much there was."""
+"""The erasure of a person: the pseudonym, and the counts of what was erased."""
 
 IMPROVE = "improve"
-"""The source of signals that are made of ratings."""
+"""The source of signals that are derived from ratings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Event:
     dataset_id: int | None = None
     author: str | None = None
     author_trust: AuthorTrust | None = None
-    """What the author's name says, if left out."""
+    """Derived from the author's name by default."""
     query_id: int | None = None
     value: str | None = None
     confidence: float | None = None
@@ -55,7 +55,7 @@ class Event:
 
     @property
     def keyed(self) -> bool:
-        """Whether its idempotency key is another than its own id."""
+        """Whether it has an idempotency key other than its id."""
         return self.idempotency_key not in ("", self.id)
 
 
@@ -68,7 +68,7 @@ def retraction(
     dataset_id: int | None = None,
     query_id: int | None = None,
 ) -> Event:
-    """The event that retracts another one; its key lets nobody do so twice."""
+    """The event that retracts another one; its key prevents a second retraction."""
     return Event(
         project_id=project,
         kind=RETRACTION,
@@ -85,7 +85,7 @@ def retraction(
 
 
 def append(connection: Connection, new: Sequence[Event]) -> None:
-    """Adds events; each is its own idempotency key unless it has one."""
+    """Appends events; without a key, an event's id is its idempotency key."""
     keyed = [key_row(event) for event in new if event.keyed]
     insert_many(connection, event_keys, insert(event_keys), keyed)
     insert_many(connection, events, insert(events), [row(event) for event in new])
@@ -108,13 +108,13 @@ def append_one(direct: Direct, event: Event) -> None:
 
 
 def with_key(direct: Direct, project: int, key: str) -> str | None:
-    """The id of the event that carries an idempotency key."""
+    """The id of the event with an idempotency key."""
     rows = direct.run(_WITH_KEY, project=project, key=key)
     return str(rows[0][0]) if rows else None
 
 
 def annotate(connection: Connection, written: Sequence[tuple[str, int, str]]) -> None:
-    """Keeps what people wrote with events, as (event, fact number, text)."""
+    """Stores texts that people wrote with events, as (event, fact number, text)."""
     if written:
         connection.execute(
             insert(notes), [{"event_id": event, "fact_seq": fact, "text": text} for event, fact, text in written]
@@ -127,7 +127,7 @@ def notes_of(connection: Connection, event_id: str) -> list[str]:
 
 
 def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, AnyRow | Event]:
-    """The events that carry one of these idempotency keys."""
+    """The events with these idempotency keys."""
     events_by_key: dict[str, AnyRow | Event] = {}
     for run in batches(keys):
         rows = connection.execute(
@@ -154,7 +154,7 @@ def known_keys(connection: Connection, project: str, keys: Sequence[str]) -> set
 
 
 def with_source(connection: Connection, dataset: int, source: str) -> list[AnyRow]:
-    """The events of a dataset that came this way and stand."""
+    """The active events of a dataset with this source."""
     statement = select(events).where(
         events.c.dataset_id == dataset,
         events.c.source == source,
@@ -240,7 +240,7 @@ def last_event(connection: Connection, dataset: int) -> int:
 
 
 def facts_after(connection: Connection, dataset: int, seq: int) -> list[int]:
-    """The facts that were judged behind a known event, and are still there."""
+    """The existing facts with signals after an event."""
     rows = connection.execute(
         select(facts.c.seq)
         .select_from(events)
@@ -252,7 +252,7 @@ def facts_after(connection: Connection, dataset: int, seq: int) -> list[int]:
 
 
 def rejudged_after(connection: Connection, dataset: int, seq: int) -> list[int]:
-    """The facts that signals were given about, or retracted of, after a known event, and that are still there."""
+    """The existing facts whose signals were added or retracted after an event."""
     later = events.alias("later")
     retracted = (
         select(facts.c.seq)
@@ -265,7 +265,7 @@ def rejudged_after(connection: Connection, dataset: int, seq: int) -> list[int]:
 
 
 def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
-    """The queries whose signals were given or retracted behind a known event."""
+    """The queries whose signals were added or retracted after an event."""
     rows = connection.execute(
         select(events.c.query_id)
         .where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.query_id.is_not(None))
@@ -275,7 +275,7 @@ def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
 
 
 def is_erased_after(connection: Connection, dataset: int, seq: int) -> bool:
-    """Whether an author of a dataset was erased behind a known event, and so has another name."""
+    """Whether an author of a dataset was erased, and so renamed, after an event."""
     statement = select(events.c.seq).where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.kind == ERASURE)
     return connection.execute(statement.limit(1)).first() is not None
 
@@ -321,18 +321,18 @@ def key_row(event: Event) -> dict[str, Any]:
 
 
 def _of_key() -> ColumnElement[bool]:
-    # The time tells where to look in a ledger that is divided by it.
+    # The time selects the partition.
     return (events.c.id == event_keys.c.event_id) & (events.c.recorded_at == event_keys.c.recorded_at)
 
 
 def effective_time() -> ColumnElement[int]:
-    """When an event was given, as folds see it. Nothing is given after it arrived: what is dated ahead would never
-    fade, and would make every later signal a late one."""
+    """The time of an event for folds, at most the time it was recorded: a signal dated in the future would never
+    decay, and would make every later signal late."""
     return case((events.c.at > events.c.recorded_at, events.c.recorded_at), else_=events.c.at)
 
 
 def is_retracted() -> ColumnElement[bool]:
-    """The condition that an event was retracted."""
+    """The condition that an event is retracted."""
     later = events.alias("later")
     return exists().where(later.c.target_id == events.c.id, later.c.kind == RETRACTION)
 
@@ -372,7 +372,7 @@ def votes(signals: Iterable[Surviving]) -> list[Surviving]:
 
 
 def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
-    """The signals for these queries that still count, by query, in the order they were given."""
+    """The signals for these queries that still count, by query, in order."""
     result: dict[int, list[Opinion]] = {query: [] for query in query_ids}
     for run in batches(query_ids):
         for row in counted_rows(connection.execute(_active_signals(events.c.query_id.in_(run)))):
@@ -387,7 +387,7 @@ def recorded_opinions(connection: Connection, dataset: int) -> list[tuple[int, O
 
 
 def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
-    """The explicit opinions of a dataset that name a receipt and still count, in the order they were given."""
+    """The explicit opinions of a dataset that name a receipt and still count, in order."""
     statement = _active_signals(
         events.c.dataset_id == dataset,
         events.c.value.in_(("helpful", "not_helpful")),
@@ -424,14 +424,14 @@ _SIGNAL = (
     events.c.receipt_id,
     events.c.rank,
 )
-"""Without what no fold reads: recalls read many of these rows."""
+"""Only the columns that folds need: recalls read many of these rows."""
 
 SIGNALS = (events.c.kind == SIGNAL, events.c.author_trust != "anonymous")
-"""What makes an event a signal that may count."""
+"""The conditions of signals that may count."""
 
 
 def counted_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
-    """Rows of signals in the order they were given, without those that another one of their author replaces."""
+    """Rows of signals, in order, without those that a later one of the same author replaces."""
     return counted_votes(rows, _voter_of, _signal_value)
 
 
@@ -448,7 +448,7 @@ def _signal_value(row: AnyRow) -> tuple[SignalType, float]:
 
 
 def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
-    """Active signals, of facts that are there, in the order they were given."""
+    """Active signals of existing facts, in order."""
     return (
         select(*_SIGNAL, facts.c.seq.label("fact"), effective_time().label("effective"))
         .join(facts, facts.c.id == events.c.target_id)

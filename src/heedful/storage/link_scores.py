@@ -1,4 +1,4 @@
-"""The folds of what was said about links, kept with them. Derived: `refold` recomputes them from the ledger."""
+"""The scores of links, stored with them. Derived: `refold` recomputes them from the ledger."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNTS = ("used", "ignored", "helpful", "not_helpful")
 _POLICY = Documented()
 
 BATCH_SIZE = 2000
-"""Links that are folded at once."""
+"""Links per batch."""
 
 
 def target(fact_id: str, entity: int) -> str:
@@ -31,7 +31,7 @@ def target(fact_id: str, entity: int) -> str:
 
 
 def parse_target(name: str) -> tuple[str, int] | None:
-    """The fact's id and the entity's number behind such a name; None if it is none."""
+    """Parses such a name: the fact's id and the entity's number; None if it is not one."""
     fact_id, _, entity = name.rpartition("/")
     return (fact_id, int(entity)) if fact_id and entity.isascii() and entity.isdigit() else None
 
@@ -44,7 +44,7 @@ _NOT_NEW = or_(links.c.last_at.is_not(None), links.c.score != NEUTRAL, *(links.c
 
 
 def rated(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
-    """The tallies of those links of these facts that anything was said about."""
+    """The tallies of these facts' links that have signals."""
     return {
         (fact, entity): Tally(score, last_at, *counts)
         for run in batches(fact_seqs)
@@ -53,7 +53,7 @@ def rated(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
 
 
 def rated_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
-    """The same of a whole dataset, and whatever else is not as a new link is."""
+    """The same for a dataset: all links that differ from a new one."""
     rows = connection.execute(_STORED.where(links.c.dataset_id == dataset, _NOT_NEW))
     return {(fact, entity): Tally(score, last_at, *counts) for fact, entity, score, last_at, *counts in rows}
 
@@ -68,9 +68,9 @@ def present(connection: Connection, fact_seqs: Sequence[int]) -> set[Key]:
 
 
 def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tuple[Key, Observation]]) -> None:
-    """Takes new signals about links into their scores; `ids` are those of the facts, by number.
+    """Adds new signals about links to their scores; `ids` are those of the facts, by number.
 
-    A signal older than the last one a link has seen can't be added at the end: that link is recomputed.
+    A late signal, older than the link's last one, makes that link be recomputed.
     """
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for key, observation in signals:
@@ -92,7 +92,7 @@ def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tu
 
 
 def refold(connection: Connection, names: Mapping[Key, str]) -> None:
-    """Recomputes the scores of these links from the signals that survive; each link is given with its name."""
+    """Recomputes the scores of these links, given with their names, from the active signals."""
     folded: dict[Key, Tally] = dict.fromkeys(names, Tally())
     for run in batches(list(names.values()), BATCH_SIZE):
         folded |= _folded(connection, events.c.target_id.in_(run))
@@ -100,14 +100,14 @@ def refold(connection: Connection, names: Mapping[Key, str]) -> None:
 
 
 def refold_named(connection: Connection, names: Sequence[str]) -> list[str]:
-    """Recomputes the scores of the links with these names; returns the ids of the facts whose links are still there."""
+    """Recomputes the scores of the links with these names; returns the facts whose links still exist."""
     keys = _keys(connection, names)
     refold(connection, {key: name for name, key in keys.items()})
     return [name.rpartition("/")[0] for name in keys]
 
 
 def folded_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
-    """What the ledger says of every link of a dataset that it has a surviving signal about."""
+    """The tallies of a dataset's links, folded from the ledger."""
     return _folded(connection, events.c.dataset_id == dataset)
 
 
@@ -125,7 +125,7 @@ def _folded(connection: Connection, condition: ColumnElement[bool]) -> dict[Key,
 
 
 def _keys(connection: Connection, names: Sequence[str]) -> dict[str, Key]:
-    """The links behind names in the ledger, where they are still there."""
+    """The existing links with these names."""
     split = {name: pair for name in names if (pair := parse_target(name)) is not None}
     seqs: dict[str, int] = {}
     for run in batches(sorted({fact_id for fact_id, _ in split.values()})):

@@ -1,4 +1,4 @@
-"""Locks by name, held until a transaction ends. SQLite has one writer at a time, so there they are nothing."""
+"""Locks by name, held until a transaction ends. On SQLite, which has one writer at a time, they do nothing."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from heedful.storage.dialects import dialect_of
 
 
 def lock_exclusive(connection: Connection, name: str) -> None:
-    """Keeps others who name the same lock away until the transaction ends."""
+    """Takes a lock exclusively until the transaction ends."""
     dialect_of(connection).lock(connection, number(name), shared=False)
 
 
 def lock_shared(connection: Connection, name: str) -> None:
-    """Keeps those away who use `lock_exclusive`, but not those who share it."""
+    """Takes a lock together with others who share it, and excludes `lock_exclusive`."""
     dialect_of(connection).lock(connection, number(name), shared=True)
 
 
 def project(name: str) -> str:
-    """The lock of those who write to a project."""
+    """The name of the lock of a project's writers."""
     return f"project {name}"
 
 

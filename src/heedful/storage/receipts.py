@@ -1,4 +1,4 @@
-"""What was asked, and what each recall showed."""
+"""Queries, and what each recall showed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add(direct: Direct, new: NewReceipt) -> None:
 
 
 def get(connection: Connection, project: str, receipt_id: str) -> AnyRow | None:
-    """A receipt of a project, with the words of its query and the name of its dataset."""
+    """A receipt of a project, with the text of its query and the name of its dataset."""
     return connection.execute(
         select(receipts, queries.c.text.label("query"), datasets.c.name.label("dataset"))
         .join(queries, queries.c.id == receipts.c.query_id)
@@ -54,7 +54,7 @@ def get(connection: Connection, project: str, receipt_id: str) -> AnyRow | None:
 
 
 def load(connection: Connection, dataset: int, ids: Sequence[str], since: int | None = None) -> list[AnyRow]:
-    """These receipts of a dataset, from a moment on, oldest first, with the words of their queries."""
+    """These receipts of a dataset, since a time, oldest first, with the texts of their queries."""
     statement = (
         select(receipts.c.id, receipts.c.query_id, receipts.c.at, receipts.c.shown, queries.c.text.label("query"))
         .join(queries, queries.c.id == receipts.c.query_id)
@@ -68,7 +68,7 @@ def load(connection: Connection, dataset: int, ids: Sequence[str], since: int | 
 
 def forget_dataset(connection: Connection, dataset: int) -> None:
     """Removes the receipts, the queries and the entities of a dataset, and the dataset's own row."""
-    # Recalls that are writing their receipts are waited for; later ones find no dataset.
+    # Waits for recalls that are writing receipts; later ones find no dataset.
     connection.execute(select(datasets.c.id).where(datasets.c.id == dataset).with_for_update())
     graph.forget_dataset(connection, dataset)
     connection.execute(delete(receipts).where(receipts.c.dataset_id == dataset))
@@ -78,7 +78,7 @@ def forget_dataset(connection: Connection, dataset: int) -> None:
 
 
 def expire(connection: Connection, before: int, limit: int) -> int:
-    """Removes receipts that are older, at most this many; returns how many were."""
+    """Removes up to `limit` older receipts; returns how many."""
     old = select(receipts.c.id, receipts.c.at).where(receipts.c.at < before).order_by(receipts.c.at).limit(limit)
     rows = connection.execute(old).all()
     for run in batches(rows):
@@ -107,7 +107,7 @@ def links_of(lines: Sequence[Sequence[Any]]) -> dict[str, list[str]]:
 
 
 def digest(text: str) -> bytes:
-    """What makes a query the same query: its words, but for the white space."""
+    """Identifies equal queries: a hash of the text, ignoring white space."""
     return hashlib.blake2b(" ".join(text.split()).encode(), digest_size=16).digest()
 
 
@@ -117,7 +117,7 @@ def ensure(
     dataset: int,
     texts: Sequence[str],
 ) -> dict[str, int]:
-    """The number of each query; new ones are stored, to be embedded when somebody needs that."""
+    """The number of each query; new ones are stored, and embedded when needed."""
     distinct = {digest(text): text for text in texts}
     numbers = _numbers(connection, dataset, list(distinct))
     new = [key for key in distinct if key not in numbers]
@@ -148,7 +148,7 @@ _FIND = Prepared(
         )
     )
     .where(datasets.c.id == bindparam("of"))
-    # Whoever forgets the dataset waits for us, or we for them.
+    # Excludes a concurrent deletion of the dataset.
     .with_for_update(read=True, key_share=True, of=datasets)
 )
 _ADD_QUERY = Prepared(
@@ -160,13 +160,13 @@ _ADD_QUERY = Prepared(
 
 
 def ensure_query(direct: Direct, dataset: int, words: str, model: int | None, vector: bytes | None) -> int | None:
-    """The number of a query that is asked, stored if it is new; None if the dataset was deleted."""
+    """The number of a query, stored if it is new; None if the dataset was deleted."""
     key = digest(words)
     rows = direct.run(_FIND, of=dataset, digest=key)
     if not rows or rows[0][1] is not None:
         return int(rows[0][1]) if rows else None
     inserted = direct.run(_ADD_QUERY, dataset_id=dataset, digest=key, text=words, model_id=model, vector=vector)
-    # Somebody else may have asked the same at this moment.
+    # Another process may have stored the same query meanwhile.
     return int(inserted[0][0] if inserted else direct.run(_FIND, of=dataset, digest=key)[0][1])
 
 
@@ -186,6 +186,6 @@ def load_queries(connection: Connection, ids: Sequence[int]) -> list[Row]:
 
 
 def set_vectors(connection: Connection, model: int, vectors: Sequence[tuple[int, bytes]]) -> None:
-    """Stores vectors that were made after the query was."""
+    """Stores vectors of queries that were embedded later."""
     for query, vector in vectors:
         connection.execute(update(queries).where(queries.c.id == query).values(model_id=model, vector=vector))

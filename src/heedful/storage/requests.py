@@ -18,26 +18,26 @@ from heedful.storage.schema import requests
 
 
 def fingerprint(call: str, arguments: Any) -> bytes:
-    """What makes a call the same call."""
+    """Identifies equal calls: a hash of the operation and its arguments."""
     canonical = orjson.dumps([call, arguments], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(canonical, digest_size=16).digest()
 
 
 def event_key(kind: str, key: str | None) -> str | None:
-    """The key under which the ledger has an event that somebody gave a key, apart from those of other callers."""
+    """The ledger's key for a caller's idempotency key, distinct from those of other callers."""
     caller = request_context.subject()
     return None if key is None else f"{kind}@{caller}/{key}" if caller else f"{kind}/{key}"
 
 
 def idempotency_key_of(event_key: str) -> str:
-    """The key as it was given."""
+    """The key as the caller passed it."""
     return event_key.partition("/")[2]
 
 
 def earlier_result(
     connection: Connection, project: int, key: str, fingerprint: bytes, *, lock: bool = False
 ) -> Metadata | None:
-    """The result of the first call with this key, if there was one; with `lock`, nobody else changes it meanwhile."""
+    """The result of the first call with this key, if any; `lock` prevents concurrent changes."""
     statement = select(requests.c.fingerprint, requests.c.result).where(*_matching(project, key))
     row = connection.execute(statement.with_for_update() if lock else statement).first()
     if row is None:
@@ -55,7 +55,7 @@ def earlier_result(
 
 
 def store_result(connection: Connection, project: int, key: str, fingerprint: bytes, result: Metadata, at: int) -> None:
-    """Remembers the result of a call for its retries."""
+    """Stores the result of a call for its retries."""
     connection.execute(
         insert(requests).values(
             project_id=project,
@@ -69,7 +69,7 @@ def store_result(connection: Connection, project: int, key: str, fingerprint: by
 
 
 def replace(connection: Connection, project: int, key: str, result: Metadata, at: int) -> None:
-    """Puts another result in the place of the one that is kept."""
+    """Replaces the stored result."""
     connection.execute(update(requests).where(*_matching(project, key)).values(result=result, at=at))
 
 

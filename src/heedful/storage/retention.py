@@ -1,4 +1,4 @@
-"""Removes what is older than the settings allow, a batch at a time, so that nobody waits for long."""
+"""Removes what is older than the settings allow, in batches, so that nobody waits long."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from heedful.storage.schema import receipts as receipt_rows
 from heedful.storage.schema_insight import decisions
 
 BATCH_SIZE = 2000
-"""Rows that are removed in one transaction."""
+"""Rows per transaction."""
 
 Removal = Callable[[Connection, int], int]
-"""Removes at most one batch of what is older than a moment; returns how many rows that were."""
+"""Removes at most one batch of rows older than a time; returns how many."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RetentionRule:
-    """Rows of one table that have an end."""
+    """The retention of one table."""
 
     what: str
     days: str
-    """The setting that says when."""
+    """The name of the setting."""
     remove: Removal
 
 
@@ -63,7 +63,7 @@ def _rows_of(table: Table, old: Callable[[int], ColumnElement[bool]]) -> Removal
     return remove
 
 
-# Named, so that indexes which begin with the project are used.
+# Named explicitly, so that indexes which begin with the project are used.
 _PROJECTS = select(projects.c.id)
 
 _RULES = (
@@ -93,7 +93,7 @@ _RULES = (
 
 
 def apply(database: Database, now: int, retention: Retention) -> list[str]:
-    """Removes what is due; returns what was removed, in words. It may run at any time, in several processes at once."""
+    """Removes what is due; returns messages about it. Several processes may call it at once."""
     messages = []
     if retention.receipt_days:
         with database.write() as connection:
@@ -127,7 +127,7 @@ def _batches(database: Database, remove: Removal, before: int) -> Iterator[int]:
 
 
 def _retire_facts(database: Database, now: int) -> list[str]:
-    """Removes facts that have expired, as if they were forgotten: the ledger stays."""
+    """Removes expired facts as if they were forgotten: the ledger stays."""
     with database.read() as connection:
         due = exists().where(fact_rows.c.dataset_id == datasets.c.id, fact_rows.c.expires_at <= now)
         owners = connection.execute(select(projects.c.name, datasets.c.id).join(projects).where(due)).all()
@@ -142,7 +142,7 @@ def _retire_facts(database: Database, now: int) -> list[str]:
 
 
 def _prune_hits(database: Database, before: int) -> list[str]:
-    """Removes what the cache ran again and nobody rated."""
+    """Removes unrated hits of the cache."""
     with database.read() as connection:
         owners = runs.hit_owners(connection, before)
     removed = 0
@@ -156,7 +156,7 @@ def _prune_hits(database: Database, before: int) -> list[str]:
 
 
 def _prune_changes(database: Database, max_changes: int) -> list[str]:
-    """Shortens the feeds that indexes follow. An index that is further behind is rebuilt: see `facts.changes_after`."""
+    """Truncates the feeds of indexes. An index that is further behind is rebuilt: see `facts.changes_after`."""
     with database.read() as connection:
         long_feeds = select(changes.c.dataset_id).group_by(changes.c.dataset_id).having(func.count() > 2 * max_changes)
         long = connection.execute(
@@ -178,7 +178,7 @@ def _prune_changes(database: Database, max_changes: int) -> list[str]:
 
 
 def _prune_queries(database: Database) -> list[str]:
-    """Removes questions that no receipt shows and nobody gave an opinion about."""
+    """Removes queries without receipts and opinions."""
     with database.read() as connection:
         owners = connection.execute(
             select(projects.c.name, datasets.c.id).join(projects, projects.c.id == datasets.c.project_id)
@@ -196,7 +196,7 @@ def _prune_queries(database: Database) -> list[str]:
             candidates = list(unused)
         for start in range(0, len(candidates), BATCH_SIZE):
             with database.write(project, durable=False) as connection:
-                # Recalls that are writing a receipt are waited for.
+                # Waits for recalls that are writing a receipt.
                 connection.execute(select(datasets.c.id).where(datasets.c.id == dataset).with_for_update())
                 since = select(receipt_rows.c.query_id).where(
                     receipt_rows.c.dataset_id == dataset, receipt_rows.c.at >= (newest or 0) - DAY
@@ -214,7 +214,7 @@ _NO_EVENT = ~exists().where(events.c.query_id == queries.c.id)
 
 
 def maintain(database: Database, now: int, retention: Retention) -> list[str]:
-    """Does the maintenance that is due, and returns what was done, in words. Several processes may call it at once."""
+    """Does the maintenance that is due; returns messages about it. Several processes may call it at once."""
     messages = [f"made {name}" for name in iter(lambda: _next_partition(database, now), None)]
     with database.read() as connection:
         counts = tallies.due(connection)
@@ -226,7 +226,7 @@ def maintain(database: Database, now: int, retention: Retention) -> list[str]:
 
 
 def _next_partition(database: Database, now: int) -> str | None:
-    # A transaction for each: nobody waits for more than one table at a time.
+    # One transaction each, so that only one table is locked at a time.
     with database.write() as connection:
         return partitions.ensure_next(connection, now)
 

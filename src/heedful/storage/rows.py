@@ -19,7 +19,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 Item = TypeVar("Item")
 
 SIZE = 10_000
-"""Bound values that every database accepts in one statement."""
+"""How many bound values every database accepts in one statement."""
 
 
 def batches(items: Sequence[Item], size: int = SIZE) -> Iterator[Sequence[Item]]:
@@ -34,7 +34,7 @@ def of_project(connection: Connection, owner: ColumnElement[int], project: int) 
 
 
 def unpacked(value: Any) -> Any:
-    """A JSON column, whether the driver gave it or the toolkit has read it already."""
+    """A JSON column, whether or not it is parsed already."""
     return orjson.loads(value) if isinstance(value, str) else value
 
 
@@ -47,7 +47,7 @@ class Prepared:
         self._compiled: dict[str, tuple[str, list[str] | None, dict[str, Any]]] = {}
 
     def compiled(self, engine: Engine) -> tuple[str, list[str] | None, dict[str, Any]]:
-        """The words of the statement, the order of its values (None for a driver that takes them by name), and those
+        """The SQL, the order of its values (None for a driver that takes them by name), and those
         values that are part of the statement."""
         cached = self._compiled.get(engine.dialect.name)
         if cached is None:
@@ -60,7 +60,7 @@ class Prepared:
 
 
 class Direct:
-    """An open transaction, straight on the driver; for all that is not prepared, there is `connection`."""
+    """An open transaction directly on the driver; `connection` is for statements that are not prepared."""
 
     def __init__(self, engine: Engine, borrowed: PoolProxiedConnection) -> None:
         self._engine = engine
@@ -76,7 +76,7 @@ class Direct:
         return direct
 
     def run(self, statement: Prepared, **values: Any) -> list[tuple[Any, ...]]:
-        """The rows that a prepared statement gives."""
+        """Runs a prepared statement and returns its rows."""
         sql, order, fixed = statement.compiled(self._engine)
         by_name = fixed | values
         arguments: Any = by_name if order is None else [by_name[name] for name in order]
@@ -85,7 +85,7 @@ class Direct:
 
     @property
     def connection(self) -> Connection:
-        """The same transaction for the toolkit, which neither begins nor ends it."""
+        """The same transaction for SQLAlchemy, which neither begins nor ends it."""
         if self._connection is None:
             connection = Connection(self._engine, connection=self._borrowed)
             self._connection = connection.execution_options(begun=True)
@@ -98,7 +98,7 @@ _COMPILED: dict[tuple[str, str, tuple[str, ...], str], tuple[str, list[str] | No
 def insert_many(
     connection: Connection, table: Table, statement: Insert, rows: Sequence[dict[str, Any]], kind: str = "insert"
 ) -> None:
-    """Runs an insert of `table` for all rows, which have the same columns; `kind` tells its statements apart."""
+    """Inserts rows with the same columns; `kind` distinguishes statements of one table."""
     if not rows:
         return
     names = tuple(rows[0])
@@ -107,6 +107,6 @@ def insert_many(
         compiled = statement.compile(dialect=connection.dialect, column_keys=list(names))
         _COMPILED[key] = (str(compiled), compiled.positiontup)
     sql, order = _COMPILED[key]
-    # Drivers take values by place, or by name.
+    # Drivers take values by position, or by name.
     arguments: Any = list(rows) if order is None else list(map(itemgetter(*order), rows))
     connection.exec_driver_sql(sql, arguments)

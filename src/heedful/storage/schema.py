@@ -31,7 +31,7 @@ metadata = MetaData(
     }
 )
 
-# SQLite gives automatic numbers to INTEGER keys only.
+# SQLite generates numbers for INTEGER keys only.
 Sequence = BigInteger().with_variant(Integer, "sqlite")
 
 projects = Table(

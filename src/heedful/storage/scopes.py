@@ -24,7 +24,7 @@ def project_names(connection: Connection) -> list[str]:
 
 
 def ensure_project(connection: Connection, name: str, at: int) -> int:
-    """The project's number; the project is made if it is new."""
+    """The project's number; creates the project if it is new."""
     number = project_id(connection, name)
     if number is not None:
         return number
@@ -40,7 +40,7 @@ def dataset_id(connection: Connection, project: str, name: str) -> int | None:
 
 
 def ensure_dataset(connection: Connection, project: str, name: str, at: int) -> int:
-    """The dataset's number; it and its project are made if they are new."""
+    """The dataset's number; creates it and its project if they are new."""
     number = dataset_id(connection, project, name)
     if number is not None:
         return number
@@ -60,7 +60,7 @@ def set_policy(connection: Connection, project: int, dataset: int | None, policy
 
 
 def policies(connection: Connection, project: str) -> tuple[str | None, dict[str, str | None]]:
-    """The policies that a project and its datasets were given; None where none was."""
+    """The policies of a project and its datasets; None where none is set."""
     project_policy = connection.execute(select(projects.c.policy).where(projects.c.name == project)).scalar()
     rows = connection.execute(
         select(datasets.c.name, datasets.c.policy)
@@ -132,7 +132,7 @@ def dataset_row(connection: Connection, project: str, name: str) -> AnyRow | Non
 
 
 def set_metadata(connection: Connection, dataset: int, metadata: Metadata) -> None:
-    """Says of a dataset what it is for."""
+    """Sets the metadata of a dataset."""
     connection.execute(update(datasets).where(datasets.c.id == dataset).values(metadata=metadata))
 
 
@@ -141,7 +141,7 @@ class State:
     """A dataset as a connection sees it."""
 
     model: ModelRow | None
-    """The model in force; None before the first fact."""
+    """The active model; None before the first fact."""
     dataset: int | None
     """None if the project has no such dataset."""
     policy: str | None
@@ -149,7 +149,7 @@ class State:
     change: int
     """The newest line of the feed that indexes follow."""
     event: int
-    """The newest event; 0 if nobody has said anything."""
+    """The newest event; 0 if there is none."""
     first_end: int | None
     """When the first of its facts expires, or has expired."""
 

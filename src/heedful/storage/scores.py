@@ -51,10 +51,10 @@ def observe(
     dataset_of: dict[int, int],
     signals: Iterable[ledger.Surviving],
 ) -> list[int]:
-    """Takes new signals, which are in the ledger, into the scores; returns the facts that they are counted for.
+    """Adds new signals of the ledger to the scores; returns the facts that they count for.
 
-    A signal older than the last one a score has seen can't be added at the end: that score is recomputed. So is that
-    of a fact of which an author says something else than before.
+    A late signal, older than the score's last one, makes that score be recomputed. So does
+    a changed vote of an author.
     """
     counting, changed = _new_votes(connection, [signal for signal in signals if signal.author_trust != "anonymous"])
     by_key: dict[Key, list[Observation]] = defaultdict(list)
@@ -79,7 +79,7 @@ def observe(
 
 
 def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> tuple[list[ledger.Surviving], set[int]]:
-    """Which of these signals are to be added, and the facts of which an author's vote has changed."""
+    """The signals to add, and the facts on which an author's vote has changed."""
     authors = sorted({signal.author for signal in signals if signal.author is not None})
     if not authors:
         return list(signals), set()
@@ -101,7 +101,7 @@ def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> t
 
 
 def refold(database: Database, connection: Connection, dataset_of: dict[int, int], fact_seqs: Sequence[int]) -> None:
-    """Recomputes all scores of these facts from the signals that survive."""
+    """Recomputes all scores of these facts from the active signals."""
     if not fact_seqs:
         return
     for run in batches(fact_seqs, 2000):
@@ -110,7 +110,7 @@ def refold(database: Database, connection: Connection, dataset_of: dict[int, int
 
 
 def folded(signals: Iterable[ledger.Surviving]) -> dict[Key, Tally]:
-    """Signals in folding order as the scores they make."""
+    """Folds signals, which are in order, into scores."""
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for signal in signals:
         by_key[signal.fact_seq, signal.query_id].append(signal.observation)
@@ -173,7 +173,7 @@ def signalled_queries(connection: Connection, dataset: int) -> int:
     )
 
 
-# Neither database uses the key of the table for a list of pairs, but both do for a join.
+# Neither database uses the primary key for a list of pairs, but both do for a join.
 _OF_KEYS = {
     "sqlite": text(
         "SELECT scores.* FROM json_each(:keys) AS wanted CROSS JOIN scores "
@@ -187,7 +187,7 @@ _OF_KEYS = {
 
 
 def _of_keys(connection: Connection, keys: Iterable[Key]) -> dict[Key, Tally]:
-    """The tallies under exactly these keys, where there are any: a fact may have been judged for many other queries."""
+    """The tallies of exactly these keys: a fact may have signals for many other queries."""
     rows = connection.execute(_OF_KEYS[connection.dialect.name], {"keys": orjson.dumps(list(keys)).decode()})
     return {(row.fact_seq, row.query_id): _tally(row) for row in rows}
 
@@ -225,8 +225,8 @@ _NEVER = 2**63
 
 
 def masses_after(connection: Connection, dataset: int, seq: int) -> Masses:
-    """How much positive and negative mass the events behind a known one have added, less what they retracted and what
-    authors replaced by another signal of theirs."""
+    """How much positive and negative mass was added after an event, less what was retracted and what
+    authors replaced."""
     added = select(_mass("positive"), _mass("negative")).where(
         events.c.dataset_id == dataset, *SIGNALS, events.c.seq > seq
     )
@@ -251,7 +251,7 @@ def _is_retracted_after(dataset: int, seq: int) -> ColumnElement[bool]:
 
 
 def _replaced_after(connection: Connection, dataset: int, seq: int) -> Masses:
-    """How much more mass stands and does not count, since its author said something else, than at a known event."""
+    """The growth, since an event, of active mass that doesn't count because its author replaced it."""
     voters = _voters_after(connection, dataset, seq)
     retracted_at = (
         select(func.min(_LATER.c.seq)).where(_LATER.c.target_id == events.c.id, _LATER.c.kind == RETRACTION)
@@ -273,7 +273,7 @@ def _replaced_after(connection: Connection, dataset: int, seq: int) -> Masses:
 
 
 def _voters_after(connection: Connection, dataset: int, seq: int) -> set[Voter]:
-    """Those who spoke, or took something back, behind a known event; from the beginning, those who spoke twice."""
+    """The voters who signalled or retracted after an event; from the beginning, those with several signals."""
     signals_by_author = select(events.c.target_id, events.c.query_id, events.c.author).where(
         *SIGNALS, events.c.author.is_not(None)
     )
@@ -302,7 +302,7 @@ def _replaced(rows: Sequence[AnyRow]) -> Masses:
 
 
 def _mass(side: str) -> ColumnElement[float]:
-    """The sum of what `ranking.evidence.mass` gives, over events."""
+    """The sum of `ranking.evidence.mass` over events."""
     positive = events.c.value.in_(sorted(POSITIVE))
     weight = case(
         ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),

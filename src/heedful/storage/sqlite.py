@@ -23,7 +23,7 @@ BUSY_SECONDS = 60
 """How long a writer waits for the others before it gives up."""
 
 POLL_SECONDS = 1.0
-"""How often those who wait for notices look whether others have written, in seconds."""
+"""Seconds between polls for changes by others."""
 
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
@@ -32,13 +32,13 @@ _PRAGMAS = (
     "PRAGMA cache_size = -1024",
     "PRAGMA mmap_size = 268435456",
     "PRAGMA synchronous = FULL",
-    # What is deleted is overwritten, so that neither the file nor a copy of it has it.
+    # Deleted data is overwritten, so that neither the file nor a copy of it contains it.
     "PRAGMA secure_delete = ON",
 )
 
 
 class Sqlite:
-    """A store in a file. Writers come one at a time; a store "in memory" is a file that goes when it is closed."""
+    """A store in a file, with one writer at a time; a store "in memory" is a temporary file."""
 
     many_writers = False
     read_only = False
@@ -55,12 +55,12 @@ class Sqlite:
         self.folder: Path | None = file.with_name(f"{file.name}-index")
         self.engine = _engine(url.set(database=str(file)))
         self._writing = threading.RLock()
-        # Writers come one at a time, so they share a connection: fetching one for each takes half as long as a write.
+        # Writers are serialized and share a connection: getting one each time costs half as much as a write.
         self._writer: PoolProxiedConnection | None = None
         self._inherited: PoolProxiedConnection | None = None
 
     def reserve(self) -> None:
-        """Before SQLite does, which lets everybody read; what it puts beside the file has the mode of the file."""
+        """Creates the file before SQLite does, which would make it readable by all."""
         try:
             files.create(Path(self.name)).close()
         except FileExistsError:
@@ -71,7 +71,7 @@ class Sqlite:
             ) from error
 
     def prepare(self) -> None:
-        """Readers and one writer at the same time; kept in the file, so set once."""
+        """WAL mode: readers and one writer at the same time. Stored in the file, so set once."""
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal":
                 connection.exec_driver_sql("PRAGMA journal_mode = WAL")
@@ -137,7 +137,7 @@ class Sqlite:
     def after_fork(self) -> None:
         self.engine.dispose(close=False)
         self._writing = threading.RLock()
-        # Kept, because closing it would touch the parent's locks.
+        # Not closed, which would release the parent's locks.
         self._inherited, self._writer = self._writer, None
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class Sqlite:
 
 
 def is_unused(file: Path) -> bool:
-    """Whether nobody has the store in this file open: only then can it leave the mode that lets many use it."""
+    """Whether nobody has this store open: only then can it leave WAL mode."""
     with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as connection:
         try:
             return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",))
@@ -176,7 +176,7 @@ def _engine(url: URL) -> Engine:
 
 
 def _file_of(url: URL) -> tuple[Path, Callable[[], object]]:
-    """The file behind a URL, and how to discard it: a store "in memory" is a file that goes when it is closed."""
+    """The file of a URL, and a function that discards it if it is temporary (a store "in memory")."""
     if url.database and url.database != ":memory:":
         return Path(url.database), lambda: None
     folder = TemporaryDirectory(prefix="heedful-")
@@ -190,7 +190,7 @@ def _prepare(connection: sqlite3.Connection, record: Any) -> None:
 
 @contextmanager
 def _direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool, durable: bool = True) -> Iterator[Direct]:
-    """A transaction straight on the driver of a connection from the engine's pool."""
+    """A transaction directly on the driver of a pooled connection."""
     driver: Any = borrowed.dbapi_connection
     try:
         if write:
@@ -229,7 +229,7 @@ def _translate(context: ExceptionContext) -> None:
 
 
 def translate_error(error: BaseException, engine: Engine | None) -> Unavailable | None:
-    """What an error of the driver means to a user, where that is known."""
+    """The error to raise instead of a known error of the driver."""
     if not isinstance(error, sqlite3.Error):
         return None
     code = getattr(error, "sqlite_errorcode", None)

@@ -1,7 +1,7 @@
-"""What people said, counted by day: folds that follow the tables, so that a million opinions are added up in a moment.
+"""Counts of opinions by day: folds that follow the tables, so that a million opinions are summed in a moment.
 
-The counts have all rows up to a mark; those behind it are counted when somebody asks, and are folded in when they
-have become many. Whatever changes rows before the mark takes them out and puts them in again: see `changing`.
+The stored counts cover all rows up to a watermark. Rows after it are counted on demand, and folded in when there are
+many. Whoever changes rows before the watermark subtracts them first and adds them again: see `changing`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from heedful.storage.schema import feedbacks, projects
 from heedful.storage.schema_insight import tallies, watermarks
 
 FOLD_AFTER = 5_000
-"""How many rows may lie behind the mark before they are folded in."""
+"""How many rows may follow the watermark before they are folded in."""
 
 
 @dataclass(frozen=True, slots=True)
 class TallyQuery:
-    """Which opinions are wanted, and how they are grouped."""
+    """Which opinions to count, and how to group them."""
 
     by: Facet | None = None
     key: str | None = None
@@ -50,7 +50,7 @@ class TallyQuery:
     over: Over | None = None
     since: int | None = None
     until: int | None = None
-    """Up to, and without."""
+    """Exclusive."""
     dataset: str | None = None
     target_types: tuple[OpinionTarget, ...] = ()
     """All, if none is named."""
@@ -58,10 +58,10 @@ class TallyQuery:
 
 
 class TallyCounts(NamedTuple):
-    """Opinions, counted."""
+    """Counts of opinions in one group."""
 
     value: str | None
-    """What they have in common; "" for nothing, None where they were not grouped."""
+    """The value that they share; "" for none, None if not grouped."""
     start: int | None
     """The first day of the bucket."""
     up: int
@@ -74,7 +74,7 @@ class TallyCounts(NamedTuple):
 
 
 def counts(connection: Connection, project: int, query: TallyQuery) -> list[TallyCounts]:
-    """The opinions that are asked for, from the counts and from what lies after the watermarks."""
+    """Counts opinions, from the stored counts and from the rows after the watermarks."""
     key = query.key or ""
     known_watermarks = _watermarks(connection, project, key)
     first, last = _whole_days(query)
@@ -84,7 +84,7 @@ def counts(connection: Connection, project: int, query: TallyQuery) -> list[Tall
         mark = known_watermarks.get(part.name, 0)
         if ends[part.name] > mark:
             sources.append(part.rows(project).where(part.seq > mark, *_between(part.at, query.since, query.until)))
-        # Coverage is told by whole days.
+        # Coverage is only reported for whole days.
         for start, stop in _edges(query, first, last) if part.tells_opinions else ():
             edge = part.rows(project, by_number=False)
             sources.append(edge.where(part.seq <= mark, *_between(part.at, start, stop)))
@@ -117,13 +117,13 @@ def counts(connection: Connection, project: int, query: TallyQuery) -> list[Tall
 
 
 def needs_fold(connection: Connection, project: int, key: str) -> bool:
-    """Whether so much lies after the watermarks that it should be folded in."""
+    """Whether enough rows follow the watermarks to fold them in."""
     watermarks_by_part = _watermarks(connection, project, key)
     return any(end - watermarks_by_part.get(name, 0) > FOLD_AFTER for name, end in _ends(connection, key).items())
 
 
 def fold(connection: Connection, project: int, key: str) -> None:
-    """Moves the watermarks to the end, in a transaction that keeps other writers of the project away."""
+    """Moves the watermarks to the end, in an exclusive transaction of the project."""
     watermarks_by_part = _watermarks(connection, project, key)
     ends = _ends(connection, key)
     for part in parts(key):
@@ -142,7 +142,7 @@ def fold(connection: Connection, project: int, key: str) -> None:
 
 
 def due(connection: Connection) -> list[tuple[str, int, str]]:
-    """(project, its number, key) of all counts that should be folded now, also of projects that nobody looked at."""
+    """(project, its number, key) of all counts to fold now, including projects never counted before."""
     with_watermarks = select(watermarks.c.project_id, watermarks.c.key).distinct()
     with_many_rows = (
         select(feedbacks.c.project_id, literal("", Text))
@@ -159,7 +159,7 @@ def due(connection: Connection) -> list[tuple[str, int, str]]:
 
 
 def folded_keys(connection: Connection, project: int) -> list[str]:
-    """The keys whose counts are kept; "" is that of all opinions."""
+    """The keys with stored counts; "" for all opinions."""
     return list(
         connection.execute(select(watermarks.c.key).where(watermarks.c.project_id == project).distinct()).scalars()
     )
@@ -206,19 +206,19 @@ def changing(
     yield
     move(+1)
     if watermarks_by_key and sessions:
-        # The value of a deleted session must not stay behind.
+        # The value of a deleted session must not remain.
         empty = and_(*(tallies.c[name] == 0 for name in MEASURES))
         connection.execute(delete(tallies).where(tallies.c.project_id == project, empty))
 
 
 @lru_cache(maxsize=500)
 def _adding_named(dialect: Dialect, key: str, index: int, scope: str) -> Insert:
-    """Adds the rows of a part that a change names, up to its mark."""
-    # Kept, because to put it together takes longer than to run it.
+    """Adds the rows of a part that a change selects, up to its watermark."""
+    # Cached, because building it takes longer than running it.
     part = parts(key)[index]
     rows = part.rows(bindparam("owned", type_=BigInteger))
     condition = part.scopes[scope](bindparam("named", expanding=True))
-    # By expressions, so that SQLite finds the few that are named, and does not go through a whole project.
+    # By expressions, so that SQLite looks up the selected rows instead of scanning a whole project.
     return _adding(dialect, key, rows.where(condition, part.seq + 0 <= bindparam("last", type_=BigInteger)))
 
 
@@ -267,7 +267,7 @@ def _watermarks(connection: Connection, project: int, key: str) -> dict[str, int
 
 
 def _furthest(connection: Connection, project: int) -> int:
-    """The last opinion that is in any count."""
+    """The number of the last opinion in any count."""
     seq = connection.execute(
         select(func.max(watermarks.c.seq)).where(watermarks.c.project_id == project, watermarks.c.name == "feedbacks")
     ).scalar()
@@ -275,7 +275,7 @@ def _furthest(connection: Connection, project: int) -> int:
 
 
 def _whole_days(query: TallyQuery) -> tuple[int | None, int | None]:
-    """The days that lie whole in what is asked: the first, and the one behind the last."""
+    """The full days of a query: the first, and the one after the last."""
     first = None if query.since is None else -(-query.since // DAY)
     last = None if query.until is None else query.until // DAY
     return first, last
@@ -300,7 +300,7 @@ def _between(at: ColumnElement[int], since: int | None, until: int | None) -> li
 
 
 def differences(connection: Connection, project: int) -> list[str]:
-    """The keys whose counts are not what a fold from the beginning would give."""
+    """The keys whose counts differ from a full fold."""
     wrong = []
     for key in folded_keys(connection, project):
         watermarks_by_part = _watermarks(connection, project, key)

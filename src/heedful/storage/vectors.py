@@ -35,7 +35,7 @@ def unpack(blobs: list[bytes], dimensions: int) -> Vectors:
 
 
 def active_model(connection: Connection) -> ModelRow | None:
-    """The model in force; None before the first fact."""
+    """The active model; None before the first fact."""
     row = connection.execute(
         select(models.c.id, models.c.name, models.c.dimensions).where(models.c.active == 1)
     ).first()
@@ -43,7 +43,7 @@ def active_model(connection: Connection) -> ModelRow | None:
 
 
 def ensure_model(connection: Connection, name: str, dimensions: int) -> int:
-    """The number of a model; it becomes the active one if there is none. Until the transaction ends, nobody makes
+    """The number of a model, which becomes the active one if there is none. Until the transaction ends, nobody makes
     another one active."""
     number = _number(connection, name)
     if number is None or active_model(connection) is None:
@@ -68,12 +68,12 @@ def _number(connection: Connection, name: str) -> int | None:
 
 
 def lock_writes(connection: Connection) -> None:
-    """Waits for those who write vectors, and keeps others from it until the transaction ends."""
+    """Waits for writers of vectors, and excludes others until the transaction ends."""
     lock_exclusive(connection, _MODELS)
 
 
 def activate(connection: Connection, model: int) -> None:
-    """Makes `model` the one in force and drops what the others made."""
+    """Makes `model` the active one and deletes vectors of the others."""
     connection.execute(update(models).values(active=0))
     connection.execute(update(models).where(models.c.id == model).values(active=1))
     connection.execute(delete(vectors).where(vectors.c.model_id != model))
@@ -100,7 +100,7 @@ def count_without(connection: Connection, model: int) -> int:
 
 
 def store(connection: Connection, model: int, new_vectors: list[tuple[int, bytes]]) -> None:
-    """Writes vectors of facts as (fact seq, packed vector); facts that were forgotten meanwhile get none."""
+    """Stores vectors as (fact seq, packed vector); skips facts that were forgotten meanwhile."""
     seqs = [seq for seq, _ in new_vectors]
     rows = connection.execute(select(facts.c.seq, facts.c.dataset_id).where(facts.c.seq.in_(seqs)))
     dataset_ids = {row.seq: row.dataset_id for row in rows}

@@ -16,13 +16,13 @@ from heedful.storage.schema import facts
 from heedful.text.words import terms
 
 COMMON = 100
-"""A term that so many facts have is common: how many is looked up. Of others, it is counted when it is needed."""
+"""Terms in at least so many facts are common: their counts are stored. Others are counted when needed."""
 
 BATCH_SIZE = 2000
-"""Facts whose words are written at once."""
+"""Facts per batch."""
 
 inside = MetaData()
-"""Tables that only PostgreSQL has; they are made by the migrations."""
+"""Tables that only PostgreSQL has; migrations create them."""
 
 words = Table(
     "words",
@@ -63,7 +63,7 @@ class Searched:
 
 
 def numbers(query: str) -> list[int]:
-    """The terms of a text as the database keeps them: a number of 64 bits has a sign there."""
+    """The terms of a text as signed 64-bit numbers, as the database stores them."""
     return [term - (1 << 64) if term >> 63 else term for term in terms(query)]
 
 
@@ -78,14 +78,14 @@ def searched_dataset(connection: Connection, dataset: int, model: int) -> Search
 
 
 def are_stored(connection: Connection, dataset: int) -> bool:
-    """Whether a dataset has words here."""
+    """Whether a dataset's words are stored."""
     if not dialect_of(connection).searches:
         return False
     return connection.execute(select(searched.c.dataset_id).where(searched.c.dataset_id == dataset)).first() is not None
 
 
 def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
-    """Keeps the words of facts, if the dataset has any here."""
+    """Stores the words of facts, if the dataset's words are stored."""
     if texts and are_stored(connection, dataset):
         rows = [{"fact_seq": seq, "dataset_id": dataset, "terms": numbers(text)} for seq, text in texts.items()]
         connection.execute(insert(words).on_conflict_do_nothing(), rows)
@@ -98,13 +98,13 @@ def remove(connection: Connection, dataset: int, seqs: Iterable[int]) -> None:
 
 
 def begin(connection: Connection, dataset: int) -> None:
-    """From now on, whoever writes facts writes their words, too."""
+    """From now on, writers of facts store their words, too."""
     row = {"dataset_id": dataset, "model_id": None, "facts": 0, "length": 0.0}
     connection.execute(insert(searched).values(row).on_conflict_do_nothing())
 
 
 def fill(connection: Connection, dataset: int, after: int, limit: int) -> int | None:
-    """Keeps the words of the next `limit` facts behind one; returns the last of them, or None at the end."""
+    """Stores the words of the next `limit` facts after a number; returns the last of them, or None at the end."""
     rows = connection.execute(
         select(facts.c.seq, facts.c.text)
         .where(facts.c.dataset_id == dataset, facts.c.superseded == 0, facts.c.seq > after)
@@ -118,7 +118,7 @@ def fill(connection: Connection, dataset: int, after: int, limit: int) -> int | 
 
 
 def fill_all(connection: Connection, dataset: int) -> None:
-    """Keeps the words of all facts that have none."""
+    """Stores the words of all facts that have none."""
     last: int | None = 0
     while last is not None:
         last = fill(connection, dataset, last, BATCH_SIZE)
@@ -162,7 +162,7 @@ def count(connection: Connection, dataset: int) -> None:
 
 
 def finish(connection: Connection, dataset: int, model: int) -> None:
-    """From now on, the database searches the dataset by the vectors of this model."""
+    """From now on, the database searches the dataset with vectors of this model."""
     connection.execute(update(searched).where(searched.c.dataset_id == dataset).values(model_id=model))
 
 
@@ -173,5 +173,5 @@ def forget(connection: Connection, dataset: int) -> None:
 
 
 def every(connection: Connection) -> dict[int, Searched]:
-    """All datasets that have words here, by number."""
+    """All datasets whose words are stored, by number."""
     return {row.dataset_id: Searched(row.facts, row.length) for row in connection.execute(select(searched))}

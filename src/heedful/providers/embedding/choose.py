@@ -1,4 +1,4 @@
-"""From a word in the settings to an embedder."""
+"""Chooses the embedder that a setting names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heedful.settings import Settings
 
 
 def configured_embedder(settings: Settings, embedding: str | Embedder | None) -> Embedder:
-    """The embedder that is named, or else that of the settings."""
+    """The named embedder, or that of the settings."""
     if embedding is not None and not isinstance(embedding, str):
         return embedding
     return embedder_from(

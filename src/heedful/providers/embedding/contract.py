@@ -20,7 +20,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The stamp on every vector: two embedders of one name give the same vectors."""
+        """Stored with every vector: embedders of the same name give the same vectors."""
         ...
 
     @property
@@ -28,7 +28,7 @@ class Embedder(Protocol):
 
     @property
     def calibration(self) -> Calibration:
-        """How this model's cosines read as "the same question"."""
+        """How this model's cosines map to "the same question"."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:

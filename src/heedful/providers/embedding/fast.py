@@ -1,4 +1,4 @@
-"""The fast tier: static word vectors, some fifty times quicker and less exact."""
+"""The fast model: static word vectors, about fifty times faster and less exact."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class OnnxEmbedder:
         with self._loading:
             tokenizer, session = self._tokenizer, self._session
         encoded = tokenizer.encode_batch(list(texts))
-        # Texts of like length share a batch, so that little is spent on padding.
+        # Texts of similar length share a batch, to save padding.
         order = sorted(range(len(texts)), key=lambda index: len(encoded[index].ids))
         batches = [order[start : start + BATCH_SIZE] for start in range(0, len(order), BATCH_SIZE)]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
@@ -100,7 +100,7 @@ class OnnxEmbedder:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        # One thread a call: a query is too short to share, and a bulk runs its batches side by side.
+        # One thread per call: a query is too short to split, and batches run in parallel.
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 3

@@ -15,11 +15,11 @@ from heedful.providers.llm.stream import Part, Reported, Unreadable, events, par
 from heedful.retrying import RETRIED, TryAgain, retry, seconds
 
 MAX_RESPONSE = 16 * 1024 * 1024
-"""Bytes that are read of one answer at most: a model that never ends must not either."""
+"""The limit of bytes per answer, in case a model never stops."""
 
 _REFUSALS = frozenset({400, 422})
 _OPTIONAL = ("stream_options", "temperature")
-"""What is asked for, but can be done without where a server refuses it."""
+"""Optional fields, which are left out if a server refuses them."""
 
 
 class EndpointModel:
@@ -58,7 +58,7 @@ class EndpointModel:
             raise self._unavailable(failure.problem) from failure
 
     def _adapted(self, messages: Sequence[ChatMessage], answer: _Answer) -> Completion:
-        """One attempt, without what this server has refused to take."""
+        """One attempt, without the fields that this server has refused."""
         refused = self._refused
         while True:
             try:
@@ -83,7 +83,7 @@ class EndpointModel:
 
     def _attempt(self, body: dict[str, Any], answer: _Answer) -> Completion:
         answer.begin()
-        # Neither the server's own words nor what was made of them stay in the chain of errors: they may quote the key.
+        # The server's message is kept out of the chain of errors: it may quote the key.
         try:
             self._exchange(body, answer)
         except (httpx.TransportError, httpx.DecodingError) as error:
@@ -123,14 +123,14 @@ class EndpointModel:
                 raise Unreadable(f"neither a stream of events nor JSON: {first.decode(errors='replace')}")
 
     def _chunks(self, response: httpx.Response, answer: _Answer) -> Iterator[bytes]:
-        """The body as it comes, unless no token was in it for too long or there is no end to it."""
+        """The chunks of the body; fails if no token comes for too long, or the answer is too large."""
         size = 0
         for chunk in response.iter_bytes():
             size += len(chunk)
             if size > MAX_RESPONSE:
                 raise Unreadable("an answer without an end")
             yield chunk
-            # The socket's own timeout can't see that a server sends signs of life and nothing else.
+            # The socket's timeout doesn't notice a server that only sends keep-alives.
             if time.monotonic() - answer.last_activity > self._timeout:
                 raise httpx.ReadTimeout(f"no token in {self._timeout:g} seconds")
 
@@ -139,7 +139,7 @@ class EndpointModel:
         if response.status_code in RETRIED:
             return TryAgain(problem, seconds(response.headers.get("Retry-After", "")))
         if response.status_code in _REFUSALS:
-            # A server that names nothing most likely minds the newer of the two.
+            # If the server names no field, it most likely refuses the newer one.
             return _Refused(problem, frozenset(field for field in _OPTIONAL if field in text) or {_OPTIONAL[0]})
         return self._unavailable(problem)
 
@@ -157,12 +157,12 @@ class EndpointModel:
         )
 
     def _sanitize(self, problem: str) -> str:
-        """A server's words as they may be shown: in short, and without the key, which servers may quote."""
+        """A server's message as it may be shown: short, and without the key, which servers may quote."""
         return (problem.replace(self._key, "…") if self._key else problem)[:300]
 
 
 class _Refused(Exception):
-    """The server doesn't take the request, perhaps for the sake of these fields."""
+    """The server refused the request, perhaps because of these fields."""
 
     def __init__(self, problem: str, fields: Set[str]) -> None:
         self.fields = fields
@@ -170,7 +170,7 @@ class _Refused(Exception):
 
 
 class _Answer:
-    """What has come of an answer so far."""
+    """The answer received so far."""
 
     def __init__(self, on_token: OnToken | None) -> None:
         self._on_token = on_token
@@ -178,7 +178,7 @@ class _Answer:
         self.begin()
 
     def begin(self) -> None:
-        """Nothing has come yet."""
+        """Starts a new attempt."""
         self._parts: list[str] = []
         self.usage = Usage()
         self.finish: str | None = None
@@ -197,7 +197,7 @@ class _Answer:
                 self.has_streamed = True
                 self._on_token(part.text)
         if part.alive:
-            # After `on_token`, whose own time must not count as the server's.
+            # After `on_token`, so that its own time doesn't count as the server's.
             self.last_activity = time.monotonic()
 
     @property
@@ -221,7 +221,7 @@ def _checked_url(url: str) -> str:
 
 
 def _checked_key(api_key: str | None) -> str:
-    """The key without the line end that a file may have lent it."""
+    """The key without a trailing newline from a file."""
     key = (api_key or "").strip()
     if not key.isascii() or not key.isprintable():
         raise Invalid(

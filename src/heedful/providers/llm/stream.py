@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server sends back, read piece by piece."""
+"""Reads the streamed response of an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from heedful.providers.llm.contract import Usage
 
 
 class Unreadable(ValueError):
-    """What came is no part of an answer."""
+    """The data is not part of an answer."""
 
 
 class Reported(Exception):
-    """The server said, in the middle of an answer, that it failed; `status` where it gave one."""
+    """The server reported an error in the middle of an answer; `status` if it gave one."""
 
     def __init__(self, message: str, status: int | None) -> None:
         self.status = status
@@ -32,9 +32,9 @@ class Part:
 
     text: str = ""
     alive: bool = False
-    """The model is at work: it wrote something, be it only thoughts that are not shown."""
+    """Whether the model is working: it wrote text, or reasoning that is not shown."""
     finish: str | None = None
-    """Why the answer ends here, if it does."""
+    """Why the answer ended, if it did."""
     usage: Usage | None = None
 
 
@@ -42,7 +42,7 @@ def events(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The data of each server-sent event, without the comments that only keep a connection open."""
     # Latin-1 takes all bytes as they are: UTF-8 is read with the JSON, where what is broken is an error.
     headers = {"Content-Type": "text/event-stream; charset=latin-1"}
-    # Not every server ends the last event with the blank line that ends an event.
+    # Some servers omit the blank line after the last event.
     response = httpx.Response(200, headers=headers, content=chain(chunks, [b"\n\n"]))
     for event in EventSource(response).iter_sse():
         if data := event.data.encode("latin-1").strip():
@@ -50,7 +50,7 @@ def events(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def part(data: bytes) -> Part:
-    """One event of a stream, or a whole answer that was not streamed."""
+    """Parses one event of a stream, or an answer that was not streamed."""
     try:
         event = json.loads(data)
     except ValueError as error:

@@ -56,7 +56,7 @@ def run(
     parameters: Parameters | None = None,
     limits: Limits | None = None,
 ) -> Result:
-    """Runs one reading statement on a connection of its own; a text is guarded first."""
+    """Runs one read-only statement on its own connection; a text passes the guard first."""
     checked = query if isinstance(query, CheckedStatement) else check_statement(query, database.dialect)
     with database.session() as session:
         return session.run(checked, parameters or {}, limits or Limits())

@@ -17,7 +17,7 @@ from heedful.sql.guard import CheckedStatement
 
 CONNECT_SECONDS = 10
 _FIRST_BATCH = 1
-"""Nobody knows how large a row is before one is there."""
+"""Small, because the size of a row is unknown until one is read."""
 _LARGEST_BATCH = 1_000
 _AGAIN_SECONDS = 0.1
 
@@ -44,7 +44,7 @@ class Session(Protocol):
     """One connection that only reads."""
 
     def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
-        """Runs one statement and leaves nothing behind."""
+        """Runs one statement without side effects."""
 
 
 class Database(Protocol):
@@ -56,7 +56,7 @@ class Database(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it is, without secrets."""
+        """Its address without secrets."""
 
     def session(self) -> AbstractContextManager[Session]:
         """A fresh connection: nothing carries over from one query to the next."""
@@ -65,14 +65,14 @@ class Database(Protocol):
         """The tables and views, as the database describes them."""
 
     def check_rights(self) -> None:
-        """Fails if its user may do more than read, as far as the database can tell."""
+        """Fails if its user may do more than read, as far as the database reports that."""
 
     def data_version(self) -> str | None:
-        """The same text twice means that no data changed in between; None if the database can't tell."""
+        """A value that changes whenever data change; None if the database has none."""
 
 
 class Watchdog:
-    """Calls `stop` from another thread once the time is up, again and again until the work has ended."""
+    """Calls `stop` from another thread when the time is up, repeatedly until the work has ended."""
 
     def __init__(self, seconds: float, stop: Callable[[], object]) -> None:
         self.fired = False
@@ -91,7 +91,7 @@ class Watchdog:
 
     def _watch(self) -> None:
         wait = self._seconds
-        # The first call may come before the database has begun, and is lost then.
+        # The first call is lost if the database has not started the query yet.
         while not self._done.wait(wait):
             self.fired = True
             self._stop()
@@ -99,7 +99,7 @@ class Watchdog:
 
 
 def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], limits: Limits, started: float) -> Result:
-    """The rows that `fetch(how_many)` gives, up to the limits; no more of them are fetched than needed."""
+    """Fetches rows in batches with `fetch(count)` until a limit is reached."""
     rows: list[tuple[Any, ...]] = []
     size, truncated_by = 0, None
     batch = min(_FIRST_BATCH, limits.rows + 1)
@@ -120,7 +120,7 @@ def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], li
 
 
 def bound(query: CheckedStatement, parameters: Parameters) -> dict[str, Any]:
-    """The values of the query's parameters; each must be given, and nothing else."""
+    """The values of the query's parameters; a missing or an extra one is an error."""
     missing, unknown = set(query.parameters) - set(parameters), set(parameters) - set(query.parameters)
     if missing or unknown:
         names = ", ".join(sorted(missing or unknown))

@@ -32,7 +32,7 @@ _CONFIG: dict[str, Any] = {
     "threads": 2,
 }
 _SHARE = 0.6
-"""Of the memory that a query may use, what DuckDB may; the rest is for the driver and the result."""
+"""DuckDB's share of a query's memory; the rest is for the driver and the result."""
 
 _COLUMNS = """
 SELECT schema_name, table_name,
@@ -68,7 +68,7 @@ class DuckDB:
 
     @contextmanager
     def session(self) -> Iterator[DuckDBSession]:
-        """A connection of its own."""
+        """Opens a new connection."""
         with closing(self._connect()) as connection:
             yield DuckDBSession(connection)
 
@@ -84,10 +84,10 @@ class DuckDB:
         return Schema(tuple(sorted(tables, key=lambda table: table.full_name)))
 
     def check_rights(self) -> None:
-        """The file is opened for reading only, whoever owns it."""
+        """Nothing to check: the file is opened read-only."""
 
     def data_version(self) -> str | None:
-        """From the file and its log."""
+        """Derived from the file and its log."""
         path = errors.existing_file(self._path, "DuckDB")
         return kinds.version(path, path.with_name(f"{path.name}.wal"))
 
@@ -106,7 +106,7 @@ class DuckDB:
                 raise errors.in_use(self.address) from None
             raise errors.not_a_database(self._path, "DuckDB") from None
         except duckdb.PermissionException:
-            # The file of another database, which an extension could read.
+            # A file of another database, which needs an extension.
             raise errors.not_a_database(self._path, "DuckDB") from None
         except duckdb.Error as error:
             raise errors.unreachable(self.address, type(error).__name__) from None
@@ -119,7 +119,7 @@ class DuckDBSession:
         self._connection = connection
 
     def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
-        """Runs one statement that DuckDB, too, takes for a SELECT."""
+        """Runs one statement that DuckDB itself parses as a SELECT."""
         import duckdb
 
         values = bound(query, parameters)
@@ -146,7 +146,7 @@ class DuckDBSession:
 
 
 def _parsed(rows: list[tuple[Any, ...]], documents: list[int]) -> list[tuple[Any, ...]]:
-    """The rows with JSON as values, as other databases give it, and not as text."""
+    """Parses JSON columns, which DuckDB returns as text."""
     if not documents:
         return rows
     return [

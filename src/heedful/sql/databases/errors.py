@@ -1,4 +1,4 @@
-"""What goes wrong at a database, in our words. On connecting nobody is quoted: it could be the password."""
+"""Errors of connectors' databases. Messages about connecting quote nothing, since it could be the password."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SHOWN = 500
 
 
 def existing_file(path: Path, product: str) -> Path:
-    """The path, if a file is there; a database is never made by opening it."""
+    """The path, if a file exists; opening never creates a database."""
     try:
-        # To open a pipe would wait for somebody to write to it.
+        # Opening a pipe would block until somebody writes to it.
         regular = stat.S_ISREG(path.stat().st_mode)
     except PermissionError:
         raise unreachable(str(path), "it may not be read") from None
@@ -34,7 +34,7 @@ def existing_file(path: Path, product: str) -> Path:
 
 
 def not_a_database(path: Path, product: str) -> Invalid:
-    """The error for a path at which something else is."""
+    """The error for a file that is not a database of this kind."""
     return Invalid(
         f"{path} is not a {product} database",
         code="not_a_database",
@@ -45,7 +45,7 @@ def not_a_database(path: Path, product: str) -> Invalid:
 
 
 def no_file(product: str) -> Invalid:
-    """The error for a URL without a path, or with one that only this process could fill."""
+    """The error for a URL without a file, or for a database in memory."""
     return Invalid(
         f"a connector to {product} needs the path of a file",
         code="not_a_database",
@@ -91,7 +91,7 @@ def refused_login(address: str) -> Unavailable:
 
 
 def no_tls(address: str) -> Unavailable:
-    """The error for a connection that can't be encrypted as the URL asks, or a certificate that isn't trusted."""
+    """The error for a TLS connection that fails, or a certificate that isn't trusted."""
     return Unavailable(
         f"{address} can't be reached over TLS as its URL asks",
         code="database_tls",
@@ -101,7 +101,7 @@ def no_tls(address: str) -> Unavailable:
 
 
 def in_use(address: str) -> Unavailable:
-    """The error for a database that someone else holds."""
+    """The error for a database that another process has locked."""
     return Unavailable(
         f"{address} is locked by another connection",
         code="database_in_use",
@@ -119,7 +119,7 @@ def missing_driver(package: str, extra: str | None) -> Unavailable:
 
 
 def changes_data(reason: object) -> Forbidden:
-    """The error for a statement that the database itself refuses to a reader."""
+    """The error for a statement that the database refuses on a read-only connection."""
     return Forbidden(
         f"the database refused this: it is open for reading only ({one_line(reason)})",
         code="read_only",
@@ -129,7 +129,7 @@ def changes_data(reason: object) -> Forbidden:
 
 
 def not_allowed(reason: object) -> Forbidden:
-    """The error for what this user may not read."""
+    """The error for a table that this user may not read."""
     return Forbidden(
         f"the database does not let this user do that ({one_line(reason)})",
         code="database_forbidden",
@@ -166,7 +166,7 @@ def out_of_disk() -> Unavailable:
 
 
 def one_line(reason: object) -> str:
-    """The first line of what a database said."""
+    """The first line of a database's message."""
     text = " ".join(str(reason).strip().split("\n")[0].split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
@@ -183,7 +183,7 @@ def privileged(user: str, address: str, may: Sequence[str], advice: Sequence[str
 
 
 def own_store(address: object) -> Forbidden:
-    """For a Heedful store: what runs on it would see every project, and the secrets that guard them."""
+    """The error for a Heedful store as a connector: queries would see every project and its secrets."""
     return Forbidden(
         f"{address} is a Heedful store; a connector would see all of its projects",
         code="store_as_connector",

@@ -27,11 +27,11 @@ class Kind:
 
     name: str
     drivers: tuple[str, ...]
-    """What its URL may begin with."""
+    """The driver names that its URL may begin with."""
     port: int | None = None
-    """The usual one; None for a database that is a file."""
+    """The default port; None for a file."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What may stand behind the ? of its URL, each with a pattern for its value."""
+    """The query options that its URL may have, each with a pattern for the value."""
     certificates: str | None = None
     """The option that names a file on this machine."""
 
@@ -73,7 +73,7 @@ KINDS = (
 
 
 def check_url(address: URL) -> Kind:
-    """The kind of a URL that a connector may have; an error names the rule and the option, never a value."""
+    """The kind of a connector's URL, after checking it; an error names the rule and the option, never a value."""
     kind = next((kind for kind in KINDS if address.drivername in kind.drivers), None)
     if kind is None:
         supported = ", ".join(kind.drivers[0] for kind in KINDS)
@@ -97,7 +97,7 @@ def check_url(address: URL) -> Kind:
 
 def _check_parts(address: URL, kind: Kind) -> None:
     parts = [address.username, address.password, address.host, address.database, *address.query]
-    # A driver may take a NUL for the end of all that it is told.
+    # A driver may read a NUL as the end of the string.
     if any(_CONTROL.search(part) for part in (*parts, *map(str, address.query.values())) if part):
         raise _unusable("it holds control characters", "Leave them out")
     if kind.is_file:
@@ -119,7 +119,7 @@ def _unusable(reason: str, remedy: str) -> Invalid:
 
 
 _SETTLED = 2_000_000_000
-"""Two changes closer than this (in nanoseconds) may bear the same time."""
+"""Two changes closer than this (in nanoseconds) may have the same timestamp."""
 
 
 def version(path: Path, *logs: Path) -> str | None:
@@ -130,7 +130,7 @@ def version(path: Path, *logs: Path) -> str | None:
             state = file.stat()
         except FileNotFoundError:
             continue
-        # A reader may leave an empty log behind, which changes nothing.
+        # A reader may leave an empty log, which is no change.
         if file is not path and state.st_size == 0:
             continue
         if time_ns() - state.st_mtime_ns < _SETTLED:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL
 from heedful.sql.databases.contract import CONNECT_SECONDS
 
 _NOWHERE = "/dev/null/none"
-"""A path at which no file can be; an empty one would mean the file in the home folder."""
+"""A path that can't exist; an empty one would mean the file in the home folder."""
 
 _ALWAYS = {
     "host": "",
@@ -49,12 +49,12 @@ _ALWAYS = {
 }
 _SINCE = {
     140000: {"sslcrldir": "", "sslsni": "1"},
-    # A ticket of the operator's is none of the connector's, either.
+    # Nor may it use the operator's Kerberos ticket.
     160000: {"sslcertmode": "disable", "require_auth": "!gss,!sspi", "load_balance_hosts": "disable"},
     170000: {"sslnegotiation": "postgres", "gssdelegation": "0"},
     180000: {"min_protocol_version": "3.0", "max_protocol_version": "3.0"},
 }
-"""What later versions of the library know, too."""
+"""Parameters that newer versions of the library have in addition."""
 
 
 def parameters(address: URL, version: int, options: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _MARIADB_LIMIT = "SET SESSION max_statement_time = :seconds"
 _MYSQL_LIMIT = "SET SESSION max_execution_time = :milliseconds"
 
 _GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO .*?(?P<option>WITH GRANT OPTION)?", re.DOTALL)
-# What only reads; functions run in the same read-only transaction as their query.
+# Privileges that only read; functions run in the same read-only transaction as their query.
 _READING = frozenset({"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES", "EXECUTE"})
 
 _UNKNOWN_TABLE, _UNKNOWN_COLUMN = {1051, 1146}, {1054}
@@ -55,7 +55,7 @@ class MySQL(Other):
 
     @contextmanager
     def session(self) -> Iterator[OtherSession]:
-        """A connection of its own, which the server lets only read."""
+        """Opens a read-only connection."""
         with self._connected() as connection:
             try:
                 for statement in (_MODE, _READ_ONLY):
@@ -114,7 +114,7 @@ def _limit(connection: Connection, seconds: float) -> None:
 
 
 def _more_than_reading(grant: str) -> Iterator[str]:
-    """What a line of SHOW GRANTS allows beyond reading."""
+    """The privileges in a line of SHOW GRANTS that allow more than reading."""
     match = _GRANT.fullmatch(grant)
     if match is None:
         return

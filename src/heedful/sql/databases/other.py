@@ -38,7 +38,7 @@ class Other:
 
     @contextmanager
     def session(self) -> Iterator[OtherSession]:
-        """A connection of its own."""
+        """Opens a new connection."""
         with self._connected() as connection:
             yield OtherSession(connection)
 
@@ -51,10 +51,10 @@ class Other:
                 raise errors.failed(error.orig) from error
 
     def check_rights(self) -> None:
-        """What the user may do is not known here."""
+        """Can't be checked here."""
 
     def data_version(self) -> str | None:
-        """Nothing is known about when this database changes."""
+        """Can't be determined here."""
         return None
 
     @contextmanager
@@ -110,7 +110,7 @@ def _engine(url: URL) -> Engine:
 
 def _cut(connection: Connection) -> None:
     raw = connection.connection.dbapi_connection
-    # What drivers offer to stop a query in another thread differs; closing is the least that all have.
+    # Drivers differ in how a query is cancelled from another thread; all of them can close the connection.
     for name in ("interrupt", "cancel", "close"):
         stop = getattr(raw, name, None)
         if stop is not None:

@@ -72,7 +72,7 @@ class PostgreSQL:
 
     @contextmanager
     def session(self) -> Iterator[PostgreSQLSession]:
-        """A connection of its own."""
+        """Opens a new connection."""
         with closing(self._connect()) as connection:
             yield PostgreSQLSession(connection, self._role)
 
@@ -91,7 +91,7 @@ class PostgreSQL:
             engine.dispose()
 
     def check_rights(self) -> None:
-        """Fails if the login, or a role that it can become, may do more than read."""
+        """Fails if the login, or a role that it can switch to, may do more than read."""
         with closing(self._connect()) as connection, _translated():
             postgresql_rights.check(connection, self.address)
 
@@ -123,7 +123,7 @@ class PostgreSQL:
         return connection
 
     def _check_no_store(self, connection: psycopg.Connection[Any]) -> None:
-        """Each time, because a store may be made in a database that was connected before."""
+        """Checked on every connection, because a store may be created there later."""
         connection.autocommit = True
         with _translated():
             row = connection.execute(_STORES, (list(STORE_TABLES), len(STORE_TABLES))).fetchone()
@@ -154,7 +154,7 @@ class PostgreSQLSession:
                 raise timed_out(limits) from None
             raise
         finally:
-            # A line that was cut has nothing left to roll back.
+            # A lost connection has nothing to roll back.
             with contextlib.suppress(psycopg.Error):
                 self._connection.rollback()
 
@@ -162,7 +162,7 @@ class PostgreSQLSession:
         from psycopg import sql as writing
 
         started = monotonic()
-        # In case this process goes away before it can cancel.
+        # In case this process dies before it can cancel.
         self._connection.execute(
             writing.SQL("SET LOCAL statement_timeout = {}").format(int((limits.seconds + 1) * 1000))
         )
@@ -175,7 +175,7 @@ class PostgreSQLSession:
 
 
 class _Stop:
-    """Asks the server to cancel; if it doesn't within some seconds, cuts the line."""
+    """Asks the server to cancel; closes the connection if it doesn't within some seconds."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -218,7 +218,7 @@ def _translate_error(error: BaseException) -> HeedfulError:
     if state in _RIGHTS:
         return errors.not_allowed(error)
     if state is None and "out of memory" in str(error):
-        # libpq says so of a row that it can't hold.
+        # libpq's message for a row that doesn't fit into memory.
         return errors.out_of_memory()
     if state is None or state in _STOPPED or state.startswith(("08", "57P")):
         return errors.unreachable("the PostgreSQL server", errors.one_line(error))
@@ -226,7 +226,7 @@ def _translate_error(error: BaseException) -> HeedfulError:
 
 
 def _connecting(message: str, address: str) -> HeedfulError:
-    """libpq gives no code for what fails on the way in, only words."""
+    """Errors of connecting have no code in libpq, only a message."""
     text = message.lower()
     if "does not exist" in text and "database" in text:
         return errors.missing_database(address)

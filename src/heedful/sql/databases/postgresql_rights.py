@@ -13,7 +13,7 @@ from heedful.sql.guard import is_denied, reaches_out
 
 _SHOWN = 3
 
-# The login, and all roles that it could become: `SET ROLE` goes both ways.
+# The login, and all roles that it could switch to with `SET ROLE`.
 _ROLES = "WITH roles AS (SELECT * FROM pg_catalog.pg_roles WHERE pg_catalog.pg_has_role(session_user, oid, 'MEMBER'))"
 
 _ATTRIBUTES = f"""
@@ -55,7 +55,7 @@ WHERE EXISTS (SELECT FROM roles WHERE pg_catalog.has_foreign_data_wrapper_privil
 ORDER BY 1, 2
 """
 
-# Objects below this number come with PostgreSQL.
+# Objects with lower numbers are built into PostgreSQL.
 _FUNCTIONS = f"""
 {_ROLES} SELECT n.nspname, p.proname, p.oid::pg_catalog.regprocedure::text, l.lanispl AND NOT l.lanpltrusted,
     pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE')
@@ -95,11 +95,11 @@ _MEANINGS = {
 _FLAGS = ("bypass row-level security", "replicate", "create roles", "create databases")
 
 Finding = tuple[str, str | None]
-"""What may be done, and the SQL that takes it from everybody, if everybody may."""
+"""What the login may do, and the SQL that revokes it from PUBLIC, if PUBLIC has it."""
 
 
 def check(connection: Any, address: str) -> None:
-    """Fails if the login, or a role that it can become, may do more than read."""
+    """Fails if the login, or a role that it can switch to, may do more than read."""
     (user,) = connection.execute("SELECT pg_catalog.quote_ident(session_user)").fetchone()
     findings = list(_findings(connection))
     if findings:
@@ -109,7 +109,7 @@ def check(connection: Any, address: str) -> None:
 
 
 def reader(database: str) -> list[str]:
-    """The SQL that makes a login which may only read a database; its name is quoted where needed."""
+    """The SQL that creates a read-only login for a database; its name is quoted where needed."""
     return [
         "CREATE ROLE heedful_reader LOGIN PASSWORD 'change me' NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION"
         " NOBYPASSRLS",

@@ -1,4 +1,4 @@
-"""PostgreSQL's values that Python has no value for: they become the text that PostgreSQL writes."""
+"""PostgreSQL values that Python can't represent become the text that PostgreSQL prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from psycopg.types import datetime as moments
 
 
 def register(connection: Connection[Any]) -> None:
-    """Lets infinite and far dates through as text, instead of failing the query over one of them."""
+    """Returns infinite and far dates as text, instead of failing the query."""
     for name, loader in _LOADERS.items():
         connection.adapters.register_loader(name, loader)
 

@@ -1,4 +1,4 @@
-"""What a database says about its tables, and a fingerprint of it."""
+"""The schema of a database, and its fingerprint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy.exc import SAWarning
 from sqlalchemy.sql.sqltypes import NullType, String
 
 STORE_TABLES = frozenset({"alembic_version", "projects", "datasets", "facts", "events"})
-"""Tables by which a Heedful store is known."""
+"""Tables by which a Heedful store is recognised."""
 
 _SYSTEM = ("information_schema", "performance_schema", "mysql", "sys")
 
@@ -62,12 +62,12 @@ class Schema:
     tables: tuple[Table, ...]
 
     def table(self, full_name: str) -> Table | None:
-        """The table of this name, in any case."""
+        """The table of this name, ignoring case."""
         return next((table for table in self.tables if table.full_name.lower() == full_name.lower()), None)
 
 
 def fingerprint(schema: Schema) -> str:
-    """A text that changes when a table, a column, a type or a key does, and not with their order."""
+    """A hash that changes with tables, columns, types and keys, but not with their order."""
     tables = sorted(
         (
             {

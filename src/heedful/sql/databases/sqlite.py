@@ -35,7 +35,7 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-"""Far less than SQLite allows, and more than people write."""
+"""Far below SQLite's own limits, and above what people write."""
 
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 # Full-text tables ask for it themselves.
@@ -58,7 +58,7 @@ class SQLite:
 
     @contextmanager
     def session(self) -> Iterator[SQLiteSession]:
-        """A connection of its own."""
+        """Opens a new connection."""
         with closing(self._connect()) as connection:
             yield SQLiteSession(connection)
 
@@ -74,10 +74,10 @@ class SQLite:
             engine.dispose()
 
     def check_rights(self) -> None:
-        """The file is opened for reading only, whoever owns it."""
+        """Nothing to check: the file is opened read-only."""
 
     def data_version(self) -> str | None:
-        """From the files: SQLite's own `data_version` only compares two moments of one connection."""
+        """Derived from the files: SQLite's own `data_version` is only comparable within one connection."""
         path = errors.existing_file(self._path, "SQLite")
         return kinds.version(path, path.with_name(f"{path.name}-wal"))
 
@@ -125,7 +125,7 @@ class SQLiteSession:
             connection.setlimit(limit, maximum)
 
     def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
-        """Runs one statement; SQLite asks every few thousand steps whether to go on."""
+        """Runs one statement; a progress handler stops it at the time limit."""
         values = bound(query, parameters)
         started = monotonic()
         deadline = started + limits.seconds
@@ -171,14 +171,14 @@ def _authorize(action: int, first: str | None, second: str | None, *_: object) -
 
 
 def _open_virtual_tables(connection: sqlite3.Connection) -> None:
-    """Some of them prepare their writes when they are first used, which the authorizer would refuse."""
+    """Uses virtual tables once: some prepare writes at their first use, which the authorizer would refuse."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
     for (name,) in rows.fetchall():
         quoted = name.replace('"', '""')
         try:
             connection.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')
         except sqlite3.Error:
-            # Its module isn't there; a query that needs it will say so.
+            # Its module is missing; a query that needs it will report that.
             continue
 
 
@@ -190,6 +190,6 @@ def _text(data: bytes) -> str | bytes:
 
 
 def _type(rows: Sequence[Sequence[Any]], index: int) -> str:
-    """SQLite has types for values and not for columns: the one that all values have, if they have one."""
+    """The type that all values of a column share: SQLite has types for values, not for columns."""
     types = {_TYPES[type(row[index])] for row in rows if row[index] is not None}
     return types.pop() if len(types) == 1 else "any" if types else "null"

@@ -1,4 +1,4 @@
-"""Which texts stand in which columns, so that a name in a question can be told from other words."""
+"""The texts in each column, so that names in a question can be recognised."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MIN_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class TextValues:
-    """The distinct texts of each (table, column); `partial` are the columns that may hold others, too."""
+    """The distinct texts of each (table, column); columns in `partial` may have more."""
 
     values: dict[tuple[str, str], tuple[str, ...]]
     partial: frozenset[tuple[str, str]]
 
 
 def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, seconds: float = 5.0) -> TextValues:
-    """The texts of all columns of text in tables, bounded in number, in length and in time."""
+    """The texts of all text columns of tables, limited in number, length and time."""
     tables = [table for table in schema.tables if not table.is_view]
     text_columns = [(table, column.name) for table in tables for column in table.columns if column.is_text]
     values: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -34,7 +34,7 @@ def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, 
     deadline = monotonic() + seconds
     with database.session() as session:
         for index, (table, column) in enumerate(text_columns):
-            # Each column gets its share of what is left, so that one slow column doesn't starve the others.
+            # Each column gets a share of the remaining time, so that one slow column doesn't starve the others.
             share = (deadline - monotonic()) / (len(text_columns) - index)
             key = (table.full_name, column)
             try:

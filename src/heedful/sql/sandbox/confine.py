@@ -26,18 +26,18 @@ _CORES = 2
 
 
 class _OutOfTime(BaseException):
-    """Not an Exception: a parser that tries several ways must not take it for one that failed."""
+    """Not an Exception, so that a parser which tries alternatives doesn't catch it."""
 
 
 def confine(parent: int) -> None:
-    """Once, before anything else: no new rights, no core dumps, the first to go when memory runs out."""
+    """Called first: no new privileges, no core dumps, and the first to be killed when memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         system = ctypes.CDLL(None, use_errno=True)
         system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if os.getppid() != parent:
-            # It died before it was watched.
+            # The parent died before this was set.
             os._exit(0)
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
@@ -54,7 +54,7 @@ def renew(seconds: float, memory: int, disk: int) -> None:
 
 @contextlib.contextmanager
 def reading(seconds: float) -> Iterator[None]:
-    """Stops reading SQL that takes too much CPU time; where there is no such timer, the server's watch remains."""
+    """Limits the CPU time for parsing SQL; without such a timer, the server's timeout remains."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -81,7 +81,7 @@ def _limit(name: str, value: int) -> None:
     try:
         import resource
     except ImportError:
-        # Windows has none of them.
+        # Windows has no such limits.
         return
     limit: Any = getattr(resource, name, None)
     if limit is None:
@@ -102,17 +102,17 @@ class QueryLimits:
     seconds: float = 30.0
     """How long one query may run."""
     rows: int = 10_000
-    """Rows of its result that are kept."""
+    """How many rows of its result are stored."""
     bytes: int = 10_000_000
-    """Bytes of its result that are kept, as JSON."""
+    """How many bytes of its result are stored, as JSON."""
     memory: int = 512
     """Megabytes that a query process may use."""
     disk: int = 1_024
     """Megabytes of temporary files that a query may write."""
     processes: int = 0
-    """Query processes at the same time; 0 for one for each core, and at least four."""
+    """How many query processes may run at once; 0 for one per core, and at least four."""
     per_caller: int = 0
-    """Query processes that one key may use at the same time; 0 for half of them."""
+    """How many query processes one key may use at once; 0 for half of them."""
     wait: float = 5.0
     """Seconds that a query waits for a process before it is refused."""
 

@@ -21,9 +21,9 @@ from heedful.sql.statements import template
 
 MAX_REQUEST = 64_000_000
 READING_SECONDS = 2.0
-"""CPU time that reading one text of SQL may take."""
+"""The limit of CPU time for parsing SQL."""
 RETIRE_MEGABYTES = 256
-"""A process that ever took more memory than this ends after its answer, and another takes its place."""
+"""A process that has used more memory than this is replaced after its answer."""
 
 SendReply = Callable[[dict[str, Any]], None]
 Request = dict[str, Any]
@@ -35,7 +35,7 @@ def serve(requests: int, replies: int) -> None:
     reply({"ready": True})
     while (request := receive(requests, MAX_REQUEST)) is not None:
         answer = _answer(request, reply)
-        # None of what a request brought, such as a password, is kept for longer than it takes.
+        # Nothing from a request, such as a password, outlives its handling.
         del request
         answer["last"] = answer.get("last", False) or _peak_megabytes() > RETIRE_MEGABYTES
         reply(answer)
@@ -118,7 +118,7 @@ def _guarded(sql: str, dialect: str) -> tuple[CheckedStatement, str]:
 
 def _peak_megabytes() -> float:
     if sys.platform == "linux":
-        # Not what `getrusage` says: there, the size of the program that started this one counts as its own.
+        # Not from `getrusage`, which includes the size of the parent process.
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     try:

@@ -40,7 +40,7 @@ class Pool:
         self._is_open = False
 
     def ask(self, project: str, request: dict[str, Any], stages: Mapping[str, float], seconds: float) -> Any:
-        """What a process answers to a request; what it refuses is raised here. `seconds` is what a query may take."""
+        """A process's answer to a request; its errors are raised here. `seconds` is the limit of a query."""
         self._open()
         request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
         with self._gate.slot(project, request_context.subject() or None):
@@ -81,7 +81,7 @@ class Pool:
 
 
 def _silent(url: str, seconds: float) -> HeedfulError:
-    """The error for a database that was connected to, or should have been, and didn't answer before the query began."""
+    """The error for a database that didn't answer before the query started."""
     return unreachable(address(make_url(url)), f"no answer within {seconds:g} seconds")
 
 
@@ -89,7 +89,7 @@ def _why(died: Died, seconds: float) -> HeedfulError:
     if died.out_of_time:
         return timed_out(Limits(seconds))
     if died.status in (-signal.SIGABRT, 1):
-        # Neither C++ nor Python get far without memory.
+        # C++ and Python both fail when memory runs out.
         return out_of_memory()
     return _crashed(f"status {died.status}; memory may have run out")
 
@@ -103,11 +103,11 @@ def _crashed(how: str) -> Unavailable:
 
 
 RETRY_SECONDS = 1
-"""What a caller who finds no room is told to wait."""
+"""The Retry-After of a caller who is refused."""
 
 
 class Gate:
-    """Lets so many in at once. A caller, and a project that has callers, leave room for others."""
+    """Limits concurrent queries. No caller, and no project with callers, can take all of them."""
 
     def __init__(self, limit: int, per_caller: int, wait: float) -> None:
         self._limit = limit
@@ -121,7 +121,7 @@ class Gate:
 
     @contextmanager
     def slot(self, project: str, caller: str | None) -> Iterator[None]:
-        """Waits for room, and takes it while the block runs; `Unavailable` if there is none in time."""
+        """Waits for a free slot and holds it while the block runs; `Unavailable` if none is free in time."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._has_room(project, caller), self._wait):
                 raise busy()
@@ -146,13 +146,13 @@ class Gate:
             return
         self._by_project[project] += step
         self._by_caller[project, caller] += step
-        # Names that nobody uses any more are not kept.
+        # Unused names are removed.
         self._by_project += Counter()
         self._by_caller += Counter()
 
 
 def busy() -> Unavailable:
-    """The error for a query that found no room."""
+    """The error for a query that found no free slot."""
     return Unavailable(
         "too many queries are running",
         code="query_busy",
@@ -174,19 +174,19 @@ class Stock:
             os.register_at_fork(after_in_child=self._after_fork)
 
     def open(self, limit: int) -> None:
-        """Counts a store in that uses up to so many at once."""
+        """Registers a store that uses up to `limit` processes at once."""
         with self._lock:
             self._stores.append(limit)
 
     def close(self, limit: int) -> None:
-        """Counts a store out."""
+        """Unregisters a store."""
         with self._lock:
             if limit in self._stores:
                 self._stores.remove(limit)
         self._trim()
 
     def take(self) -> Process:
-        """A process that nobody else has; a new one, if none is idle."""
+        """An idle process, or a new one."""
         while True:
             with self._lock:
                 if not self._idle:
@@ -198,13 +198,13 @@ class Stock:
         return self._start().result()
 
     def give_back(self, process: Process) -> None:
-        """Takes one back that is ready for more."""
+        """Returns a process that can take another request."""
         with self._lock:
             self._idle.append(process)
         self._trim()
 
     def replace(self) -> None:
-        """Starts one in place of one that has ended, so that the next query need not wait for it."""
+        """Starts a replacement for a process that has ended, so that the next query need not wait."""
         with self._lock:
             is_missing = len(self._idle) < max(self._stores, default=0)
         if is_missing:
@@ -218,7 +218,7 @@ class Stock:
             process.end()
 
     def _add(self, started: Future[Process]) -> None:
-        # If it could not be started, the next query finds out why.
+        # If it failed to start, the next query reports why.
         if started.exception() is None:
             self.give_back(started.result())
 
@@ -231,7 +231,7 @@ class Stock:
 
     def _start(self) -> Future[Process]:
         with self._lock:
-            # Linux ends a process with the thread that started it, so that has to be one that stays.
+            # Linux kills a process with the thread that started it, so a permanent thread starts them.
             if self._starter is None:
                 self._starter = ThreadPoolExecutor(1, thread_name_prefix="heedful-start")
             try:
@@ -242,7 +242,7 @@ class Stock:
                 ) from error
 
     def _after_fork(self) -> None:
-        """A copy of this process must not speak to the processes of the first one."""
+        """A forked child must not use its parent's query processes."""
         self._lock = threading.Lock()
         for process in self._idle:
             process.forget()
@@ -254,7 +254,7 @@ STOCK = Stock()
 
 
 GRACE_SECONDS = 2.0
-"""How much longer than its limit a query may take to stop by itself before its process is killed."""
+"""Seconds that a query has beyond its limit to stop by itself, before its process is killed."""
 
 _CHECK = {"start": 10.0}
 _CONNECT = {"start": 10.0 + 2 * CONNECT_SECONDS}
@@ -304,34 +304,34 @@ class Queries:
         self._project = project
 
     def check(self, sql: str, dialect: str) -> Checked:
-        """SQL as the guard lets it through; what it doesn't is an error."""
+        """The SQL after the guard, which raises if it refuses."""
         check_text(sql)
         reply = self._ask({"do": "check", "sql": sql, "dialect": dialect}, _CHECK)
         return Checked(reply["sql"], tuple(reply["parameters"]), bytes.fromhex(reply["template"]))
 
     def run(self, target: Target, sql: str, parameters: Mapping[str, Any], display: str | None = None) -> Ran:
-        """Runs one statement that only reads. With `display`, that is what is kept of it."""
+        """Runs one read-only statement. `display`, if any, is stored instead of its SQL."""
         reply = self._run(target, sql, parameters, display, self._pool.limits.rows, keep=True)
         return Ran(
             reply["sql"], bytes.fromhex(reply["template"]), decode(reply["result"]), reply["result"], reply["version"]
         )
 
     def dry_run(self, target: Target, sql: str, parameters: Mapping[str, Any]) -> None:
-        """Finds out whether a statement may run and would: one row of it is asked for."""
+        """Tries a statement by fetching one row."""
         self._run(target, sql, parameters, None, 1, keep=False)
 
     def read_schema(self, target: Target) -> Schema:
-        """The tables and views of a database, if its user may do no more than it was accepted for."""
+        """The tables and views of a database, after checking its user's rights."""
         request = {"do": "schema", **_connection_fields(target), "privileged": target.privileged}
         return schema_received(self._ask(request, _SCHEMA))
 
     def text_values(self, target: Target) -> dict[tuple[str, str], tuple[str, ...]]:
-        """The texts that stand in the columns of a database, as far as they are few."""
+        """The distinct texts in the columns of a database, within limits."""
         reply = self._ask({"do": "values", **_connection_fields(target)}, _SCHEMA)
         return {(table, column): tuple(texts) for table, column, texts in reply}
 
     def data_version(self, target: Target) -> str | None:
-        """The same text twice means that no data changed in between; None if the database can't tell."""
+        """A value that changes whenever data change; None if the database has none."""
         version: str | None = self._ask({"do": "version", **_connection_fields(target)}, _CONNECT)
         return version
 

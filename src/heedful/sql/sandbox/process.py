@@ -19,25 +19,25 @@ START_SECONDS = 60.0
 MAX_ANSWER = 64_000_000
 
 _PASSED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ")
-"""What a query process gets to see of the environment: no passwords, nothing that changes where it connects."""
+"""The environment variables passed to a query process: no passwords, nothing that changes where it connects."""
 
 _FIXED = {
-    # libpq looks for passwords and addresses in files, too.
+    # libpq also reads passwords and addresses from files.
     "PGPASSFILE": os.devnull,
     "PGSERVICEFILE": os.devnull,
     "PGSYSCONFDIR": os.devnull,
-    # Otherwise each thread of a database reserves much more than it uses, which counts as memory.
+    # Otherwise each thread of a database reserves far more memory than it uses, which counts.
     "MALLOC_ARENA_MAX": "2",
 }
 
 
 class Died(Exception):
-    """The process has ended without an answer."""
+    """The process ended without an answer."""
 
     def __init__(self, status: int | None, *, expired: bool, stage: str | None = None) -> None:
         super().__init__(status, expired)
         self.stage = stage
-        """The part of the request that it was at."""
+        """The stage that it was in."""
         self.status = status
         self.expired = expired
         """Whether it was killed because its time was up."""
@@ -108,7 +108,7 @@ class Process:
             self._watched(None)
 
     def end(self) -> None:
-        """Kills it, and waits until it is gone."""
+        """Kills the process and waits for its end."""
         self._watched(None)
         with contextlib.suppress(ProcessLookupError):
             self._popen.kill()
@@ -116,7 +116,7 @@ class Process:
         self._close()
 
     def forget(self) -> None:
-        """Detaches from it without ending it: it is the child of the process that this one was copied from."""
+        """Detaches without ending it: after a fork, it belongs to the parent."""
         self._popen.returncode = 0
         self._close()
 
@@ -144,7 +144,7 @@ class Process:
         self._watched(stages[stage])
 
     def _watched(self, seconds: float | None) -> None:
-        """Has the process killed in so many seconds, and not when it was going to be."""
+        """Replaces the process's deadline by one in so many seconds."""
         with self._lock:
             if self._watch is not None:
                 self._watch.cancel()
@@ -156,7 +156,7 @@ class Process:
 
     def _expire(self, watch: threading.Timer) -> None:
         with self._lock:
-            # It may have been answered meanwhile, and the process be at work for another.
+            # It may have answered meanwhile, and be working on another request.
             if self._watch is watch:
                 self._expired = True
                 self._popen.kill()

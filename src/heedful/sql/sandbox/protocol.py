@@ -18,7 +18,7 @@ _LENGTH = Struct(">I")
 
 
 class BadFrame(Exception):
-    """What came is no message, or too long for one."""
+    """The data is no message, or too long."""
 
 
 def send(descriptor: int, message: dict[str, Any]) -> None:

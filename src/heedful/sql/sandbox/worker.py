@@ -12,7 +12,7 @@ from types import ModuleType
 
 
 def _prepare() -> None:
-    """Gives this process the modules of the one that started it, without the public names of the package."""
+    """Gives this process the parent's module path, without loading the package's public names."""
     sys.path[:] = sys.argv[2:]
     package = ModuleType("heedful")
     package.__path__ = [str(Path(__file__).resolve().parents[2])]
@@ -20,8 +20,8 @@ def _prepare() -> None:
 
 
 def main() -> None:
-    """Answers until the other side hangs up."""
-    # What a driver prints must not get between the messages.
+    """Answers requests until the parent closes the pipe."""
+    # Output of a driver must not mix with the messages.
     replies = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

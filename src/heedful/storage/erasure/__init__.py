@@ -36,7 +36,7 @@ from heedful.storage.schema_insight import decisions, review_items, review_notes
 
 
 def rename_author(connection: Connection, project: int, erased: Erased) -> dict[int | None, int]:
-    """Gives the person's events their pseudonym, which is all that changes in them; returns how many there are, by
+    """Replaces the author of the person's events by the pseudonym, and nothing else; returns how many, by
     dataset."""
     by_author = (events.c.project_id == project, events.c.author == erased.name)
     rows = connection.execute(select(events.c.dataset_id, func.count()).where(*by_author).group_by(events.c.dataset_id))
@@ -48,7 +48,7 @@ def rename_author(connection: Connection, project: int, erased: Erased) -> dict[
 
 
 def clear_notes(connection: Connection, project: int, erased: Erased) -> int:
-    """Removes what the person wrote with signals; returns how many texts that were."""
+    """Removes the texts that the person wrote with signals; returns how many."""
     event_ids = select(events.c.id).where(events.c.project_id == project, events.c.author == erased.pseudonym)
     return connection.execute(delete(notes).where(notes.c.event_id.in_(event_ids))).rowcount
 
@@ -69,7 +69,7 @@ def clear_review(connection: Connection, project: int, erased: Erased) -> int:
 
 
 def _release_keys(connection: Connection, project: int, erased: Erased) -> None:
-    """Idempotency keys that have the name in them; whoever sends one again is a new caller."""
+    """Replaces idempotency keys that contain the name; a retry with one counts as a new call."""
     keyed = connection.execute(
         select(events.c.id, events.c.recorded_at, events.c.idempotency_key).where(
             events.c.project_id == project,
@@ -101,7 +101,7 @@ def _assignments(connection: Connection, project: int, erased: Erased) -> int:
 
 
 def _review_notes(connection: Connection, project: int, erased: Erased) -> int:
-    """What they wrote as a reviewer."""
+    """Removes what they wrote as a reviewer."""
     event_ids = select(events.c.id).where(events.c.project_id == project, events.c.author == erased.pseudonym)
     conditions = (review_notes.c.project_id == project, review_notes.c.event_id.in_(event_ids))
     return connection.execute(delete(review_notes).where(*conditions)).rowcount
@@ -131,7 +131,7 @@ def facts_of(connection: Connection, project: int, name: str, erased: Erased, op
 
 
 def clear_results(connection: Connection, project: int, erased: Erased, ids: Set[str]) -> int:
-    """Removes the kept results of calls that have the person's name, or something of theirs, in them."""
+    """Removes stored results of calls that contain the person's name or ids."""
     names = ids | {erased.name}
     rows = connection.execute(
         select(requests.c.caller, requests.c.idempotency_key, requests.c.result).where(requests.c.project_id == project)
@@ -148,7 +148,7 @@ def clear_results(connection: Connection, project: int, erased: Erased, ids: Set
 
 
 def rename_keys(connection: Connection, project: int, erased: Erased) -> int:
-    """Gives keys that have the person's name the pseudonym; they go on opening what they open."""
+    """Renames API keys with the person's name; they stay valid."""
     connection.execute(
         update(audit)
         .where(audit.c.project_id == project, audit.c.target == erased.name)
@@ -184,7 +184,7 @@ def clear_executions(connection: Connection, project: int, messages: Sequence[st
 
 def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
     """Removes questions of the person's sessions that nobody gave an opinion about and nobody else asked. The others
-    stay: it is by them that usefulness is known."""
+    stay: usefulness depends on them."""
     query_ids: set[int] = set()
     for run in batches(recalls):
         without = ~exists().where(events.c.receipt_id == receipts.c.id)
@@ -194,7 +194,7 @@ def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
     cleared = 0
     for batch in batches(sorted(query_ids)):
         owners = select(queries.c.dataset_id).where(queries.c.id.in_(batch))
-        # Recalls that are writing a receipt are waited for.
+        # Waits for recalls that are writing a receipt.
         connection.execute(select(datasets.c.id).where(datasets.c.id.in_(owners)).with_for_update())
         unused = (
             queries.c.id.in_(batch),
@@ -206,13 +206,13 @@ def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
 
 
 def pending_pseudonym(connection: Connection, project: int, name: str) -> str | None:
-    """The pseudonym of an erasure that was begun and not finished."""
+    """The pseudonym of an unfinished erasure."""
     row = connection.execute(select(requests.c.result).where(*_pending_row(project, name))).first()
     return None if row is None else str(row.result["pseudonym"])
 
 
 def begin(connection: Connection, project: int, erased: Erased, at: int) -> None:
-    """Notes the pseudonym, so that another run finishes what this one leaves."""
+    """Stores the pseudonym, so that another run can finish the erasure."""
     connection.execute(
         insert(requests).values(
             project_id=project,
@@ -226,7 +226,7 @@ def begin(connection: Connection, project: int, erased: Erased, at: int) -> None
 
 
 def finish(connection: Connection, project: int, name: str) -> None:
-    """Forgets that an erasure was begun."""
+    """Marks the erasure as finished."""
     connection.execute(delete(requests).where(*_pending_row(project, name)))
 
 
@@ -243,38 +243,38 @@ def _digest(name: str) -> bytes:
 
 
 PERSON_KEYS = ("author", "user", "user_id")
-"""Keys of metadata whose value names the person that a fact or a session belongs to."""
+"""Metadata keys that name the person whom a fact or a session belongs to."""
 
 PLACEHOLDER = "[erased]"
-"""What stands where there must be words: an entry has a question, which its ratings are about."""
+"""Replaces text that must not be empty, such as the question of an entry."""
 
 _OWN_KEYS = ("retract/", "improve/", "undo/")
-"""How idempotency keys begin that the engine makes of ids."""
+"""Prefixes of idempotency keys that the engine generates."""
 
 _OF_AN_ALERT = ("id", "target_type", "target_id", "rating", "score", "author_trust", "created_at")
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """A person who is erased, and the name that is put in place of theirs."""
+    """A person to erase, and the pseudonym that replaces the name."""
 
     name: str
     pseudonym: str
 
     def in_metadata(self, metadata: Mapping[str, Any]) -> Metadata:
-        """The metadata of one of their sessions: no text in it has their name any more."""
+        """The metadata of one of their sessions, with the name replaced in all texts."""
         return {key: self._replaced(value) for key, value in metadata.items()}
 
     def is_in(self, text: str) -> bool:
-        """Whether a text has their name in it, as a word."""
+        """Whether a text contains their name as a word."""
         return re.search(rf"(?<!\w){re.escape(self.name)}(?!\w)", text, re.IGNORECASE) is not None
 
     def is_in_key(self, key: str) -> bool:
-        """Whether an idempotency key that a caller chose has their name in it."""
+        """Whether a caller's idempotency key contains their name."""
         return not key.startswith(_OWN_KEYS) and self.is_in(key)
 
     def in_alert(self, payload: Mapping[str, Any], opinions: Set[str]) -> Metadata | None:
-        """The payload of an alert without what these opinions, which are theirs, say; None if it has nothing of it."""
+        """The payload of an alert without the content of their opinions; None if it has none."""
         feedback = payload.get("feedback")
         if isinstance(feedback, dict) and (feedback.get("author") == self.name or feedback.get("id") in opinions):
             retained = {key: feedback.get(key) for key in _OF_AN_ALERT}
@@ -283,7 +283,7 @@ class Erased:
             return None
         themes = [item for item in payload["themes"] if opinions.isdisjoint(item["feedback_ids"])]
         notes = [item for item in payload["notes"] if item["about"] != "theme"]
-        # Its sentences were made of the comments: there is no telling which words are whose.
+        # Its sentences mix the comments of several people.
         return {**payload, "themes": themes, "notes": notes, "headline": PLACEHOLDER, "text": PLACEHOLDER}
 
     def _replaced(self, value: Any) -> Any:
@@ -295,18 +295,18 @@ class Erased:
 
 
 def pseudonym_for(name: str) -> str:
-    """A random name that says as much of an author as the old one: whether it is a visitor's or a program's."""
+    """A random name of the same kind of author: a visitor, a program or a person."""
     kind = next((prefix for prefix in (VISITOR, PROGRAM) if name.startswith(prefix)), "")
     return f"{kind}erased-{secrets.token_hex(8)}"
 
 
 def retained_sql(extra: Mapping[str, Any] | None) -> Metadata:
-    """Of what is kept beside an opinion, the SQL that it is about: an opinion that blocks SQL goes on blocking it."""
+    """The SQL that is stored with an opinion, so that the opinion still blocks it."""
     return {key: value for key, value in (extra or {}).items() if key == RETAINED_SQL}
 
 
 def mentions(value: Any, names: Set[str]) -> bool:
-    """Whether one of these texts stands alone somewhere in what JSON can say."""
+    """Whether a JSON value contains one of these texts as a whole string."""
     if isinstance(value, str):
         return value in names
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

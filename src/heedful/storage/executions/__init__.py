@@ -1,1 +1,1 @@
-"""Connectors, executions, what was said of them, and golden examples."""
+"""Connectors, executions and golden examples."""

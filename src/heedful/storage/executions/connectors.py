@@ -44,7 +44,7 @@ def change(connection: Connection, connector_id: str, **values: Any) -> None:
 
 
 def remove(connection: Connection, connector_id: str) -> int:
-    """Removes a connector with its executions and golden examples; returns how many executions went."""
+    """Removes a connector with its executions and golden examples; returns the number of executions."""
     removed = connection.execute(delete(executions).where(executions.c.connector_id == connector_id)).rowcount
     connection.execute(delete(golden_examples).where(golden_examples.c.connector_id == connector_id))
     connection.execute(delete(connectors).where(connectors.c.id == connector_id))
@@ -52,13 +52,13 @@ def remove(connection: Connection, connector_id: str) -> int:
 
 
 def revision(connection: Connection, connector: str) -> int:
-    """A number that grows with each change of what is proven or wrong on a connector; -1 if it is gone."""
+    """A number that grows with each change of what is proven or wrong on a connector; -1 if it was deleted."""
     value = connection.execute(select(connectors.c.revision).where(connectors.c.id == connector)).scalar()
     return -1 if value is None else int(value)
 
 
 def bump_revisions(connection: Connection, names: Collection[str]) -> None:
-    """Notes that what is proven or wrong on these connectors may have changed."""
+    """Raises the revision of these connectors, since what is proven on them may have changed."""
     if names:
         connection.execute(
             update(connectors).where(connectors.c.id.in_(sorted(names))).values(revision=connectors.c.revision + 1)

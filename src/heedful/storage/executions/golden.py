@@ -43,7 +43,7 @@ def get(connection: Connection, project: int, example_id: str) -> AnyRow | None:
 
 
 def find_by_question(connection: Connection, connector: str, digest: bytes) -> AnyRow | None:
-    """The example of a connector for this very question."""
+    """The example of a connector for exactly this question."""
     return connection.execute(
         select(golden_examples).where(golden_examples.c.connector_id == connector, golden_examples.c.digest == digest)
     ).first()
@@ -55,7 +55,7 @@ def of_connector(connection: Connection, connector: str) -> list[AnyRow]:
 
 
 def of_another_model(connection: Connection, connector: str, model: int) -> list[AnyRow]:
-    """The examples of a connector whose vectors this model didn't make."""
+    """The examples of a connector with vectors of another model."""
     statement = select(golden_examples).where(
         golden_examples.c.connector_id == connector, golden_examples.c.model_id.is_distinct_from(model)
     )
@@ -76,7 +76,7 @@ def change(connection: Connection, example_id: str, **values: Any) -> None:
 
 
 def set_vector(connection: Connection, example_id: str, model: int, vector: bytes) -> None:
-    """Keeps a vector of another model; the example stays what it is."""
+    """Stores a vector of another model; nothing else changes."""
     connection.execute(
         update(golden_examples).where(golden_examples.c.id == example_id).values(model_id=model, vector=vector)
     )

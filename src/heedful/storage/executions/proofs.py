@@ -1,4 +1,4 @@
-"""What is proven on a connector and what is wrong, by what people say."""
+"""What opinions prove on a connector, and what they block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heedful.storage.schema import executions, feedbacks
 TARGETS: tuple[OpinionTarget, ...] = ("execution", "message")
 
 RETAINED_SQL = "retained_sql"
-"""The SQL of executions that are gone and that an opinion still is about."""
+"""The key for the SQL of deleted executions that an opinion is still about."""
 
 
 def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[bool], ...]:
@@ -65,7 +65,7 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
 
 
 def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
-    """Keeps with the negative opinions about an execution, which is about to go, what SQL they are about."""
+    """Stores the SQL of an execution with the negative opinions about it, before it is deleted."""
     sql_reference = {"connector_id": run.connector_id, "template": run.template.hex()}
     rows = connection.execute(
         select(feedbacks.c.seq, feedbacks.c.extra).where(
@@ -82,7 +82,7 @@ def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
 
 
 def proven(connection: Connection, project: int, connector: str) -> dict[str, bytes]:
-    """The executions of a connector that have a question and that somebody says are right, with their templates."""
+    """The executions of a connector with a question that somebody rated as right, with their templates."""
     right = select(feedbacks.c.about_id).where(*rated(project, "execution", "up")).distinct().subquery()
     rows = connection.execute(
         select(executions.c.id, executions.c.template)
@@ -94,6 +94,6 @@ def proven(connection: Connection, project: int, connector: str) -> dict[str, by
 
 
 def questions(connection: Connection, ids: Sequence[str]) -> list[AnyRow]:
-    """What executions were asked, with their SQL: id, question, sql_query, at."""
+    """The questions and SQL of executions: id, question, sql_query, at."""
     chosen = select(executions.c.id, executions.c.question, executions.c.sql_query, executions.c.at)
     return [row for run in batches(ids) for row in connection.execute(chosen.where(executions.c.id.in_(run)))]

@@ -17,10 +17,10 @@ from heedful.storage.schema import executions, feedbacks, projects
 from heedful.storage.schema_insight import decisions
 
 RUN, HIT, RATED_HIT = 0, 1, 2
-"""What `executions.hit` may be: no hit, a hit, and a hit with other values that somebody says is right."""
+"""The values of `executions.hit`: no hit, a hit, and a hit with other values that was rated as right."""
 
 CANDIDATES = (RUN, RATED_HIT)
-"""Those that may answer another question."""
+"""The kinds that may answer another question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def remove(connection: Connection, project: int, execution_id: str) -> bool:
 
 
 def move_result(connection: Connection, execution_id: str, without: Sequence[str] = ()) -> None:
-    """Leaves the result of an execution, which is about to go, to another one that has the same."""
+    """Moves the stored result of an execution to another one that shares it, before it is deleted."""
     heir = connection.execute(
         select(executions.c.id)
         .where(executions.c.result_id == execution_id, executions.c.id.not_in(without))
@@ -109,7 +109,7 @@ def move_result(connection: Connection, execution_id: str, without: Sequence[str
 
 
 def _select_with_results() -> Select[Any]:
-    """Executions with their results, whichever execution keeps them."""
+    """Executions with their results, whichever execution stores them."""
     holder = executions.alias("kept")
     result = case((executions.c.result_id.is_(None), executions.c.result), else_=holder.c.result)
     others = [column for column in executions.c if column.name != "result"]
@@ -140,7 +140,7 @@ _ABOUT = (
 
 
 def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
-    """What a decision needs to know of candidates, by number; results are left out."""
+    """The columns of candidates that a decision needs, by number; without results."""
     return {
         row.seq: row
         for run in batches(seqs)
@@ -177,13 +177,13 @@ def newest(connection: Connection, connector: str) -> int:
 
 
 def asked_after(connection: Connection, connector: str, seq: int) -> list[AnyRow]:
-    """Executions of a connector behind a known one that have a question and are no hits: seq, question, model_id,
+    """Executions of a connector after a number, with a question, without hits: seq, question, model_id,
     vector."""
     return _select_runs(connection, connector, RUN, executions.c.seq > seq)
 
 
 def rated_hits(connection: Connection, connector: str, known_seqs: Collection[int]) -> list[AnyRow]:
-    """The same of hits that have become candidates, but for those that are known."""
+    """The same of hits that have become candidates, except known ones."""
     new = [seq for seq in _numbers(connection, connector, RATED_HIT) if seq not in known_seqs]
     return [
         row for run in batches(new) for row in _select_runs(connection, connector, RATED_HIT, executions.c.seq.in_(run))
@@ -226,7 +226,7 @@ OF_CACHE = ("served", "rebound")
 
 
 def as_stored(connection: Connection, new: NewRun) -> NewRun:
-    """A run as it is to be stored: a hit, if the cache ran what is stored already or the same with other values."""
+    """The run as it is stored: as a hit if the cache ran known SQL, perhaps with other values."""
     if new.origin not in OF_CACHE or new.derived_from is None:
         return new
     if new.origin == "served":
@@ -251,7 +251,7 @@ def as_stored(connection: Connection, new: NewRun) -> NewRun:
 
 
 def counts_for(connection: Connection, target_type: str, target_id: str) -> str:
-    """What an opinion about a target counts for."""
+    """The id of the execution or message that an opinion about a target counts for."""
     if target_type != "execution":
         return target_id
     repeated_id = connection.execute(select(executions.c.repeats_id).where(executions.c.id == target_id)).scalar()
@@ -259,7 +259,7 @@ def counts_for(connection: Connection, target_type: str, target_id: str) -> str:
 
 
 def follow_ratings(connection: Connection, execution_id: str) -> None:
-    """Makes a hit with other values a candidate if somebody, who is no anonymous visitor, says that it is right, else a
+    """Makes a hit with other values a candidate if somebody other than an anonymous visitor rated it as right, else a
     mere hit."""
     is_right = exists().where(
         feedbacks.c.target_id == execution_id,
@@ -277,14 +277,14 @@ def follow_ratings(connection: Connection, execution_id: str) -> None:
 
 
 def hit_owners(connection: Connection, before: int) -> list[tuple[str, int]]:
-    """The projects that have hits from before a moment, by name and number."""
+    """The projects with hits older than a time, by name and number."""
     old = select(executions.c.project_id).where(executions.c.hit == HIT, executions.c.at < before)
     rows = connection.execute(select(projects.c.name, projects.c.id).where(projects.c.id.in_(old)))
     return [(row.name, row.id) for row in rows]
 
 
 def prune_hits(connection: Connection, project: int, before: int, limit: int) -> int:
-    """Removes hits of a project from before a moment that nobody rated, at most `limit`; returns how many."""
+    """Removes up to `limit` unrated hits of a project that are older than a time; returns how many."""
     rated = exists().where(
         feedbacks.c.target_id.in_([executions.c.id, executions.c.message_id]),
         feedbacks.c.about_id.is_not(None),
@@ -326,7 +326,7 @@ def _used(connection: Connection, execution_id: str, **values: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewDecision:
-    """A decision about to be stored; `candidate_id` is what was looked at, `execution_id` what was made of it."""
+    """A decision to store: about the candidate `candidate_id`, resulting in the execution `execution_id`."""
 
     project_id: int
     connector_id: str

@@ -1,4 +1,4 @@
-"""The rows of a project as they leave it: a page at a time, in the order in which they came."""
+"""Exports the rows of a project, page by page, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ExportQuery", "Rows", "columns", "every", "misplaced", "number", "pa
 def page(
     connection: Connection, project: int, table: str, query: ExportQuery, after: str | None, limit: int
 ) -> tuple[Rows, str | None]:
-    """The next rows of a table, and where to go on; None at the end."""
+    """The next rows of a table, and the position of the next page; None at the end."""
     if table == "recalls":
         return recalls.page(connection, project, query, after, limit)
     statement = _rows(connection, project, ORIGINS[table], query)
@@ -32,7 +32,7 @@ def page(
 def every(
     connection: Connection, project: int, table: str, query: ExportQuery, batch_size: int
 ) -> Generator[Rows, None, None]:
-    """All rows of a table, some at a time, from one statement: PostgreSQL checks row-level security once."""
+    """All rows of a table in batches, from one statement: PostgreSQL checks row-level security once."""
     if table != "recalls":
         statement = _rows(connection, project, ORIGINS[table], query)
         with closing(connection.execute(statement, execution_options={"yield_per": batch_size})) as result:

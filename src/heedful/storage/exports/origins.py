@@ -34,7 +34,7 @@ class Origin:
     """Where the rows of a table come from."""
 
     columns: Callable[[int], Mapping[str, ColumnElement[Any]]]
-    """By name; scores are as they are at a moment."""
+    """By name; scores are those at a given time."""
     rows: FromClause
     seq: Column[int]
     owner: ColumnElement[Any]

@@ -1,4 +1,4 @@
-"""Which rows are asked for, and where a page goes on."""
+"""Which rows to export, and positions of pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy.types import Text
 from heedful.errors import Invalid
 
 Rows = Sequence[Sequence[Any]]
-"""Values in the order of the columns; behind them may stand more. Times are integers, and JSON is text."""
+"""Values in the order of the columns, perhaps followed by others. Times are integers, JSON is text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,30 +23,30 @@ class ExportQuery:
     now: int
     since: int | None = None
     until: int | None = None
-    """Up to, and without."""
+    """Exclusive."""
     dataset: str | None = None
 
 
 def number(position: str) -> int:
-    """A position that is a number."""
+    """Parses a position that is a number."""
     if not (position.isascii() and position.isdecimal() and len(position) <= 18):
         raise misplaced(position)
     return int(position)
 
 
 def misplaced(position: str) -> Invalid:
-    """The error for a position that no page gave."""
+    """The error for an invalid position."""
     return Invalid(
         f"invalid cursor {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
     )
 
 
 def within(at: ColumnElement[int], query: ExportQuery) -> list[ColumnElement[bool]]:
-    """The rows of that time."""
+    """The conditions for the query's period."""
     conditions = [] if query.since is None else [at >= query.since]
     return conditions if query.until is None else [*conditions, at < query.until]
 
 
 def as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """JSON as text; nothing is nothing, however it was stored."""
+    """JSON as text; null and missing values are NULL."""
     return func.nullif(sql_cast(column, Text), "null")

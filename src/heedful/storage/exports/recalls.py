@@ -12,7 +12,7 @@ from heedful.storage.rows import of_project
 from heedful.storage.schema import datasets, queries, receipts
 
 BATCH_SIZE = 500
-"""Receipts that are read at once; two at least, as each run begins with the last of the one before."""
+"""Receipts per read; at least two, since each batch begins with the last of the previous one."""
 
 COLUMNS = (
     *("recall_id", "dataset", "query", "mode", "policy", "usefulness_weight", "created_at", "rank", "fact_id"),
@@ -44,7 +44,7 @@ def page(
 def _receipts(
     connection: Connection, project: int, query: ExportQuery, at: int | None, receipt: str, limit: int
 ) -> Select[Any]:
-    """Receipts from this one on, with itself."""
+    """Receipts from this one on, inclusive."""
     statement = (
         select(
             receipts.c.id,

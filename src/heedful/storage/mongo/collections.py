@@ -35,7 +35,7 @@ class _PlainIntegers(TypeDecoder):
 CODEC: CodecOptions[Document] = CodecOptions(tz_aware=True, type_registry=TypeRegistry([_PlainIntegers()]))
 
 PARTITIONS = 16
-"""How many partitions number the negative opinions of a project: writers of the same one wait for each other."""
+"""Partitions of a project's negative opinions; writers of the same one wait for each other."""
 
 _OF_SESSION = IndexModel([("project", ASCENDING), ("session", ASCENDING), ("number", ASCENDING)])
 
@@ -72,7 +72,7 @@ INDEXES: dict[str, list[IndexModel]] = {
 
 
 def create_indexes(database: Database[Document]) -> None:
-    """Makes collections and indexes that are not there yet."""
+    """Creates missing collections and indexes."""
     for name, indexes in INDEXES.items():
         database[name].create_indexes(indexes)
 
@@ -112,12 +112,12 @@ class Part:
             self._collection.insert_many(documents, session=self._session)
 
     def update(self, query: Document, change: Document) -> int:
-        """Changes all that are wanted; returns how many these were."""
+        """Changes all matching documents; returns how many."""
         self._view.has_written = True
         return self._collection.update_many(self._in_project(query), change, session=self._session).matched_count
 
     def change(self, query: Document, change: Document, fields: Sequence[str]) -> Document | None:
-        """Changes one, and returns it as it was before."""
+        """Changes one document, and returns its previous version."""
         self._view.has_written = True
         return self._collection.find_one_and_update(
             self._in_project(query),
@@ -136,7 +136,7 @@ class Part:
 
 
 class View:
-    """A project as one transaction sees it, or, on a server without transactions, as it is."""
+    """A project in one transaction, or without one on a server that has none."""
 
     def __init__(self, database: Database[Document], project: str, session: ClientSession | None) -> None:
         self.database = database
@@ -158,7 +158,7 @@ class View:
         return {"project": self.project, "session_id": session_id}
 
     def in_sessions(self, session_ids: Sequence[str] | None) -> Iterator[Document]:
-        """Conditions on what is in these sessions, or in all."""
+        """Conditions for documents of these sessions, or of all."""
         if session_ids is None:
             yield {}
             return
@@ -168,7 +168,7 @@ class View:
             yield {"session": {"$in": [session_id["number"] for session_id in documents]}}
 
     def next_numbers(self, name: str, count: int = 1) -> int:
-        """The first of some numbers that nothing of this name in the project had before.
+        """The first of `count` new numbers of this name in the project.
 
         They are taken outside the transaction, so that writers don't wait for each other; some may stay unused.
         """
@@ -199,12 +199,12 @@ class View:
 
 
 def updated(at: int) -> Document:
-    """What is set in a session's document when something is written in the session."""
+    """The fields to update when something is written to a session."""
     return {"updated_at": from_stored(at), "at.updated": at}
 
 
 def without_journal(database: Database[Document], name: str) -> Collection[Document]:
-    """A collection for what need not be safe by itself: the journal keeps it with the first write behind it that is."""
+    """A collection whose writes don't wait for the journal: the next durable write covers them."""
     return database.get_collection(name, write_concern=WriteConcern(1, j=False))
 
 
@@ -239,14 +239,14 @@ class MongoChanges:
         return [
             Change(document["place"], document["_id"], True)
             if document["kind"] != RETRACTION
-            # An opinion falls with the event that says so, even if its own document is still to follow.
+            # The retraction event decides, even if the opinion's own document is updated later.
             else Change(document["place"], document["target_id"], False)
             for document in self._view.events.find(query, [("place", ASCENDING)], limit, _CHANGE_FIELDS)
         ]
 
 
 _COMPARISONS = {"<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte"}
-# A text is kept behind a quote, which keeps it apart from all else; "#" is the character behind it.
+# Texts are stored with a leading quote, which distinguishes them; "#" is the next character after it.
 _TEXTS = {"<": {"$gte": '"'}, "<=": {"$gte": '"'}, ">": {"$lt": "#"}, ">=": {"$lt": "#"}}
 
 

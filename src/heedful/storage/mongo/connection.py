@@ -28,7 +28,7 @@ from heedful.storage.mongo.collections import Document
 
 
 def connect(url: str, **caller_options: Any) -> MongoClient[Document]:
-    """A pool of connections to a server, with our defaults for what nobody spoke of; the first call connects."""
+    """A connection pool with our defaults for missing options; the first call connects."""
     try:
         return MongoClient(url, connect=False, **options(url, caller_options))
     except (PyMongoError, ValueError, TypeError) as error:
@@ -43,7 +43,7 @@ class _Shared:
 
 
 class Clients:
-    """Clients by URL; one is closed when the last of its users gives it back."""
+    """Clients by URL; a client is closed when its last user returns it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class Clients:
         self._inherited: list[_Shared] = []
 
     def borrow(self, url: str) -> MongoClient[Document]:
-        """The client of a URL, to be given back."""
+        """The client of a URL, to be returned after use."""
         with self._lock:
             shared = self._shared.get(url)
             if shared is None:
@@ -69,7 +69,7 @@ class Clients:
         shared.client.close()
 
     def leave_parent(self) -> None:
-        """Has a forked child start afresh; the parent's are kept: closing them would use its connections."""
+        """Starts empty in a forked child; keeps the parent's clients open, since closing would use its connections."""
         self._lock = threading.Lock()
         self._inherited += self._shared.values()
         self._shared = {}
@@ -89,15 +89,15 @@ DEFAULTS: dict[str, Any] = {
     "w": "majority",
     "journal": True,
 }
-"""Used where neither the URL nor the caller says otherwise; an acknowledged write survives the loss of a server."""
+"""Defaults for options that are not set; an acknowledged write survives the loss of a server."""
 
 _IMPLIED_BY = {"sockettimeoutms": {"timeoutms"}, "journal": {"w"}}
-"""Options that leave no room for a default of another one."""
+"""Options that exclude the default of another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a store is, without the secrets of its URL."""
+    """The address of a store, without secrets."""
 
     hosts: str
     database: str
@@ -108,20 +108,20 @@ class Address:
 
 
 def address(url: str, database: str | None) -> Address:
-    """The address in a URL; `database` goes before the one in its path."""
+    """The address in a URL; `database` overrides the one in its path."""
     scheme, _, rest = url.partition("://")
     if scheme not in ("mongodb", "mongodb+srv"):
         raise malformed("it must start with mongodb:// or mongodb+srv://")
     authority, _, path = rest.partition("?")[0].partition("/")
     hosts = authority.rpartition("@")[2]
-    # A slash inside a password would end up here, and the password in every message.
+    # A slash in a password would end up here, and the password in error messages.
     if not hosts or "@" in path:
         raise malformed("it names no host, or has a user name or password with a bare / or @")
     return Address(hosts, database or unquote(path).partition(".")[0] or DEFAULT_DATABASE, scheme)
 
 
 def options(url: str, caller_options: dict[str, Any]) -> dict[str, Any]:
-    """The caller's options, and our defaults for what nobody spoke of."""
+    """The caller's options, and our defaults for missing ones."""
     named_options = {name.lower() for name in caller_options}
     named_options |= {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
     open_ = {
@@ -133,7 +133,7 @@ def options(url: str, caller_options: dict[str, Any]) -> dict[str, Any]:
 
 
 def malformed(reason: str) -> Invalid:
-    """The error for a URL that can't be read; it shows nothing of it, since any part may be the password."""
+    """The error for an invalid URL; quotes none of it, since any part may be the password."""
     return Invalid(
         f"the MongoDB URL can't be used: {reason}",
         field="url",
@@ -151,7 +151,7 @@ _SNAPSHOT_GONE = {239, 246}
 
 @contextmanager
 def translate_errors(store: object) -> Iterator[None]:
-    """Lets no error of pymongo through; `store` is the store's address without secrets."""
+    """Translates errors of pymongo; `store` is the address without secrets."""
     try:
         yield
     except HeedfulError:
@@ -211,12 +211,12 @@ def _unusable(error: Exception, code: int | None, store: object) -> HeedfulError
 
 
 def is_duplicate(error: Exception) -> bool:
-    """Whether a unique key was there already."""
+    """Whether a unique key exists already."""
     return isinstance(error, DuplicateKeyError) or code_of(error) == DUPLICATE_KEY
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the same change may well succeed if it is tried again: a conflict of writers, a change of primary."""
+    """Whether a retry may succeed: after a conflict of writers, or a change of the primary."""
     if isinstance(error, ServerSelectionTimeoutError):
         return False
     if isinstance(error, ConnectionFailure):
@@ -227,7 +227,7 @@ def is_passing(error: Exception) -> bool:
 
 
 def code_of(error: Exception) -> int | None:
-    """The server's number for the error; of many writes, that of the first that failed."""
+    """The server's error code; of a bulk write, that of the first failure."""
     if not isinstance(error, OperationFailure):
         return None
     failed = (error.details or {}).get("writeErrors") or [{}]

@@ -121,7 +121,7 @@ class MongoConversations:
         opinions = MongoFeedbacks(self._view)
         withdrawn = list(opinions.of_sessions([session_id]))
         opinions.withdraw(withdrawn, None, at)
-        # First of all the session itself: what is in it is found through its number, so all of it goes at once.
+        # The session first: its content is found through it, so everything disappears at once.
         self._view.sessions.delete(self._key(session_id))
         in_session = {"session": session}
         self._view.feedbacks.delete(in_session)
@@ -136,7 +136,7 @@ class MongoConversations:
         return None if document is None else document["number"]
 
     def _numbers(self, session_id: str, count: int, at: int) -> tuple[int, int] | None:
-        """The number of a session, and the first of `count` numbers for what is written in it now."""
+        """The number of a session, and the first of `count` new numbers in it."""
         before = self._view.sessions.change(
             self._key(session_id), {"$inc": {"last": count}, "$set": updated(at)}, ["number", "last"]
         )

@@ -1,4 +1,4 @@
-"""The rows of sessions that are in MongoDB, as they leave the project."""
+"""Exports the rows of sessions in MongoDB."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MongoExports:
         after: str | None,
         limit: int,
     ) -> tuple[Rows, str | None]:
-        """What is in sessions, one session after the other."""
+        """A page of documents, session by session."""
         where = _within("at", query)
         if after is not None:
             session, last_number = _parse_position(after)

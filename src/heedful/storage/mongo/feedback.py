@@ -1,4 +1,4 @@
-"""Opinions about sessions and entries as MongoDB documents: the ledger, and the words beside it."""
+"""Opinions about sessions and entries as MongoDB documents: the ledger, and the texts beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
 MAX_EMBEDDED = 100
-"""How many opinions a session's own document shows, the newest; all are in the collection `feedbacks`."""
+"""How many opinions, the newest, are embedded in a session's document; all are in `feedbacks`."""
 
 _IN_ORDER = [("session", ASCENDING), ("number", ASCENDING)]
 
@@ -67,7 +67,7 @@ class MongoFeedbacks:
         document |= {"session": session["number"], "number": session["last"] + 1}
         for position in self._view.places(session["number"], int(new.rating == "down")):
             document |= position
-        # The words before their event: an event can be made from them, but not they from an event.
+        # The text first: its event can be derived from it, but not the other way round.
         self._view.feedbacks.insert([document])
         self._view.events.insert([event_of(document)])
         return True
@@ -120,7 +120,7 @@ class MongoFeedbacks:
         return [ids[row.id] for row in rows]
 
     def _withdraw(self, session_id: str, rows: Sequence[FeedbackRow], author: str | None, at: int) -> dict[str, str]:
-        """Retracts opinions about one session and its entries; the retractions by what they retract."""
+        """Retracts opinions about one session and its entries; returns the retractions by opinion."""
         ids = [row.id for row in rows]
         key = {"_id": self._view.session_key(session_id)}
         change = {"$inc": {"last": len(rows)}, "$pull": {"feedbacks": {"id": {"$in": ids}}}}
@@ -184,7 +184,7 @@ class MongoFeedbacks:
 
 
 def embedded_document(document: Document) -> Document:
-    """An opinion as its session's document shows it."""
+    """An opinion as it is embedded in its session's document."""
     fields = {name: document[name] for name in ("rating", "comment", "created_at")}
     return {
         "id": document["_id"],
@@ -194,7 +194,7 @@ def embedded_document(document: Document) -> Document:
 
 
 def update_embedded(view: View, session: int) -> None:
-    """Rebuilds what a session's document shows of its opinions."""
+    """Rebuilds the opinions embedded in a session's document."""
     newest = view.feedbacks.find(
         {"session": session, "target_type": "session", "active": True}, [("number", DESCENDING)], MAX_EMBEDDED
     )
@@ -204,7 +204,7 @@ def update_embedded(view: View, session: int) -> None:
 
 
 def event_of(document: Document) -> Document:
-    """The event of an opinion. It keeps no words."""
+    """The event of an opinion, without its text."""
     score = document["score"]
     return {
         **_event(
@@ -257,7 +257,7 @@ def _event(
 
 
 def trust_in(document: Document) -> AuthorTrust:
-    """How far the author of an opinion or event is trusted; older documents say it by the name."""
+    """The trust in the author of an opinion or event; in older documents, derived from the name."""
     trust: AuthorTrust = document.get("author_trust") or trust_of(document["author"])
     return trust
 

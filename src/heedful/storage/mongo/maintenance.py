@@ -20,16 +20,16 @@ from heedful.storage.sessions.base import PersonRecords
 
 @dataclass(slots=True)
 class Inconsistencies:
-    """Places where documents contradict each other."""
+    """Contradictions between documents."""
 
     orphans: list[tuple[str, int]] = field(default_factory=list)
-    """(collection, session) of what is left of sessions that are gone."""
+    """(collection, session) of remains of deleted sessions."""
     unrecorded: list[Document] = field(default_factory=list)
     """Opinions without an event."""
     retracted: list[str] = field(default_factory=list)
     """Opinions that are active although they were retracted."""
     outdated: list[int] = field(default_factory=list)
-    """Sessions whose document does not show the active opinions."""
+    """Sessions whose document doesn't embed the active opinions."""
 
     def __str__(self) -> str:
         counts = [
@@ -42,7 +42,7 @@ class Inconsistencies:
 
 
 def find_inconsistencies(view: View) -> Inconsistencies:
-    """Looks through the whole project."""
+    """Checks a whole project."""
     return Inconsistencies(
         orphans=[
             (part.name, session)
@@ -63,9 +63,9 @@ def find_inconsistencies(view: View) -> Inconsistencies:
 
 
 def repair(view: View) -> str:
-    """Puts right what `find_inconsistencies` finds; returns what that was."""
+    """Fixes what `find_inconsistencies` finds; returns a description."""
     repaired: list[str] = []
-    # What is put right first can show more to put right: an opinion that is no longer active is still shown.
+    # One fix can reveal another: an opinion made inactive may still be embedded.
     while str(wrong := find_inconsistencies(view)):
         repaired.append(str(wrong))
         for name, session in wrong.orphans:
@@ -175,7 +175,7 @@ class MongoErasure:
         )
 
     def _release_keys(self, erased: Erased) -> None:
-        """Idempotency keys that have the name in them; whoever sends one again is a new caller."""
+        """Replaces idempotency keys that contain the name; a retry with one counts as a new call."""
         for part in (self._view.events, self._view.feedbacks):
             for document in part.find({"author": erased.name}, _ORDER, fields={"idempotency_key": 1}):
                 if erased.is_in_key(document["idempotency_key"]):
@@ -187,7 +187,7 @@ class MongoErasure:
             in_session = {"session": document["number"]}
             view.messages.update(in_session, {"$set": {"content": ""}})
             view.entries.update(in_session, {"$set": {"question": PLACEHOLDER, "answer": "", "context": None}})
-            # Last: as long as the session names them, another run finds it.
+            # Last: until then, another run still finds the session by the name.
             metadata = erased.in_metadata(document["metadata"])
             described = {"metadata": metadata, "tags": facts.flattened(metadata), **updated(at)}
             view.sessions.update({"_id": document["_id"]}, {"$set": described, "$inc": {"revision": 1}})
@@ -203,5 +203,5 @@ class MongoErasure:
 
 
 def _sessions_naming(name: str) -> Document:
-    """Sessions whose metadata name somebody."""
+    """A query for sessions whose metadata name somebody."""
     return {"tags": {"$elemMatch": {"key": {"$in": list(PERSON_KEYS)}, "value": facts.tag(name)}}}

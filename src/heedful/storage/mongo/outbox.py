@@ -94,11 +94,11 @@ def _alert(document: Document) -> AlertRow:
 
 
 LEASE_MS = 20_000
-"""How long a lease lasts if nobody gives it back."""
+"""How long a lease lasts unless it is returned."""
 
 
 class ProjectLeases:
-    """The leases of one store; its threads queue up here, other processes at the server."""
+    """The leases of one store; its threads wait here, other processes at the server."""
 
     def __init__(self, project: str) -> None:
         self._project = project
@@ -106,7 +106,7 @@ class ProjectLeases:
         self._queue = threading.Lock()
 
     def take(self, database: Database[Document], until: float) -> bool:
-        """Waits for the lease; False if the one before was never given back."""
+        """Waits for the lease; False if the previous one was never returned."""
         if not self._queue.acquire(timeout=max(0.0, until - time.monotonic())):
             raise _busy()
         try:
@@ -120,24 +120,24 @@ class ProjectLeases:
             raise
 
     def give_back(self, database: Database[Document]) -> None:
-        """Ends the lease in good order."""
+        """Returns the lease."""
         try:
             without_journal(database, "leases").update_one(
                 {"_id": self._project, "holder": self._holder}, {"$set": {"holder": None}}
             )
         except ConnectionFailure:
-            # All that was to be written is. The next lease will look for faults, and find none.
+            # Everything is written. The next holder will check for inconsistencies, and find none.
             pass
         finally:
             self._queue.release()
 
     def abandon(self) -> None:
-        """Ends the lease without a word to the server: whoever is next looks for what is to be fixed."""
+        """Ends the lease without telling the server: the next holder checks and repairs."""
         self._queue.release()
 
     def _took(self, database: Database[Document]) -> bool | None:
-        """Whether the lease before was given back; None if somebody has it still."""
-        # By the clock of the server, since those of the writers may differ.
+        """Whether the previous lease was returned; None if somebody still holds it."""
+        # By the server's clock, since those of the writers may differ.
         free = [{"holder": None}, {"holder": self._holder}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]
         before = without_journal(database, "leases").find_one_and_update(
             {"_id": self._project, "$or": free},

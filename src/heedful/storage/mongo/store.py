@@ -52,18 +52,18 @@ from heedful.storage.mongo.outbox import MongoOutbox, ProjectLeases
 Result = TypeVar("Result")
 
 RETRY_SECONDS = 25.0
-"""Seconds for which a change is tried again."""
+"""Seconds for which a change is retried."""
 MAX_DUPLICATE_RETRIES = 3
-"""How often a change is tried again because somebody else stored the same key first."""
+"""How often a change is retried because another writer stored the same key first."""
 
 
 @dataclass(slots=True)
 class Server:
-    """What is known of a server behind a client; stores that share the client need not ask again."""
+    """What is known about a server, shared by all stores of one client."""
 
     transactions: bool | None = None
     prepared: set[str] = field(default_factory=set)
-    """Databases whose indexes were made."""
+    """Databases whose indexes exist."""
 
 
 _SERVERS: weakref.WeakKeyDictionary[MongoClient[Document], Server] = weakref.WeakKeyDictionary()
@@ -153,13 +153,13 @@ class MongoSessionStore:
         def find(transaction: MongoTransaction) -> str:
             return str(maintenance.find_inconsistencies(transaction.view)) or "ok"
 
-        # Under a lease of its own it can't take a write that is under way for a fault.
+        # Under a lease, so that a write in progress doesn't look like an inconsistency.
         return self._trying(
             lambda until: self._reading(find) if self._has_transactions() else self._with_lease(find, until)
         )
 
     def repair(self) -> str:
-        """Fixes what `check` finds; returns what that was, or ""."""
+        """Fixes what `check` finds; returns a description, or ""."""
         return self.write(lambda t: maintenance.repair(t.view))
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class MongoSessionStore:
         self._closed = True
 
     def _connected(self) -> MongoClient[Document]:
-        # With options of its own, a client is nobody else's.
+        # A client with its own options is not shared.
         return connect(self._url, **self._options) if self._options else CLIENTS.borrow(self._url)
 
     def _reset(self) -> None:
@@ -180,7 +180,7 @@ class MongoSessionStore:
 
     def _after_fork(self) -> None:
         if self._owned and not self._closed:
-            # Kept, because closing it would speak on the parent's connections.
+            # Not closed, which would use the parent's connections.
             self._inherited = self._client
             self._client = self._connected()
         self._reset()
@@ -208,7 +208,7 @@ class MongoSessionStore:
 
     def _may_pass(self, error: PyMongoError) -> bool:
         if isinstance(error, ServerSelectionTimeoutError):
-            # Servers that answer, but have no primary, are about to elect one.
+            # Servers without a primary are about to elect one.
             return self._client.topology_description.has_known_servers
         return is_passing(error) or is_duplicate(error)
 
@@ -235,7 +235,7 @@ class MongoSessionStore:
     def _in_transaction(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
         database = self._database
         with self._client.start_session() as session:
-            # Not `with_transaction`: it goes on trying a server that is gone for five times as long, and calls it busy.
+            # Not `with_transaction`: it retries a lost server for five times as long, and reports it as busy.
             # Leaving the session rolls back a transaction that was not committed.
             session.start_transaction(ReadConcern("snapshot"), database.write_concern, ReadPreference.PRIMARY)
             result = body(MongoTransaction(View(database, self._project, session)))
@@ -260,7 +260,7 @@ class MongoSessionStore:
         except Exception as error:
             self._cut_off(view, error)
             if view.has_written and isinstance(error, PyMongoError):
-                # Not to be tried again: some of it is stored.
+                # Not retried: part of it is stored.
                 raise translate_error(error, self.name) from error
             raise
         except BaseException:

@@ -1,4 +1,4 @@
-"""Opinions about sessions and entries in MongoDB, counted by the server."""
+"""Counts of opinions about sessions and entries, computed by MongoDB."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def values(view: View, key: str) -> dict[str, int]:
 
 
 def variants(view: View, key: str, limit: int) -> list[str]:
-    """See `base.Feedbacks.variants`. From each value to another, by the index: there may be as many as sessions."""
+    """See `base.Feedbacks.variants`. Steps from value to value by the index: there may be as many as sessions."""
     values: list[str] = []
     while len(values) < limit:
         other = {"$elemMatch": {"key": key, "value": {"$nin": values}}}
@@ -98,7 +98,7 @@ def _between(field: str, query: TallyQuery) -> Document:
 
 
 def _entry() -> list[Document]:
-    """With the entry that an opinion is about, if it is about one."""
+    """Joins the entry that an opinion is about, if any."""
     return [
         {"$lookup": {"from": "entries", "localField": "target_id", "foreignField": "_id", "as": "entry"}},
         {"$set": {"entry": {"$first": "$entry"}}},
@@ -114,7 +114,7 @@ def _chosen(query: TallyQuery) -> list[Document]:
 
 
 def _valued(query: TallyQuery) -> list[Document]:
-    """With a document for each value that the session has under the key that is asked for."""
+    """Yields a document for each value that the session's metadata have under the query's key."""
     if query.key is None:
         return []
     of_key = {"$filter": {"input": "$tags", "cond": {"$eq": ["$$this.key", query.key]}}}

@@ -33,21 +33,21 @@ EVERYTHING = "heedful.everything"
 """The setting that lets a transaction see all projects; `heedful.project` names the only one that it sees otherwise."""
 
 NOTIFY_SECONDS = 1.0
-"""How often the others are told that a project has changed, at most, in seconds."""
+"""The shortest interval between notifications that a project has changed, in seconds."""
 
 POLL_SECONDS, MAX_BACKOFF = 0.5, 30.0
-"""How soon those who wait for notices notice that they need not wait any more, and how long they wait for a server that
-is away before they ask again, in seconds."""
+"""How soon listeners notice that they should stop, and how long they wait for an
+unreachable server before they retry, in seconds."""
 
 _SERVER_STATE = (
     "SELECT to_regclass(%s) IS NOT NULL, rolsuper OR rolbypassrls, pg_is_in_recovery() FROM pg_roles "
     "WHERE rolname = current_user"
 )
 
-# A server that is gone without a word is noticed within a minute or so.
+# A server that disappears silently is noticed within about a minute.
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 
-# Some hosts keep extensions in a schema of that name.
+# Some hosting providers install extensions in a schema of that name.
 _OPTIONS = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
 
 _ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_KEEPALIVE}
@@ -59,7 +59,7 @@ _NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heed
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """How a transaction begins: one statement sets what it may see, and waits for its lock."""
+    """How a transaction begins: one statement sets its project and takes its lock."""
 
     project: str | None
     write: bool
@@ -78,7 +78,7 @@ class _Opening:
 
 
 class PostgreSql:
-    """A store on a server. Writers of one project come one at a time; projects don't wait for each other."""
+    """A store on a server. Writers of one project are serialized; projects don't wait for each other."""
 
     folder: Path | None = None
     many_writers = True
@@ -99,7 +99,7 @@ class PostgreSql:
         self._notified_at: dict[str, float] = {}
 
     def reserve(self) -> None:
-        """Nothing: a database is made by its administrator."""
+        """Nothing to do: an administrator creates the database."""
 
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, exclusive=False) as connection:
@@ -115,7 +115,7 @@ class PostgreSql:
             return
         with self.begin(None, write=True, durable=True, exclusive=True) as connection:
             locks.lock_exclusive(connection, "prepare")
-            # Who may not make a schema may be given one.
+            # A user who may not create a schema may have been given one.
             if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is None:
                 connection.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
             pgvector.ensure(connection, self.name)
@@ -124,7 +124,7 @@ class PostgreSql:
     def begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
         with self._transaction(project, write=write, durable=durable, exclusive=exclusive) as borrowed:
             connection = Direct(self.engine, borrowed).connection
-            # Only to say that it has begun: it is committed below the toolkit.
+            # Only tells SQLAlchemy that it has begun: the driver commits it.
             connection.begin()
             yield connection
 
@@ -168,14 +168,14 @@ class PostgreSql:
         now = time.monotonic()
         if now - self._notified_at.get(project, -NOTIFY_SECONDS) >= NOTIFY_SECONDS:
             self._notified_at[project] = now
-            # What it tells of is stored; that nobody hears of it is no fault of the write.
+            # The change is stored; a lost notification must not fail the write.
             with suppress(self._psycopg.Error):
                 driver.execute(_NOTIFY, (project,))
                 driver.commit()
 
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         waited = POLL_SECONDS
-        # A replica has no notices.
+        # A replica has no notifications.
         while not stopped.is_set() and not self.read_only:
             try:
                 with closing(self._borrowed()) as borrowed:
@@ -183,7 +183,7 @@ class PostgreSql:
                     driver: Any = borrowed.dbapi_connection
                     driver.autocommit = True
                     driver.execute("LISTEN heedful")
-                    # Whatever happened while nobody listened.
+                    # Something may have changed while nobody listened.
                     yield None
                     while not stopped.is_set():
                         for notice in driver.notifies(timeout=POLL_SECONDS):
@@ -217,7 +217,7 @@ class PostgreSql:
             driver: Any = borrowed.dbapi_connection
             try:
                 driver.isolation_level = committed if opening.write else repeatable
-                # Not False: a replica would not even begin.
+                # Not False, which a replica would refuse.
                 driver.read_only = None if opening.write else True
                 driver.execute(*opening.statement)
                 borrowed.info["used"] = True
@@ -242,19 +242,19 @@ class PostgreSql:
 
     @contextmanager
     def outside(self, name: str) -> Iterator[Connection | None]:
-        """A connection on which every statement stands for itself; None while somebody else has one by this name."""
+        """A connection in autocommit mode; None while another caller has one by this name."""
         with self.engine.connect() as plain:
             connection = plain.execution_options(isolation_level="AUTOCOMMIT")
             if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (locks.number(name),)).scalar():
                 yield None
                 return
             try:
-                # An index that is built beside writers waits for all of them.
+                # Building an index concurrently waits for all writers.
                 connection.exec_driver_sql("SET lock_timeout = 0")
                 connection.exec_driver_sql("SELECT set_config(%s, 'on', false)", (EVERYTHING,))
                 yield connection
             finally:
-                # What was set, and the lock, must not stay with the next who is given the connection.
+                # The settings and the lock must not remain on a pooled connection.
                 connection.invalidate()
 
     def migrating(self, connection: Connection) -> None:
@@ -274,7 +274,7 @@ class PostgreSql:
         return int(result.scalar_one())
 
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
-        # A sequence can't stand at 0: before its first number it stands at 1, uncalled.
+        # A sequence can't be at 0: before its first number it is at 1 and not called.
         values = (_sequence(connection, column), max(number, 1), number > 0)
         connection.exec_driver_sql("SELECT setval(%s::text::regclass, %s, %s)", values)
 
@@ -286,7 +286,7 @@ class PostgreSql:
 
 
 def _name(url: URL) -> str:
-    # A password may stand among the options, too.
+    # A password may also be among the options.
     displayed = url.difference_update_query(["password"]).set(drivername="postgresql")
     return displayed.render_as_string(hide_password=True)
 
@@ -296,7 +296,7 @@ def _engine(url: URL) -> Engine:
         url,
         json_serializer=lambda value: orjson.dumps(value).decode(),
         json_deserializer=orjson.loads,
-        # What the URL says goes before our own.
+        # The URL overrides our defaults.
         connect_args={name: value for name, value in _ARGUMENTS.items() if name not in _LEFT_TO_URL & url.query.keys()},
         pool_size=8,
         max_overflow=24,
@@ -309,21 +309,20 @@ def _engine(url: URL) -> Engine:
 
 
 def _sequence(connection: Connection, column: Column[int]) -> str:
-    """The name of the sequence that a column takes its numbers from."""
+    """The name of a column's sequence."""
     table = f"{SCHEMA}.{column.table.name}"
     return str(connection.exec_driver_sql("SELECT pg_get_serial_sequence(%s, %s)", (table, column.name)).scalar_one())
 
 
 def connecting(url: URL) -> tuple[str, dict[str, Any]]:
-    """How others connect to a store, in sight of all projects: an address with its secrets, and options of the
-    driver."""
+    """How to connect to a store with access to all projects: an address with secrets, and driver options."""
     options = _ARGUMENTS | {"options": f"{_OPTIONS} -c {EVERYTHING}=on"}
     return url.set(drivername="postgresql").render_as_string(hide_password=False), options
 
 
 def _translate(context: ExceptionContext) -> None:
     if context.is_pre_ping:
-        # The pool replaces a connection that is gone, unless it is told another error than the driver's.
+        # The pool replaces a dead connection, but only if it sees the driver's own error.
         return
     error = context.original_exception
     name = "the store" if context.engine is None else _name(context.engine.url)
@@ -333,13 +332,13 @@ def _translate(context: ExceptionContext) -> None:
 
 
 def translate_error(error: BaseException, name: str) -> Unavailable | None:
-    """What an error of the driver means to a user, where that is known."""
+    """The error to raise instead of a known error of the driver."""
     import psycopg
 
     if not isinstance(error, psycopg.Error):
         return None
     state = error.sqlstate or ""
-    # A row on its way into the rest while the partition for it was made; our own constraints have names.
+    # A row was written to the default partition while its own was created; our own constraints have names.
     repartitioned = state == "23514" and error.diag.constraint_name is None
     if repartitioned or state in ("55P03", "40P01", "40001"):
         return Unavailable(
@@ -352,7 +351,7 @@ def translate_error(error: BaseException, name: str) -> Unavailable | None:
     if isinstance(error, psycopg.ProgrammingError) and "connection option" in str(error):
         return Unavailable(f"store {name} has an unknown option ({error})", code="store_refused", remedy=_OPTION_REMEDY)
     if isinstance(error, psycopg.OperationalError):
-        # Errors of connecting have no code, only words.
+        # Errors of connecting have no code, only a message.
         if re.search(r"password|role .* does not exist|no pg_hba.conf entry", str(error)):
             return Unavailable(f"store {name} rejected the user ({error})", code="store_refused", remedy=_LOGIN_REMEDY)
         if re.search(r"database .* does not exist", str(error)):

@@ -1,4 +1,4 @@
-"""The parts that the ledger and the receipts are divided into on PostgreSQL: a quarter of a year, and a month."""
+"""Partitions of the ledger (by quarter) and of the receipts (by month) on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heedful.clock import from_stored, to_stored
 from heedful.storage.locks import lock_exclusive
 
 AHEAD = 2
-"""How many parts are made before their time comes."""
+"""How many future partitions are created in advance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class _Part:
 
 
 def ensure(connection: Connection, now: int) -> list[str]:
-    """Makes the parts of the present and the near future that are not there; returns their names."""
+    """Creates missing partitions for the present and the near future; returns their names."""
     return list(iter(lambda: ensure_next(connection, now), None))
 
 
 def ensure_next(connection: Connection, now: int) -> str | None:
-    """Makes the first of these that is not there, and returns its name; nothing, if all are there.
+    """Creates the first missing partition and returns its name; None if none is missing.
 
-    What was written before its part was there, or by a clock that was wrong, is in the rest, and moves.
+    Rows in the default partition that belong to it are moved.
     """
     if connection.dialect.name != "postgresql" or _missing(connection, now) is None:
         return None
@@ -52,7 +52,7 @@ def ensure_next(connection: Connection, now: int) -> str | None:
 
 
 def drop_receipts(connection: Connection, before: int) -> list[str]:
-    """Drops the parts of the receipts in which all are older; returns their names."""
+    """Drops the partitions of receipts that are entirely older; returns their names."""
     if connection.dialect.name != "postgresql":
         return []
     divided = _TABLES[1]
@@ -68,7 +68,7 @@ def drop_receipts(connection: Connection, before: int) -> list[str]:
 
 def _make(connection: Connection, divided: _Divided, part: _Part) -> None:
     span = f"{divided.column} >= {part.start} AND {divided.column} < {part.stop}"
-    # Before anything is moved: a row that somebody wrote into the rest after that would not fit any more.
+    # Before anything is moved: a row written to the default partition afterwards would violate its bounds.
     connection.exec_driver_sql(f"LOCK TABLE {divided.table}_rest IN ACCESS EXCLUSIVE MODE")
     connection.exec_driver_sql(f"CREATE TABLE {part.name} (LIKE {divided.table} INCLUDING DEFAULTS)")
     move_rows = f"WITH moved AS (DELETE FROM {divided.table}_rest WHERE {span} RETURNING *)"

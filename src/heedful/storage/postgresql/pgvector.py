@@ -1,4 +1,4 @@
-"""The extension of PostgreSQL that searches vectors: whether it is there, and how vectors are sent to it."""
+"""The pgvector extension: whether it is installed, and how vectors are sent to it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from heedful.errors import Unavailable
 from heedful.storage.half_vectors import Packed
 
 MIN_VERSION = (0, 8)
-"""The first version that goes on searching until enough of what it finds passes a filter."""
+"""The first version with iterative index scans, which continue until enough results pass a filter."""
 
 
 def ensure(connection: Connection, name: str) -> None:
-    """Sees to it that the store called `name` has the extension."""
+    """Installs the extension in the store called `name`, if needed."""
     if _version(connection) is None:
         _add(connection, name)
     version = _version(connection) or ""
@@ -35,7 +35,7 @@ def ensure(connection: Connection, name: str) -> None:
 
 
 def adapt(connection: Any, record: Any) -> None:
-    """Has vectors sent as they are, and not as digits."""
+    """Sends vectors in binary form, not as text."""
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
@@ -62,7 +62,7 @@ def _add(connection: Connection, name: str) -> None:
 
 
 def _version(connection: Connection) -> str | None:
-    """The version in this database; None if it is not there."""
+    """The installed version; None if it is not installed."""
     version: str | None = connection.exec_driver_sql(
         "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
     ).scalar()

@@ -1,4 +1,4 @@
-"""A server that keeps a connection open and doesn't answer: noticed, and told apart from one that is at work."""
+"""Detects a server that keeps a connection open but doesn't answer, as opposed to one that is busy."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 SILENT_SECONDS = 30.0
-"""How long a statement waits before it asks whether the server answers anybody. If it does, it waits on."""
+"""How long a statement waits before it checks whether the server accepts connections. If it does, it waits on."""
 
 
 def add_read_timeout(engine: Engine) -> None:
-    """Makes the connections of an engine of PostgreSQL end when their server has fallen silent."""
+    """Ends an engine's connections when their server has fallen silent."""
     import psycopg
 
     class Watched(psycopg.Connection[Any]):
-        """A connection that knows how to reach its server once more."""
+        """A connection that can open another one to its server."""
 
         reach: Callable[[], object] | None = None
 
@@ -33,7 +33,7 @@ def add_read_timeout(engine: Engine) -> None:
 
 
 def _watched(connection: Any, reach: Callable[[], object], gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """The same waiting, which ends once the server is found to answer nobody."""
+    """Waits as before, but fails once the server accepts no connections."""
     import psycopg
 
     ask_at = monotonic() + SILENT_SECONDS
@@ -41,7 +41,7 @@ def _watched(connection: Any, reach: Callable[[], object], gen: Generator[Any, A
         state = next(gen)
         while True:
             ready = yield state
-            # Nothing has come for a while: drivers look up several times a second.
+            # Nothing has arrived for a while: drivers check several times a second.
             if not ready and monotonic() > ask_at:
                 try:
                     reach()
@@ -49,7 +49,7 @@ def _watched(connection: Any, reach: Callable[[], object], gen: Generator[Any, A
                     connection.close()
                     raise psycopg.OperationalError("the server accepts connections but doesn't answer") from None
                 except psycopg.OperationalError:
-                    # It has said no, so it is there.
+                    # It refused, so it is alive.
                     pass
                 ask_at = monotonic() + SILENT_SECONDS
             state = gen.send(ready)

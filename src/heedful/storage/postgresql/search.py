@@ -1,4 +1,4 @@
-"""The questions that the indexes inside PostgreSQL answer: nearest vectors, facts with words, facts beside others."""
+"""Searches inside PostgreSQL: nearest vectors, facts with given words, neighbouring facts."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from heedful.storage.vectors import ModelRow
 from heedful.storage.words import common_terms, words
 
 EXACT_LIMIT = 2000
-"""If no more facts pass a filter, they are all scored, and no index is asked."""
+"""If no more facts than this pass a filter, all are scored without an index."""
 
 MAX_SCANNED = 100_000
-"""Vectors that a search may look at to find enough that pass a filter."""
+"""How many vectors a search may scan to find enough that pass a filter."""
 
 _NUMBERS = ARRAY(BigInteger)
 
 
 def only_in(dataset: int, model: int) -> str:
-    """The condition of the index of a dataset's vectors. Written out, because a plan must see that the index fits."""
+    """The condition of the index of a dataset's vectors, as literals, so that the planner can use the index."""
     return f"dataset_id = {int(dataset)} AND model_id = {int(model)}"
 
 
 def direction(dimensions: int) -> str:
-    """The vectors as that index has them."""
+    """The vectors in the form of that index."""
     return f"(vector::halfvec({int(dimensions)}))"
 
 
 def narrowed(connection: Connection, dataset: int, allowed: Allowed) -> Allowed:
-    """The same facts; where they are few, by their numbers alone."""
+    """The same facts; if there are few, as a list of numbers."""
     if allowed.everything or (not allowed.where and allowed.only is None):
         return allowed
     statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
@@ -57,7 +57,7 @@ def narrowed(connection: Connection, dataset: int, allowed: Allowed) -> Allowed:
 
 
 def permitted(connection: Connection, dataset: int, seqs: Sequence[int], allowed: Allowed) -> list[int]:
-    """Those of these facts that may be found."""
+    """Those of these facts that are allowed."""
     statement = select(facts.c.seq).where(
         facts.c.dataset_id == dataset, facts.c.superseded == 0, facts.c.seq == _any(seqs)
     )
@@ -67,7 +67,7 @@ def permitted(connection: Connection, dataset: int, seqs: Sequence[int], allowed
 def nearest(
     connection: Connection, dataset: int, model: ModelRow, vector: bytes, count: int, effort: int, allowed: Allowed
 ) -> dict[int, float]:
-    """About the `count` allowed facts with the greatest cosines, and those."""
+    """About `count` allowed facts with the greatest cosines, and the cosines."""
     _set(connection, ef_search=effort, iterative_scan="relaxed_order", max_scan_tuples=MAX_SCANNED)
     distance = _distance(model)
     recalled = exists().where(facts.c.seq == vectors.c.fact_seq, facts.c.superseded == 0)
@@ -85,7 +85,7 @@ def cosines(connection: Connection, model: ModelRow, vector: bytes, seqs: Sequen
 
 
 def holders(connection: Connection, dataset: int, terms: Sequence[int]) -> dict[int, int]:
-    """How many facts have each of these terms; of common ones, had when they were last counted."""
+    """How many facts have each of these terms; for common terms, as last counted."""
     statement = select(common_terms.c.term, common_terms.c.holders).where(
         common_terms.c.dataset_id == dataset, common_terms.c.term == _any(terms)
     )
@@ -99,7 +99,7 @@ def holders(connection: Connection, dataset: int, terms: Sequence[int]) -> dict[
 
 
 class Counted(NamedTuple):
-    """Facts, how long they are, and how often each has each term of a query."""
+    """Facts, their lengths, and the counts of each query term."""
 
     facts: list[int]
     lengths: list[int]
@@ -127,7 +127,7 @@ def with_terms(
 
 
 def counted(connection: Connection, terms: Sequence[int], seqs: Sequence[int]) -> Counted:
-    """The same of those of these facts that have any of the terms, and can be recalled."""
+    """The same for those of these facts that have any of the terms and can be recalled."""
     if not seqs or not terms:
         return Counted([], [], [])
     having = words.c.terms.overlap(literal(list(terms), _NUMBERS))
@@ -138,7 +138,7 @@ def beside(connection: Connection, dataset: int, seqs: Sequence[int], steps: int
     """(fact, other, step) for the facts up to so many steps before and after in the same source. A later fact comes
     after an earlier one at the same place."""
     one = facts.alias("one")
-    # The offset keeps the planner from reading all facts at once: a look at an index for each is far less.
+    # The offset makes the planner use the index for each fact, instead of reading all facts.
     other = (
         select(facts.c.seq, facts.c.ordinal)
         .where(
@@ -192,6 +192,6 @@ def _any(seqs: Collection[int]) -> ColumnElement[Any]:
 
 
 def _set(connection: Connection, **options: Any) -> None:
-    """Options of pgvector's index, until the transaction ends."""
+    """Sets options of pgvector's index until the transaction ends."""
     set_to = (func.set_config(f"hnsw.{name}", str(value), True) for name, value in options.items())
     connection.execute(select(*set_to))

@@ -1,4 +1,4 @@
-"""What reviewers did: events of the ledger, and their words beside it."""
+"""Actions of reviewers: events of the ledger, and their notes beside it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from heedful.storage.schema import datasets, events, facts, notes, queries
 from heedful.storage.schema_insight import review_notes
 
 TAUGHT = "taught"
-"""What the event of a teaching names: the fact that it made."""
+"""The key in the event of a teaching for the fact that it created."""
 
 
 def append(
     connection: Connection, project: int, item_id: str, action: str, author: str | None, at: int, body: Metadata
 ) -> str:
-    """Appends the event of an action, which has ids and no words; returns its id."""
+    """Appends the event of an action, with ids but without text; returns its id."""
     event = Event(
         project_id=project,
         kind=REVIEW,
@@ -58,20 +58,20 @@ def of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> d
 
 
 def get(connection: Connection, project: int, event_id: str) -> AnyRow:
-    """One of these events, which is there."""
+    """One of these events, which must exist."""
     statement = select(events, is_retracted().label("retracted"))
     return connection.execute(statement.where(events.c.project_id == project, events.c.id == event_id)).one()
 
 
 def write(connection: Connection, project: int, seq: int, event_id: str, note: str | None) -> None:
-    """Stores what was written with an action, if that is anything."""
+    """Stores the note of an action, if there is one."""
     if note is not None:
         values = {"event_id": event_id, "item_seq": seq, "project_id": project, "text": note}
         connection.execute(insert(review_notes).values(**values))
 
 
 def read(connection: Connection, project: int, event_ids: Sequence[str]) -> dict[str, str]:
-    """What was written with actions, by event."""
+    """The notes of actions, by event."""
     return {
         row.event_id: row.text
         for run in batches(event_ids)
@@ -82,7 +82,7 @@ def read(connection: Connection, project: int, event_ids: Sequence[str]) -> dict
 
 
 def signals(connection: Connection, project: int, event_ids: Sequence[str]) -> list[AnyRow]:
-    """These signals, if the facts that they are about are there."""
+    """These signals, if their facts exist."""
     return [
         row
         for run in batches(event_ids)
@@ -91,7 +91,7 @@ def signals(connection: Connection, project: int, event_ids: Sequence[str]) -> l
 
 
 def helpful(connection: Connection, project: int, fact_ids: Sequence[str]) -> list[AnyRow]:
-    """The active signals that say that one of these facts was helpful."""
+    """The active helpful signals about these facts."""
     return [
         row
         for run in batches(fact_ids)

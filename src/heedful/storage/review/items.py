@@ -13,7 +13,7 @@ from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema_insight import review_items, review_members, review_notes
 
 Place = tuple[int, int, int]
-"""Where an item stands in the list: its opinions, the time of the newest, and its number."""
+"""The position of an item in the list: its opinions, the time of the newest, and its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class NewItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemFilter:
-    """Which items are asked for."""
+    """Which items to list."""
 
     status: str | None = None
     assignee: str | None = None
@@ -71,7 +71,7 @@ def by_seq(connection: Connection, seqs: Iterable[int]) -> dict[int, AnyRow]:
 
 
 def with_digests(connection: Connection, project: int, digests: Iterable[bytes]) -> dict[bytes, int]:
-    """The numbers of items that are there, by their digests."""
+    """The numbers of existing items, by digest."""
     return {
         row.digest: row.seq
         for run in batches(sorted(set(digests)))
@@ -129,7 +129,7 @@ def add(connection: Connection, project: int, new: Sequence[NewItem], model: int
 
 
 class Fold(NamedTuple):
-    """What the events and the opinions of an item come to."""
+    """The folded state of an item."""
 
     seq: int
     status: str
@@ -152,7 +152,7 @@ def set_folds(connection: Connection, folds: Sequence[Fold]) -> None:
 
 
 def touch(connection: Connection, seq: int, at: int) -> None:
-    """Notes that somebody acted on an item."""
+    """Updates the time of an item's last action."""
     connection.execute(update(review_items).where(review_items.c.seq == seq).values(changed_at=at))
 
 

@@ -13,11 +13,11 @@ from heedful.storage.schema import facts
 from heedful.storage.schema_insight import review_items, review_members
 
 SESSION_TARGETS: tuple[FeedbackTarget, ...] = ("session", "entry")
-"""What opinions are about whose words go with their session."""
+"""Targets of opinions that are deleted with their session."""
 
 
 class NewMember(NamedTuple):
-    """An opinion about to become part of an item."""
+    """An opinion to add to an item."""
 
     event_id: str
     target_type: str
@@ -56,7 +56,7 @@ def add(connection: Connection, project: int, new: Sequence[tuple[NewMember, int
 
 
 def by_event(connection: Connection, project: int, event_ids: Iterable[str]) -> dict[str, AnyRow]:
-    """The opinions of items that these events are, by event."""
+    """The opinions of items with these events, by event."""
     return {
         row.event_id: row
         for run in batches(sorted(set(event_ids)))
@@ -67,7 +67,7 @@ def by_event(connection: Connection, project: int, event_ids: Iterable[str]) -> 
 
 
 def deactivate(connection: Connection, event_ids: Sequence[str]) -> None:
-    """Notes that opinions are no longer active."""
+    """Marks opinions as inactive."""
     for run in batches(event_ids):
         connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(active=0))
 
@@ -78,7 +78,7 @@ def remove(connection: Connection, event_ids: Sequence[str]) -> None:
 
 
 def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, ActiveCounts]:
-    """The active opinions of items, counted, by item."""
+    """Counts of active opinions, by item."""
     counts = {
         row.item_seq: ActiveCounts(int(row.members), int(row.opinions), row.last_at)
         for run in batches(sorted(set(seqs)))
@@ -107,7 +107,7 @@ def newest(connection: Connection, seqs: Sequence[int], limit: int) -> dict[int,
 
 
 def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], limit: int) -> Select[Any]:
-    """The rows of `newest`, of which no more are read, however many an item has."""
+    """The statement of `newest`, which reads no more rows than needed."""
     same_item = review_members.alias("ours")
     order = (same_item.c.active.desc(), same_item.c.at.desc(), same_item.c.event_id.desc())
     chosen = (
@@ -122,7 +122,7 @@ def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], limit: int) -> Se
 
 
 def first_between(connection: Connection, seq: int, after: int, before: int | None) -> AnyRow | None:
-    """The first opinion of an item that is active and was given after a moment, and not after another."""
+    """The first active opinion of an item after one time and not after another."""
     conditions = [review_members.c.item_seq == seq, review_members.c.active == 1, review_members.c.at > after]
     if before is not None:
         conditions.append(review_members.c.at <= before)

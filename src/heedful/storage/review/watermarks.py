@@ -1,4 +1,4 @@
-"""What the ledger has that the review queue has not seen yet."""
+"""What the review queue has not read of the ledger yet."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from heedful.storage.schema import changes, events, projects
 from heedful.storage.schema_insight import review_members, tallies, watermarks
 
 EVENTS, FACTS = "review", "review_facts"
-"""The watermarks: the last event, and the last change of facts, that were looked at."""
+"""The watermarks: the last event and the last change of facts that were read."""
 
 PARTITION_PREFIX, FULL_COMPARISON = "review_partition_", "review_full_comparison"
-"""The watermarks of sessions in another database: the last place of each partition, and when all were compared."""
+"""The watermarks of sessions in another database: each partition's position, and the last full comparison."""
 
 NEGATIVE = ("down", "1", "2")
-"""What the event of a negative opinion says: a rating, or a score."""
+"""The values of a negative opinion's event: a rating, or a score."""
 
 DERIVED_SOURCE = "improve"
-"""The source of signals that are made of opinions, and are none themselves."""
+"""The source of signals that are derived from opinions."""
 
 MAX_BACKLOG = 5_000
-"""Negative opinions that nobody should wait for when they look at the queue."""
+"""With more new opinions than this, a worker updates the queue."""
 
 
 def get_watermark(connection: Connection, project: int, name: str) -> int:
@@ -42,13 +42,13 @@ def set_watermark(connection: Connection, project: int, name: str, seq: int) -> 
 
 
 def get_partitions(connection: Connection, project: int) -> dict[int, int]:
-    """The places that were looked at last, by partition."""
+    """The positions that were read last, by partition."""
     rows = connection.execute(select(watermarks.c.name, watermarks.c.seq).where(*_partition_rows(project)))
     return {int(row.name.removeprefix(PARTITION_PREFIX)): int(row.seq) for row in rows}
 
 
 def set_partitions(connection: Connection, project: int, positions: dict[int, int]) -> None:
-    """Puts these in the place of all that were there."""
+    """Replaces all positions."""
     connection.execute(delete(watermarks).where(*_partition_rows(project)))
     for partition, position in positions.items():
         set_watermark(connection, project, f"{PARTITION_PREFIX}{partition}", position)
@@ -63,7 +63,7 @@ def _partition_rows(project: int) -> tuple[ColumnElement[bool], ...]:
 
 
 def events_after(connection: Connection, project: int, seq: int, limit: int) -> list[AnyRow]:
-    """Negative opinions of a project behind an event, and retractions of those that are known; in order."""
+    """Negative opinions of a project after an event, and retractions of known ones, in order."""
     is_member = exists().where(review_members.c.event_id == events.c.target_id)
     negative_feedback = and_(events.c.kind == FEEDBACK, events.c.value.in_(NEGATIVE))
     negative_signal = and_(
@@ -94,7 +94,7 @@ def newest_change(connection: Connection) -> int:
 
 
 def compared_since(connection: Connection, moment: int) -> set[str]:
-    """The projects whose opinions in another database were compared with their queues since a moment."""
+    """The projects whose sessions in another database were compared since a time."""
     rows = connection.execute(
         select(projects.c.name)
         .join(watermarks, watermarks.c.project_id == projects.c.id)
@@ -104,7 +104,7 @@ def compared_since(connection: Connection, moment: int) -> set[str]:
 
 
 def due(connection: Connection) -> list[str]:
-    """The projects that have many negative opinions, and many events that their queues have not seen."""
+    """The projects with many negative opinions and many unread events."""
     end = newest(connection)
     rows = connection.execute(
         select(projects.c.name, projects.c.id)

@@ -1,4 +1,4 @@
-"""Sessions, what was said in them, and what was said of them."""
+"""Sessions with their messages, entries and opinions."""
 
 from heedful.storage.sessions.base import SessionStore, Transaction
 from heedful.storage.sessions.sql import SqlSessionStore

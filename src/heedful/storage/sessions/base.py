@@ -1,4 +1,4 @@
-"""What a store of sessions must do, whatever database it is on. One contract suite runs over every one.
+"""The contract of a session store, on any database. One test suite runs over every implementation.
 
 Times are integers (see `heedful.clock`). Lists are read in pages: `after` is the number of the last item that was seen.
 Numbers grow within a list; those of different sessions can't be compared.
@@ -27,7 +27,7 @@ Uses = list[tuple[str, float, list[str]]]
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One session; `number` is its place in the list."""
+    """One session; `number` is its position in the list."""
 
     number: int
     session_id: str
@@ -35,7 +35,7 @@ class SessionRow:
     created_at: int
     updated_at: int
     revision: int = 0
-    """Moves with every change of the metadata, where the store needs that."""
+    """Changes with the metadata, where the store needs that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class FeedbackRow:
     """One version of an opinion."""
 
     id: str
-    """What callers name it by. What replaces an opinion about an execution or a message has the same."""
+    """The id for callers. A replacement of an opinion about an execution or a message keeps it."""
     event_id: str
     session_id: str
-    """Empty where it is about an execution or a message: it stays when the session goes."""
+    """Empty for an opinion about an execution or a message, which outlasts the session."""
     target_type: OpinionTarget
     target_id: str
     author: str | None
@@ -80,7 +80,7 @@ class FeedbackRow:
     comment: str | None
     extra: Metadata
     at: int
-    """When its first version was given."""
+    """The time of its first version."""
     updated_at: int
     author_trust: AuthorTrust = "anonymous"
     message_id: str | None = None
@@ -92,7 +92,7 @@ class FeedbackRow:
         return self.target_type, self.target_id
 
     def says(self) -> tuple[Any, ...]:
-        """What makes two opinions about a target the same."""
+        """The content that makes two opinions equal."""
         return (self.rating, self.score, self.comment)
 
 
@@ -110,25 +110,25 @@ class AlertRow:
 
 
 class Removed(NamedTuple):
-    """What went with a session."""
+    """What was deleted with a session."""
 
     messages: int
     entries: int
     feedbacks: list[FeedbackRow]
-    """Those that stood."""
+    """The active ones."""
 
 
 class Counts(NamedTuple):
-    """Active feedback, counted."""
+    """Counts of active feedback."""
 
     up: int
     down: int
     neutral: int
     scores: int
-    """How many have a score."""
+    """The number of scores."""
     score_sum: int
     characters: int
-    """In all comments together."""
+    """The total length of all comments."""
 
 
 class Conversations(Protocol):
@@ -137,11 +137,11 @@ class Conversations(Protocol):
     def session(self, session_id: str) -> SessionRow | None: ...
 
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
-        """Makes a session; False if it already exists, and left as it is."""
+        """Creates a session; False if it exists already, unchanged."""
         ...
 
     def touch(self, session_id: str, at: int) -> bool:
-        """Notes that something was written; False if there is no such session."""
+        """Updates the time of a session; False if there is no such session."""
         ...
 
     def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
@@ -161,7 +161,7 @@ class Conversations(Protocol):
         ...
 
     def add_entry(self, new: EntryRow) -> bool:
-        """Keeps an entry; False if there is no such session."""
+        """Stores an entry; False if there is no such session."""
         ...
 
     def has_entry(self, session_id: str, qa_id: str) -> bool: ...
@@ -177,7 +177,7 @@ class Conversations(Protocol):
     def set_used(self, qa_id: str, used: Uses) -> None: ...
 
     def delete(self, session_id: str, at: int) -> Removed | None:
-        """Removes a session with all that is in it; its opinions are retracted in the ledger, which keeps no text."""
+        """Removes a session with its content; its opinions are retracted in the ledger, which has no text."""
         ...
 
 
@@ -186,19 +186,19 @@ class Feedbacks(Protocol):
     an opinion that is replaced or retracted stays, and is no longer active."""
 
     def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
-        """Appends the event and stores the words; False if there is no such session. `key` tells a retry."""
+        """Appends the event and stores the text; False if there is no such session. `key` identifies a retry."""
         ...
 
     def with_key(self, key: str) -> FeedbackRow | None:
-        """The opinion that was given with this key; `Conflict` if its words are gone with its session."""
+        """The opinion with this key; `Conflict` if its text was deleted with its session."""
         ...
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
-        """The version of an opinion that is active, or else the last; by its id or by that of an event."""
+        """The active version of an opinion, or else the last; by its id or by that of an event."""
         ...
 
     def by_event_ids(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
-        """The versions that these events are, if their words are still there, whether they are active or not."""
+        """The versions with these events, active or not, if their text still exists."""
         ...
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
@@ -210,11 +210,11 @@ class Feedbacks(Protocol):
         ...
 
     def active_by(self, author: str | None, target_type: OpinionTarget, target_id: str) -> list[FeedbackRow]:
-        """The active opinions of one author about a target, oldest first; None is the author without a name."""
+        """The active opinions of one author about a target, oldest first; None means no author."""
         ...
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
-        """Appends a retraction for each, whose ids are returned; they are no longer active."""
+        """Retracts opinions; returns the ids of the retractions."""
         ...
 
     def retraction_of(self, event_id: str) -> str | None:
@@ -232,9 +232,9 @@ class Feedbacks(Protocol):
     def counts(self) -> Counts: ...
 
     def tallies(self, query: TallyQuery) -> list[TallyCounts]:
-        """Active opinions, counted; a value and a bucket may come in several lines, to be added up.
+        """Counts of active opinions; a value and a bucket may have several rows, to be added up.
 
-        On SQL, this has the opinions about executions, messages and facts, too.
+        On SQL, these include opinions about executions, messages and facts.
         """
         ...
 
@@ -245,7 +245,7 @@ class Feedbacks(Protocol):
         ...
 
     def values(self, key: str) -> dict[str, int]:
-        """How many sessions have each value under a (dotted) metadata key, as tags."""
+        """How many sessions have each value of a (dotted) metadata key, as tags."""
         ...
 
     def keys(self, limit: int) -> list[str]:
@@ -253,19 +253,19 @@ class Feedbacks(Protocol):
         ...
 
     def variants(self, key: str, limit: int) -> list[str]:
-        """Up to `limit` of the values that sessions have under a (dotted) metadata key, as tags, in order."""
+        """Up to `limit` values of a (dotted) metadata key of sessions, as tags, in order."""
         ...
 
 
 class Outbox(Protocol):
-    """Alerts on their way."""
+    """Alerts that wait for delivery."""
 
     def add(self, session_id: str | None, new: Sequence[AlertRow]) -> None:
-        """Keeps alerts, which go when their session goes; without one, they stay."""
+        """Stores alerts, which are deleted with their session, if they have one."""
         ...
 
     def claim(self, channels: Sequence[str], now: int, until: int, limit: int) -> list[AlertRow]:
-        """Alerts of these channels that are due; nobody else gets them until `until`."""
+        """Claims the due alerts of these channels until `until`."""
         ...
 
     def settle(
@@ -284,7 +284,7 @@ class Outbox(Protocol):
 
 
 class Exports(Protocol):
-    """Rows as they leave the project."""
+    """Exports rows."""
 
     def page(self, table: str, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         """The next rows of `sessions`, `messages`, `entries`, `feedback` or `events`, and where to go on: None at the
@@ -294,7 +294,7 @@ class Exports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PersonRecords:
-    """What a person left in sessions, who has another name by now."""
+    """The records of an erased person in sessions."""
 
     opinions: list[str] = field(default_factory=list)
     """The ids of their feedback, inactive ones too."""
@@ -315,7 +315,7 @@ class Erasure(Protocol):
     """Removes a person's name and words."""
 
     def is_known(self, name: str) -> bool:
-        """Whether anything has this name."""
+        """Whether any record has this name."""
         ...
 
     def erase(self, erased: Erased, at: int) -> PersonRecords:
@@ -325,7 +325,7 @@ class Erasure(Protocol):
 
 
 class Change(NamedTuple):
-    """A negative opinion that was given or retracted."""
+    """A negative opinion that was added or retracted."""
 
     place: int
     feedback_id: str
@@ -337,20 +337,20 @@ class Changes(Protocol):
     places, whoever wrote them. What versions wrote that knew no partitions is in none."""
 
     def newest(self) -> dict[int, int]:
-        """The place that was taken last, by partition; what is to stand there may be on its way."""
+        """The position that was assigned last, by partition; its change may not be visible yet."""
         ...
 
     def positions(self) -> dict[int, int]:
-        """The last place at which something is, by partition."""
+        """The last position with a visible change, by partition."""
         ...
 
     def changes_after(self, partition: int, position: int, limit: int) -> list[Change]:
-        """What stands behind a place in a partition, in order."""
+        """The changes after a position in a partition, in order."""
         ...
 
 
 class Transaction(Protocol):
-    """One consistent view, or one change that happens whole or not at all."""
+    """One consistent snapshot, or one atomic change."""
 
     @property
     def connection(self) -> Connection | None:
@@ -374,7 +374,7 @@ class Transaction(Protocol):
 
 
 class RemoteTransaction(Transaction, Protocol):
-    """A transaction of a database of its own, whose events are not in the ledger of the store."""
+    """A transaction of a separate database, whose events are not in the store's ledger."""
 
     @property
     def changes(self) -> Changes: ...
@@ -390,11 +390,11 @@ class SessionStore(Protocol):
     its events. Its transactions are `RemoteTransaction`."""
 
     def read(self, body: Callable[[Any], Result]) -> Result:
-        """What `body` makes of a `Transaction` that only reads."""
+        """Runs `body` in a read transaction."""
         ...
 
     def write(self, body: Callable[[Any], Result]) -> Result:
-        """What `body` makes of a `Transaction`, committed. It may be called again if the store asks for that."""
+        """Runs `body` in a transaction and commits it. A retry may call it again."""
         ...
 
     def check(self) -> str:
@@ -402,14 +402,14 @@ class SessionStore(Protocol):
         ...
 
     def repair(self) -> str:
-        """Fixes what `check` finds, and says what that was; "" if it was nothing."""
+        """Fixes what `check` finds; returns a description, or ""."""
         ...
 
     def close(self) -> None: ...
 
 
 def deleted_key_error(key: str) -> Conflict:
-    """The error for an idempotency key whose opinion went with its session."""
+    """The error for an idempotency key whose opinion was deleted with its session."""
     return Conflict(
         f"idempotency_key {idempotency_key_of(key)!r} was used for feedback that was deleted with its session",
         code="idempotency_key_reused",

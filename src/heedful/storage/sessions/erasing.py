@@ -68,7 +68,7 @@ class SqlErasure:
             for row in self._connection.execute(select(feedbacks.c.seq, feedbacks.c.extra).where(*conditions))
             if (extra := retained_sql(row.extra))
         ]
-        # What is said of a session is a text, if an empty one.
+        # The comment about a session is never NULL.
         blank = case((feedbacks.c.target_type == "session", ""), else_=None)
         self._connection.execute(
             update(feedbacks).where(*conditions).values(author=erased.pseudonym, comment=blank, extra={})

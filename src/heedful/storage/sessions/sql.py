@@ -87,7 +87,7 @@ class SqlSessionStore:
         with self._database.direct(self._project, write=True) as direct:
             number = self._number or scopes.ensure_project(direct.connection, self._project, self._now())
             result = body(SqlTransaction(direct, number))
-        # Kept only now: a transaction that is rolled back takes a new project with it.
+        # Cached only after the commit: a rollback would remove a new project.
         self._number = number
         return result
 
@@ -95,11 +95,11 @@ class SqlSessionStore:
         return self._database.integrity()
 
     def repair(self) -> str:
-        """Nothing can be half done where every change is a transaction."""
+        """Nothing to check: every change is a transaction."""
         return ""
 
     def close(self) -> None:
-        """Nothing is held open here."""
+        """Nothing to close."""
 
     def _project_number(self, direct: Direct) -> int:
         if self._number is None:

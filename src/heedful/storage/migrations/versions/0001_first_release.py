@@ -14,7 +14,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-# SQLite gives automatic numbers to INTEGER keys only.
+# SQLite generates numbers for INTEGER keys only.
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 # Texts are ordered by their bytes, as in SQLite, whatever the database's own collation is.
