@@ -127,7 +127,7 @@ def compare_now(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> 
             f"item {loaded.row.id} has no question",
             field="item_id",
             value=loaded.row.id,
-            remedy="It is about a whole session, or about something that is gone",
+            remedy="It is about a whole session, or about something that was deleted",
         )
     if loaded.row.target_type in ("execution", "message"):
         return _of_cache(space, loaded, case, question)

@@ -247,7 +247,7 @@ def store_url(url_or_path: str | Path) -> URL:
         )
     if text_form.startswith(("mongodb:", "mongodb+srv:")):
         raise Invalid(
-            "url_or_path names a MongoDB, which keeps sessions and feedback; facts are kept in a file",
+            "url_or_path is a MongoDB URL; MongoDB can only store sessions and feedback, not facts",
             field="url_or_path",
             value=text_form.partition("@")[2] or text_form,
             remedy='Use open("heedful.db", sessions="mongodb://…")',

@@ -131,7 +131,7 @@ def changes_data(reason: object) -> Forbidden:
 def not_allowed(reason: object) -> Forbidden:
     """The error for a table that this user may not read."""
     return Forbidden(
-        f"the database does not let this user do that ({one_line(reason)})",
+        f"this user lacks the rights for that ({one_line(reason)})",
         code="database_forbidden",
         field="sql",
         remedy="Grant the right to the connector's user or role",

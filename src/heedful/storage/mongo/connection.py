@@ -189,7 +189,7 @@ def _unusable(error: Exception, code: int | None, store: object) -> HeedfulError
         return Forbidden(f"{store} refused the login", code="store_login", remedy="Check user, password and authSource")
     if code in _RIGHTS:
         return Forbidden(
-            f"{store} does not let this user do that",
+            f"{store} refused the operation: this user lacks the rights",
             code="store_forbidden",
             remedy="Grant the role readWrite on the database",
         )

@@ -35,8 +35,8 @@ class Inconsistencies:
         counts = [
             (len(self.orphans), "leftovers of deleted sessions"),
             (len(self.unrecorded), "opinions without an event"),
-            (len(self.retracted), "retracted opinions that stand"),
-            (len(self.outdated), "sessions that show other opinions than stand"),
+            (len(self.retracted), "retracted opinions that are active"),
+            (len(self.outdated), "sessions with outdated opinions"),
         ]
         return ", ".join(f"{count} {what}" for count, what in counts if count)
 
@@ -54,8 +54,8 @@ def find_inconsistencies(view: View) -> Inconsistencies:
             document["target_id"]
             for document in view.events.aggregate(
                 {"kind": RETRACTION},
-                *_joined("feedbacks", "target_id", "said"),
-                {"$match": {"said.active": True}},
+                *_joined("feedbacks", "target_id", "opinion"),
+                {"$match": {"opinion.active": True}},
             )
         ],
         outdated=[document["number"] for document in view.sessions.aggregate({}, *_compared(view))],
@@ -90,10 +90,10 @@ def _orphans(view: View, part: Part) -> list[int]:
                 "localField": "_id",
                 "foreignField": "number",
                 "pipeline": [{"$match": {"project": view.project}}, {"$project": {"_id": 1}}],
-                "as": "there",
+                "as": "parents",
             }
         },
-        {"$match": {"there": []}},
+        {"$match": {"parents": []}},
     )
     return [document["_id"] for document in documents]
 
@@ -118,10 +118,10 @@ def _compared(view: View) -> list[Document]:
                     {"$sort": {"number": 1}},
                     {"$project": {"_id": 1}},
                 ],
-                "as": "stand",
+                "as": "active",
             }
         },
-        {"$match": {"$expr": {"$ne": ["$shown", "$stand._id"]}}},
+        {"$match": {"$expr": {"$ne": ["$shown", "$active._id"]}}},
     ]
 
 
