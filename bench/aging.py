@@ -29,13 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=20.0, help="of traffic, half on each store; 20 if left out")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures go")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
-    given = parser.parse_args(arguments)
-    minutes = 1.0 if given.quick else given.minutes
+    options = parser.parse_args(arguments)
+    minutes = 1.0 if options.quick else options.minutes
     report = Report("A long life", about(minutes=minutes))
-    given.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=given.out, prefix="aging-") as name:
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=options.out, prefix="aging-") as name:
         folder = Path(name).resolve()
-        _tell_parts(report, folder, quick=given.quick)
+        _tell_parts(report, folder, quick=options.quick)
         for kind, servers in STORES.items():
             say(f"a year on {kind}")
             with _store(kind, folder) as store:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 _tell_year(report, kind, live(store, own, servers, 30 * minutes, say))
     report.about["load at the end"] = load()
     report.show()
-    report.save(given.out / "aging.json")
+    report.save(options.out / "aging.json")
 
 
 @contextmanager

@@ -58,8 +58,8 @@ def measured(folder: Path) -> Rows:
 
 
 def _median(memory: heedful.Heedful) -> float:
-    taken = [timed(lambda: memory.chat.execution_cache_lookup(QUESTION))[0].wall for _ in range(LOOKUPS)]
-    return round(sorted(taken)[LOOKUPS // 2] * 1000, 1)
+    times = [timed(lambda: memory.chat.execution_cache_lookup(QUESTION))[0].wall for _ in range(LOOKUPS)]
+    return round(sorted(times)[LOOKUPS // 2] * 1000, 1)
 
 
 def _rate(memory: heedful.Heedful) -> None:

@@ -54,10 +54,10 @@ def reworded(sentence: str, rewording: Rewording, random: Random) -> str:
         cut = random.randrange(1, len(clauses))
         clauses = clauses[cut:] + clauses[:cut]
     every = ", ".join(clauses).split()
-    kept = [word for word in every if random.random() >= rewording.dropped]
+    remaining = [word for word in every if random.random() >= rewording.dropped]
     return " ".join(
         _inflected(word, random) if random.random() < rewording.inflected else word
-        for word in (kept if len(kept) >= 3 else every)
+        for word in (remaining if len(remaining) >= 3 else every)
     )
 
 

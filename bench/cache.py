@@ -66,22 +66,22 @@ class Trial:
 
     def cosine(self, threshold: float) -> list[Outcome]:
         """Serving the nearest question from a similarity on."""
-        found = []
+        result = []
         for place, question in enumerate(self.asked):
             first = next(self._nearest(place, threshold), None)
             if first is None:
-                found.append(Outcome(question))
+                result.append(Outcome(question))
             else:
                 right = question.answered_by(self.asked[first].rows)
-                found.append(Outcome(question, "serve", right, "cosine", self.asked[first].text))
-        return found
+                result.append(Outcome(question, "serve", right, "cosine", self.asked[first].text))
+        return result
 
     def gates(self, *, frames: bool = True, together: bool = True, share: float = 1.0) -> list[Outcome]:
         """Deciding over candidates, of which a share of the other questions is at hand."""
         random = Random(0)
         kept = {each.id for each in self.proven if random.random() < share}
         evidence = Evidence(DIALECT, self.values, [each for each in self.proven if each.id in kept])
-        found = []
+        result = []
         for place, question in enumerate(self.asked):
             twins = [twin for twin in self.twins[normal(question.text)] if twin in kept]
             for twin in twins:
@@ -91,10 +91,10 @@ class Trial:
                 candidates += [
                     int(str(each)) for each in same_frame_ids(question.text, evidence) if each not in candidates
                 ]
-            found.append(self._judged(question, candidates, evidence, together))
+            result.append(self._judged(question, candidates, evidence, together))
             for twin in twins:
                 evidence.add(self.proven[twin])
-        return found
+        return result
 
     def _judged(self, question: Question, candidates: list[int], evidence: Evidence, together: bool) -> Outcome:
         proven = [self.proven[each] for each in candidates]
@@ -136,16 +136,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--name", default="geography", help="which set of questions")
     parser.add_argument("--sets", nargs="*", default=["scholar", "advising"], help="sets to train and ask")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
-    given = parser.parse_args(arguments)
-    folder = data.folder(given.data)
-    if folder is None or not all((folder / f"{given.name}.{kind}").is_file() for kind in ("json", "sqlite")):
-        missing = "No data folder was named." if folder is None else f"{folder} has no {given.name}.json and .sqlite."
+    options = parser.parse_args(arguments)
+    folder = data.folder(options.data)
+    if folder is None or not all((folder / f"{options.name}.{kind}").is_file() for kind in ("json", "sqlite")):
+        missing = "No data folder was named." if folder is None else f"{folder} has no {options.name}.json and .sqlite."
         console.print(f"{missing}\n{data.WHERE}", highlight=False)
         return
-    database = Database(folder / f"{given.name}.sqlite")
-    asked, total = questions(folder, given.name, database)
+    database = Database(folder / f"{options.name}.sqlite")
+    asked, total = questions(folder, options.name, database)
     say(f"{len(asked)} of {total} questions execute")
-    vectors = embedded([each.text for each in asked], given.out, say)
+    vectors = embedded([each.text for each in asked], options.out, say)
     trial = Trial(asked, vectors, database, database.values())
     arms = {f"cosine ≥ {threshold:.2f}": trial.cosine(threshold) for threshold in COSINES}
     arms[ALONE] = trial.gates(together=False)
@@ -154,21 +154,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arms[f"gates, {share:.0%} of the proven questions"] = trial.gates(share=share)
     arms[GATES] = trial.gates()
     report = Report(
-        "May a proven query be used again?", about(data=f"{given.name}: {len(asked)} of {total} questions execute")
+        "May a proven query be used again?", about(data=f"{options.name}: {len(asked)} of {total} questions execute")
     )
     _tabulate(report, arms)
     _break_down(report, arms[GATES])
     figures = report.figures["all"][GATES]
     report.bars.append(Bar("wrong answers, of all questions", figures["wrong"], WRONG, "at most", "%"))
     report.bars.append(Bar("questions answered by reuse", figures["reused"], REUSED, "at least", "%"))
-    lookup, embedding = lookups(asked, vectors, folder.resolve() / f"{given.name}.sqlite")
+    lookup, embedding = lookups(asked, vectors, folder.resolve() / f"{options.name}.sqlite")
     report.bars.append(Bar("lookup among 10,000 ÷ embedding, p50", lookup.p50 / embedding.p50, SLOWER, "at most"))
     report.figures["lookup"] = {"lookup": asdict(lookup), "embedding": asdict(embedding)}
-    there = [name for name in given.sets if (folder / f"{name}.sqlite").is_file()]
-    cache_sets.evaluate(report, folder, there, given.out)
+    there = [name for name in options.sets if (folder / f"{name}.sqlite").is_file()]
+    cache_sets.evaluate(report, folder, there, options.out)
     report.show()
-    report.save(given.out / f"cache_{given.name}.json")
-    _draw(trial, report, given.out / f"cache_{given.name}.png")
+    report.save(options.out / f"cache_{options.name}.json")
+    _draw(trial, report, options.out / f"cache_{options.name}.png")
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, float]:

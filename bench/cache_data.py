@@ -88,7 +88,7 @@ class Database:
 
 def questions(folder: Path, name: str, database: Database) -> tuple[list[Question], int]:
     """The questions whose SQL executes, and how many there are in all."""
-    found = []
+    result = []
     total = 0
     for entry in json.loads((folder / f"{name}.json").read_text(encoding="utf-8")):
         template = entry["sql"][0]
@@ -101,8 +101,8 @@ def questions(folder: Path, name: str, database: Database) -> tuple[list[Questio
             if rows is not None:
                 query = parse_query(sql, DIALECT)
                 ordered = query is not None and query.tree.args.get("order") is not None
-                found.append(Question(filled(sentence["text"], values), sql, template, rows, ordered))
-    return found, total
+                result.append(Question(filled(sentence["text"], values), sql, template, rows, ordered))
+    return result, total
 
 
 def single_quoted(sql: str) -> str:

@@ -39,8 +39,8 @@ def lookups(asked: Sequence[Question], vectors: Vectors, database: Path) -> tupl
             "lookup": lambda place: timed(lambda: memory.chat.execution_cache_lookup(asked[place].text))[0],
             "embedding": lambda place: timed(lambda: embedder.embed([asked[place].text]))[0],
         }
-        taken = in_turns(tasks, range(min(len(asked), LOOKED_UP)))
-    return timing(taken["lookup"]), timing(taken["embedding"])
+        times = in_turns(tasks, range(min(len(asked), LOOKED_UP)))
+    return timing(times["lookup"]), timing(times["embedding"])
 
 
 def _fill(

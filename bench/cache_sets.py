@@ -91,7 +91,7 @@ def look_up(database: Path, proven: Sequence[SetQuestion], asked: Sequence[SetQu
     texts = [each.text for each in (*proven, *asked)]
     embedder = Served(bundled(), texts, embedded(texts, out, say))
     siblings = {each.entry for each in proven}
-    found = []
+    result = []
     with (
         tempfile.TemporaryDirectory() as place,
         heedful.open(Path(place) / "store.db", embedding=embedder) as memory,
@@ -107,16 +107,16 @@ def look_up(database: Path, proven: Sequence[SetQuestion], asked: Sequence[SetQu
             gate = first.gate if first is not None else "candidates"
             sibling = each.entry in siblings
             if lookup.cache_hit and first is not None:
-                found.append(Looked(each, gate, str(first.execution["sql_query"]), first.question, sibling))
+                result.append(Looked(each, gate, str(first.execution["sql_query"]), first.question, sibling))
             else:
-                found.append(Looked(each, gate, has_sibling=sibling))
-    return found
+                result.append(Looked(each, gate, has_sibling=sibling))
+    return result
 
 
 def _parts(folder: Path, name: str) -> tuple[list[SetQuestion], list[SetQuestion]]:
     """What is proven and what is asked: questions whose SQL executes, without test questions that are proven."""
     database = Database(folder / f"{name}.sqlite")
-    found = []
+    result = []
     for number, entry in enumerate(json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))):
         examples = {each["name"]: each["example"] for each in entry.get("variables", [])}
         for sentence in entry["sentences"]:
@@ -125,11 +125,11 @@ def _parts(folder: Path, name: str) -> tuple[list[SetQuestion], list[SetQuestion
             spellings = tuple(filled(single_quoted(sql), written) for sql in entry["sql"])
             if sentence["question-split"] in ("train", "dev", "test") and database.run(spellings[0]) is not None:
                 test = sentence["question-split"] == "test"
-                found.append(SetQuestion(filled(sentence["text"], values), spellings, number, test))
-    Random(7).shuffle(found)
-    proven = [each for each in found if not each.test][:PROVEN]
+                result.append(SetQuestion(filled(sentence["text"], values), spellings, number, test))
+    Random(7).shuffle(result)
+    proven = [each for each in result if not each.test][:PROVEN]
     known = {normal(each.text) for each in proven}
-    return proven, [each for each in found if each.test and normal(each.text) not in known][:ASKED]
+    return proven, [each for each in result if each.test and normal(each.text) not in known][:ASKED]
 
 
 def _form(sql: str) -> str:

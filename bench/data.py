@@ -74,8 +74,8 @@ def corpus(data: Path | None, size: int, seed: int = 0) -> Corpus:
     np.random.default_rng(seed).shuffle(real)
     queries, rest = real[:QUERIES], real[QUERIES:]
     facts = topped_up(rest, size, seed)
-    taken = min(size, len(rest))
-    return Corpus(facts, queries, f"QQP, CLINC150 and LoCoMo: {taken:,} texts, and {size - taken:,} pairs of them")
+    fastest = min(size, len(rest))
+    return Corpus(facts, queries, f"QQP, CLINC150 and LoCoMo: {fastest:,} texts, and {size - fastest:,} pairs of them")
 
 
 def real_texts(data: Path) -> Iterator[str]:

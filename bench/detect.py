@@ -82,16 +82,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.detect", description=__doc__)
     parser.add_argument("--data", help=f"folder with {locomo.FILE}; {data.VARIABLE} if left out")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
-    given = parser.parse_args(arguments)
-    folder = data.folder(given.data)
+    options = parser.parse_args(arguments)
+    folder = data.folder(options.data)
     if folder is None or not (folder / locomo.FILE).is_file():
         missing = "No data folder was named." if folder is None else f"{folder} has no {locomo.FILE}."
         console.print(f"{missing}\n{data.WHERE}", highlight=False)
         return
-    asked = recalled(folder / locomo.FILE, given.out)
+    asked = recalled(folder / locomo.FILE, options.out)
     fitted = set(list(dict.fromkeys(each.conversation for each in asked))[:FITTED])
     made = cases(asked)
-    judged = dict(zip(range(len(made)), verdicts(made, given.out), strict=True))
+    judged = dict(zip(range(len(made)), verdicts(made, options.out), strict=True))
     report = Report("Which facts did an answer use?", about(data=f"LoCoMo: {len(asked)} questions, {TOP} facts each"))
 
     def found(wanted: Callable[[Case], bool]) -> list[Verdict]:
@@ -107,12 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         bar = f"precision of `used`, {condition}"
         report.bars.append(Bar(bar, held_out[condition]["all"]["used"]["precision"], LIMIT, "at least"))
     report.show()
-    report.save(given.out / "detect.json")
+    report.save(options.out / "detect.json")
     curves = {
         condition: found(lambda case, name=condition: case.condition == name and case.conversation not in fitted)  # type: ignore[misc]
         for condition in (GOLD, GOLD_ASKED, LIGHT, HEAVY)
     }
-    say(f"picture written to {drawn(curves, given.out / 'detect.png')}")
+    say(f"picture written to {drawn(curves, options.out / 'detect.png')}")
 
 
 def recalled(file: Path, out: Path) -> list[Asked]:
@@ -122,7 +122,7 @@ def recalled(file: Path, out: Path) -> list[Asked]:
     texts = [turn.text for each in conversations for turn in each.turns]
     texts += [question.text for each in conversations for question in each.questions]
     served = Served(bundled(), texts, embedded(texts, out, say))
-    found = []
+    result = []
     with tempfile.TemporaryDirectory() as home, heedful.open(Path(home) / "locomo.db", embedding=served) as store:
         for conversation in conversations:
             for session in dict.fromkeys(turn.session for turn in conversation.turns):
@@ -136,7 +136,7 @@ def recalled(file: Path, out: Path) -> list[Asked]:
             for question in conversation.questions:
                 hits = store.recall(question.text, dataset=conversation.id, top_k=TOP).hits
                 evidence = [place for place, hit in enumerate(hits) if hit.metadata["dia_id"] in question.evidence]
-                found.append(
+                result.append(
                     Asked(
                         conversation.id,
                         locomo.CATEGORIES[question.category],
@@ -146,7 +146,7 @@ def recalled(file: Path, out: Path) -> list[Asked]:
                         frozenset(evidence),
                     )
                 )
-    return found
+    return result
 
 
 def cases(asked: Sequence[Asked]) -> list[Case]:
@@ -154,15 +154,15 @@ def cases(asked: Sequence[Asked]) -> list[Case]:
     made = []
     for seed, each in enumerate(asked):
         random = Random(seed)
-        given = [(GOLD, "", each.answer, each.evidence), (GOLD_ASKED, each.question, each.answer, each.evidence)]
+        items = [(GOLD, "", each.answer, each.evidence), (GOLD_ASKED, each.question, each.answer, each.evidence)]
         for condition, rewording in REWORDINGS.items():
             answer, used = extracted(each.facts, rewording, random)
-            given.append((condition, each.question, answer, used))
+            items.append((condition, each.question, answer, used))
         elsewhere = random.choice([other for other in asked if other.conversation != each.conversation])
-        given.append((OTHER, each.question, extracted(elsewhere.facts, REWORDINGS[LIGHT], random)[0], frozenset()))
+        items.append((OTHER, each.question, extracted(elsewhere.facts, REWORDINGS[LIGHT], random)[0], frozenset()))
         made += [
             Case(condition, each.conversation, each.category, query, answer, each.facts, used)
-            for condition, query, answer, used in given
+            for condition, query, answer, used in items
         ]
     return made
 
@@ -176,31 +176,31 @@ def verdicts(made: Sequence[Case], out: Path) -> list[list[Verdict]]:
     def of(wanted: Iterable[str]) -> Vectors:
         return vectors[np.array([places[text] for text in wanted], np.int64)]
 
-    found = []
+    result = []
     for number, case in enumerate(made):
         parts, facts = sentences(case.answer), of(case.facts)
         near, overall = of(parts) @ facts.T, (of([_whole(case)]) @ facts.T)[0]
-        found.append(
+        result.append(
             [
                 Verdict(number, each.signal_type, each.confidence, each.probability, place in case.used)
                 for place, each in enumerate(attribute(parts, case.facts, near, overall, query=case.query))
             ]
         )
-    return found
+    return result
 
 
 def figures(found: Sequence[Verdict]) -> dict[str, Any]:
     """Precision and recall of both signals, with what is left open; None where there is nothing to divide by."""
     result: dict[str, Any] = {"facts": len(found), "used facts": sum(each.used for each in found)}
     for signal_type, truth in (("used", True), ("ignored", False)):
-        said = [each for each in found if each.signal_type == signal_type]
-        right = sum(each.used == truth for each in said)
+        opinions = [each for each in found if each.signal_type == signal_type]
+        right = sum(each.used == truth for each in opinions)
         result[signal_type] = {
-            "said": len(said),
-            "precision": _ratio(right, len(said)),
-            "interval": _interval([(each.answer, each.used == truth) for each in said]),
+            "said": len(opinions),
+            "precision": _ratio(right, len(opinions)),
+            "interval": _interval([(each.answer, each.used == truth) for each in opinions]),
             "recall": _ratio(right, sum(each.used == truth for each in found)),
-            "mean confidence": _ratio(sum(each.confidence for each in said), len(said)),
+            "mean confidence": _ratio(sum(each.confidence for each in opinions), len(opinions)),
         }
     result["open"] = _ratio(sum(each.signal_type is None for each in found), len(found))
     result["answers with a false `used`"] = _ratio(

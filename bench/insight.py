@@ -39,16 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures go")
     parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, not all of them")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
-    given = parser.parse_args(arguments)
-    opinions = min(given.opinions, 20_000) if given.quick else given.opinions
-    page_loads = 50 if given.quick else 1_000
+    options = parser.parse_args(arguments)
+    opinions = min(options.opinions, 20_000) if options.quick else options.opinions
+    page_loads = 50 if options.quick else 1_000
     report = Report("Insight", about(opinions=f"{opinions:,}", rounds=ROUNDS))
     with (
         tempfile.TemporaryDirectory(prefix="heedful-") as home,
         serving(Path(home) / "postgresql") as server,
     ):
         stores = {"SQLite": str(Path(home) / "store.db"), "PostgreSQL": server.database("insight")}
-        parts = given.only or PARTS
+        parts = options.only or PARTS
         for kind, where in stores.items():
             if kind not in parts and not (kind == "SQLite" and "dashboard" in parts):
                 continue
@@ -57,12 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 continue
             _queries(report, kind, where)
             _exports(report, kind, where, Path(home))
-            report.save(given.out / "insight.json")
+            report.save(options.out / "insight.json")
         if "dashboard" in parts:
             _dashboard(report, stores["SQLite"], page_loads)
     report.about["load at the end"] = load()
     report.show()
-    report.save(given.out / "insight.json")
+    report.save(options.out / "insight.json")
 
 
 def _fill(where: str, opinions: int, kind: str) -> None:

@@ -122,9 +122,9 @@ def _wait(address: str) -> None:
 
 def _memory(pid: int) -> float:
     """What is resident, in MB."""
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="utf-8"))
-    assert found is not None
-    return int(found[1]) / 1024
+    match = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="utf-8"))
+    assert match is not None
+    return int(match[1]) / 1024
 
 
 def _free() -> int:

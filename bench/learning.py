@@ -96,23 +96,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=12, help="draws of rated needs, phrasings and opinions")
     parser.add_argument("--half", choices=["report", "tune"], default="report", help="which needs to measure")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
-    given = parser.parse_args(arguments)
-    folder = data.folder(given.data)
-    file = (folder or Path()) / (given.file or FILE)
-    if (folder is None and given.file is None) or not file.is_file():
-        missing = "No data folder was named." if folder is None and given.file is None else f"There is no {file}."
+    options = parser.parse_args(arguments)
+    folder = data.folder(options.data)
+    file = (folder or Path()) / (options.file or FILE)
+    if (folder is None and options.file is None) or not file.is_file():
+        missing = "No data folder was named." if folder is None and options.file is None else f"There is no {file}."
         console.print(f"{missing}\n{WHERE}", highlight=False)
         return
-    corpus = learning_worlds.read(file, given.out)
-    report, table = measured(corpus, given.half, given.seeds)
+    corpus = learning_worlds.read(file, options.out)
+    report, table = measured(corpus, options.half, options.seeds)
     report.show()
-    stem = f"learning-{given.half}" if file.name == FILE else f"learning-{file.stem}-{given.half}"
-    report.save(given.out / f"{stem}.json")
+    stem = f"learning-{options.half}" if file.name == FILE else f"learning-{file.stem}-{options.half}"
+    report.save(options.out / f"{stem}.json")
     shown = {arm: table[arm] for arm in (*RULES, *PARTS) if arm != "none"}
     names = [condition.name for condition in CONDITIONS[:3]]
-    title = f"Gain and harm of learning: {corpus.name}, the {given.half} half"
+    title = f"Gain and harm of learning: {corpus.name}, the {options.half} half"
     try:
-        picture = learning_plots.trade_off(shown, names, list(PARTS), title, given.out / f"{stem}.png")
+        picture = learning_plots.trade_off(shown, names, list(PARTS), title, options.out / f"{stem}.png")
     except ModuleNotFoundError as error:
         say(f"no picture: {error}; it comes with heedful[bench]")
     else:
@@ -232,7 +232,7 @@ def _scenarios(report: Report, corpus: Corpus, half: Half) -> None:
     late = new["adaptive"]
     named = f"new fact after 50 ratings of rivals: places lost, worst of {late.trials}"
     report.bars.append(Bar(named, late.worst, 1, "at most"))
-    found: list[Drift] = []
+    result: list[Drift] = []
     section = report.section(
         "Drift: another fact becomes right after 20 ratings",
         "authors",
@@ -245,7 +245,7 @@ def _scenarios(report: Report, corpus: Corpus, half: Half) -> None:
     for authors in DRIFT_AUTHORS:
         say(f"drift with {authors} authors")
         own = learning_scenarios.drift(authors, 300)
-        found.append(own)
+        result.append(own)
         shares = [own.flipped_at_end, own.flipped_ever, own.steps_behind, own.late]
         needed = "never" if own.signals is None else str(own.signals)
         section.rows.append([str(authors), needed, *(f"{share:.1f}%" for share in shares)])
@@ -254,7 +254,7 @@ def _scenarios(report: Report, corpus: Corpus, half: Half) -> None:
         report.bars.append(Bar(f"drift, {authors} authors: contrary signals", signals, 5, "at most"))
         report.bars.append(Bar(f"drift, {authors} authors: contrary responses", (signals + 1) // 2, 5, "at most"))
     section.notes.append("A response judges both facts: the old one not helpful, the new one helpful.")
-    for own in found:
+    for own in result:
         for what, share in {
             "trials flipped back at the end": own.flipped_at_end,
             "later responses behind": own.steps_behind,
@@ -266,7 +266,7 @@ def _scenarios(report: Report, corpus: Corpus, half: Half) -> None:
     report.bars.append(Bar("facts of 20 supporters that 9 attackers with 20 repeats flip", lost, 0, "at most", "%"))
     report.figures |= {
         "new fact": {policy: asdict(each) for policy, each in new.items()},
-        "drift": [asdict(each) for each in found],
+        "drift": [asdict(each) for each in result],
         "minority": lost,
     }
     section.notes.append(

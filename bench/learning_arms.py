@@ -71,7 +71,7 @@ class Variant:
     proof: bool = True
 
     def __call__(self, corpus: Corpus, world: World) -> Place:
-        said = {query: self._evidence(opinions) for query, opinions in world.opinions.items()}
+        result = {query: self._evidence(opinions) for query, opinions in world.opinions.items()}
         every = [each for opinions in world.opinions.values() for each in self._seen(opinions)]
         positive = sum(mass(each) for each in every if each.signal_type in POSITIVE)
         negative = sum(mass(each) for each in every if each.signal_type not in POSITIVE)
@@ -80,7 +80,7 @@ class Variant:
         def place(query: int) -> int | None:
             alike = corpus.similarity[query]
             near = [
-                QueryEvidence(float(alike[other]), *said[other])
+                QueryEvidence(float(alike[other]), *result[other])
                 for other in world.rated
                 if self.policy.kernel(float(alike[other])) > 0
             ]

@@ -207,10 +207,10 @@ def _course(pair: _Pair, authors: int, noise: float, seed: int) -> list[bool]:
 
     def respond(number: int, right: int, about: Sequence[int]) -> None:
         user = users[number % authors]
-        said = user.judge([str(fact) for fact in about], [str(right)])
+        verdict = user.judge([str(fact) for fact in about], [str(right)])
         minute = len(opinions) * 60_000_000
         for fact in about:
-            kind: SignalType = "helpful" if str(fact) in said.helpful else "not_helpful"
+            kind: SignalType = "helpful" if str(fact) in verdict.helpful else "not_helpful"
             opinions.append(Opinion(fact, 0, kind, 1.0, minute, similarity=1.0, author=user.author))
 
     for number in range(RATINGS_BEFORE):

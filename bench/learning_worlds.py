@@ -106,16 +106,16 @@ def read(file: Path, out: Path) -> Corpus:
     with file.open(encoding="utf-8", errors="replace", newline="") as stream:
         rows = list(csv.DictReader(stream))
     answers: dict[tuple[str, str], str] = {}
-    asked: dict[tuple[str, str], dict[str, None]] = {}
+    parameters: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         key = (row["Question ID"], row["Category"])
         text = (row["Answers"] or "").strip()
         if text and text != "-":
             answers.setdefault(key, text)
-        asked.setdefault(key, {})[row["Question"].strip()] = None
+        parameters.setdefault(key, {})[row["Question"].strip()] = None
     keys = sorted(answers)
     place = {text: number for number, text in enumerate(dict.fromkeys(answers[key] for key in keys))}
-    pairs = [(number, query) for number, key in enumerate(keys) for query in asked[key] if query]
+    pairs = [(number, query) for number, key in enumerate(keys) for query in parameters[key] if query]
     queries = [query for _, query in pairs]
     facts = list(place)
     fact_vectors, query_vectors = embedded(facts, out, say), embedded(queries, out, say)
@@ -125,7 +125,7 @@ def read(file: Path, out: Path) -> Corpus:
         queries=queries,
         need=np.array([number for number, _ in pairs]),
         answer=np.array([place[answers[keys[number]]] for number, _ in pairs]),
-        half=_halves([len(asked[key]) for key in keys]),
+        half=_halves([len(parameters[key]) for key in keys]),
         fact_vectors=fact_vectors,
         query_vectors=query_vectors,
         relevance=_relevance(facts, queries, fact_vectors, query_vectors),
@@ -165,20 +165,20 @@ def _said(corpus: Corpus, rated: Sequence[int], seed: int, condition: Condition)
     visits = [
         (query, users[author]) for query in rated for author in draw.permutation(AUTHORS)[: condition.users].tolist()
     ]
-    found: dict[int, list[Opinion]] = {query: [] for query in rated}
+    result: dict[int, list[Opinion]] = {query: [] for query in rated}
     for minute, visit in enumerate(draw.permutation(len(visits)).tolist()):
         query, user = visits[visit]
         shown = np.argsort(-corpus.relevance[query], kind="stable")[:SHOWN].tolist()
         ids = [str(fact) for fact in shown]
-        said = user.judge(ids, [str(corpus.answer[query])])
-        named: dict[str, SignalType] = dict.fromkeys(said.used, "used")
-        named |= dict.fromkeys(said.helpful, "helpful")
-        named |= dict.fromkeys(said.not_helpful, "not_helpful")
+        verdict = user.judge(ids, [str(corpus.answer[query])])
+        named: dict[str, SignalType] = dict.fromkeys(verdict.used, "used")
+        named |= dict.fromkeys(verdict.helpful, "helpful")
+        named |= dict.fromkeys(verdict.not_helpful, "not_helpful")
         for rank, (fact, fact_id) in enumerate(zip(shown, ids, strict=True), start=1):
             kind = named.get(fact_id, "ignored")
             at = NOW - DAY + minute * 1_000_000
-            found[query].append(Opinion(fact, query, kind, 1.0, at, rank=rank, author=user.author))
-    return found
+            result[query].append(Opinion(fact, query, kind, 1.0, at, rank=rank, author=user.author))
+    return result
 
 
 def _halves(phrasings: Sequence[int]) -> dict[Half, Numbers]:

@@ -165,13 +165,13 @@ def load() -> str:
 
 def versions() -> dict[str, str]:
     """The versions of what is measured, as far as installed."""
-    found = {}
+    result = {}
     for name in ("heedful", "numpy", "onnxruntime", "sqlalchemy", "chromadb", "lancedb"):
         try:
-            found[name] = metadata.version(name)
+            result[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def _processor() -> str:

@@ -62,9 +62,9 @@ def main(store: str, query: str) -> None:
     start = time.perf_counter()
     opened = heedful.open(store, embedding=model)
     then = time.perf_counter()
-    found = opened.recall(query)
+    result = opened.recall(query)
     end = time.perf_counter()
-    assert len(found) == 10
+    assert len(result) == 10
     made = {"open": then - start, "first": end - then, "embedding": embedding}
     print(json.dumps({**made, "memory_before": before, "memory": peak_memory()}))
     opened.close()

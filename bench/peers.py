@@ -33,13 +33,13 @@ class Peer:
 
 def peers(texts: Sequence[str], vectors: Vectors, folder: Path) -> list[Peer]:
     """All that are installed, filled with texts and vectors; what was filled in an earlier run is used again."""
-    found: list[Peer] = []
+    result: list[Peer] = []
     for opened in (_chroma, _lance):
         try:
-            found += opened(texts, vectors, folder)
+            result += opened(texts, vectors, folder)
         except ImportError as error:
             say(f'{error.name} is not installed and is left out: pip install "heedful[bench]"')
-    return found
+    return result
 
 
 def _home(product: str, vectors: Vectors, folder: Path) -> tuple[Path, bool]:
@@ -111,8 +111,8 @@ def _lance(_: Sequence[str], vectors: Vectors, folder: Path) -> list[Peer]:
 
     def searching(table: Any) -> Callable[[Vectors], list[int]]:
         def search(query: Vectors) -> list[int]:
-            wanted = table.search(query).distance_type("cosine").select(["row", "_distance"]).limit(TOP)
-            rows: list[int] = wanted.to_arrow()["row"].to_pylist()
+            limits = table.search(query).distance_type("cosine").select(["row", "_distance"]).limit(TOP)
+            rows: list[int] = limits.to_arrow()["row"].to_pylist()
             return rows
 
         return search

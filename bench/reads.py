@@ -73,10 +73,10 @@ def before_signals(
         "lexical": "lexical",
     }
     recalls = {name: Recalled() for name in kinds}
-    found: dict[str, list[list[int]]] = {f"{peer.name}, {peer.setting}": [] for peer in peers}
+    result: dict[str, list[list[int]]] = {f"{peer.name}, {peer.setting}": [] for peer in peers}
 
     def searching(peer: Peer) -> Callable[[int], Spent]:
-        kept = found[f"{peer.name}, {peer.setting}"]
+        kept = result[f"{peer.name}, {peer.setting}"]
 
         def task(place: int) -> Spent:
             spent, rows = timed(lambda: peer.search(query_vectors[place]))
@@ -103,9 +103,9 @@ def before_signals(
     _, least = exact_top(fact_vectors, query_vectors[places], TOP)
     found_by = {
         name: share_found(fact_vectors, query_vectors[places], least, rows)
-        for name, rows in {"heedful": ours, **found}.items()
+        for name, rows in {"heedful": ours, **result}.items()
     }
-    return Reads(spent["embedding"], recalls, {name: spent[name] for name in found}, spent["exact"], found_by)
+    return Reads(spent["embedding"], recalls, {name: spent[name] for name in result}, spent["exact"], found_by)
 
 
 def with_signals(store: Heedful, served: Served, queries: Sequence[str]) -> dict[str, Recalled]:

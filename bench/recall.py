@@ -37,17 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
     parser.add_argument("--data", help=f"folder with {locomo.FILE}; {data.VARIABLE} if left out")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
-    given = parser.parse_args(arguments)
-    folder = data.folder(given.data)
+    options = parser.parse_args(arguments)
+    folder = data.folder(options.data)
     if folder is None or not (folder / locomo.FILE).is_file():
         missing = "No data folder was named." if folder is None else f"{folder} has no {locomo.FILE}."
         console.print(f"{missing}\n{data.WHERE}", highlight=False, markup=False)
         return
     conversations = locomo.read(folder / locomo.FILE)
-    report = measured(conversations, given.out)
+    report = measured(conversations, options.out)
     report.show()
-    report.save(given.out / "recall.json")
-    say(f"picture written to {plots.quality(report.figures, LIMIT, given.out / 'recall.png')}")
+    report.save(options.out / "recall.json")
+    say(f"picture written to {plots.quality(report.figures, LIMIT, options.out / 'recall.png')}")
 
 
 def measured(conversations: Sequence[locomo.Conversation], out: Path) -> Report:
@@ -85,21 +85,23 @@ def measured(conversations: Sequence[locomo.Conversation], out: Path) -> Report:
 def _graph_beside_hybrid(
     report: Report, conversations: Sequence[locomo.Conversation], shares: Mapping[str, Shares]
 ) -> None:
-    asked = [conversation.id for conversation in conversations for _ in conversation.questions]
+    questions = [conversation.id for conversation in conversations for _ in conversation.questions]
     columns = ["", "all", *locomo.CATEGORIES.values()]
     section = report.section("The same, on conversations that the graph was not fitted on", *columns)
     for mode in ("hybrid", "graph"):
         found = shares[f"heedful: {mode}"]
-        figures = by_category([each for each, name in zip(found, asked, strict=True) if name not in GRAPH_CHOSEN_ON])
+        figures = by_category(
+            [each for each, name in zip(found, questions, strict=True) if name not in GRAPH_CHOSEN_ON]
+        )
         section.rows.append([f"heedful: {mode}", *(f"{figures[column]:.3f}" for column in columns[1:])])
 
 
 def by_category(shares: Shares) -> dict[str, float]:
     """The mean over all questions, and over those of each category."""
-    found = {"all": float(np.mean([share for _, share in shares]))}
+    result = {"all": float(np.mean([share for _, share in shares]))}
     for category, name in locomo.CATEGORIES.items():
-        found[name] = float(np.mean([share for kind, share in shares if kind == category]))
-    return found
+        result[name] = float(np.mean([share for kind, share in shares if kind == category]))
+    return result
 
 
 def share(evidence: frozenset[str], turns: Sequence[str]) -> float:
@@ -116,9 +118,9 @@ def _heedful(
 ) -> dict[str, Shares]:
     """The shares by mode; what each recall took goes to `spent`."""
     turns = [turn.text for conversation in conversations for turn in conversation.turns]
-    asked = [[question.text for question in conversation.questions] for conversation in conversations]
-    vectors = [embedded(turns, out, say), *(embedded(some, out, say) for some in asked)]
-    texts = [*turns, *(text for some in asked for text in some)]
+    questions = [[question.text for question in conversation.questions] for conversation in conversations]
+    vectors = [embedded(turns, out, say), *(embedded(some, out, say) for some in questions)]
+    texts = [*turns, *(text for some in questions for text in some)]
     served = Served(bundled(), texts, np.concatenate(vectors))
     shares: dict[str, Shares] = {mode: [] for mode in MODES}
     with tempfile.TemporaryDirectory() as home, heedful.open(Path(home) / "locomo.db", embedding=served) as store:

@@ -51,26 +51,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures, pictures and caches go")
     parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, not all of them")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
-    given = parser.parse_args(arguments)
-    wanted = plan(given.facts, given.quick)
-    corpus = data.corpus(data.folder(given.data), wanted.facts)
-    given.out.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args(arguments)
+    wanted = plan(options.facts, options.quick)
+    corpus = data.corpus(data.folder(options.data), wanted.facts)
+    options.out.mkdir(parents=True, exist_ok=True)
     report = Report("Scale", about(facts=f"{len(corpus.facts):,}", texts=corpus.origin))
     with (
-        tempfile.TemporaryDirectory(dir=given.out, prefix="scale-") as name,
+        tempfile.TemporaryDirectory(dir=options.out, prefix="scale-") as name,
         # The server runs as another user, who must get to its data.
         tempfile.TemporaryDirectory(prefix="heedful-") as home,
         serving(Path(home) / "postgresql") as server,
     ):
-        run = Run(corpus, wanted, given.out, Path(name), server, report)
-        for part in given.only or PARTS:
+        run = Run(corpus, wanted, options.out, Path(name), server, report)
+        for part in options.only or PARTS:
             getattr(run, part)()
-            report.save(given.out / "scale.json")
+            report.save(options.out / "scale.json")
     report.about["load at the end"] = load()
     report.show()
-    report.save(given.out / "scale.json")
+    report.save(options.out / "scale.json")
     if "growth" in report.figures:
-        say(f"picture written to {plots.scale(report.figures['growth'], given.out / 'scale.png')}")
+        say(f"picture written to {plots.scale(report.figures['growth'], options.out / 'scale.png')}")
 
 
 class Run:
@@ -108,15 +108,15 @@ class Run:
         scale_workers.tell(self._report, scale_workers.measure(url, self._plan.processes, self._plan.seconds))
 
     def growth(self) -> None:
-        found = []
+        result = []
         for size in self._plan.sizes:
             texts, vectors = self._grown(size)
             for name, where in (
                 ("sqlite", self._home / f"grown-{size}.db"),
                 ("postgresql", self._server.database(f"grown_{size}")),
             ):
-                found.append(scale_growth.measure(name, where, texts, vectors, self._model, self._asked))
-        scale_growth.tell(self._report, found)
+                result.append(scale_growth.measure(name, where, texts, vectors, self._model, self._asked))
+        scale_growth.tell(self._report, result)
 
     def projects(self) -> None:
         addresses: dict[str, tuple[str | Path, str | Path]] = {

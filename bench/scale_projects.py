@@ -20,7 +20,7 @@ def measure(
     addresses: Mapping[str, tuple[str | Path, str | Path]], projects: int, calls: int
 ) -> dict[str, list[Timing]]:
     """By store: opening and recalling in one project of a store of its own, and in any of many."""
-    found = {}
+    result = {}
     for name, (alone, crowded) in addresses.items():
         with_one, with_many = Store(alone, embedding=WordEmbedder()), Store(crowded, embedding=WordEmbedder())
         say(f"making {projects:,} projects in {name}")
@@ -31,10 +31,10 @@ def measure(
         for task in tasks.values():
             task(0)
         spent = in_turns(tasks, range(calls))
-        found[name] = [timing(spent["one"]), timing(spent["many"])]
+        result[name] = [timing(spent["one"]), timing(spent["many"])]
         with_one.close()
         with_many.close()
-    return found
+    return result
 
 
 def _fill(opened: Store, projects: int) -> None:

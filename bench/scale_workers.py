@@ -43,12 +43,12 @@ def measure(url: str, counts: Sequence[int], seconds: float) -> list[Work]:
     """Each kind of work, with each number of processes."""
     with heedful.open(url, embedding=WordEmbedder()) as store:
         store.remember([f"fact {number} about {number % 97}" for number in range(2000)])
-    found = []
+    result = []
     for kind in KINDS:
         for count in counts:
             say(f"{KINDS[kind]}: {count} processes")
-            found.append(_together(url, kind, count, seconds))
-    return found
+            result.append(_together(url, kind, count, seconds))
+    return result
 
 
 def _together(url: str, kind: str, processes: int, seconds: float) -> Work:

@@ -65,13 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures go")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
     parser.add_argument("--soak", type=float, help="seconds of the long load; 600 if left out")
-    given = parser.parse_args(arguments)
-    wanted = Plan(500, 1, 1.0, 5.0) if given.quick else Plan(10_000, 3, 6.0, 600.0)
-    if given.soak is not None:
-        wanted = Plan(wanted.facts, wanted.rounds, wanted.seconds, given.soak)
-    report = measured(data.folder(given.data), wanted, given.out)
+    options = parser.parse_args(arguments)
+    wanted = Plan(500, 1, 1.0, 5.0) if options.quick else Plan(10_000, 3, 6.0, 600.0)
+    if options.soak is not None:
+        wanted = Plan(wanted.facts, wanted.rounds, wanted.seconds, options.soak)
+    report = measured(data.folder(options.data), wanted, options.out)
     report.show()
-    report.save(given.out / "server.json")
+    report.save(options.out / "server.json")
 
 
 def measured(folder: Path | None, wanted: Plan, out: Path) -> Report:
@@ -96,8 +96,8 @@ Rates = dict[tuple[str, int], list[Load]]
 
 def _compared(ready: Ready, wanted: Plan) -> dict[str, Rates]:
     """What each does a second, by work and connections; they take turns."""
-    found: dict[str, Rates] = {"embedded": {}, "bare route": {}, "server": {}}
-    asked = {
+    result: dict[str, Rates] = {"embedded": {}, "bare route": {}, "server": {}}
+    parameters = {
         RECALL: [request("POST", f"{PREFIX}/recall", KEY, {"query": each}) for each in ready.queries],
         FEEDBACK: [request("POST", f"{PREFIX}/sessions/chat/feedback", KEY, _opinion(place)) for place in range(100)],
     }
@@ -106,7 +106,7 @@ def _compared(ready: Ready, wanted: Plan) -> dict[str, Rates]:
         for _ in range(wanted.rounds):
             for connections in CONNECTIONS:
                 say(f"{connections} connections")
-                for work, requests in asked.items():
+                for work, requests in parameters.items():
                     done = {
                         "server": _load(server.port, requests, connections, wanted.seconds),
                         "embedded": _embedded(store, ready, work, connections, wanted.seconds),
@@ -114,8 +114,8 @@ def _compared(ready: Ready, wanted: Plan) -> dict[str, Rates]:
                     if work == RECALL:
                         done["bare route"] = _load(other, bare, connections, wanted.seconds)
                     for name, each in done.items():
-                        found[name].setdefault((work, connections), []).append(each)
-    return found
+                        result[name].setdefault((work, connections), []).append(each)
+    return result
 
 
 def _opinion(place: int) -> dict[str, object]:
@@ -129,24 +129,24 @@ def _embedded(store: Heedful, ready: Ready, work: str, connections: int, seconds
     queries = cycle(ready.queries)
 
     def one(_: int) -> list[float]:
-        taken = []
+        times = []
         while (started := time.perf_counter()) < until:
             if work == RECALL:
                 store.recall(next(queries))
             else:
                 opinion = _opinion(next(places))["feedback"]
                 store.sessions.add_session_feedback("chat", opinion)  # type: ignore[arg-type]
-            taken.append((time.perf_counter() - started) * 1000)
-        return taken
+            times.append((time.perf_counter() - started) * 1000)
+        return times
 
     started = time.perf_counter()
     with ThreadPoolExecutor(connections) as pool:
-        taken = [each for some in pool.map(one, range(connections)) for each in some]
-    return Load(time.perf_counter() - started, taken, 0)
+        times = [each for some in pool.map(one, range(connections)) for each in some]
+    return Load(time.perf_counter() - started, times, 0)
 
 
 def _load(port: int, requests: Sequence[bytes], connections: int, seconds: float, most: float | None = None) -> Load:
-    asked = {
+    parameters = {
         "port": port,
         "requests": [each.decode("latin-1") for each in requests],
         "connections": connections,
@@ -154,7 +154,11 @@ def _load(port: int, requests: Sequence[bytes], connections: int, seconds: float
         "most": most,
     }
     done = subprocess.run(
-        [sys.executable, "-m", "bench.server_load"], input=json.dumps(asked), capture_output=True, text=True, check=True
+        [sys.executable, "-m", "bench.server_load"],
+        input=json.dumps(parameters),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = Load(**json.loads(done.stdout))
     if found.failures:
@@ -233,13 +237,13 @@ def _soaked(ready: Ready, wanted: Plan) -> list[float]:
             request("GET", f"{PREFIX}/sessions/chat/feedback?limit=20", KEY, None),
         )
     ]
-    taken = []
+    times = []
     with _served(ready.file) as server:
         _load(server.port, mixed, 8, max(2.0, wanted.soak / 20), SOAKED)
         for _ in range(20):
             _load(server.port, mixed, 8, wanted.soak / 20, SOAKED)
-            taken.append(server.megabytes())
-    return taken
+            times.append(server.megabytes())
+    return times
 
 
 def _tell(report: Report, found: Mapping[str, Rates], wanted: Plan) -> None:

@@ -41,7 +41,7 @@ def request(method: str, path: str, key: str, body: object) -> bytes:
 
 async def send(port: int, requests: Sequence[bytes], connections: int, seconds: float, most: float | None) -> Load:
     """Sends requests in turn over so many connections for so long, at `most` so many a second."""
-    taken: list[float] = []
+    times: list[float] = []
     failures = 0
     place = 0
     until = time.perf_counter() + seconds
@@ -55,7 +55,7 @@ async def send(port: int, requests: Sequence[bytes], connections: int, seconds: 
             head = await reader.readuntil(b"\r\n\r\n")
             length = int(head.lower().split(b"content-length:", 1)[1].split(b"\r\n", 1)[0])
             await reader.readexactly(length)
-            taken.append((time.perf_counter() - started) * 1000)
+            times.append((time.perf_counter() - started) * 1000)
             failures += not head.startswith(b"HTTP/1.1 2")
             if most is not None:
                 await asyncio.sleep(max(0.0, connections / most - (time.perf_counter() - started)))
@@ -63,7 +63,7 @@ async def send(port: int, requests: Sequence[bytes], connections: int, seconds: 
 
     started = time.perf_counter()
     await asyncio.gather(*(connection() for _ in range(connections)))
-    return Load(time.perf_counter() - started, taken, failures)
+    return Load(time.perf_counter() - started, times, failures)
 
 
 def main() -> None:

@@ -58,10 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", help=f"folder with the data sets; {data.VARIABLE} if left out")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and caches go")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
-    given = parser.parse_args(arguments)
-    report = measured(data.folder(given.data), plan(given.quick), given.out)
+    options = parser.parse_args(arguments)
+    report = measured(data.folder(options.data), plan(options.quick), options.out)
     report.show()
-    report.save(given.out / "sessions.json")
+    report.save(options.out / "sessions.json")
 
 
 def measured(folder: Path | None, wanted: Plan, out: Path) -> Report:
@@ -121,11 +121,11 @@ def _improved(mongodb: Place, home: Path, texts: sessions_improve.Asked, out: Pa
         sessions_improve.rate(store, entries)
     with heedful.open(beside, sessions=url) as store:
         sessions_improve.rate(store, moved)
-    found: dict[str, Improved] = {}
+    result: dict[str, Improved] = {}
     for name, where, sessions in (("SQLite", file, None), (mongodb.name, beside, url)):
         say(f"{name}: improving (load {load()})")
-        found[name] = sessions_improve.measure(where, sessions, len(entries))
-    return found
+        result[name] = sessions_improve.measure(where, sessions, len(entries))
+    return result
 
 
 def _tell_writes(report: Report, written: Mapping[str, Writes]) -> None:

@@ -95,7 +95,7 @@ class BareSqlite:
             "recorded_at": now,
             "value": new.rating if new.score is None else str(new.score),
         }
-        said = {
+        feedback = {
             **_NO_FEEDBACK,
             **both,
             "event_id": key,
@@ -111,7 +111,7 @@ class BareSqlite:
         run("BEGIN IMMEDIATE")
         run(_TOUCH, (now, session))
         run(_EVENT, event)
-        run(_FEEDBACK, said)
+        run(_FEEDBACK, feedback)
         run("COMMIT")
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class BareMongo:
 
     def rate(self, new: Opinion) -> None:
         key, now = new_id(), _now()
-        said: Document = {
+        feedback: Document = {
             "_id": key,
             "session_id": new.session,
             "target_type": "session" if new.entry is None else "entry",
@@ -191,12 +191,12 @@ class BareMongo:
         }
         change = _update(now)
         if new.entry is None:
-            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MAX_EMBEDDED}}
+            change["$push"] = {"feedbacks": {"$each": [embedded_document(feedback)], "$slice": -MAX_EMBEDDED}}
         with self._client.start_session() as transaction, self._begun(transaction):
             before = self._touched(new.session, change, transaction)
-            said |= {"session": before["number"], "number": before["last"] + 1}
-            self._database.feedbacks.insert_one(said, session=transaction)
-            self._database.events.insert_one({**event_of(said), "project": "default"}, session=transaction)
+            feedback |= {"session": before["number"], "number": before["last"] + 1}
+            self._database.feedbacks.insert_one(feedback, session=transaction)
+            self._database.events.insert_one({**event_of(feedback), "project": "default"}, session=transaction)
 
     def close(self) -> None:
         self._client.close()

@@ -138,10 +138,10 @@ def _answered(store: Heedful, questions: Sequence[str]) -> Iterator[tuple[str, s
     for place, question in enumerate(questions):
         if place % 1000 == 0:
             say(f"answering question {place:,} of {len(questions):,}")
-        found = store.recall(question, session_id=f"session {place // ANSWERS}")
-        assert found.session_id is not None
-        assert found.qa_id is not None
-        yield found.session_id, found.qa_id
+        result = store.recall(question, session_id=f"session {place // ANSWERS}")
+        assert result.session_id is not None
+        assert result.qa_id is not None
+        yield result.session_id, result.qa_id
 
 
 def _changes(result: Improvement) -> bool:

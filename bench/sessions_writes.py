@@ -72,8 +72,10 @@ def _ours(store: Heedful, place: int) -> dict[str, Callable[[], None]]:
 
     def ratings() -> None:
         for each in range(CALLS):
-            said = {"rating": "up", "comment": _COMMENT}
-            store.sessions.add_session_feedback(sessions[each % SESSIONS], said, author=f"reader {each // SESSIONS}")
+            feedback = {"rating": "up", "comment": _COMMENT}
+            store.sessions.add_session_feedback(
+                sessions[each % SESSIONS], feedback, author=f"reader {each // SESSIONS}"
+            )
 
     return {"entries": entries, "scores": scores, "ratings": ratings}
 

@@ -47,17 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", help=f"folder with the data sets; {data.VARIABLE} if left out")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures, pictures and caches go")
     parser.add_argument("--quick", action="store_true", help="10,000 facts and few repetitions, to see that it runs")
-    given = parser.parse_args(arguments)
-    folder = data.folder(given.data)
+    options = parser.parse_args(arguments)
+    folder = data.folder(options.data)
     if folder is None:
         console.print(
             f"No data folder was named: the texts are made up.\n{data.WHERE}\n", highlight=False, markup=False
         )
-    report = measured(folder, plan(given.facts, given.quick), given.out)
+    report = measured(folder, plan(options.facts, options.quick), options.out)
     report.show()
-    report.save(given.out / "speed.json")
+    report.save(options.out / "speed.json")
     title = f"Heedful at {report.figures['facts']:,} facts, one thread"
-    say(f"picture written to {plots.speed(report.figures, title, given.out / 'speed.png')}")
+    say(f"picture written to {plots.speed(report.figures, title, options.out / 'speed.png')}")
 
 
 def measured(folder: Path | None, wanted: Plan, out: Path) -> Report:

@@ -72,9 +72,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """On a server, only what opens a store, and is not about its file."""
     if STORE == "sqlite":
         return
-    kept = [item for item in items if "open_store" in item.fixturenames and "path" not in item.fixturenames]  # type: ignore[attr-defined]
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = kept
+    remaining = [item for item in items if "open_store" in item.fixturenames and "path" not in item.fixturenames]  # type: ignore[attr-defined]
+    config.hook.pytest_deselected(items=[item for item in items if item not in remaining])
+    items[:] = remaining
 
 
 WEIGHTS = {"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0}
@@ -254,11 +254,11 @@ def documented_score() -> Callable[[Iterable[Event], datetime], float]:
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The models that are loaded from now on."""
-    found: list[object] = []
+    result: list[object] = []
 
     def counted(*given: Any) -> Any:
-        found.append(given)
+        result.append(given)
         return configured_embedder(*given)
 
     monkeypatch.setattr(store_module, "configured_embedder", counted)
-    return found
+    return result

@@ -81,8 +81,8 @@ class TestWhichPolicy:
         store.set_policy("adaptive")
         store.close()
         again = open_store()
-        found = again.recall(QUERY)
-        assert (found.policy, again.receipt(found.recall_id).policy) == ("adaptive", "adaptive")
+        result = again.recall(QUERY)
+        assert (result.policy, again.receipt(result.recall_id).policy) == ("adaptive", "adaptive")
 
     def test_a_policy_that_is_none_is_refused_by_name(self, store: Heedful, facts: list[str]) -> None:
         with pytest.raises(Invalid, match="magic"):
@@ -116,9 +116,9 @@ class TestLearning:
             ]
         ).fact_ids
         praise(store, facts[1], *CREW, "eve", "fay", query="How do I reset my password?")
-        asked = "How can I reset my password?"
-        assert store.recall(asked)[0].fact_id == facts[0]
-        assert boosted(store, asked)[0].fact_id == facts[1]
+        question = "How can I reset my password?"
+        assert store.recall(question)[0].fact_id == facts[0]
+        assert boosted(store, question)[0].fact_id == facts[1]
 
     def test_it_says_nothing_of_another_question(self, store: Heedful, facts: list[str]) -> None:
         praise(store, facts[4], "ann", "bob", "cy")

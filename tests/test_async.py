@@ -120,11 +120,11 @@ def test_sessions_work(path: Path) -> None:
         async with opened(path) as store:
             (fact,) = (await store.remember(["Anna leads the company"])).fact_ids
             parts: list[str] = []
-            asked = await store.recall("Who leads the company", session_id="chat", on_token=parts.append)
-            assert asked.qa_id is not None
-            assert "".join(parts) == asked.answer == "Anna leads the company [1]"
+            result = await store.recall("Who leads the company", session_id="chat", on_token=parts.append)
+            assert result.qa_id is not None
+            assert "".join(parts) == result.answer == "Anna leads the company [1]"
             await store.sessions.update_metadata("chat", {"variant": "B"})
-            assert await store.sessions.add_feedback("chat", asked.qa_id, feedback_score=5)
+            assert await store.sessions.add_feedback("chat", result.qa_id, feedback_score=5)
             assert (await store.improve()).signals_added == 1
             assert (await store.fact_stats(fact)).score == 0.65
             thumb = await store.sessions.add_session_feedback("chat", {"rating": "up"})
@@ -146,7 +146,7 @@ def test_executions_work(path: Path, tmp_path: Path) -> None:
             await store.connectors.create("shop", f"sqlite:///{tmp_path / 'shop.sqlite'}")
             question = "How many orders are there?"
             done = await store.executions.execute_query("SELECT COUNT(*) FROM orders", question=question)
-            said = await store.feedback.create_positive(execution_id=done.execution_id)
+            feedback = await store.feedback.create_positive(execution_id=done.execution_id)
             await store.golden_examples.promote(done.execution_id)
             session = await store.chat_sessions.create()
             answers = await asyncio.gather(*(store.chat.chat_to_answer(session.id, question) for _ in range(8)))
@@ -154,7 +154,7 @@ def test_executions_work(path: Path, tmp_path: Path) -> None:
                 ("served", [[0]])
             ] * 8
             assert len(await store.chat_sessions.get_questions(session.id)) == 8
-            await store.retract(said.id)
+            await store.retract(feedback.id)
             assert not await store.feedback.list()
 
     asyncio.run(ask())
@@ -164,9 +164,9 @@ def test_what_runs_in_the_background_is_done_when_it_is_closed(path: Path) -> No
     async def improve() -> None:
         async with opened(path) as store:
             await store.remember("Anna leads the company")
-            asked = await store.recall("Who leads the company", session_id="chat")
-            assert asked.qa_id is not None
-            await store.sessions.add_feedback("chat", asked.qa_id, feedback_score=5)
+            result = await store.recall("Who leads the company", session_id="chat")
+            assert result.qa_id is not None
+            await store.sessions.add_feedback("chat", result.qa_id, feedback_score=5)
             await store.remember("Bob cooks", self_improvement=True)
 
     asyncio.run(improve())

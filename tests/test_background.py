@@ -67,15 +67,15 @@ def rated(store: Heedful) -> None:
     """Answers that people liked, for `improve` to learn from."""
     store.remember(FACTS)
     for question in QUESTIONS:
-        asked = store.recall(question, session_id="chat", top_k=1)
-        assert asked.qa_id is not None
-        store.sessions.add_feedback("chat", asked.qa_id, feedback_score=5)
+        result = store.recall(question, session_id="chat", top_k=1)
+        assert result.qa_id is not None
+        store.sessions.add_feedback("chat", result.qa_id, feedback_score=5)
 
 
 def learnt(store: Heedful) -> dict[str, Any]:
     """What is known of each fact, but for its id."""
-    found = {each.text: store.fact_stats(each.fact_id) for each in store.facts().items}
-    return {text: (stats.score, stats.signal_breakdown) for text, stats in sorted(found.items())}
+    result = {each.text: store.fact_stats(each.fact_id) for each in store.facts().items}
+    return {text: (stats.score, stats.signal_breakdown) for text, stats in sorted(result.items())}
 
 
 def test_what_is_added_is_done_at_once_beside_other_work(opening: Callable[..., Heedful]) -> None:
@@ -190,12 +190,12 @@ def test_a_forked_child_does_its_own_jobs_and_waits_for_nobody(
     store = opening()
     rated(store)
     begun, busy = threading.Event(), threading.Event()
-    whole = Project.improve
+    improvement = Project.improve
 
     def slow(*arguments: Any) -> Any:
         begun.set()
         assert busy.wait(SOON)
-        return whole(*arguments)
+        return improvement(*arguments)
 
     monkeypatch.setattr(Project, "improve", slow)
     store.jobs.improve("main_dataset", ["chat"])
@@ -302,11 +302,11 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_maintenance(
     opened = Store(any_store, embedding=WordEmbedder())
     working = Worker(opened.queue, opened.run_job, opened.now)
     working.start()
-    wanted = {("improve", "kiosk"), ("improve", "shop"), ("maintain", None)}
+    expected = {("improve", "kiosk"), ("improve", "shop"), ("maintain", None)}
     if opened.database.searches:
-        wanted.add(("index", None))
+        expected.add(("index", None))
     with store_jobs(any_store) as jobs:
-        until(lambda: {(each.kind, each.project) for each in jobs.list().items if each.status == "done"} == wanted)
+        until(lambda: {(each.kind, each.project) for each in jobs.list().items if each.status == "done"} == expected)
     working.close()
     opened.close()
     assert [store.usefulness_stats().total_signals for store in stores] == [4, 4]
@@ -430,17 +430,17 @@ def test_vectors_are_rebuilt_in_the_background(any_store: str, monkeypatch: pyte
 
 def test_a_project_sees_its_own_jobs_alone(any_store: str, opening: Callable[..., Heedful]) -> None:
     shop, kiosk = (opening(project=name, worker=False) for name in ("shop", "kiosk"))
-    mine = shop.jobs.improve()
+    result = shop.jobs.improve()
     with store_jobs(any_store) as jobs:
         of_store = jobs.reembed("fast")
-        assert [each.job_id for each in jobs.list().items] == [of_store.job_id, mine.job_id]
-    assert [each.job_id for each in shop.jobs.list().items] == [mine.job_id]
+        assert [each.job_id for each in jobs.list().items] == [of_store.job_id, result.job_id]
+    assert [each.job_id for each in shop.jobs.list().items] == [result.job_id]
     assert kiosk.jobs.list().items == []
     for call in (kiosk.jobs.get, kiosk.jobs.cancel, kiosk.jobs.retry):
-        for job_id in (mine.job_id, of_store.job_id):
+        for job_id in (result.job_id, of_store.job_id):
             with pytest.raises(NotFound):
                 call(job_id)
-    assert shop.jobs.get(mine.job_id).status == "waiting"
+    assert shop.jobs.get(result.job_id).status == "waiting"
 
 
 def test_what_was_cancelled_can_be_tried_again_and_what_goes_well_can_not(opening: Callable[..., Heedful]) -> None:
@@ -463,15 +463,15 @@ def test_what_was_cancelled_can_be_tried_again_and_what_goes_well_can_not(openin
 def test_jobs_are_paged(opening: Callable[..., Heedful]) -> None:
     store = opening(worker=False)
     added = [store.jobs.improve(f"d{number}").job_id for number in range(5)]
-    found: list[str] = []
+    result: list[str] = []
     cursor = None
     while True:
         page = store.jobs.list(limit=2, cursor=cursor)
-        found += [each.job_id for each in page.items]
+        result += [each.job_id for each in page.items]
         cursor = page.next_cursor
         if cursor is None:
             break
-    assert found == added[::-1]
+    assert result == added[::-1]
 
 
 @pytest.mark.parametrize("options", [{"status": "lost"}, {"kind": "dance"}, {"limit": 0}, {"cursor": "x"}])

@@ -252,8 +252,8 @@ class TestStores:
         store = open_store()
         store.remember([f"fact {number} {'x' * 900}" for number in range(150)])
         store.close()
-        whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2])
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
         with pytest.raises(Unavailable, match="damaged"):
             open_store().recall("fact")
 

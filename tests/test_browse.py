@@ -13,14 +13,14 @@ from heedful.testing import ManualClock
 
 def every(store: Heedful, dataset: str = "main_dataset", **options: bool | str) -> list[str]:
     """All texts of a dataset, read two at a time."""
-    found: list[Fact] = []
+    result: list[Fact] = []
     cursor = None
     while True:
         page = store.facts(dataset=dataset, cursor=cursor, limit=2, **options)  # type: ignore[arg-type]
-        found += page.items
+        result += page.items
         cursor = page.next_cursor
         if cursor is None:
-            return [fact.text for fact in found]
+            return [fact.text for fact in result]
 
 
 def test_a_fact_is_shown_as_it_was_stored(store: Heedful, clock: ManualClock) -> None:

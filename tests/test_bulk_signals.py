@@ -47,8 +47,8 @@ def used(fact: str, query: str) -> dict[str, str]:
 
 
 def judged(store: Heedful, query: str) -> dict[str, tuple[float, str]]:
-    found: Recall = store.recall(query, boost_by_usefulness=True)
-    return {hit.text: (hit.usefulness, hit.usefulness_source) for hit in found}
+    result: Recall = store.recall(query, boost_by_usefulness=True)
+    return {hit.text: (hit.usefulness, hit.usefulness_source) for hit in result}
 
 
 def drained(store: Heedful, model: Slow) -> None:

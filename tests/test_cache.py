@@ -70,8 +70,8 @@ def test_the_same_question_is_served_and_run_now(geo: Heedful, proven: str, citi
     assert (match.has_feedback, match.feedback_is_positive, match.feedback_comment) == (True, True, "Checked.")
     assert match.execution["result"].rows == [[3]]
     assert match.execution["sql_query"] == IN_ITALY_SQL
-    kept = geo.executions.get(match.execution["execution_id"])
-    assert (kept.origin, kept.derived_from, kept.question) == ("served", proven, "how many cities are in Italy")
+    stored = geo.executions.get(match.execution["execution_id"])
+    assert (stored.origin, stored.derived_from, stored.question) == ("served", proven, "how many cities are in Italy")
 
 
 def test_other_values_are_rebound_and_said(geo: Heedful, proven: str) -> None:
@@ -81,9 +81,9 @@ def test_other_values_are_rebound_and_said(geo: Heedful, proven: str) -> None:
     assert len(match.differences) == 1
     assert match.execution["result"].rows == [[2]]
     assert "'France'" in match.execution["sql_query"]
-    kept = geo.executions.get(match.execution["execution_id"])
-    assert (kept.origin, kept.derived_from, kept.parameters) == ("rebound", proven, {})
-    assert geo.executions.execute_query(kept.sql_query).result == kept.result
+    stored = geo.executions.get(match.execution["execution_id"])
+    assert (stored.origin, stored.derived_from, stored.parameters) == ("rebound", proven, {})
+    assert geo.executions.execute_query(stored.sql_query).result == stored.result
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_a_negative_on_a_number_blocks_those_below_zero(geo: Heedful) -> None:
     question, sql = "Which cities have more than {} people?", "SELECT name FROM city WHERE people > {} ORDER BY id"
     made = [geo.executions.execute_query(sql.format(n), question=question.format(n)).execution_id for n in (7, -5)]
     for wrong in made:
-        said = geo.feedback.create_negative(execution_id=wrong)
+        feedback = geo.feedback.create_negative(execution_id=wrong)
         assert [look(geo, question.format(n)).cache_hit for n in (7, -5)] == [False, False]
-        geo.retract(said.id)
+        geo.retract(feedback.id)
 
 
 def test_a_negative_on_a_message_blocks_all_that_ran_for_it(geo: Heedful) -> None:
@@ -192,12 +192,12 @@ def test_a_negative_on_a_message_blocks_all_that_ran_for_it(geo: Heedful) -> Non
 
 def test_a_rating_that_flips_is_followed_at_once(geo: Heedful) -> None:
     done = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
-    said = geo.feedback.create_negative(execution_id=done)
+    feedback = geo.feedback.create_negative(execution_id=done)
     assert not look(geo, IN_ITALY).cache_hit
     # The clock stands still: nothing but the opinion changes.
-    geo.feedback.update(said.id, is_positive=True)
+    geo.feedback.update(feedback.id, is_positive=True)
     assert look(geo, IN_FRANCE, only_positive_feedback=True, similarity_threshold=0.99).cache_hit
-    geo.feedback.update(said.id, is_positive=False)
+    geo.feedback.update(feedback.id, is_positive=False)
     assert not look(geo, IN_FRANCE).cache_hit
 
 
@@ -206,10 +206,10 @@ def test_only_what_is_rated_as_right_can_be_asked_for(geo: Heedful) -> None:
     assert look(geo, IN_ITALY).cache_hit
     found = look(geo, IN_ITALY, only_positive_feedback=True)
     assert (found.cache_hit, found.matches) == (False, [])
-    said = geo.feedback.create_positive(execution_id=done)
+    feedback = geo.feedback.create_positive(execution_id=done)
     found = look(geo, IN_ITALY, only_positive_feedback=True)
     assert (found.cache_hit, [match.feedback_is_positive for match in found.matches]) == (True, [True])
-    geo.retract(said.id)
+    geo.retract(feedback.id)
     assert not look(geo, IN_ITALY, only_positive_feedback=True).cache_hit
 
 
@@ -332,8 +332,8 @@ def test_other_connectors_and_projects_have_their_own(
 
 def test_a_negative_on_one_connector_says_nothing_of_another(geo: Heedful, proven: str, cities: Cities) -> None:
     geo.connectors.create("second", cities.url)
-    there = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY, connector_id="second").execution_id
-    geo.feedback.create_negative(execution_id=there)
+    execution_id = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY, connector_id="second").execution_id
+    geo.feedback.create_negative(execution_id=execution_id)
     assert look(geo, IN_ITALY, connector_id="geo").cache_hit
     assert not look(geo, IN_ITALY, connector_id="second").cache_hit
 

@@ -138,15 +138,15 @@ def test_a_rating_of_a_hit_counts_for_what_it_repeats_until_it_is_taken_back(geo
     done = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
     repeated = hit(geo, PARAPHRASED)
     assert best(geo).has_feedback is False
-    said = geo.feedback.create_positive(execution_id=repeated, feedback_text="Counted.")
-    assert said.execution_id == repeated
+    feedback = geo.feedback.create_positive(execution_id=repeated, feedback_text="Counted.")
+    assert feedback.execution_id == repeated
     match = best(geo, only_positive_feedback=True)
     assert (match.execution["derived_from"], match.feedback_comment) == (done, "Counted.")
-    geo.feedback.update(said.id, is_positive=False, feedback="Rome is missing.")
+    geo.feedback.update(feedback.id, is_positive=False, feedback="Rome is missing.")
     refused = best(geo)
     assert (refused.gate, refused.feedback_is_positive) == ("feedback", False)
     assert "Rome" in refused.reason
-    geo.retract(said.id)
+    geo.retract(feedback.id)
     assert best(geo).has_feedback is False
 
 
@@ -174,13 +174,13 @@ def test_an_author_who_rates_many_hits_is_one_voice(geo: Heedful, proven: str) -
 def test_a_hit_with_other_values_answers_others_once_it_is_right(geo: Heedful, proven: str) -> None:
     rebound = hit(geo, IN_FRANCE)
     assert best(geo, IN_FRANCE).decision == "rebind"
-    said = geo.feedback.create_positive(execution_id=rebound)
+    feedback = geo.feedback.create_positive(execution_id=rebound)
     match = best(geo, IN_FRANCE)
     assert (match.decision, match.execution["derived_from"]) == ("serve", rebound)
     geo.executions.delete(proven)
     assert best(geo, IN_FRANCE).execution["result"].rows == [[2]]
     assert best(geo, IN_ITALY).decision == "rebind"
-    geo.retract(said.id)
+    geo.retract(feedback.id)
     assert geo.chat.execution_cache_lookup(IN_FRANCE).matches == []
     geo.feedback.create_positive(execution_id=rebound)
     assert geo.chat.execution_cache_lookup(IN_FRANCE).candidates_checked == 1
@@ -203,8 +203,8 @@ def test_a_golden_example_leaves_one_candidate(geo: Heedful) -> None:
     session = geo.chat_sessions.create().id
     for _ in range(5):
         geo.chat.chat_to_answer(session, IN_ITALY)
-    found = geo.chat.execution_cache_lookup(IN_ITALY)
-    assert (found.cache_hit, found.candidates_checked) == (True, 1)
+    result = geo.chat.execution_cache_lookup(IN_ITALY)
+    assert (result.cache_hit, result.candidates_checked) == (True, 1)
     assert len(geo.executions.list().items) == 6
 
 
@@ -240,7 +240,7 @@ def test_executions_that_were_removed_take_neither_a_place_nor_memory(
         geo.executions.delete(removed)
         (index,) = geo._workspace._questions.values()
         most = max(most, index.held)
-    found = geo.chat.execution_cache_lookup(PARAPHRASED, limit=3)
-    assert [match.execution["derived_from"] for match in found.matches] == [kept]
+    result = geo.chat.execution_cache_lookup(PARAPHRASED, limit=3)
+    assert [match.execution["derived_from"] for match in result.matches] == [kept]
     assert places == [2] * MANY
     assert most <= 2 + 2 * 16

@@ -33,11 +33,11 @@ def shop(store: Heedful, tmp_path: Path) -> Heedful:
 
 
 def test_one_likely_reading_is_suggested_with_the_values_of_the_question(shop: Heedful) -> None:
-    found = shop.chat.execution_cache_lookup(ASKED)
-    assert not found.cache_hit
-    assert found.suggestion is not None
-    assert found.suggestion.question == "What is the private mobile phone contact of cy moss?"
-    assert found.suggestion.sql_query == SQL.format("Cy Moss")
+    result = shop.chat.execution_cache_lookup(ASKED)
+    assert not result.cache_hit
+    assert result.suggestion is not None
+    assert result.suggestion.question == "What is the private mobile phone contact of cy moss?"
+    assert result.suggestion.sql_query == SQL.format("Cy Moss")
 
 
 def test_what_is_confirmed_is_proven(shop: Heedful) -> None:

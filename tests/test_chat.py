@@ -332,13 +332,13 @@ def test_a_model_knows_what_was_asked_before(open_geo: Callable[..., Heedful]) -
 def test_chat_to_sql_runs_nothing_and_execute_from_chat_does(geo: Heedful) -> None:
     proven = prove(geo)
     chat = geo.chat_sessions.create().id
-    told = geo.chat.chat_to_sql(chat, IN_FRANCE)
-    assert (told.origin, told.query, told.chat_session_id) == ("rebound", IN_FRANCE, chat)
+    answer = geo.chat.chat_to_sql(chat, IN_FRANCE)
+    assert (answer.origin, answer.query, answer.chat_session_id) == ("rebound", IN_FRANCE, chat)
     assert len(geo.executions.list().items) == 1
-    done = geo.executions.execute_from_chat(told.chat_message_id)
-    assert (done.result.rows, done.sql_query, done.origin) == ([[2]], told.sql_query, "rebound")
-    assert (done.chat_message_id, done.question, done.derived_from) == (told.chat_message_id, IN_FRANCE, proven)
-    geo.feedback.create_positive(chat_message_id=told.chat_message_id)
+    done = geo.executions.execute_from_chat(answer.chat_message_id)
+    assert (done.result.rows, done.sql_query, done.origin) == ([[2]], answer.sql_query, "rebound")
+    assert (done.chat_message_id, done.question, done.derived_from) == (answer.chat_message_id, IN_FRANCE, proven)
+    geo.feedback.create_positive(chat_message_id=answer.chat_message_id)
     assert geo.chat.execution_cache_lookup(IN_FRANCE, only_positive_feedback=True).matches[0].decision == "serve"
 
 
@@ -354,21 +354,21 @@ def test_a_whole_conversation_in_either_store(
     for question in (IN_ITALY, IN_FRANCE):
         clock.advance(seconds=1)
         answers.append(store.chat.chat_to_answer(chat.id, question))
-    asked = store.chat_sessions.get_questions(chat.id)
-    assert [(each.question, each.chat_message_id, each.sql_query, each.origin) for each in asked] == [
+    questions = store.chat_sessions.get_questions(chat.id)
+    assert [(each.question, each.chat_message_id, each.sql_query, each.origin) for each in questions] == [
         (each.query, each.chat_message_id, each.sql_query, each.origin) for each in answers
     ]
-    assert asked[1].created_at == clock.now
-    said = store.feedback.create_negative(chat_message_id=answers[1].chat_message_id, feedback="wrong")
+    assert questions[1].created_at == clock.now
+    feedback = store.feedback.create_negative(chat_message_id=answers[1].chat_message_id, feedback="wrong")
     done = answers[1].execution_result
     assert done is not None
-    assert said.execution_id == done.execution_id
-    assert list(store.feedback.get_feedback_for_message(answers[1].chat_message_id)) == [said]
+    assert feedback.execution_id == done.execution_id
+    assert list(store.feedback.get_feedback_for_message(answers[1].chat_message_id)) == [feedback]
     assert store.executions.execute_from_chat(answers[0].chat_message_id).result.rows == [[2]]
     assert store.chat_sessions.delete(chat.id) is True
     with pytest.raises(NotFound):
         store.chat_sessions.get_questions(chat.id)
-    assert store.feedback.get(said.id) == said
+    assert store.feedback.get(feedback.id) == feedback
     assert store.executions.get(done.execution_id) == done
 
 
@@ -408,8 +408,8 @@ def test_messages_of_others_in_a_chat_session_are_left_alone(geo: Heedful) -> No
     geo.sessions.add_message(chat, "assistant", "Hello!")
     geo.sessions.add_message(chat, "assistant", '{"question": 1}')
     geo.sessions.add_message(chat, "assistant", "[1]")
-    told = geo.chat.chat_to_sql(chat, IN_ITALY)
-    assert [each.chat_message_id for each in geo.chat_sessions.get_questions(chat)] == [told.chat_message_id]
+    answer = geo.chat.chat_to_sql(chat, IN_ITALY)
+    assert [each.chat_message_id for each in geo.chat_sessions.get_questions(chat)] == [answer.chat_message_id]
 
 
 @pytest.mark.parametrize("question", ["", "  ", None, 7, "x" * 100_000])
@@ -439,8 +439,8 @@ def test_the_model_reads_what_people_say_about_the_data(open_geo: Callable[..., 
     store.remember("Streets are what has a name in the table street.", dataset="contexts")
     store.remember("street.city_id says where it is.", dataset="schema_metadata", metadata={"name": "street"})
     answer = ask(store, STREETS, remarks=["Count dead ends, too."])
-    told = prompted(model.prompts[-1])
-    remarks = told[told.index("\nRemarks:") :]
+    prompt = prompted(model.prompts[-1])
+    remarks = prompt[prompt.index("\nRemarks:") :]
     assert remarks.index("dead ends") < remarks.index("Streets are what") < remarks.index("street: street.city_id")
     assert 0 < remarks.count("goes round") < 12
     assert "with 7 remarks" in answer.explanation
@@ -472,9 +472,9 @@ def test_without_remarks_there_are_none(open_geo: Callable[..., Heedful]) -> Non
 def test_remarks_are_bounded(open_geo: Callable[..., Heedful]) -> None:
     store, model = with_model(open_geo, lambda messages: block(STREETS_SQL))
     ask(store, STREETS, remarks=["first", "word " * 10_000])
-    told = prompted(model.prompts[-1])
-    assert "first" in told
-    assert len(told) < 20_000
+    prompt = prompted(model.prompts[-1])
+    assert "first" in prompt
+    assert len(prompt) < 20_000
 
 
 @pytest.mark.parametrize("remarks", ["a text", [""], [7], 7])

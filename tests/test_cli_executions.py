@@ -207,17 +207,17 @@ def test_executions_can_be_found_again(run: Run) -> None:
 
 def test_feedback_and_examples_are_changed(run: Run) -> None:
     done = read(run("run", IN_ITALY_SQL, "--question", IN_ITALY, "--json"))
-    given = ["feedback", "add", "--positive", "--execution", done["execution_id"], "--idempotency-key", "k", "--json"]
-    kept = read(run(*given))
-    assert read(run(*given))["id"] == kept["id"]
-    tag = shown(run("feedback", "get", kept["id"])).split()[-1]
+    items = ["feedback", "add", "--positive", "--execution", done["execution_id"], "--idempotency-key", "k", "--json"]
+    stored = read(run(*items))
+    assert read(run(*items))["id"] == stored["id"]
+    tag = shown(run("feedback", "get", stored["id"])).split()[-1]
     assert "wrong: No." in shown(
-        run("feedback", "update", kept["id"], "--negative", "--text", "No.", "--if-match", tag)
+        run("feedback", "update", stored["id"], "--negative", "--text", "No.", "--if-match", tag)
     )
-    assert isinstance(refused(run("feedback", "update", kept["id"], "--positive", "--if-match", tag)), Conflict)
+    assert isinstance(refused(run("feedback", "update", stored["id"], "--positive", "--if-match", tag)), Conflict)
     made = read(run("golden", "add", "Which?", "SELECT name FROM city", "--json"))
-    told = shown(run("golden", "update", made["id"], "--sql-query", "SELECT name FROM street"))
-    assert "Which?\nSELECT name FROM street" in told
+    text = shown(run("golden", "update", made["id"], "--sql-query", "SELECT name FROM street"))
+    assert "Which?\nSELECT name FROM street" in text
     assert read(run("golden", "list", "--skip", "1", "--json")) == []
     shown(run("executions", "delete", done["execution_id"]))
     assert isinstance(refused(run("executions", "get", done["execution_id"])), NotFound)

@@ -81,9 +81,9 @@ def test_without_a_project_all_jobs_are_seen_and_with_one_its_own(run: Run) -> N
 
 def test_vectors_are_rebuilt_by_a_worker(run: Run) -> None:
     run("remember", "Ada is the CEO.", "Bo sings.")
-    told = run("--embedding", "fast", "reembed", "--background").stdout
-    job_id = told.split()[1]
-    assert told.startswith(f"job {job_id} is waiting")
+    output = run("--embedding", "fast", "reembed", "--background").stdout
+    job_id = output.split()[1]
+    assert output.startswith(f"job {job_id} is waiting")
     assert run("worker", "--once").exit_code == 0
     job = read(run("jobs", "show", job_id, "--json"))
     assert (job["status"], job["done"], job["total"]) == ("done", 2, 2)

@@ -145,9 +145,9 @@ def test_a_token_names_what_may_be_rated(local: Run) -> None:
         {"session_id": "a,b"},
         {"session_id": "s", "qa_id": "7"},
     ]
-    told = shown(local("keys", "token", "--target", "recall_id=1", "--author", "Ida", "--expires-in", "60"))
-    assert told.startswith("hft_")
-    assert "for Ida" in told
+    text = shown(local("keys", "token", "--target", "recall_id=1", "--author", "Ida", "--expires-in", "60"))
+    assert text.startswith("hft_")
+    assert "for Ida" in text
     assert refused(local("keys", "token", "--target", "planet=Mars")).field == "targets[0].planet"
 
 

@@ -23,8 +23,8 @@ def run(tmp_path: Path) -> Run:
     store = tmp_path / "s.db"
     with heedful.open(store, embedding="fast") as memory:
         memory.remember("The Lisbon office opens at eight.")
-        asked = memory.recall("When does the Lisbon office open?", session_id="monday")
-        memory.sessions.add_feedback("monday", str(asked.qa_id), "It opens at nine.", 1, author="ida")
+        result = memory.recall("When does the Lisbon office open?", session_id="monday")
+        memory.sessions.add_feedback("monday", str(result.qa_id), "It opens at nine.", 1, author="ida")
 
     def call(*arguments: str, **options: Any) -> Result:
         return CliRunner().invoke(cli, ["--store", str(store), "--embedding", "fast", *arguments], **options)
@@ -59,8 +59,8 @@ def test_an_item_is_seen_fixed_resolved_and_undone(run: Run) -> None:
     assert f"  now: {text} [1]\n" in again
     assert again.endswith("changed\n")
     assert read(run("review", "ask-again", item_id, "--json"))["changed"] is True
-    told = run("review", "assign", item_id, "eva", "--author", "ida").stdout
-    assert told == f"item {item_id}: open, assigned to eva\n"
+    output = run("review", "assign", item_id, "eva", "--author", "ida").stdout
+    assert output == f"item {item_id}: open, assigned to eva\n"
     assert read(run("review", "assign", item_id, "--json"))["assignee"] is None
     assert run("review", "resolve", item_id, "--author", "eva").stdout == f"item {item_id}: resolved\n"
     assert isinstance(run("review", "dismiss", item_id, "--author", "ole").exception, Conflict)
@@ -74,9 +74,9 @@ def test_an_item_is_seen_fixed_resolved_and_undone(run: Run) -> None:
 def test_a_fix_says_how_to_take_it_back(run: Run) -> None:
     (item,) = read(run("review", "list", "--json"))["items"]
     (opinion,) = read(run("review", "show", item["item_id"], "--json"))["opinions"]
-    told = run("review", "fix", item["item_id"], "retract", "--event-id", opinion["event_id"]).stdout
-    event_id = told.split()[-1]
-    assert told.startswith(f"retract, event {event_id}; to undo it: ")
+    output = run("review", "fix", item["item_id"], "retract", "--event-id", opinion["event_id"]).stdout
+    event_id = output.split()[-1]
+    assert output.startswith(f"retract, event {event_id}; to undo it: ")
     assert run("review", "list").stdout == "Nothing to review.\n"
     assert run("review", "undo", event_id).exit_code == 0
     assert item["item_id"] in run("review", "list").stdout

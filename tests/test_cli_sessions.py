@@ -132,7 +132,7 @@ def test_entries(run: Run) -> None:
     assert "Parcels may be returned within 30 days. [1]" in text
     assert f"used {found['hits'][0]['fact_id']}  share 1.00" in text
     first = found["hits"][0]["fact_id"]
-    kept = read(
+    stored = read(
         run(
             "sessions",
             "add-entry",
@@ -147,7 +147,7 @@ def test_entries(run: Run) -> None:
             input="So.",
         )
     )
-    assert (kept["answer"], kept["used"][0]["fact_id"]) == ("So.", first)
+    assert (stored["answer"], stored["used"][0]["fact_id"]) == ("So.", first)
     assert shown(run("sessions", "add-entry", "s", "Why?", "Because.", "--context", "a book")).startswith("qa_id ")
     page = read(run("sessions", "entries", "s", "--newest-first", "--limit", "2", "--json"))
     assert [each["question"] for each in page["items"]] == ["Why?", "How?"]
@@ -186,11 +186,11 @@ def test_feedback_on_an_answer(run: Run) -> None:
 def test_feedback_on_a_session(run: Run) -> None:
     run("sessions", "create", "s")
     rate = ("sessions", "add-session-feedback", "s")
-    kept = read(run(*rate, "--rating", "down", "--comment", "[red]No", "--extra", "page=3", "--json"))
-    assert (kept["rating"], kept["comment"], kept["extra"]) == ("down", "[red]No", {"page": 3})
-    told = shown(run(*rate, "--rating", "up", "--author", "ann", "--idempotency-key", "k"))
-    assert "to retract it: heedful retract " in told
-    assert shown(run(*rate, "--rating", "up", "--author", "ann", "--idempotency-key", "k")) == told
+    stored = read(run(*rate, "--rating", "down", "--comment", "[red]No", "--extra", "page=3", "--json"))
+    assert (stored["rating"], stored["comment"], stored["extra"]) == ("down", "[red]No", {"page": 3})
+    text = shown(run(*rate, "--rating", "up", "--author", "ann", "--idempotency-key", "k"))
+    assert "to retract it: heedful retract " in text
+    assert shown(run(*rate, "--rating", "up", "--author", "ann", "--idempotency-key", "k")) == text
     assert refused(run(*rate, "--author", "ann", "--idempotency-key", "k")).code == "idempotency_key_reused"
     assert shown(run(*rate)).startswith("feedback ")
     page = read(run("sessions", "feedbacks", "s", "--newest-first", "--json"))
@@ -199,7 +199,7 @@ def test_feedback_on_a_session(run: Run) -> None:
     assert "[red]No" in table
     assert "there is more" in table
     assert shown(run("sessions", "feedback-metrics")).startswith("3 feedbacks: 1 positive, 1 negative, 1 neutral;")
-    run("retract", kept["feedback_id"])
+    run("retract", stored["feedback_id"])
     assert read(run("sessions", "feedback-metrics", "--json"))["negative"] == 0
     assert run(*rate, "--rating", "maybe").exit_code == 2
     assert refused(run("sessions", "add-session-feedback", "nope", "--rating", "up")).code == "not_found"
@@ -245,9 +245,9 @@ def test_improve(run: Run) -> None:
         "--feedback-text",
         "No, it is 45 days.",
     )
-    told = shown(run("improve", "--session-id", "s"))
-    assert told.startswith("1 rated answers: 1 signals added, 0 retracted; 1 facts changed\n")
-    assert "  learnt from feedback: When may parcels be returned? It is 45 days." in told
+    text = shown(run("improve", "--session-id", "s"))
+    assert text.startswith("1 rated answers: 1 signals added, 0 retracted; 1 facts changed\n")
+    assert "  learnt from feedback: When may parcels be returned? It is 45 days." in text
     assert shown(run("improve")) == "1 rated answers; nothing new\n"
     assert read(run("improve", "--json"))["signals_added"] == 0
     assert refused(run("improve", "--session-id", "nope")).code == "not_found"

@@ -54,13 +54,13 @@ COMMANDS = {name: command for name, command in leaves(cli) if name not in BEGIN 
 
 def filled_in(command: click.Command) -> list[str]:
     """Something for all that a command insists on."""
-    given: list[str] = []
+    items: list[str] = []
     for each in command.params:
         if not each.required:
             continue
         value = each.type.choices[0] if isinstance(each.type, click.Choice) else "x=y"
-        given += [value] if isinstance(each, click.Argument) else [each.opts[0], value]
-    return given
+        items += [value] if isinstance(each, click.Argument) else [each.opts[0], value]
+    return items
 
 
 Run = Callable[..., Result]
@@ -102,10 +102,10 @@ def test_what_is_about_a_project_names_those_that_are_there(run: Run, path: Path
 def test_stores_of_a_near_name_are_named(run: Run, tmp_path: Path, empty_store: bytes) -> None:
     for name in ("helpdesk.db", "shop.db", "helpdesk.txt"):
         (tmp_path / name).write_bytes(empty_store)
-    told = str(refused(run("stats", store=tmp_path / "helpdeks.db")).remedy)
-    assert f"Did you mean {tmp_path / 'helpdesk.db'}? " in told
-    assert "shop.db" not in told
-    assert "heedful remember makes a new store" in told
+    text = str(refused(run("stats", store=tmp_path / "helpdeks.db")).remedy)
+    assert f"Did you mean {tmp_path / 'helpdesk.db'}? " in text
+    assert "shop.db" not in text
+    assert "heedful remember makes a new store" in text
     assert "helpdesk.db" in str(refused(run("stats", store=tmp_path / "helpdesk")).remedy)
     assert "Did you mean" not in str(refused(run("stats", store=tmp_path / "invoices.db")).remedy)
 
@@ -148,9 +148,9 @@ def test_a_store_in_which_nothing_was_written_is_there(run: Run, path: Path, emp
 def test_many_projects_are_not_all_named(run: Run, path: Path, open_store: Any) -> None:
     for number in range(13):
         open_store(path, project=f"p{number}").sessions.create("s")
-    told = str(refused(run("--project", "shop", "stats")).remedy)
-    assert "p9, and 3 more" in told
-    assert "Did you mean" not in told
+    text = str(refused(run("--project", "shop", "stats")).remedy)
+    assert "p9, and 3 more" in text
+    assert "Did you mean" not in text
 
 
 def test_settings_name_a_project_as_an_option_does(

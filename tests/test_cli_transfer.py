@@ -46,8 +46,8 @@ def test_copy_prints_tables_and_checksums(run: Run, lived: Path, tmp_path: Path)
     assert all(each.ledger_checksum in shown and each.facts_checksum in shown for each in sums)
     assert "is a copy of" in shown
     assert dumped(tmp_path / "copy.db") == dumped(lived)
-    told = read(run("copy", str(lived), str(tmp_path / "other.db"), "--json"))
-    assert told["tables"]["facts"] == sum(each.facts for each in sums)
+    text = read(run("copy", str(lived), str(tmp_path / "other.db"), "--json"))
+    assert text["tables"]["facts"] == sum(each.facts for each in sums)
     refused = run("copy", str(lived), str(tmp_path / "other.db"))
     assert isinstance(refused.exception, Conflict)
 
@@ -58,8 +58,8 @@ def test_a_project_goes_through_a_file(run: Run, lived: Path, tmp_path: Path) ->
     assert written.exit_code == 0, written.output
     assert isinstance(run("--project", "other", "export", str(file)).exception, Conflict)
     assert run("--project", "other", "export", str(file), "--force").exit_code == 0
-    told = read(run("import", str(file), "--json", store=new))
-    assert (told["project"], told["embedded"]) == ("other", 0)
+    text = read(run("import", str(file), "--json", store=new))
+    assert (text["project"], text["embedded"]) == ("other", 0)
     assert run("--project", "again", "import", str(file), store=tmp_path / "third.db").stdout.startswith(
         "project again"
     )
@@ -91,8 +91,8 @@ def test_a_project_goes_through_a_pipe(lived: Path, tmp_path: Path) -> None:
     line = f"{written} | {heedful} --store {tmp_path}/new.db import - --json"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = orjson.loads(done.stdout)
-    assert told["embedded"] == told["counts"]["fact"] > 0
+    message = orjson.loads(done.stdout)
+    assert message["embedded"] == message["counts"]["fact"] > 0
 
 
 def test_a_reader_who_goes_away_is_no_fault(lived: Path) -> None:
@@ -125,9 +125,9 @@ def test_verify_fails_when_something_differs(run: Run, lived: Path) -> None:
     broken = run("verify")
     assert broken.exit_code == 1
     assert "BAD other/main_dataset: " in broken.stdout
-    told = run("verify", "--json")
-    assert told.exit_code == 1
-    assert orjson.loads(told.stdout)["differences"]
+    output = run("verify", "--json")
+    assert output.exit_code == 1
+    assert orjson.loads(output.stdout)["differences"]
 
 
 @pytest.mark.parametrize("command", [["export"], ["import", "x.jsonl"], ["backup", "x.db"], ["verify"]])

@@ -52,15 +52,15 @@ def documents(url: str) -> list[dict[str, Any]]:
 
 
 def test_feedback_as_documented(manager: MongoDBSessionManager, mongodb_url: str) -> None:
-    given: list[dict[str, Any]] = [
+    items: list[dict[str, Any]] = [
         {"rating": "up", "comment": "The response was very helpful!"},
         {"rating": "down", "comment": "The answer was incomplete"},
         {"rating": None, "comment": "Just saving this for later"},
         {"rating": "up", "comment": ""},
     ]
-    ids = [manager.add_feedback(each) for each in given]
+    ids = [manager.add_feedback(each) for each in items]
     feedbacks = manager.get_feedbacks()
-    assert [{"rating": each["rating"], "comment": each["comment"]} for each in feedbacks] == given
+    assert [{"rating": each["rating"], "comment": each["comment"]} for each in feedbacks] == items
     assert [each["id"] for each in feedbacks] == ids
     assert all(abs((datetime.now(UTC) - each["created_at"]).total_seconds()) < 600 for each in feedbacks)
     positive = sum(1 for each in feedbacks if each.get("rating") == "up")
@@ -68,7 +68,7 @@ def test_feedback_as_documented(manager: MongoDBSessionManager, mongodb_url: str
     (document,) = documents(mongodb_url)
     assert document["session_id"] == "user-123"
     shown = [{"rating": each["rating"], "comment": each["comment"]} for each in document["feedbacks"]]
-    assert shown == given
+    assert shown == items
     assert isinstance(document["feedbacks"][0]["created_at"], datetime)
 
 

@@ -117,7 +117,7 @@ def test_feedback_drives_the_cache(client: Text2EverythingClient, model: Scripte
     done = client.executions.execute_query(
         project_id=PROJECT, connector_id="conn-456", sql_query=STREETS_SQL, question=STREETS
     )
-    said = client.feedback.create_positive(
+    feedback = client.feedback.create_positive(
         project_id=PROJECT,
         chat_message_id=done.chat_message_id,
         feedback_text="Perfect results!",
@@ -125,9 +125,9 @@ def test_feedback_drives_the_cache(client: Text2EverythingClient, model: Scripte
     )
     where, result = smart(client, STREETS)
     assert (where, result.rows, len(model.prompts)) == ("cache", [[3]], 2)
-    client.feedback.update(PROJECT, said.id, is_positive=False)
+    client.feedback.update(PROJECT, feedback.id, is_positive=False)
     assert smart(client, STREETS)[0] == "chat"
-    client.feedback.update(PROJECT, said.id, is_positive=True)
+    client.feedback.update(PROJECT, feedback.id, is_positive=True)
     assert smart(client, STREETS)[0] == "cache"
 
 
@@ -144,8 +144,8 @@ def test_feedback_can_be_counted(client: Text2EverythingClient) -> None:
     assert [each.feedback for each in client.feedback.list(project_id=PROJECT, search="NUMBER 2")] == ["number 2"]
     assert len(client.feedback.list(project_id=PROJECT, skip=1, limit=2)) == 2
     assert len(client.feedback.list_negative(project_id=PROJECT)) == 1
-    gone = client.feedback.bulk_delete(project_id=PROJECT, feedback_ids=[every[0].id, "feedback-2"])
-    assert (gone["deleted_count"], gone["failed_ids"]) == (1, ["feedback-2"])
+    deletion = client.feedback.bulk_delete(project_id=PROJECT, feedback_ids=[every[0].id, "feedback-2"])
+    assert (deletion["deleted_count"], deletion["failed_ids"]) == (1, ["feedback-2"])
     assert client.feedback.delete(project_id=PROJECT, feedback_id=every[1].id) is True
     with pytest.raises(NotFound):
         client.feedback.get(project_id=PROJECT, feedback_id=every[1].id)
@@ -163,9 +163,9 @@ def test_the_matches_of_a_hit_say_who_trusts_them(client: Text2EverythingClient)
     done = client.executions.execute_query(PROJECT, "conn-456", IN_ITALY_SQL, question=IN_ITALY)
     client.feedback.create_positive(PROJECT, None, "Checked.", done.execution_id)
     for _ in range(2):
-        found = client.chat.execution_cache_lookup(PROJECT, IN_ITALY, connector_id="conn-456")
-        trusted = [match for match in found.matches if match.has_feedback and match.feedback_is_positive]
-        assert found.cache_hit
+        result = client.chat.execution_cache_lookup(PROJECT, IN_ITALY, connector_id="conn-456")
+        trusted = [match for match in result.matches if match.has_feedback and match.feedback_is_positive]
+        assert result.cache_hit
         assert trusted[0].execution["sql_query"] == IN_ITALY_SQL
         assert trusted[0].execution["result"].rows == [[2]]
 
@@ -186,8 +186,10 @@ def test_sessions_connectors_and_examples_are_managed(client: Text2EverythingCli
     assert client.chat_sessions.get(PROJECT, session.id).name == "Counting"
     example = client.golden_examples.create(PROJECT, user_query=IN_ITALY, sql_query=IN_ITALY_SQL)
     assert [each.id for each in client.golden_examples.list(PROJECT)] == [example.id]
-    told = client.chat.chat_to_sql(project_id=PROJECT, chat_session_id=session.id, query=IN_ITALY, feedback_cutoff=0.5)
-    assert client.executions.execute_from_chat(PROJECT, told.chat_message_id).result.rows == [[2]]
+    answer = client.chat.chat_to_sql(
+        project_id=PROJECT, chat_session_id=session.id, query=IN_ITALY, feedback_cutoff=0.5
+    )
+    assert client.executions.execute_from_chat(PROJECT, answer.chat_message_id).result.rows == [[2]]
     assert client.golden_examples.delete(PROJECT, example.id)
     assert client.chat_sessions.delete(PROJECT, session.id)
     assert client.connectors.delete(PROJECT, "conn-456")
@@ -221,8 +223,8 @@ def test_many_projects_share_one_store_and_one_model(
 ) -> None:
     monkeypatch.setattr(text2everything, "MAX_OPEN_PROJECTS", 3)
     with Text2EverythingClient(base_url=path, embedding=WordEmbedder()) as client:
-        kept = client.project("kept")
-        kept.remember("Ada leads sales.")
+        project = client.project("kept")
+        project.remember("Ada leads sales.")
         names = [f"project {number}" for number in range(10)]
         with ThreadPoolExecutor(4) as pool:
             made = list(pool.map(lambda name: client.chat_sessions.create(name, name="talk"), names))
@@ -230,6 +232,6 @@ def test_many_projects_share_one_store_and_one_model(
             assert [each.id for each in client.chat_sessions.list(name)] == [session.id]
         assert client._open is not None
         assert len(client._open._open) <= 3 + 1
-        assert kept.recall("Who leads sales?").hits, "what was asked for as a whole stays open"
-        assert client.project("kept") is kept
+        assert project.recall("Who leads sales?").hits, "what was asked for as a whole stays open"
+        assert client.project("kept") is project
     assert len(loaded) == 1

@@ -91,11 +91,11 @@ def test_the_evidence_of_the_cache(open_store: Callable[..., Heedful], tmp_path:
         elif number == 4:
             # Only here this is rated, so that it is known what must hold.
             for _ in range(4):
-                said = store.feedback.create_negative(execution_id=done)
+                feedback = store.feedback.create_negative(execution_id=done)
                 assert not look(store, streets).cache_hit, "it is wrong, and is served"
-                store.feedback.update(said.id, is_positive=True)
+                store.feedback.update(feedback.id, is_positive=True)
                 assert look(store, streets, only_positive_feedback=True).cache_hit
-                store.retract(said.id)
+                store.retract(feedback.id)
         else:
             for _ in range(40):
                 question = CITIES.format(draw.choice(COUNTRIES))
@@ -164,11 +164,11 @@ def test_the_indexes_of_facts_and_of_queries_with_signals(open_store: Callable[.
     again = open_store()
     for number in range(THREADS):
         query = f"own{number}x1 common"
-        told = [
+        messages = [
             [(hit.fact_id, hit.score, hit.usefulness) for hit in each.recall(query, boost_by_usefulness=True)]
             for each in (store, again)
         ]
-        assert told[0] == told[1]
+        assert messages[0] == messages[1]
 
 
 def ups(store: Heedful) -> int:
@@ -200,12 +200,12 @@ def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch:
                 continue
             session = store.sessions.create(f"s{number}-{turn}").session_id
             count(begun, "given")
-            said = store.sessions.add_session_feedback(session, {"rating": "up"})
-            assert said is not None
+            feedback = store.sessions.add_session_feedback(session, {"rating": "up"})
+            assert feedback is not None
             count(done, "given")
             if draw.random() < 0.4:
                 count(begun, "taken")
-                store.retract(said.feedback_id)
+                store.retract(feedback.feedback_id)
                 count(done, "taken")
 
     hammer(work)

@@ -134,14 +134,14 @@ def test_a_number_with_a_fraction_is_rebound(towns: Any) -> None:
 def test_a_stored_result_is_used_while_no_data_changed(towns: Any, place: Place) -> None:
     for _ in range(20):
         prove(towns)
-        found = towns.chat.execution_cache_lookup(ITALY, reuse="result")
-        if found.cache_hit:  # PostgreSQL can't tell this database's changes from those of others on the same server.
+        result = towns.chat.execution_cache_lookup(ITALY, reuse="result")
+        if result.cache_hit:  # PostgreSQL can't tell this database's changes from those of others on the same server.
             break
-    assert (found.cache_hit, found.matches[0].execution["result"].rows) == (True, [[2]])
+    assert (result.cache_hit, result.matches[0].execution["result"].rows) == (True, [[2]])
     place.write("INSERT INTO city VALUES (6, 'Bari', 'Italy', 320000, 117.39)")
-    found = towns.chat.execution_cache_lookup(ITALY, reuse="result")
+    result = towns.chat.execution_cache_lookup(ITALY, reuse="result")
     # Where nobody can tell, a stored result is taken as old as it is, which is what was asked for.
-    assert found.matches[0].gate == ("data" if place.tells_changes else "same")
+    assert result.matches[0].gate == ("data" if place.tells_changes else "same")
 
 
 def test_another_schema_is_another_database(towns: Any, place: Place) -> None:
@@ -149,8 +149,8 @@ def test_another_schema_is_another_database(towns: Any, place: Place) -> None:
     before = towns.connectors.get("towns").fingerprint
     place.write("ALTER TABLE city ADD COLUMN mayor varchar(50)")
     assert towns.connectors.refresh("towns").fingerprint != before
-    found = towns.chat.execution_cache_lookup(ITALY)
-    assert (found.cache_hit, found.matches[0].gate) == (False, "schema")
+    result = towns.chat.execution_cache_lookup(ITALY)
+    assert (result.cache_hit, result.matches[0].gate) == (False, "schema")
 
 
 def test_chat_answers_by_the_model_and_then_by_what_is_proven(towns: Any, model: ScriptedModel) -> None:
@@ -158,7 +158,7 @@ def test_chat_answers_by_the_model_and_then_by_what_is_proven(towns: Any, model:
     assert (first.origin, first.execution_result.result.rows) == ("written", [[2]])
     assert "country" in model.prompts[-1][0].content
     towns.feedback.create_positive(execution_id=first.execution_result.execution_id)
-    asked = len(model.prompts)
+    count = len(model.prompts)
     second, third = ask(towns, ITALY), ask(towns, FRANCE)
     assert (second.origin, second.sql_query) == ("served", first.sql_query)
     assert (third.origin, third.sql_query, third.execution_result.result.rows) == ("rebound", FRANCE_SQL, [[2]])
@@ -167,7 +167,7 @@ def test_chat_answers_by_the_model_and_then_by_what_is_proven(towns: Any, model:
     assert (planned.origin, planned.sql_query) == ("rebound", FRANCE_SQL)
     ran = towns.executions.execute_from_chat(planned.chat_message_id)
     assert (ran.result.rows, ran.sql_query) == ([[2]], FRANCE_SQL)
-    assert len(model.prompts) == asked
+    assert len(model.prompts) == count
     assert ask(towns, STREETS).execution_result.result.records() == [{"streets": 3}]
 
 
@@ -244,7 +244,7 @@ def test_values_come_back_alike(towns: Any, place: Place) -> None:
     done = towns.executions.execute_query(f"{COMMON}, {own}")
     for execution in (done, towns.executions.get(done.execution_id)):
         (row,) = execution.result.records()
-        wanted = {name: value for name, value in {**ALIKE, **differ}.items() if name in row}
+        expected = {name: value for name, value in {**ALIKE, **differ}.items() if name in row}
         assert [(name, value, type(value)) for name, value in row.items()] == [
-            (name, wanted[name], type(wanted[name])) for name in row
+            (name, expected[name], type(expected[name])) for name in row
         ]

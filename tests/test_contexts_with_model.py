@@ -25,8 +25,8 @@ def anna(store: Heedful) -> str:
 
 
 def hit(store: Heedful, query: str, fact: str) -> Hit:
-    found = store.recall(query, boost_by_usefulness=True, explain=True)
-    return next(each for each in found if each.fact_id == fact)
+    result = store.recall(query, boost_by_usefulness=True, explain=True)
+    return next(each for each in result if each.fact_id == fact)
 
 
 def test_a_paraphrase_shares_the_score_and_another_question_does_not(store: Heedful, anna: str) -> None:

@@ -237,8 +237,8 @@ def test_a_project_that_is_in_a_mongodb_alone_gets_its_digest(
     finally:
         opened.close()
     [(_, body)] = desk.posts
-    told = json.loads(body)
-    assert (told["project"], told["now"]["up"], told["now"]["down"]) == ("chat", 1, 1)
+    message = json.loads(body)
+    assert (message["project"], message["now"]["up"], message["now"]["down"]) == ("chat", 1, 1)
 
 
 def task(opened: Store) -> Task:

@@ -86,14 +86,14 @@ def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     matches = list(_FENCE.finditer(text))
     assert 2 * len(matches) == len(re.findall(r"^ *```", text, re.MULTILINE)), "a fence is indented or not closed"
-    found = []
+    result = []
     for place, match in enumerate(matches):
         after = matches[place + 1] if place + 1 < len(matches) else None
         output = None
         if after is not None and after[1] == "text" and not text[match.end() : after.start()].strip():
             output = after[2]
-        found.append(Block(match[1], match[2], text[: match.start()].count("\n") + 2, output))
-    return found
+        result.append(Block(match[1], match[2], text[: match.start()].count("\n") + 2, output))
+    return result
 
 
 class Reader:
@@ -192,8 +192,8 @@ class Reader:
         if arguments[-1] == "worker":
             # It would never end.
             arguments.append("--once")
-        given = [self._seen.get(argument, argument) for argument in arguments]
-        result = CliRunner().invoke(cli, given, catch_exceptions=True, env=environment)
+        items = [self._seen.get(argument, argument) for argument in arguments]
+        result = CliRunner().invoke(cli, items, catch_exceptions=True, env=environment)
         assert result.exit_code == 0, f"{self._page}: {line}\n{result.output}\n{result.exception!r}"
         self._look(result.stdout)
         return result.stdout
@@ -215,9 +215,9 @@ class Reader:
 
     def _look(self, printed: str) -> None:
         for name, pattern in _IDS.items():
-            found = re.search(pattern, printed)
-            if found is not None:
-                self._seen[name] = next(filter(None, found.groups()))
+            match = re.search(pattern, printed)
+            if match is not None:
+                self._seen[name] = next(filter(None, match.groups()))
 
 
 def _close(value: Any, loop: asyncio.Runner) -> None:

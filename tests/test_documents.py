@@ -93,13 +93,13 @@ def started(client: Any, connector: str) -> tuple[dict[str, str], Any]:
     session = client.chat_sessions.create("proj-123")
     first = client.chat.chat_to_answer("proj-123", session.id, "Show active customers", connector_id=connector)
     message = first.execution_result.chat_message_id
-    said = [client.feedback.create("proj-123", message, f"Remark {number}", True) for number in range(4)]
+    opinions = [client.feedback.create("proj-123", message, f"Remark {number}", True) for number in range(4)]
     names = ("feedback-abc", "feedback-1", "feedback-2", "feedback-3")
     return {
         "conn-456": connector,
         "msg-456": message,
         "exec-789": first.execution_result.execution_id,
-        **{name: each.id for name, each in zip(names, said, strict=True)},
+        **{name: each.id for name, each in zip(names, opinions, strict=True)},
     }, session
 
 
@@ -117,10 +117,10 @@ def test_executions_by_the_real_client(
     address = urlsplit(shop)
     monkeypatch.setenv("SHOP_PASSWORD", "unused")
     monkeypatch.setenv("HEEDFUL_CONNECTOR_SECRETS", "SHOP_PASSWORD")
-    given = {"workspace_name": "workspaces/dev", "max_retries": 0, "timeout": 60}
+    values = {"workspace_name": "workspaces/dev", "max_retries": 0, "timeout": 60}
     with (
         running(tmp_path / "store.db", language_model=ScriptedModel(written)) as server,
-        Text2EverythingClient(base_url=server.url, access_token=server.key, **given) as client,
+        Text2EverythingClient(base_url=server.url, access_token=server.key, **values) as client,
     ):
         client.projects.create(name="proj-123")
         connector = client.connectors.create(

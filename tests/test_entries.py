@@ -37,57 +37,57 @@ def fact(store: Heedful, start: str) -> str:
 
 
 def test_a_recall_in_a_session_keeps_question_answer_and_evidence(remembered: Heedful, clock: ManualClock) -> None:
-    found = remembered.recall(QUESTION, session_id="s")
-    assert found.session_id == "s"
-    assert found.answer == "Parcels may be returned within 30 days. [1]"
+    result = remembered.recall(QUESTION, session_id="s")
+    assert result.session_id == "s"
+    assert result.answer == "Parcels may be returned within 30 days. [1]"
     (entry,) = remembered.sessions.entries("s").items
     assert entry == remembered.sessions.entry("s", entry.qa_id)
-    assert (entry.qa_id, entry.question, entry.answer, entry.time) == (found.qa_id, QUESTION, found.answer, clock.now)
-    assert (entry.recall_id, entry.dataset, entry.model, entry.usage) == (found.recall_id, "main_dataset", None, None)
+    assert (entry.qa_id, entry.question, entry.answer, entry.time) == (result.qa_id, QUESTION, result.answer, clock.now)
+    assert (entry.recall_id, entry.dataset, entry.model, entry.usage) == (result.recall_id, "main_dataset", None, None)
     assert (entry.feedback_text, entry.feedback_score) == (None, None)
-    assert [(used.fact_id, used.share) for used in entry.used or ()] == [(found[0].fact_id, 1.0)]
+    assert [(used.fact_id, used.share) for used in entry.used or ()] == [(result[0].fact_id, 1.0)]
 
 
 def test_the_context_is_what_was_shown(remembered: Heedful) -> None:
-    found = remembered.recall(QUESTION, session_id="s", top_k=2)
+    result = remembered.recall(QUESTION, session_id="s", top_k=2)
     (entry,) = remembered.sessions.entries("s").items
-    assert entry.context == "\n\n".join(f"[{hit.rank}] {hit.text}" for hit in found)
-    assert [line.fact_id for line in remembered.receipt(found.recall_id).shown] == [hit.fact_id for hit in found]
+    assert entry.context == "\n\n".join(f"[{hit.rank}] {hit.text}" for hit in result)
+    assert [line.fact_id for line in remembered.receipt(result.recall_id).shown] == [hit.fact_id for hit in result]
     remembered.remember("Parcels may be returned within 90 days, as of now.")
     assert remembered.sessions.entries("s").items == [entry]
 
 
 def test_a_forgotten_fact_is_gone_from_the_context(remembered: Heedful) -> None:
-    found = remembered.recall(QUESTION, session_id="s")
-    remembered.forget(found[1].fact_id)
+    result = remembered.recall(QUESTION, session_id="s")
+    remembered.forget(result[1].fact_id)
     (entry,) = remembered.sessions.entries("s").items
-    assert entry.context == f"[1] {found[0].text}\n\n[3] {found[2].text}"
+    assert entry.context == f"[1] {result[0].text}\n\n[3] {result[2].text}"
     remembered.forget(dataset="main_dataset")
     (entry,) = remembered.sessions.entries("s").items
     assert entry.context == ""
-    assert entry.answer == found.answer
+    assert entry.answer == result.answer
 
 
 def test_a_superseded_fact_stays_the_evidence_it_was(remembered: Heedful) -> None:
-    found = remembered.recall(QUESTION, session_id="s")
-    remembered.supersede(found[0].fact_id, "Parcels may be returned within 45 days.")
+    result = remembered.recall(QUESTION, session_id="s")
+    remembered.supersede(result[0].fact_id, "Parcels may be returned within 45 days.")
     (entry,) = remembered.sessions.entries("s").items
     assert entry.context.startswith("[1] Parcels may be returned within 30 days.")
     assert remembered.recall(QUESTION, session_id="s").answer == "Parcels may be returned within 45 days. [1]"
 
 
 def test_without_a_session_nothing_is_kept(remembered: Heedful) -> None:
-    found = remembered.recall(QUESTION, answer=True)
-    assert found.answer == "Parcels may be returned within 30 days. [1]"
-    assert (found.session_id, found.qa_id) == (None, None)
+    result = remembered.recall(QUESTION, answer=True)
+    assert result.answer == "Parcels may be returned within 30 days. [1]"
+    assert (result.session_id, result.qa_id) == (None, None)
     assert remembered.recall(QUESTION).answer is None
     assert remembered.sessions.list().items == []
 
 
 def test_a_question_that_nothing_answers_is_kept_too(either: Heedful) -> None:
     either.remember(FACTS)
-    found = either.recall("zebra quantum?", session_id="s", mode="lexical")
-    assert found.answer == "Nothing that is remembered answers this."
+    result = either.recall("zebra quantum?", session_id="s", mode="lexical")
+    assert result.answer == "Nothing that is remembered answers this."
     (entry,) = either.sessions.entries("s").items
     assert entry.used == []
 
@@ -123,27 +123,29 @@ def test_an_entry_belongs_to_its_session(either: Heedful) -> None:
 
 
 def test_an_answer_made_elsewhere_is_kept_with_its_evidence(remembered: Heedful) -> None:
-    found = remembered.recall(QUESTION)
+    result = remembered.recall(QUESTION)
     entry = remembered.sessions.add_entry(
-        "s", QUESTION, "A month.", recall_id=found.recall_id, used={found[0].fact_id: 0.6, found[1].fact_id: 0.2}
+        "s", QUESTION, "A month.", recall_id=result.recall_id, used={result[0].fact_id: 0.6, result[1].fact_id: 0.2}
     )
     assert [(used.fact_id, used.share) for used in entry.used or ()] == [
-        (found[0].fact_id, 0.75),
-        (found[1].fact_id, 0.25),
+        (result[0].fact_id, 0.75),
+        (result[1].fact_id, 0.25),
     ]
     assert entry.context.startswith("[1] Parcels")
     assert entry == remembered.sessions.entry("s", entry.qa_id)
-    named = remembered.sessions.add_entry("s", "q", "a", recall_id=found.recall_id, used=[hit.fact_id for hit in found])
+    named = remembered.sessions.add_entry(
+        "s", "q", "a", recall_id=result.recall_id, used=[hit.fact_id for hit in result]
+    )
     assert [used.share for used in named.used or ()] == [0.333333] * 3
-    none = remembered.sessions.add_entry("s", "q", "a", recall_id=found.recall_id, used=[])
+    none = remembered.sessions.add_entry("s", "q", "a", recall_id=result.recall_id, used=[])
     assert none.used == []
     own = remembered.sessions.add_entry("s", "q", "", context="what I read")
     assert (own.context, own.answer, own.used, own.dataset) == ("what I read", "", None, None)
 
 
 def test_weights_of_nothing_are_no_use(remembered: Heedful) -> None:
-    found = remembered.recall(QUESTION)
-    entry = remembered.sessions.add_entry("s", "q", "a", recall_id=found.recall_id, used={found[0].fact_id: 0})
+    result = remembered.recall(QUESTION)
+    entry = remembered.sessions.add_entry("s", "q", "a", recall_id=result.recall_id, used={result[0].fact_id: 0})
     assert entry.used == []
 
 
@@ -175,11 +177,11 @@ def test_a_bad_entry_is_refused_by_name(store: Heedful, given: dict[str, Any], f
 @pytest.mark.parametrize("used", ["ID", ["nope"], {"nope": 1.0}, {"ID": 2}, {"ID": True}, {"ID": float("nan")}, [5], 5])
 def test_facts_that_were_not_shown_can_not_have_been_used(store: Heedful, used: Any) -> None:
     store.remember(FACTS)
-    found = store.recall(QUESTION)
-    first = found[0].fact_id
+    result = store.recall(QUESTION)
+    first = result[0].fact_id
     given = first if used == "ID" else {first: used["ID"]} if isinstance(used, dict) and "ID" in used else used
     with pytest.raises(Invalid) as error:
-        store.sessions.add_entry("s", "q", "a", recall_id=found.recall_id, used=given)
+        store.sessions.add_entry("s", "q", "a", recall_id=result.recall_id, used=given)
     assert error.value.field == "used"
     assert not store.sessions.exists("s")
 
@@ -187,8 +189,8 @@ def test_facts_that_were_not_shown_can_not_have_been_used(store: Heedful, used: 
 def test_a_recall_of_another_project_is_no_evidence(open_either: Callable[..., Heedful]) -> None:
     one, other = open_either(project="one"), open_either(project="other")
     one.remember(FACTS)
-    found = one.recall(QUESTION)
-    for recall_id in (found.recall_id, "nope"):
+    result = one.recall(QUESTION)
+    for recall_id in (result.recall_id, "nope"):
         with pytest.raises(NotFound):
             other.sessions.add_entry("s", "q", "a", recall_id=recall_id)
     assert not other.sessions.exists("s")
@@ -198,8 +200,8 @@ def test_a_language_model_writes_and_what_it_cites_was_used(open_either: Callabl
     store, model = with_model(open_either, ["Within 30 days [1]. Refunds take two weeks [2][1]."])
     shown = store.recall(QUESTION)
     parts: list[str] = []
-    found = store.recall(QUESTION, session_id="s", on_token=parts.append)
-    assert found.answer == "Within 30 days [1]. Refunds take two weeks [2][1]." == "".join(parts)
+    result = store.recall(QUESTION, session_id="s", on_token=parts.append)
+    assert result.answer == "Within 30 days [1]. Refunds take two weeks [2][1]." == "".join(parts)
     (entry,) = store.sessions.entries("s").items
     assert entry.model == model.name
     assert entry.usage is not None
@@ -220,8 +222,8 @@ def test_a_language_model_is_told_the_turns_before(open_either: Callable[..., He
     store.recall("An other conversation?", session_id="t")
     for number in range(8):
         store.recall(f"Question {number}?", session_id="s")
-    told = [(message.role, message.content) for message in model.prompts[-1][1:-1]]
-    assert told == [
+    messages = [(message.role, message.content) for message in model.prompts[-1][1:-1]]
+    assert messages == [
         turn
         for number in range(1, 7)
         for turn in (("user", f"Question {number}?"), ("assistant", f"Answer {number + 1}."))
@@ -285,15 +287,15 @@ def test_on_token_without_an_answer_is_refused(store: Heedful) -> None:
 def test_on_token_gets_an_answer_that_no_model_wrote(store: Heedful) -> None:
     store.remember(FACTS)
     parts: list[str] = []
-    found = store.recall(QUESTION, answer=True, on_token=parts.append)
-    assert "".join(parts) == found.answer
+    result = store.recall(QUESTION, answer=True, on_token=parts.append)
+    assert "".join(parts) == result.answer
 
 
 def test_what_no_store_can_hold_is_taken_out_of_an_answer(open_either: Callable[..., Heedful]) -> None:
     store, _ = with_model(open_either, ["Within\0 30 \ud800days [1]."])
-    found = store.recall(QUESTION, session_id="s")
+    result = store.recall(QUESTION, session_id="s")
     (entry,) = store.sessions.entries("s").items
-    assert found.answer == entry.answer == "Within 30 ?days [1]."
+    assert result.answer == entry.answer == "Within 30 ?days [1]."
 
 
 def test_a_very_long_answer_is_kept_and_looked_through(open_either: Callable[..., Heedful]) -> None:
@@ -308,16 +310,16 @@ def test_a_very_long_answer_is_kept_and_looked_through(open_either: Callable[...
 def test_an_answer_kept_by_one_process_is_read_by_another(open_either: Callable[..., Heedful]) -> None:
     with open_either() as first:
         first.remember(FACTS)
-        found = first.recall(QUESTION, session_id="s")
+        result = first.recall(QUESTION, session_id="s")
     (entry,) = open_either().sessions.entries("s").items
-    assert (entry.qa_id, entry.answer) == (found.qa_id, found.answer)
+    assert (entry.qa_id, entry.answer) == (result.qa_id, result.answer)
     assert entry.context.startswith("[1] Parcels")
 
 
 def test_other_datasets_answer_for_themselves(remembered: Heedful) -> None:
     remembered.remember("Parcels may be returned within 7 days.", dataset="other")
-    found = remembered.recall(QUESTION, dataset="other", session_id="s")
-    assert found.answer == "Parcels may be returned within 7 days. [1]"
+    result = remembered.recall(QUESTION, dataset="other", session_id="s")
+    assert result.answer == "Parcels may be returned within 7 days. [1]"
     (entry,) = remembered.sessions.entries("s").items
     assert entry.dataset == "other"
 

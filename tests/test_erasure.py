@@ -74,8 +74,8 @@ def live(store: Heedful, clock: ManualClock, folder: Path) -> None:
     for author, key in ((NAME, f"{NAME}-1"), ("bob", "bob-1"), (NAME, "again")):
         clock.advance(minutes=1)
         context = f"a {WORD} told me" if author == NAME else "I looked it up"
-        said = Signal(fact_id=returns, signal_type="helpful", query=QUESTION, author=author, context=context)
-        store.signal([said], idempotency_key=key)
+        signal = Signal(fact_id=returns, signal_type="helpful", query=QUESTION, author=author, context=context)
+        store.signal([signal], idempotency_key=key)
     shown = store.recall(QUESTION)
     store.signal_recall(shown.recall_id, helpful=[refunds], author=NAME)
     store.supersede(refunds, f"Refunds are paid within a {WORD}.", author=NAME)
@@ -94,8 +94,8 @@ def _talk(store: Heedful, clock: ManualClock, returns: str) -> None:
     )
     clock.advance(minutes=1)
     store.sessions.add_feedback("bobs", qa_id, "Good.", 5, author="bob")
-    said = {"rating": "down", "comment": f"No {WORD}.", "email": f"{WORD}@example.com"}
-    store.sessions.add_session_feedback("bobs", said, author=NAME, idempotency_key=f"of {NAME}")
+    feedback = {"rating": "down", "comment": f"No {WORD}.", "email": f"{WORD}@example.com"}
+    store.sessions.add_session_feedback("bobs", feedback, author=NAME, idempotency_key=f"of {NAME}")
     mine = {"user_id": NAME, "email": f"{NAME}@example.com", "variant": "b"}
     store.sessions.create("hers", metadata=mine)
     store.sessions.add_message("hers", "user", f"Where is my {WORD}?")
@@ -328,11 +328,11 @@ def test_the_adaptive_rule_does_not_care_what_authors_are_called(
     said: list[tuple[int, SignalType, int]], names: list[str]
 ) -> None:
     def ranked(called: str | list[str]) -> list[Ranked]:
-        given = [
+        items = [
             Opinion(1, 1, kind, confidence / 997, place, author=called[who], similarity=1.0)
             for place, (who, kind, confidence) in enumerate(said)
         ]
-        return Adaptive().rank([Candidate(1, 0.5), Candidate(2, 0.5)], given, 0.9, 100)
+        return Adaptive().rank([Candidate(1, 0.5), Candidate(2, 0.5)], items, 0.9, 100)
 
     assert ranked(names) == ranked("abcde")
 

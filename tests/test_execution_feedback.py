@@ -45,11 +45,16 @@ def events(path: Path) -> list[tuple[Any, ...]]:
 
 
 def test_feedback_is_kept_as_it_was_given(geo: Heedful, run: str, clock: ManualClock) -> None:
-    said = geo.feedback.create(is_positive=True, feedback="Right.", execution_id=run, author="ada")
-    assert (said.is_positive, said.feedback, said.execution_id, said.author) == (True, "Right.", run, "ada")
-    assert said.chat_message_id is None
-    assert said.created_at == said.updated_at == clock.now
-    assert geo.feedback.get(said.id) == said
+    feedback = geo.feedback.create(is_positive=True, feedback="Right.", execution_id=run, author="ada")
+    assert (feedback.is_positive, feedback.feedback, feedback.execution_id, feedback.author) == (
+        True,
+        "Right.",
+        run,
+        "ada",
+    )
+    assert feedback.chat_message_id is None
+    assert feedback.created_at == feedback.updated_at == clock.now
+    assert geo.feedback.get(feedback.id) == feedback
 
 
 def test_the_helpers_say_right_and_wrong(geo: Heedful, run: str) -> None:
@@ -75,11 +80,11 @@ def test_the_helpers_say_right_and_wrong(geo: Heedful, run: str) -> None:
     ],
 )
 def test_what_can_not_be_kept_is_refused(geo: Heedful, run: str, field: str, arguments: dict[str, Any]) -> None:
-    given = {"is_positive": True, **arguments}
-    if given.get("execution_id") == "run":
-        given["execution_id"] = run
+    values = {"is_positive": True, **arguments}
+    if values.get("execution_id") == "run":
+        values["execution_id"] = run
     with pytest.raises(Invalid) as refused:
-        geo.feedback.create(**given)
+        geo.feedback.create(**values)
     assert refused.value.field == field
     assert geo.feedback.list().total == 0
 
@@ -99,16 +104,16 @@ def test_what_is_not_there_can_not_be_rated(geo: Heedful, run: str) -> None:
 
 def test_a_message_can_be_rated_before_its_sql_ran(geo: Heedful) -> None:
     name = message(geo)
-    said = geo.feedback.create_negative(chat_message_id=name, feedback="not what I meant")
-    assert (said.chat_message_id, said.execution_id) == (name, None)
-    assert list(geo.feedback.get_feedback_for_message(name)) == [said]
+    feedback = geo.feedback.create_negative(chat_message_id=name, feedback="not what I meant")
+    assert (feedback.chat_message_id, feedback.execution_id) == (name, None)
+    assert list(geo.feedback.get_feedback_for_message(name)) == [feedback]
 
 
 def test_feedback_on_a_message_is_about_the_execution_it_has(geo: Heedful) -> None:
     name = message(geo)
     run = geo.executions.execute_from_chat(name).execution_id
-    said = geo.feedback.create_positive(chat_message_id=name)
-    assert (said.chat_message_id, said.execution_id) == (name, run)
+    feedback = geo.feedback.create_positive(chat_message_id=name)
+    assert (feedback.chat_message_id, feedback.execution_id) == (name, run)
     other = geo.feedback.create_positive(execution_id=run)
     assert other.chat_message_id == name
     assert geo.feedback.get_feedback_for_message(name).total == 2
@@ -165,25 +170,25 @@ def test_pages_that_are_none_are_refused(geo: Heedful, field: str, arguments: di
 
 
 def test_updating_changes_what_is_given_and_none_clears(geo: Heedful, run: str, clock: ManualClock) -> None:
-    said = geo.feedback.create_positive(feedback_text="good", execution_id=run, author="ada")
+    feedback = geo.feedback.create_positive(feedback_text="good", execution_id=run, author="ada")
     clock.advance(hours=1)
-    flipped = geo.feedback.update(said.id, is_positive=False)
+    flipped = geo.feedback.update(feedback.id, is_positive=False)
     assert (flipped.is_positive, flipped.feedback, flipped.author) == (False, "good", "ada")
-    assert (flipped.id, flipped.created_at, flipped.updated_at) == (said.id, said.created_at, clock.now)
-    assert geo.feedback.update(said.id, feedback="because").is_positive is False
-    assert geo.feedback.update(said.id, feedback=None).feedback is None
-    assert geo.feedback.get(said.id).is_positive is False
+    assert (flipped.id, flipped.created_at, flipped.updated_at) == (feedback.id, feedback.created_at, clock.now)
+    assert geo.feedback.update(feedback.id, feedback="because").is_positive is False
+    assert geo.feedback.update(feedback.id, feedback=None).feedback is None
+    assert geo.feedback.get(feedback.id).is_positive is False
     with pytest.raises(Invalid):
-        geo.feedback.update(said.id, is_positive="yes")  # type: ignore[arg-type]
+        geo.feedback.update(feedback.id, is_positive="yes")  # type: ignore[arg-type]
     with pytest.raises(Invalid):
-        geo.feedback.update(said.id, feedback=7)  # type: ignore[arg-type]
+        geo.feedback.update(feedback.id, feedback=7)  # type: ignore[arg-type]
 
 
 def test_an_update_that_changes_nothing_leaves_no_event(geo: Heedful, run: str, path: Path) -> None:
-    said = geo.feedback.create_positive(feedback_text="good", execution_id=run)
+    feedback = geo.feedback.create_positive(feedback_text="good", execution_id=run)
     before = events(path)
-    assert geo.feedback.update(said.id, feedback="good", is_positive=True) == said
-    assert geo.feedback.update(said.id) == said
+    assert geo.feedback.update(feedback.id, feedback="good", is_positive=True) == feedback
+    assert geo.feedback.update(feedback.id) == feedback
     assert events(path) == before
 
 
@@ -192,25 +197,25 @@ def test_updates_at_the_same_time_do_not_overwrite_each_other(
 ) -> None:
     second = open_store()
     for number in range(10):
-        said = geo.feedback.create_positive(feedback_text="before", execution_id=run)
+        feedback = geo.feedback.create_positive(feedback_text="before", execution_id=run)
         with ThreadPoolExecutor(2) as threads:
             done = [
-                threads.submit(geo.feedback.update, said.id, feedback=f"after {number}"),
-                threads.submit(second.feedback.update, said.id, is_positive=False),
+                threads.submit(geo.feedback.update, feedback.id, feedback=f"after {number}"),
+                threads.submit(second.feedback.update, feedback.id, is_positive=False),
             ]
             for each in done:
                 each.result()
-        kept = geo.feedback.get(said.id)
-        assert (kept.feedback, kept.is_positive) == (f"after {number}", False)
+        stored = geo.feedback.get(feedback.id)
+        assert (stored.feedback, stored.is_positive) == (f"after {number}", False)
 
 
 def test_deleting_takes_it_back_once(geo: Heedful, run: str) -> None:
-    said = geo.feedback.create_positive(execution_id=run)
-    assert geo.feedback.delete(said.id) is True
+    feedback = geo.feedback.create_positive(execution_id=run)
+    assert geo.feedback.delete(feedback.id) is True
     with pytest.raises(NotFound):
-        geo.feedback.get(said.id)
+        geo.feedback.get(feedback.id)
     with pytest.raises(NotFound):
-        geo.feedback.delete(said.id)
+        geo.feedback.delete(feedback.id)
 
 
 def test_bulk_delete_says_what_it_did(geo: Heedful, run: str) -> None:
@@ -230,10 +235,10 @@ def test_bulk_delete_takes_a_list_of_ids(geo: Heedful, ids: Any) -> None:
 
 
 def test_a_bad_id_in_a_bulk_delete_deletes_nothing(geo: Heedful, run: str) -> None:
-    said = geo.feedback.create_positive(execution_id=run)
+    feedback = geo.feedback.create_positive(execution_id=run)
     with pytest.raises(Invalid):
-        geo.feedback.bulk_delete([said.id, 7])  # type: ignore[list-item]
-    assert geo.feedback.get(said.id) == said
+        geo.feedback.bulk_delete([feedback.id, 7])  # type: ignore[list-item]
+    assert geo.feedback.get(feedback.id) == feedback
 
 
 def test_an_author_has_one_opinion_and_nobody_has_many(geo: Heedful, run: str, clock: ManualClock) -> None:
@@ -257,18 +262,18 @@ def test_an_author_has_an_opinion_of_each_execution(geo: Heedful, run: str) -> N
 
 
 def test_retract_is_the_same_undo(geo: Heedful, run: str) -> None:
-    said = geo.feedback.create_negative(execution_id=run)
-    undone = geo.retract(said.id, author="ada")
-    assert (undone.retracted, undone.updated_facts) == (said.id, [])
+    feedback = geo.feedback.create_negative(execution_id=run)
+    undone = geo.retract(feedback.id, author="ada")
+    assert (undone.retracted, undone.updated_facts) == (feedback.id, [])
     assert geo.feedback.list().total == 0
     with pytest.raises((NotFound, Conflict)):
-        geo.feedback.get(said.id)
+        geo.feedback.get(feedback.id)
 
 
 def test_a_feedback_that_was_updated_is_taken_back_whole(geo: Heedful, run: str) -> None:
-    said = geo.feedback.create_positive(execution_id=run)
-    geo.feedback.update(said.id, is_positive=False)
-    geo.retract(said.id)
+    feedback = geo.feedback.create_positive(execution_id=run)
+    geo.feedback.update(feedback.id, is_positive=False)
+    geo.retract(feedback.id)
     assert geo.feedback.list().total == 0
     assert geo.chat.execution_cache_lookup(IN_ITALY).matches[0].has_feedback is False
 
@@ -281,15 +286,15 @@ def versions(store: Heedful) -> list[tuple[Any, ...]]:
 
 
 def test_what_was_replaced_or_retracted_stays_and_is_not_active(geo: Heedful, run: str, clock: ManualClock) -> None:
-    said = geo.feedback.create_positive(feedback_text="Right.", execution_id=run, author="ada")
+    feedback = geo.feedback.create_positive(feedback_text="Right.", execution_id=run, author="ada")
     clock.advance(days=1)
     geo.feedback.create_negative(feedback="One is missing.", execution_id=run, author="ada")
-    assert geo.feedback.update(said.id, feedback="Two are missing.").created_at == said.created_at
-    geo.retract(said.id)
+    assert geo.feedback.update(feedback.id, feedback="Two are missing.").created_at == feedback.created_at
+    geo.retract(feedback.id)
     assert versions(geo) == [
-        (said.id, "up", "Right.", False),
-        (said.id, "down", "One is missing.", False),
-        (said.id, "down", "Two are missing.", False),
+        (feedback.id, "up", "Right.", False),
+        (feedback.id, "down", "One is missing.", False),
+        (feedback.id, "down", "Two are missing.", False),
     ]
     # As with what is said of an answer, which gets another id.
     entry = geo.sessions.add_entry("s", "q", "a")
@@ -302,34 +307,34 @@ def test_what_was_replaced_or_retracted_stays_and_is_not_active(geo: Heedful, ru
 
 
 def test_each_version_is_retracted_once(geo: Heedful, run: str) -> None:
-    said = geo.feedback.create_positive(execution_id=run, author="ada")
-    geo.feedback.update(said.id, is_positive=False)
-    geo.feedback.update(said.id, is_positive=True)
+    feedback = geo.feedback.create_positive(execution_id=run, author="ada")
+    geo.feedback.update(feedback.id, is_positive=False)
+    geo.feedback.update(feedback.id, is_positive=True)
     first, second, third = (row["event_id"] for row in geo.insight.rows("feedback").items)
-    assert first == said.id
+    assert first == feedback.id
     replaced = geo.retract(second)
-    assert geo.feedback.get(said.id).is_positive
+    assert geo.feedback.get(feedback.id).is_positive
     assert geo.retract(second) == replaced
     last = geo.retract(third)
-    assert (geo.retract(third), geo.retract(said.id).event_id) == (last, last.event_id)
+    assert (geo.retract(third), geo.retract(feedback.id).event_id) == (last, last.event_id)
     assert geo.feedback.list().total == 0
 
 
 def test_deleting_removes_the_words_of_every_version(geo: Heedful, run: str) -> None:
-    kept = geo.feedback.create_negative(feedback="No.", execution_id=run, author="bob")
+    feedback = geo.feedback.create_negative(feedback="No.", execution_id=run, author="bob")
     said = geo.feedback.create_positive(feedback_text="Right.", execution_id=run, author="ada")
     geo.feedback.update(said.id, feedback="Quite right.")
     geo.feedback.delete(said.id)
     assert versions(geo) == [
-        (kept.id, "down", "No.", True),
+        (feedback.id, "down", "No.", True),
         (said.id, "up", None, False),
         (said.id, "up", None, False),
     ]
 
 
 def test_a_retry_with_the_same_key_says_it_once(geo: Heedful, run: str) -> None:
-    said = [geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k") for _ in range(2)]
-    assert said[0] == said[1]
+    opinions = [geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k") for _ in range(2)]
+    assert opinions[0] == opinions[1]
     assert geo.feedback.list().total == 1
     with pytest.raises(Conflict) as refused:
         geo.feedback.create(is_positive=False, execution_id=run, idempotency_key="k")
@@ -354,14 +359,14 @@ def test_a_key_is_remembered_for_an_opinion_that_replaced_another(geo: Heedful, 
 
 
 def test_a_late_retry_of_what_was_changed_since_gives_what_stands(geo: Heedful, run: str) -> None:
-    said = geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k")
-    changed = geo.feedback.update(said.id, is_positive=False)
+    feedback = geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k")
+    changed = geo.feedback.update(feedback.id, is_positive=False)
     assert geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k") == changed
 
 
 def test_a_retry_after_it_was_taken_back_is_refused(geo: Heedful, run: str) -> None:
-    said = geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k")
-    geo.feedback.delete(said.id)
+    feedback = geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k")
+    geo.feedback.delete(feedback.id)
     with pytest.raises(Conflict) as refused:
         geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k")
     assert refused.value.field == "idempotency_key"
@@ -369,9 +374,9 @@ def test_a_retry_after_it_was_taken_back_is_refused(geo: Heedful, run: str) -> N
 
 
 def test_the_ledger_keeps_every_version(geo: Heedful, run: str, path: Path) -> None:
-    said = geo.feedback.create_positive(feedback_text="secret words", execution_id=run)
-    geo.feedback.update(said.id, is_positive=False)
-    geo.feedback.delete(said.id)
+    feedback = geo.feedback.create_positive(feedback_text="secret words", execution_id=run)
+    geo.feedback.update(feedback.id, is_positive=False)
+    geo.feedback.delete(feedback.id)
     assert [event[:2] for event in events(path)] == [
         ("feedback", "execution"),
         ("retraction", "event"),

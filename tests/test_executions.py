@@ -150,7 +150,7 @@ def test_without_a_connector_it_is_said_how_to_add_one(store: Heedful) -> None:
 
 def test_another_project_sees_nothing(geo: Heedful, open_store: Callable[..., Heedful]) -> None:
     done = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY)
-    said = geo.feedback.create_positive(execution_id=done.execution_id)
+    feedback = geo.feedback.create_positive(execution_id=done.execution_id)
     example = geo.golden_examples.create(IN_ITALY, IN_ITALY_SQL)
     chat = geo.chat_sessions.create()
     other = open_store(project="other")
@@ -168,9 +168,9 @@ def test_another_project_sees_nothing(geo: Heedful, open_store: Callable[..., He
         lambda: other.executions.get(done.execution_id),
         lambda: other.executions.delete(done.execution_id),
         lambda: other.feedback.create_negative(execution_id=done.execution_id),
-        lambda: other.feedback.get(said.id),
-        lambda: other.feedback.update(said.id, is_positive=False),
-        lambda: other.feedback.delete(said.id),
+        lambda: other.feedback.get(feedback.id),
+        lambda: other.feedback.update(feedback.id, is_positive=False),
+        lambda: other.feedback.delete(feedback.id),
         lambda: other.golden_examples.get(example.id),
         lambda: other.golden_examples.promote(done.execution_id),
         lambda: other.chat.execution_cache_lookup(IN_ITALY, connector_id=done.connector_id),
@@ -178,8 +178,8 @@ def test_another_project_sees_nothing(geo: Heedful, open_store: Callable[..., He
     ):
         with pytest.raises(NotFound):
             call()
-    assert other.feedback.bulk_delete([said.id]).failed_ids == [said.id]
-    assert geo.feedback.get(said.id) == said
+    assert other.feedback.bulk_delete([feedback.id]).failed_ids == [feedback.id]
+    assert geo.feedback.get(feedback.id) == feedback
 
 
 def test_an_execution_is_kept_as_it_was_returned(geo: Heedful, clock: ManualClock) -> None:
@@ -277,13 +277,13 @@ def test_parameters_that_do_not_fit_are_refused(geo: Heedful, parameters: object
 def test_a_result_that_was_cut_off_says_so(
     geo: Heedful, open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = geo.executions.execute_query("SELECT name FROM city ORDER BY id")
-    assert (whole.result.truncated, whole.result.truncated_by) == (False, None)
+    execution = geo.executions.execute_query("SELECT name FROM city ORDER BY id")
+    assert (execution.result.truncated, execution.result.truncated_by) == (False, None)
     monkeypatch.setenv("HEEDFUL_QUERY_ROWS", "2")
     done = open_store().executions.execute_query("SELECT name FROM city ORDER BY id")
     assert done.result.rows == [["Rome"], ["Oslo"]]
-    kept = geo.executions.get(done.execution_id).result
-    assert (kept.truncated, kept.truncated_by) == (True, "rows")
+    result = geo.executions.get(done.execution_id).result
+    assert (result.truncated, result.truncated_by) == (True, "rows")
 
 
 def test_executions_are_paged_the_newest_first(geo: Heedful, cities: Cities) -> None:
@@ -317,13 +317,13 @@ def test_a_limit_is_a_whole_number(geo: Heedful, limit: object) -> None:
 
 def test_deleting_removes_the_execution_and_keeps_what_was_said(geo: Heedful) -> None:
     done = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY)
-    said = geo.feedback.create_positive(execution_id=done.execution_id)
+    feedback = geo.feedback.create_positive(execution_id=done.execution_id)
     assert geo.executions.delete(done.execution_id) is True
     with pytest.raises(NotFound):
         geo.executions.get(done.execution_id)
     with pytest.raises(NotFound):
         geo.executions.delete(done.execution_id)
-    assert geo.feedback.get(said.id).execution_id == done.execution_id
+    assert geo.feedback.get(feedback.id).execution_id == done.execution_id
     assert geo.chat.execution_cache_lookup(IN_ITALY).matches == []
 
 

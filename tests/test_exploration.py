@@ -22,8 +22,8 @@ def shown(memory: Heedful, share: float, seed: int | None, **options: object) ->
 
 
 def propensities(memory: Heedful, share: float, seed: int) -> list[float]:
-    found = memory.recall(QUERY, top_k=3, exploration=share, seed=seed)
-    return [line.propensity for line in memory.receipt(found.recall_id).shown]
+    result = memory.recall(QUERY, top_k=3, exploration=share, seed=seed)
+    return [line.propensity for line in memory.receipt(result.recall_id).shown]
 
 
 @pytest.mark.parametrize("boost", [False, True])
@@ -57,8 +57,8 @@ def test_without_a_seed_each_recall_draws_again(memory: Heedful) -> None:
 def test_the_receipt_has_the_chance_of_what_was_shown(memory: Heedful) -> None:
     plain = shown(memory, 0.0, 0)
     for seed in range(20):
-        found = memory.recall(QUERY, top_k=3, exploration=0.4, seed=seed)
-        lines = memory.receipt(found.recall_id).shown
+        result = memory.recall(QUERY, top_k=3, exploration=0.4, seed=seed)
+        lines = memory.receipt(result.recall_id).shown
         tried = lines[2].fact_id != plain[2]
         assert [line.propensity for line in lines] == pytest.approx([1.0, 1.0, 0.4 / 3 if tried else 0.6])
 

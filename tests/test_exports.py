@@ -34,8 +34,8 @@ FORMULA = '=HYPERLINK("http://evil.example","click")'
 def lived(store: Heedful, clock: ManualClock) -> Heedful:
     """A project that has a row in most tables."""
     store.remember([KETTLE, "A lamp can be sent back within ten days."], metadata={"page": 1})
-    found = store.recall("May I send a kettle back?")
-    store.signal_recall(found.recall_id, helpful=[found.hits[0]], author="Ida")
+    result = store.recall("May I send a kettle back?")
+    store.signal_recall(result.recall_id, helpful=[result.hits[0]], author="Ida")
     store.sessions.create("monday", metadata={"variant": "a", "weight": 1.5})
     store.sessions.add_message("monday", "user", "Hello, world")
     for score, comment in ((5, "Just what I asked for."), (1, FORMULA), (2, "-1 for this")):
@@ -111,14 +111,14 @@ def in_parquet(value: Any, kind: ColumnType) -> Any:
 
 def test_what_was_said_is_in_the_rows(either_lived: Heedful) -> None:
     rows = every(either_lived, "feedback")
-    said = {row["comment"]: row for row in rows}
-    assert len(said) == 4
-    formula = said[FORMULA]
+    result = {row["comment"]: row for row in rows}
+    assert len(result) == 4
+    formula = result[FORMULA]
     assert (formula["rating"], formula["score"], formula["target_type"], formula["session_id"]) == (
         *("down", 1, "entry", "monday"),
     )
     assert (formula["active"], formula["dataset"]) == (True, "main_dataset")
-    assert said['He said "yes",\nand so\tdid I.']["extra"] == {"n": 1}
+    assert result['He said "yes",\nand so\tdid I.']["extra"] == {"n": 1}
     [session] = every(either_lived, "sessions")
     assert session["metadata"] == {"variant": "a", "weight": 1.5}
     assert [row["role"] for row in every(either_lived, "messages")] == ["user"]
@@ -158,10 +158,10 @@ def test_what_was_taken_back_no_longer_stands(either_lived: Heedful) -> None:
 
 def test_signals_tell_whether_they_stand(here: Heedful) -> None:
     fact = here.recall("May I send a kettle back?").hits[0].fact_id
-    given = here.signal(Signal(fact_id=fact, query="kettles", signal_type="not_helpful"))
-    here.retract(given.event_ids[0])
+    result = here.signal(Signal(fact_id=fact, query="kettles", signal_type="not_helpful"))
+    here.retract(result.event_ids[0])
     rows = {row["event_id"]: row for row in every(here, "signals")}
-    assert rows[given.event_ids[0]]["active"] is False
+    assert rows[result.event_ids[0]]["active"] is False
     assert [row["signal"] for row in rows.values() if row["author"] == "Ida"] == ["helpful", "ignored"]
 
 

@@ -36,8 +36,8 @@ def test_late_signals_stand_where_they_were_given(store: Heedful, clock: ManualC
 
 def test_what_was_retracted_is_not_part_of_it(store: Heedful) -> None:
     fact = store.remember("Refunds take 14 days.").fact_ids[0]
-    given = store.signal(Signal(fact_id=fact, signal_type="helpful", query="refund?"))
-    store.retract(given.event_ids[0])
+    result = store.signal(Signal(fact_id=fact, signal_type="helpful", query="refund?"))
+    store.retract(result.event_ids[0])
     history = store.fact_history(fact)
     assert history.points == []
     assert history.score == 0.5

@@ -156,8 +156,8 @@ class Ledger(RuleBasedStateMachine):
 
     def surviving(self, fact: str) -> list[Given]:
         """In folding order: by time, then by place in the ledger."""
-        left = [each for each in self.given if each.fact == fact and each.event_id not in self.retracted]
-        return sorted(left, key=lambda each: each.at)
+        remaining = [each for each in self.given if each.fact == fact and each.event_id not in self.retracted]
+        return sorted(remaining, key=lambda each: each.at)
 
     def folded(self, events: list[Given]) -> float:
         return type(self).score([(each.kind, each.confidence, each.at) for each in events], self.clock())

@@ -106,8 +106,8 @@ def test_updates_at_the_same_time_do_not_overwrite_each_other(geo: Heedful, open
             ]
             for each in done:
                 each.result()
-        kept = geo.golden_examples.get(made.id)
-        assert (kept.question, kept.sql_query) == (f"Question {number}", f"SELECT {number}")
+        stored = geo.golden_examples.get(made.id)
+        assert (stored.question, stored.sql_query) == (f"Question {number}", f"SELECT {number}")
 
 
 def test_csv_and_jsonl_are_imported(geo: Heedful, tmp_path: Path) -> None:

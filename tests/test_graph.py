@@ -84,9 +84,9 @@ def test_the_second_hop_is_found_by_the_graph_and_not_by_words_and_meaning(
 
 
 def test_what_the_query_names_is_reached_in_any_case(store: Heedful, facts: dict[str, str]) -> None:
-    asked = "letters of mirela kovac"
-    plain = {hit.text: hit.relevance for hit in store.recall(asked, top_k=50)}
-    expanded = {hit.text: hit.relevance for hit in store.recall(asked, mode="graph", top_k=50)}
+    question = "letters of mirela kovac"
+    plain = {hit.text: hit.relevance for hit in store.recall(question, top_k=50)}
+    expanded = {hit.text: hit.relevance for hit in store.recall(question, mode="graph", top_k=50)}
     assert expanded[HIDDEN] > plain[HIDDEN]
     assert {text: expanded[text] for text in NOISE} == {text: plain[text] for text in NOISE}
 

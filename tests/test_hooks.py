@@ -48,9 +48,9 @@ def test_a_hook_sees_what_is_about_to_be_stored_and_gets_its_id(open_either: Cal
         return "nobody looks at this"
 
     store = opened(open_either, hook)
-    kept = store.sessions.add_session_feedback("s", {"rating": "up", "comment": "Great!"})
-    assert kept is not None
-    assert seen == [("add", "s", {"rating": "up", "comment": "Great!"}), kept.feedback_id]
+    feedback = store.sessions.add_session_feedback("s", {"rating": "up", "comment": "Great!"})
+    assert feedback is not None
+    assert seen == [("add", "s", {"rating": "up", "comment": "Great!"}), feedback.feedback_id]
 
 
 def test_a_hook_sees_ratings_of_answers_too(open_either: Callable[..., Heedful]) -> None:
@@ -119,10 +119,10 @@ def test_hooks_run_in_the_order_they_are_listed_the_first_outermost(open_either:
 
     inner = create_combined_hook(named("b"), named("c"))
     store = opened(open_either, create_combined_hook(named("a"), inner, create_combined_hook()))
-    kept = store.sessions.add_session_feedback("s", {"rating": "up"})
-    assert kept is not None
+    feedback = store.sessions.add_session_feedback("s", {"rating": "up"})
+    assert feedback is not None
     assert steps == ["a before", "b before", "c before", "c after", "b after", "a after"]
-    assert kept.extra == {"a": 1, "b": 2, "c": 3}
+    assert feedback.extra == {"a": 1, "b": 2, "c": 3}
 
 
 def test_an_audit_written_as_documented_logs_before_and_after(open_either: Callable[..., Heedful]) -> None:
@@ -151,11 +151,14 @@ def test_a_validation_written_as_documented_refuses_and_cleans(open_either: Call
         return original_func(said)
 
     store = opened(open_either, check_it)
-    given = {"rating": "down", "comment": "  The response was incomplete "}
-    kept = store.sessions.add_session_feedback("s", given)
-    assert kept is not None
-    assert (kept.comment, kept.extra) == ("The response was incomplete", {"_validated_at": "2024-01-22T15:00:00"})
-    assert given == {"rating": "down", "comment": "  The response was incomplete "}
+    values = {"rating": "down", "comment": "  The response was incomplete "}
+    feedback = store.sessions.add_session_feedback("s", values)
+    assert feedback is not None
+    assert (feedback.comment, feedback.extra) == (
+        "The response was incomplete",
+        {"_validated_at": "2024-01-22T15:00:00"},
+    )
+    assert values == {"rating": "down", "comment": "  The response was incomplete "}
     for bad, why in (({"rating": "down", "comment": ""}, "say why"), ({"rating": "up", "comment": "x" * 1001}, "long")):
         with pytest.raises(ValueError, match=why) as error:
             store.sessions.add_session_feedback("s", bad)
@@ -217,10 +220,10 @@ def test_counting_and_chaining_written_as_documented(open_either: Callable[..., 
 
 def test_the_ready_made_validation(open_either: Callable[..., Heedful]) -> None:
     store = opened(open_either, validation_hook)
-    kept = store.sessions.add_session_feedback("s", {"rating": "down", "comment": f"  {'x' * 1000}\n"})
-    assert kept is not None
-    assert kept.comment == "x" * 1000
-    assert list(kept.extra) == ["_validated_at"]
+    feedback = store.sessions.add_session_feedback("s", {"rating": "down", "comment": f"  {'x' * 1000}\n"})
+    assert feedback is not None
+    assert feedback.comment == "x" * 1000
+    assert list(feedback.extra) == ["_validated_at"]
     for bad in ({"rating": "down"}, {"rating": "down", "comment": " \n"}, {"rating": "up", "comment": "x" * 1001}):
         with pytest.raises(Invalid) as error:
             store.sessions.add_session_feedback("s", bad)
@@ -242,14 +245,14 @@ def test_the_ready_made_audit(open_either: Callable[..., Heedful], caplog: pytes
         store.sessions.update_metadata("s", {"variant": "B"})
         store.sessions.delete_metadata("s", "variant")
         store.sessions.get_metadata("s")
-    told = [record.getMessage() for record in caplog.records]
-    assert told[0] == "add session='s' {'feedback': {'rating': 'up', 'comment': 'Great!'}}"
-    assert told[1] == "add session='s' stored"
-    assert "refused: comment is required" in told[3]
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages[0] == "add session='s' {'feedback': {'rating': 'up', 'comment': 'Great!'}}"
+    assert messages[1] == "add session='s' stored"
+    assert "refused: comment is required" in messages[3]
     assert caplog.records[3].levelno == logging.WARNING
-    assert told[4] == "update session='s' {'metadata': {'variant': 'B'}}"
-    assert told[6] == "delete session='s' {'keys': ['variant']}"
-    assert told[8] == "get session='s' {}"
+    assert messages[4] == "update session='s' {'metadata': {'variant': 'B'}}"
+    assert messages[6] == "delete session='s' {'keys': ['variant']}"
+    assert messages[8] == "get session='s' {}"
 
 
 def test_an_error_before_storing_is_the_hooks_own_and_nothing_is_stored(open_either: Callable[..., Heedful]) -> None:

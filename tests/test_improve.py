@@ -44,9 +44,9 @@ class Shop:
     def ask(self, session: str = "s", **used: float) -> Entry:
         """Keeps an answer that used facts with these weights: returns, software, refunds."""
         self.clock.advance(minutes=1)
-        found = self.store.recall(QUESTION)
+        result = self.store.recall(QUESTION)
         weights = {self.facts[globals()[name.upper()]]: weight for name, weight in (used or {"returns": 1.0}).items()}
-        return self.store.sessions.add_entry(session, QUESTION, "", recall_id=found.recall_id, used=weights)
+        return self.store.sessions.add_entry(session, QUESTION, "", recall_id=result.recall_id, used=weights)
 
     def rate(self, entry: Entry, score: int | None, text: str | None = None, **options: Any) -> None:
         self.clock.advance(minutes=1)
@@ -59,9 +59,9 @@ class Shop:
 
     def rate_session(self, rating: str | None, session: str = "s", **options: Any) -> str:
         self.clock.advance(minutes=1)
-        kept = self.store.sessions.add_session_feedback(session, {"rating": rating}, **options)
-        assert kept is not None
-        return kept.feedback_id
+        feedback = self.store.sessions.add_session_feedback(session, {"rating": rating}, **options)
+        assert feedback is not None
+        return feedback.feedback_id
 
     def signals(self) -> list[tuple[str, str, float]]:
         """(fact, kind, confidence) of the signals of `improve` that stand, in the order they were given."""
@@ -258,9 +258,9 @@ def test_a_store_without_anything_is_as_good_as_it_can_be(either: Heedful) -> No
 
 def test_only_the_dataset_that_is_named_changes(shop: Shop) -> None:
     shop.store.remember("Parcels may be returned within 7 days.", dataset="other")
-    asked = shop.store.recall(QUESTION, dataset="other", session_id="s")
-    assert asked.qa_id is not None
-    shop.store.sessions.add_feedback("s", asked.qa_id, feedback_score=5)
+    result = shop.store.recall(QUESTION, dataset="other", session_id="s")
+    assert result.qa_id is not None
+    shop.store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
     shop.rate(shop.ask(), 1)
     assert shop.store.improve().entries == 1
     assert shop.signals() == [(RETURNS, "not_helpful", 1.0)]
@@ -391,41 +391,43 @@ def learnt(store: Heedful) -> list[str]:
 def test_a_well_rated_answer_becomes_a_fact_and_goes_with_its_rating(open_either: Callable[..., Heedful]) -> None:
     store = open_either(language_model=ScriptedModel(lambda messages: "A month for parcels [1]; money in 14 days [2]."))
     store.remember([RETURNS, REFUNDS])
-    asked = store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
-    store.sessions.add_feedback("s", asked.qa_id, feedback_score=3)
+    result = store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
+    store.sessions.add_feedback("s", result.qa_id, feedback_score=3)
     assert store.improve(session_ids=["s"]).learnt == []
-    store.sessions.add_feedback("s", asked.qa_id, feedback_score=4)
+    store.sessions.add_feedback("s", result.qa_id, feedback_score=4)
     (lesson,) = store.improve(session_ids=["s"]).learnt
     assert lesson.text == f"{QUESTION}\nA month for parcels; money in 14 days."
-    assert (lesson.learnt_from, lesson.session_id, lesson.qa_id, lesson.corrects) == ("answer", "s", asked.qa_id, None)
+    assert (lesson.learnt_from, lesson.session_id, lesson.qa_id, lesson.corrects) == ("answer", "s", result.qa_id, None)
     (hit,) = [hit for hit in store.recall(QUESTION) if hit.fact_id == lesson.fact_id]
-    assert hit.metadata.pop("made_from") == [used.fact_id for used in store.sessions.entry("s", asked.qa_id).used or ()]
-    assert hit.metadata == {"learnt_from": "answer", "session_id": "s", "qa_id": asked.qa_id}
-    store.sessions.add_feedback("s", asked.qa_id, feedback_score=1, author="ann")
+    assert hit.metadata.pop("made_from") == [
+        used.fact_id for used in store.sessions.entry("s", result.qa_id).used or ()
+    ]
+    assert hit.metadata == {"learnt_from": "answer", "session_id": "s", "qa_id": result.qa_id}
+    store.sessions.add_feedback("s", result.qa_id, feedback_score=1, author="ann")
     assert store.improve().forgotten == [lesson.fact_id]
     assert learnt(store) == []
-    store.sessions.delete_feedback("s", asked.qa_id, author="ann")
+    store.sessions.delete_feedback("s", result.qa_id, author="ann")
     assert len(store.improve().learnt) == 1
-    store.sessions.add_feedback("s", asked.qa_id, feedback_score=2)
+    store.sessions.add_feedback("s", result.qa_id, feedback_score=2)
     assert learnt(store) == []
-    store.sessions.add_feedback("s", asked.qa_id, feedback_score=5)
+    store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
     assert len(store.improve().learnt) == 1
     assert store.sessions.delete("s").forgotten_facts == 1
     assert learnt(store) == []
 
 
 def test_an_answer_that_says_what_a_fact_says_teaches_nothing(shop: Shop) -> None:
-    asked = shop.store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
-    shop.store.sessions.add_feedback("s", asked.qa_id, feedback_score=5)
+    result = shop.store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
+    shop.store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
     assert shop.store.improve().learnt == []
 
 
 def test_what_was_forgotten_does_not_come_back_in_a_lesson(shop: Shop) -> None:
-    asked = shop.store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
-    shop.store.sessions.add_feedback("s", asked.qa_id, feedback_score=5)
+    result = shop.store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
+    shop.store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
     shop.store.improve()
     shop.store.forget(shop.facts[RETURNS])
     assert shop.store.improve().learnt == []
@@ -436,9 +438,9 @@ def test_a_lesson_goes_when_what_it_was_made_from_is_forgotten(open_either: Call
     store = open_either(language_model=ScriptedModel(lambda messages: "A month [1]."))
     first = store.remember([RETURNS]).facts[0].fact_id
     store.remember(REFUNDS)
-    asked = store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
-    store.sessions.add_feedback("s", asked.qa_id, feedback_score=5)
+    result = store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
+    store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
     (lesson,) = store.improve(session_ids=["s"]).learnt
     store.forget(first)
     assert lesson.fact_id not in [hit.fact_id for hit in store.recall(QUESTION)]
@@ -447,26 +449,26 @@ def test_a_lesson_goes_when_what_it_was_made_from_is_forgotten(open_either: Call
 
 
 def test_nobody_learns_that_there_is_no_answer(shop: Shop) -> None:
-    asked = shop.store.recall("zebra quantum?", session_id="s", mode="lexical")
-    assert asked.qa_id is not None
-    shop.store.sessions.add_feedback("s", asked.qa_id, feedback_score=5)
+    result = shop.store.recall("zebra quantum?", session_id="s", mode="lexical")
+    assert result.qa_id is not None
+    shop.store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
     assert shop.store.improve().learnt == []
 
 
 def test_a_comment_that_corrects_a_fact_becomes_one_and_goes_with_it(shop: Shop) -> None:
-    asked = shop.store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
-    shop.store.sessions.add_feedback("s", asked.qa_id, "Wrong! parcels may be returned within 45 days.", 2)
+    result = shop.store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
+    shop.store.sessions.add_feedback("s", result.qa_id, "Wrong! parcels may be returned within 45 days.", 2)
     (lesson,) = shop.store.improve().learnt
     assert lesson.text == f"{QUESTION}\nParcels may be returned within 45 days."
     assert (lesson.learnt_from, lesson.corrects) == ("feedback", shop.facts[RETURNS])
     assert learnt(shop.store) == [lesson.text]
-    shop.store.sessions.add_feedback("s", asked.qa_id, "Wrong! parcels may be returned within 60 days.", 2)
+    shop.store.sessions.add_feedback("s", result.qa_id, "Wrong! parcels may be returned within 60 days.", 2)
     assert learnt(shop.store) == []
     assert [each.text for each in shop.store.improve().learnt] == [
         f"{QUESTION}\nParcels may be returned within 60 days."
     ]
-    shop.store.sessions.delete_feedback("s", asked.qa_id)
+    shop.store.sessions.delete_feedback("s", result.qa_id)
     assert learnt(shop.store) == []
     assert shop.is_well()
 
@@ -489,9 +491,9 @@ def test_a_comment_that_corrects_a_fact_becomes_one_and_goes_with_it(shop: Shop)
     ],
 )
 def test_complaints_questions_and_praise_correct_nothing(plain: Shop, text: str, score: int) -> None:
-    asked = plain.store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
-    plain.store.sessions.add_feedback("s", asked.qa_id, text, score)
+    result = plain.store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
+    plain.store.sessions.add_feedback("s", result.qa_id, text, score)
     assert plain.store.improve().learnt == []
 
 
@@ -510,18 +512,18 @@ def test_complaints_questions_and_praise_correct_nothing(plain: Shop, text: str,
 def test_of_a_comment_that_complains_and_corrects_only_what_it_states_is_learnt(
     plain: Shop, text: str, stated: str
 ) -> None:
-    asked = plain.store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
-    plain.store.sessions.add_feedback("s", asked.qa_id, text, 1)
+    result = plain.store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
+    plain.store.sessions.add_feedback("s", result.qa_id, text, 1)
     assert [each.text for each in plain.store.improve().learnt] == [f"{QUESTION}\n{stated}"]
 
 
 def test_a_complaint_that_was_learnt_before_is_forgotten(plain: Shop) -> None:
-    asked = plain.store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
+    result = plain.store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
     complaint = "My parcel took 45 days, not 30"
-    plain.store.sessions.add_feedback("s", asked.qa_id, complaint, 1)
-    about = {"learnt_from": "feedback", "session_id": "s", "qa_id": asked.qa_id}
+    plain.store.sessions.add_feedback("s", result.qa_id, complaint, 1)
+    about = {"learnt_from": "feedback", "session_id": "s", "qa_id": result.qa_id}
     plain.store.remember(f"{QUESTION}\n{complaint}", source="session/s", metadata=about)
     assert learnt(plain.store) == [f"{QUESTION}\n{complaint}"]
     assert len(plain.store.improve().forgotten) == 1
@@ -529,14 +531,14 @@ def test_a_complaint_that_was_learnt_before_is_forgotten(plain: Shop) -> None:
 
 
 def test_what_one_correction_taught_stays_while_another_still_says_it(shop: Shop) -> None:
-    asked = shop.store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
+    result = shop.store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
     for author in ("ann", "bo", "cy"):
-        shop.store.sessions.add_feedback("s", asked.qa_id, "No, it is 45 days for parcels.", 1, author=author)
+        shop.store.sessions.add_feedback("s", result.qa_id, "No, it is 45 days for parcels.", 1, author=author)
     assert len(shop.store.improve().learnt) == 1
-    shop.store.sessions.delete_feedback("s", asked.qa_id, author="ann")
+    shop.store.sessions.delete_feedback("s", result.qa_id, author="ann")
     assert len(learnt(shop.store)) == 1
-    shop.store.sessions.delete_feedback("s", asked.qa_id, author="bo")
+    shop.store.sessions.delete_feedback("s", result.qa_id, author="bo")
     assert learnt(shop.store) == []
 
 
@@ -550,9 +552,9 @@ def test_facts_of_a_users_own_are_not_mistaken_for_lessons(shop: Shop) -> None:
 
 
 def test_an_entry_whose_use_nobody_told_is_looked_through_once(shop: Shop) -> None:
-    found = shop.store.recall("Can software be returned?")
+    result = shop.store.recall("Can software be returned?")
     entry = shop.store.sessions.add_entry(
-        "s", "Can software be returned?", "Opened software can not be returned.", recall_id=found.recall_id
+        "s", "Can software be returned?", "Opened software can not be returned.", recall_id=result.recall_id
     )
     assert entry.used is None
     shop.rate(entry, 5)
@@ -563,8 +565,8 @@ def test_an_entry_whose_use_nobody_told_is_looked_through_once(shop: Shop) -> No
 
 
 def test_an_answer_longer_than_can_be_looked_through_stops_nobody(plain: Shop) -> None:
-    found = plain.store.recall(QUESTION)
-    entry = plain.store.sessions.add_entry("s", QUESTION, f"{RETURNS} {'z' * 120_000}", recall_id=found.recall_id)
+    result = plain.store.recall(QUESTION)
+    entry = plain.store.sessions.add_entry("s", QUESTION, f"{RETURNS} {'z' * 120_000}", recall_id=result.recall_id)
     plain.rate(entry, 1)
     assert plain.store.improve().signals_added == 1
 
@@ -617,9 +619,9 @@ def test_two_projects_learn_apart(open_either: Callable[..., Heedful]) -> None:
     stores = {name: open_either(project=name) for name in ("one", "other")}
     for name, store in stores.items():
         fact = store.remember(RETURNS).facts[0].fact_id
-        asked = store.recall(QUESTION, session_id="s")
-        assert asked.qa_id is not None
-        store.sessions.add_feedback("s", asked.qa_id, feedback_score=5 if name == "one" else 1)
+        result = store.recall(QUESTION, session_id="s")
+        assert result.qa_id is not None
+        store.sessions.add_feedback("s", result.qa_id, feedback_score=5 if name == "one" else 1)
         scores[name] = fact
     stores["one"].improve()
     assert stores["other"].fact_stats(scores["other"]).score == 0.5
@@ -633,12 +635,12 @@ def test_links_that_led_to_an_answer_are_judged_with_it(shop: Shop) -> None:
     shop.store.remember(["Ada Lovelace works with Charles Babbage.", "Charles Babbage lives in London."])
     question = "Where does the colleague of Ada Lovelace live?"
     before = [(hit.text, hit.score) for hit in shop.store.recall(question, mode="graph")]
-    asked = shop.store.recall(question, mode="graph", session_id="s")
-    assert asked.qa_id is not None
-    linked = {line.fact_id: line.links for line in shop.store.receipt(asked.recall_id).shown if line.links}
+    result = shop.store.recall(question, mode="graph", session_id="s")
+    assert result.qa_id is not None
+    linked = {line.fact_id: line.links for line in shop.store.receipt(result.recall_id).shown if line.links}
     assert linked
     fact, links = next(iter(linked.items()))
-    entry = shop.store.sessions.add_entry("t", question, "London.", recall_id=asked.recall_id, used=[fact])
+    entry = shop.store.sessions.add_entry("t", question, "London.", recall_id=result.recall_id, used=[fact])
     shop.rate(entry, 5)
     done = shop.store.improve(session_ids=["t"])
     assert (done.signals_added, done.link_signals_added) == (1, len(links))
@@ -674,13 +676,13 @@ def test_what_a_crash_left_between_two_databases_is_fixed(
     open_store: Callable[..., Heedful], mongodb_url: str, clock: ManualClock, path: Path
 ) -> None:
     shop = Shop(open_store(sessions=mongodb_url), clock, path)
-    asked = shop.store.recall(QUESTION, session_id="s")
-    assert asked.qa_id is not None
+    result = shop.store.recall(QUESTION, session_id="s")
+    assert result.qa_id is not None
     before = shop.state()
-    shop.store.sessions.add_feedback("s", asked.qa_id, "No, parcels may be returned within 45 days.", 1)
+    shop.store.sessions.add_feedback("s", result.qa_id, "No, parcels may be returned within 45 days.", 1)
     assert shop.store.improve().learnt
     store = shop.store._project.sessions.store
-    store.write(lambda tx: tx.feedbacks.withdraw(tx.feedbacks.active("entry", [asked.qa_id]), None, 0))
+    store.write(lambda tx: tx.feedbacks.withdraw(tx.feedbacks.active("entry", [result.qa_id]), None, 0))
     assert shop.signals() != []
     done = shop.store.improve()
     assert (done.signals_retracted, len(done.forgotten)) == (1, 1)
@@ -778,13 +780,13 @@ def test_a_failure_in_the_background_is_logged_and_tried_again(
     plain: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain.rate(plain.ask(), 5)
-    whole = Project.improve
+    improvement = Project.improve
     failures = iter([RuntimeError("no such luck")])
 
     def improve(*arguments: Any) -> Improvement:
         for failure in failures:
             raise failure
-        return whole(*arguments)
+        return improvement(*arguments)
 
     monkeypatch.setattr(Project, "improve", improve)
     with caplog.at_level(logging.ERROR, "heedful"):

@@ -124,9 +124,9 @@ class TestFacets:
 
     def test_what_improve_makes_of_ratings_is_not_counted_twice(self, store: Heedful) -> None:
         store.remember("Refunds take two weeks.")
-        asked = store.recall("How long do refunds take?", session_id="s")
-        assert asked.qa_id is not None
-        store.sessions.add_feedback("s", asked.qa_id, feedback_score=1)
+        result = store.recall("How long do refunds take?", session_id="s")
+        assert result.qa_id is not None
+        store.sessions.add_feedback("s", result.qa_id, feedback_score=1)
         assert store.improve().signals_added
         assert sum(each.down for each in store.insight.satisfaction("target_type").variants) == 1
 
@@ -137,22 +137,22 @@ class TestFacets:
             asked = either.recall("refunds or discount", dataset=dataset, session_id="s")
             assert asked.qa_id is not None
             either.sessions.add_feedback("s", asked.qa_id, feedback_score=score)
-        found = {each.value: (each.up, each.down) for each in either.insight.satisfaction("dataset").variants}
-        assert found == {"help": (1, 1), "staff": (1, 0)}
+        result = {each.value: (each.up, each.down) for each in either.insight.satisfaction("dataset").variants}
+        assert result == {"help": (1, 1), "staff": (1, 0)}
         only = either.insight.trend(dataset="staff").total
         assert (only.up, only.down) == (1, 0)
 
     def test_what_nobody_chose_does_not_compete(self, store: Heedful) -> None:
         store.remember("Refunds take two weeks.", dataset="help")
         for number in range(30):
-            asked = store.recall("How long do refunds take?", dataset="help", session_id="s")
-            assert asked.qa_id is not None
-            store.sessions.add_feedback("s", asked.qa_id, feedback_score=5 if number % 2 else 1)
+            result = store.recall("How long do refunds take?", dataset="help", session_id="s")
+            assert result.qa_id is not None
+            store.sessions.add_feedback("s", result.qa_id, feedback_score=5 if number % 2 else 1)
             store.sessions.add_session_feedback("s", {"rating": "up"})
         for facet in ("dataset", "target_type", "author_kind", "source"):
-            found = store.insight.satisfaction(facet)
-            assert found.variants
-            assert (found.comparisons, found.stopping) == ([], None)
+            report = store.insight.satisfaction(facet)
+            assert report.variants
+            assert (report.comparisons, report.stopping) == ([], None)
         none = next(each for each in store.insight.satisfaction("dataset").variants if each.value is None)
         assert (none.up, none.probability_best) == (30, None)
 
@@ -349,14 +349,14 @@ class TestComments:
                 down = worse or (day + number) % 10 == 0
                 either.sessions.add_session_feedback(f"s{number}", {"rating": "down" if down else "up"})
             clock.advance(days=1)
-        told = {(note.about, note.value): note for note in either.insight.notes()}
-        assert ("metadata.variant", "B") in told
-        assert ("metadata.variant", "A") not in told
+        result = {(note.about, note.value): note for note in either.insight.notes()}
+        assert ("metadata.variant", "B") in result
+        assert ("metadata.variant", "A") not in result
         # The apps and most plans got worse as well, only because they have sessions of both variants.
-        assert not [value for about, value in told if about == "metadata.app"]
-        assert not [about for about, _ in told if about == "metadata.user"]
+        assert not [value for about, value in result if about == "metadata.app"]
+        assert not [about for about, _ in result if about == "metadata.user"]
         # All opinions, two apps, ten plans, two variants; what they are about is the same for all.
-        assert "× 15 series" in told["metadata.variant", "B"].arithmetic[1]
+        assert "× 15 series" in result["metadata.variant", "B"].arithmetic[1]
         named = either.insight.notes(by="user")
         assert "× 45 series" in named[0].arithmetic[1]
         with pytest.raises(Invalid, match="no session has the metadata key"):

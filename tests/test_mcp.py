@@ -153,13 +153,13 @@ def test_the_loop_over_the_real_command(path: Path) -> None:
             await call(client, "remember", texts=["The office door code is 1234.", "The office door code is 9876."])
             before = await call(client, "recall", query="What is the office door code?")
             first, second = (hit["fact_id"] for hit in before["hits"])
-            given = {"fact_id": second, "signal_type": "helpful", "query": "What is the office door code?"}
-            taken = await call(client, "signal", signals=[given, given])
-            assert taken["processed"] == 2
+            values = {"fact_id": second, "signal_type": "helpful", "query": "What is the office door code?"}
+            reply = await call(client, "signal", signals=[values, values])
+            assert reply["processed"] == 2
             boosted = {"query": "What is the office door code?", "boost_by_usefulness": True, "usefulness_weight": 0.9}
             after = await call(client, "recall", **boosted)
             assert [hit["fact_id"] for hit in after["hits"]] == [second, first]
-            for event in taken["event_ids"]:
+            for event in reply["event_ids"]:
                 assert (await call(client, "retract", event_id=event))["updated_facts"] == [second]
             undone = await call(client, "recall", **boosted)
             assert [hit["usefulness"] for hit in undone["hits"]] == [0.5, 0.5]
@@ -177,9 +177,9 @@ def test_a_receipt_tells_which_facts_were_used(path: Path) -> None:
             await call(client, "remember", texts=["Ada is the CEO.", "Ada sings."])
             shown = await call(client, "recall", query="Who is the CEO?")
             used, other = (hit["fact_id"] for hit in shown["hits"])
-            taken = await call(client, "signal_recall", recall_id=shown["recall_id"], used=used)
-            said = {each["fact_id"]: each["signal_type"] for each in taken["signals"]}
-            assert said == {used: "used", other: "ignored"}
+            reply = await call(client, "signal_recall", recall_id=shown["recall_id"], used=used)
+            result = {each["fact_id"]: each["signal_type"] for each in reply["signals"]}
+            assert result == {used: "used", other: "ignored"}
 
     asyncio.run(talk())
 
@@ -194,9 +194,9 @@ def test_feedback_and_improve(path: Path) -> None:
             improved = await call(client, "improve", session_ids=["s1"])
             assert improved["updated_facts"] == [fact["fact_id"]]
             assert (await call(client, "improve"))["signals_added"] == 0
-            kept = await call(client, "feedback", session_id="s1", rating="up", feedback_text="Quick.", author="Bo")
-            assert (kept["rating"], kept["comment"], kept["author"]) == ("up", "Quick.", "Bo")
-            assert (await call(client, "retract", event_id=kept["feedback_id"]))["retracted"] == kept["feedback_id"]
+            reply = await call(client, "feedback", session_id="s1", rating="up", feedback_text="Quick.", author="Bo")
+            assert (reply["rating"], reply["comment"], reply["author"]) == ("up", "Quick.", "Bo")
+            assert (await call(client, "retract", event_id=reply["feedback_id"]))["retracted"] == reply["feedback_id"]
 
     asyncio.run(talk())
 
@@ -245,12 +245,12 @@ def test_a_model_can_read_the_text_alone(path: Path) -> None:
 def test_a_time_is_read_from_its_text(path: Path) -> None:
     async def talk() -> None:
         async with connected(path) as client:
-            given = {"texts": "Ada is the CEO.", "expires_at": "2100-01-01T00:00:00+01:00"}
-            (fact,) = (await client.call_tool("remember", given)).structured_content["facts"]
+            values = {"texts": "Ada is the CEO.", "expires_at": "2100-01-01T00:00:00+01:00"}
+            (fact,) = (await client.call_tool("remember", values)).structured_content["facts"]
             with heedful.open(path, embedding=WordEmbedder()) as store:
                 assert store.fact(fact["fact_id"]).expires_at == datetime(2099, 12, 31, 23, tzinfo=UTC)
             for bad in ("tomorrow", 4_102_444_800):
-                refused = await client.call_tool("remember", given | {"expires_at": bad})
+                refused = await client.call_tool("remember", values | {"expires_at": bad})
                 assert refused.is_error
                 assert "expires_at must be a time such as 2030-01-31T12:00:00Z" in said(refused)
 
@@ -385,10 +385,10 @@ def test_two_clients_share_a_store(path: Path) -> None:
             many = range(10)
             each = [(client, f"fact {name} {number}") for name, client in (("a", one), ("b", two)) for number in many]
             await asyncio.gather(*(call(client, "remember", texts=text) for client, text in each))
-            wanted = {text for _, text in each}
+            expected = {text for _, text in each}
             for client in (one, two):
-                found = await call(client, "recall", query="fact", mode="semantic", top_k=100)
-                assert {hit["text"] for hit in found["hits"]} == wanted
+                reply = await call(client, "recall", query="fact", mode="semantic", top_k=100)
+                assert {hit["text"] for hit in reply["hits"]} == expected
 
     asyncio.run(talk())
 

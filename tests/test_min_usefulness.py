@@ -59,9 +59,9 @@ def _agree(store: Heedful, limits: list[float]) -> None:
         every = store.recall(query, boost_by_usefulness=True, mode="lexical", top_k=50)
         exactly = {hit.usefulness for hit in every}
         for least in [*limits, *{value for value in exactly if value > 0}]:
-            found = store.recall(query, boost_by_usefulness=True, min_usefulness=least, mode="lexical", top_k=50)
+            result = store.recall(query, boost_by_usefulness=True, min_usefulness=least, mode="lexical", top_k=50)
             expected = {hit.fact_id for hit in every if hit.usefulness >= least - 1e-9}
-            assert {hit.fact_id for hit in found} == expected
+            assert {hit.fact_id for hit in result} == expected
 
 
 def test_not_every_judged_fact_is_read(store: Heedful) -> None:
@@ -77,10 +77,10 @@ def test_not_every_judged_fact_is_read(store: Heedful) -> None:
     store.recall("another thing", boost_by_usefulness=True, min_usefulness=0.6)
     listen(Engine, "before_cursor_execute", note)
     try:
-        found = store.recall("another thing", boost_by_usefulness=True, min_usefulness=0.6)
+        result = store.recall("another thing", boost_by_usefulness=True, min_usefulness=0.6)
     finally:
         remove(Engine, "before_cursor_execute", note)
-    assert len(found.hits) == 10
+    assert len(result.hits) == 10
     assert max(most) < 500
 
 

@@ -15,8 +15,8 @@ from heedful.testing import WordEmbedder
 
 def test_a_recall_of_an_empty_store_makes_no_project_and_no_dataset(open_store: Callable[..., Heedful]) -> None:
     store = open_store()
-    found = store.recall("anything")
-    assert (found.hits, found.receipt) == ([], False)
+    result = store.recall("anything")
+    assert (result.hits, result.receipt) == ([], False)
     assert store.datasets() == []
     with store._workspace.database.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM projects").scalar() == 0

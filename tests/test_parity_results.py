@@ -192,8 +192,8 @@ def test_values_of_a_cached_result_keep_their_types(expected: list[Step]) -> Non
         for match in each.result.matches
         if match.execution["result"] is not None
     ]
-    found = {type(value) for each in rows for row in each for value in row}
-    assert found >= {Decimal, date, datetime, UUID, bytes, list, str, int}
+    result = {type(value) for each in rows for row in each for value in row}
+    assert result >= {Decimal, date, datetime, UUID, bytes, list, str, int}
 
 
 def test_reworded_errors_are_still_met(expected: list[Step]) -> None:

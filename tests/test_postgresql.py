@@ -111,8 +111,8 @@ class TestTables:
                 "WHERE table_schema = 'heedful'"
             ).fetchall()
         for table in metadata.sorted_tables:
-            there = {column: nullable for name, column, nullable in rows if name == table.name}
-            assert there == {column.name: column.nullable for column in table.columns}, table.name
+            existing = {column: nullable for name, column, nullable in rows if name == table.name}
+            assert existing == {column.name: column.nullable for column in table.columns}, table.name
 
     def test_texts_are_in_the_order_of_their_bytes(self, empty_database: str) -> None:
         with asking(empty_database) as connection:
@@ -254,9 +254,9 @@ class TestParts:
         clock.now = datetime(2031, 4, 1, tzinfo=UTC)
         done = maintain(database, to_stored(clock()), Retention(receipt_days=45))
         assert "dropped receipts_2031_01" in done
-        left = self.parts(empty_database, "receipts")
-        assert "receipts_2031_01" not in left
-        assert (left["receipts_2031_02"], left["receipts_2031_03"]) == (1, 1)
+        remaining = self.parts(empty_database, "receipts")
+        assert "receipts_2031_01" not in remaining
+        assert (remaining["receipts_2031_02"], remaining["receipts_2031_03"]) == (1, 1)
 
 
 class TestLocks:

@@ -21,9 +21,9 @@ def test_a_vector_comes_back_as_it_was_stored(empty_database: str) -> None:
     database = Database(empty_database)
     with database.read() as connection:
         assert active_model(connection) is not None
-        kept = list(connection.execute(select(vectors.c.vector).order_by(vectors.c.fact_seq)).scalars())
+        rows = list(connection.execute(select(vectors.c.vector).order_by(vectors.c.fact_seq)).scalars())
     database.close()
-    assert kept == [pack(each) for each in WordEmbedder().embed(["one two three", "four"])]
+    assert rows == [pack(each) for each in WordEmbedder().embed(["one two three", "four"])]
 
 
 def test_a_vector_of_nothing_is_kept_and_found(empty_database: str) -> None:

@@ -69,9 +69,9 @@ def go(child: Child) -> None:
 
 def ledger(path: Path) -> list[str]:
     connection = sqlite3.connect(path)
-    found = [row[0] for row in connection.execute("SELECT id FROM events WHERE kind = 'signal'")]
+    result = [row[0] for row in connection.execute("SELECT id FROM events WHERE kind = 'signal'")]
     connection.close()
-    return found
+    return result
 
 
 def test_processes_write_one_file_at_once(
@@ -84,13 +84,13 @@ def test_processes_write_one_file_at_once(
         go(child)
     for number in range(20):
         store.signal([{"fact_id": fact, "signal_type": "used", "confidence": 0.001, "query": f"question {number % 5}"}])
-    told: list[str] = []
+    messages: list[str] = []
     for child in children:
         out, err = child.communicate(timeout=120)
         assert (child.returncode, err) == (0, "")
-        told += out.split()[:-1]
-    assert len(told) == len(set(told)) == 75
-    assert set(told) <= set(ledger(path))
+        messages += out.split()[:-1]
+    assert len(messages) == len(set(messages)) == 75
+    assert set(messages) <= set(ledger(path))
     stats = store.fact_stats(fact)
     assert stats.signal_count == len(ledger(path)) == 95
     assert stats.score == pytest.approx(0.5 + 95 * 0.0001)
@@ -112,13 +112,13 @@ def test_every_acknowledged_event_survives_a_kill(
         go(child)
         go(other)
         assert child.stdout is not None
-        told = [child.stdout.readline().strip() for _ in range(lines)]
+        messages = [child.stdout.readline().strip() for _ in range(lines)]
         for victim in (child, other):
             victim.send_signal(signal.SIGKILL)
             out, err = victim.communicate(timeout=60)
             assert victim.returncode == -signal.SIGKILL, err
-            told += [line for line in out.split("\n")[:-1] if line]
-        acknowledged += told
+            messages += [line for line in out.split("\n")[:-1] if line]
+        acknowledged += messages
         store = open_store()
         written = ledger(path)
         assert len(written) == len(set(written))

@@ -68,10 +68,10 @@ def test_the_public_names_are_these_and_sorted() -> None:
 
 
 def test_nothing_else_leaks() -> None:
-    found = {
+    result = {
         name for name in dir(heedful) if not name.startswith("_") and not isinstance(getattr(heedful, name), ModuleType)
     }
-    assert found == set(heedful.__all__) - {"__version__"}
+    assert result == set(heedful.__all__) - {"__version__"}
 
 
 def test_every_public_name_is_documented() -> None:

@@ -165,11 +165,11 @@ class TestBoost:
         fact = filled.recall("trees")[0].fact_id
         helpful(filled, fact, "database performance")
         filled.signal([Signal(fact_id=fact, signal_type="ignored", query="authentication methods")])
-        found = {
+        result = {
             query: {hit.fact_id: hit.usefulness for hit in filled.recall(query, boost_by_usefulness=True)}[fact]
             for query in ("database performance", "authentication methods", "api limits")
         }
-        assert found == pytest.approx(
+        assert result == pytest.approx(
             {"database performance": 0.65, "authentication methods": 0.45, "api limits": 0.6}, abs=1e-12
         )
 
@@ -177,17 +177,17 @@ class TestBoost:
         good, bad = filled.recall("trees")[0].fact_id, filled.recall("trees")[1].fact_id
         helpful(filled, good, "trees", 2)
         filled.signal([Signal(fact_id=bad, signal_type="not_helpful", query="trees")])
-        found = {hit.fact_id for hit in filled.recall("trees", boost_by_usefulness=True, min_usefulness=0.5)}
-        assert bad not in found
-        assert len(found) == 3
+        result = {hit.fact_id for hit in filled.recall("trees", boost_by_usefulness=True, min_usefulness=0.5)}
+        assert bad not in result
+        assert len(result) == 3
         strict = filled.recall("trees", boost_by_usefulness=True, min_usefulness=0.8, usefulness_weight=0.0)
         assert [hit.fact_id for hit in strict] == [good]
 
     def test_a_score_that_is_just_enough_is_enough(self, filled: Heedful) -> None:
         fact = filled.recall("trees")[0].fact_id
         filled.signal([Signal(fact_id=fact, signal_type="used", query="trees")] * 3)
-        found = filled.recall("trees", boost_by_usefulness=True, min_usefulness=0.8)
-        assert [hit.fact_id for hit in found] == [fact]
+        result = filled.recall("trees", boost_by_usefulness=True, min_usefulness=0.8)
+        assert [hit.fact_id for hit in result] == [fact]
 
     def test_without_a_boost_none_is_left_out(self, filled: Heedful) -> None:
         assert len(filled.recall("trees", min_usefulness=1.0)) == 4
@@ -196,8 +196,8 @@ class TestBoost:
         store.remember([f"holiday plan number {number}" for number in range(300)])
         fact = store.remember("completely unlike anything").fact_ids[0]
         helpful(store, fact, "holiday plan", 4)
-        found = store.recall("holiday plan", boost_by_usefulness=True, usefulness_weight=0.9)
-        assert found[0].fact_id == fact
+        result = store.recall("holiday plan", boost_by_usefulness=True, usefulness_weight=0.9)
+        assert result[0].fact_id == fact
 
     def test_enough_useful_facts_are_found_behind_many_useless_ones(self, store: Heedful) -> None:
         bad = store.remember(["holiday"] * 150, metadata=[{"n": n} for n in range(150)]).fact_ids
@@ -209,8 +209,8 @@ class TestBoost:
         fact = filled.recall("trees")[0].fact_id
         filled.signal([Signal(fact_id=fact, signal_type="used", query="trees")])
         clock.advance(days=7)
-        found = {hit.fact_id: hit.usefulness for hit in filled.recall("trees", boost_by_usefulness=True)}
-        assert found[fact] == 0.595
+        result = {hit.fact_id: hit.usefulness for hit in filled.recall("trees", boost_by_usefulness=True)}
+        assert result[fact] == 0.595
 
 
 def test_a_signal_from_another_process_is_seen_by_the_next_recall(
@@ -256,8 +256,8 @@ def test_a_dataset_that_is_forgotten_meanwhile_breaks_no_recall(open_store: Call
 def test_a_filter_does_not_lose_what_others_outrank(store: Heedful, mode: Mode) -> None:
     store.remember([f"alpha alpha number{number}" for number in range(150)], metadata={"lang": "en"})
     fact = store.remember("alpha among a great many other longer words", metadata={"lang": "de"}).fact_ids[0]
-    found = store.recall("alpha", mode=mode, where={"lang": "de"})
-    assert [hit.fact_id for hit in found] == [fact]
+    result = store.recall("alpha", mode=mode, where={"lang": "de"})
+    assert [hit.fact_id for hit in result] == [fact]
 
 
 def test_meaning_is_found_by_the_bundled_model(open_store: Callable[..., Heedful], bundled: Embedder) -> None:

@@ -27,20 +27,20 @@ def settled(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch)
 
 def test_all_are_kept_unless_told_otherwise(store: Heedful) -> None:
     fact = store.remember("x").fact_ids[0]
-    found = store.recall("x")
-    assert found.receipt
-    assert store.signal_recall(found.recall_id, used=[fact]).processed == 1
+    result = store.recall("x")
+    assert result.receipt
+    assert store.signal_recall(result.recall_id, used=[fact]).processed == 1
 
 
 def test_a_share_of_them_is_kept_and_a_recall_says_whether_its_is(settled: Callable[..., Heedful]) -> None:
     store = settled(receipt_share="0.25")
     fact = store.remember("x").fact_ids[0]
-    found = [store.recall("x") for _ in range(200)]
-    kept = [each for each in found if each.receipt]
-    assert 20 < len(kept) < 85
-    for each in kept[:5]:
+    result = [store.recall("x") for _ in range(200)]
+    remaining = [each for each in result if each.receipt]
+    assert 20 < len(remaining) < 85
+    for each in remaining[:5]:
         assert store.signal_recall(each.recall_id, used=[fact]).processed == 1
-    lost = next(each for each in found if not each.receipt)
+    lost = next(each for each in result if not each.receipt)
     with pytest.raises(NotFound, match="receipt_share") as caught:
         store.signal_recall(lost.recall_id, used=[fact])
     assert caught.value.field == "recall_id"
@@ -99,8 +99,8 @@ def test_many_old_ones_are_dropped_a_few_at_a_time(store: Heedful, clock: Manual
     for _ in range(30):
         store.recall("x")
     clock.advance(days=40)
-    kept = store.recall("x")
+    result = store.recall("x")
     maintain(store._workspace.database, to_stored(clock()), Retention(receipt_days=30))
-    assert store.signal_recall(kept.recall_id, used=[kept[0].fact_id]).processed == 1
+    assert store.signal_recall(result.recall_id, used=[result[0].fact_id]).processed == 1
     with store._workspace.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM receipts").scalar() == 1

@@ -103,10 +103,10 @@ def test_signals_and_contexts_survive(open_store: Callable[..., Heedful], path: 
 
 def test_progress_is_told(open_store: Callable[..., Heedful], path: Path) -> None:
     open_store().remember([f"fact {number}" for number in range(600)])
-    told: list[tuple[int, int]] = []
-    heedful.reembed(path, embedding=Other(), progress=lambda done, total: told.append((done, total)))
-    assert len(told) > 1
-    assert told[-1] == (600, 600)
+    messages: list[tuple[int, int]] = []
+    heedful.reembed(path, embedding=Other(), progress=lambda done, total: messages.append((done, total)))
+    assert len(messages) > 1
+    assert messages[-1] == (600, 600)
 
 
 def test_it_may_be_stopped_and_started_again(open_store: Callable[..., Heedful], path: Path) -> None:

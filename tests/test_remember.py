@@ -112,12 +112,14 @@ def test_datasets_are_made_when_they_are_first_written_to(store: Heedful) -> Non
 
 
 def test_progress_is_told(store: Heedful) -> None:
-    told: list[tuple[int, int]] = []
-    store.remember([f"fact {number}" for number in range(600)], progress=lambda done, total: told.append((done, total)))
-    assert len(told) > 1
-    assert told[-1] == (600, 600)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert {total for _, total in told} == {600}
+    messages: list[tuple[int, int]] = []
+    store.remember(
+        [f"fact {number}" for number in range(600)], progress=lambda done, total: messages.append((done, total))
+    )
+    assert len(messages) > 1
+    assert messages[-1] == (600, 600)
+    assert [done for done, _ in messages] == sorted(done for done, _ in messages)
+    assert {total for _, total in messages} == {600}
 
 
 class Failing(WordEmbedder):

@@ -23,12 +23,12 @@ HONEST = (SimulatedUser(1, examination=0), SimulatedUser(2, examination=0))
 
 def needs(store: Heedful, count: int = 5, **options: Any) -> list[Need]:
     """Things people ask for, whose answer is the last of four facts by relevance."""
-    found = []
+    result = []
     for number in range(count):
         rivals = [f"topic{number} alpha{number} rules {place}" for place in range(3)]
         ids = store.remember([*rivals, f"topic{number} answer{number}"], **options).fact_ids
-        found.append(Need([f"topic{number} alpha{number} rules", f"Topic{number} alpha{number} rules?"], [ids[3]]))
-    return found
+        result.append(Need([f"topic{number} alpha{number} rules", f"Topic{number} alpha{number} rules?"], [ids[3]]))
+    return result
 
 
 def ask(
@@ -74,11 +74,11 @@ def test_where_feedback_helps_it_shows_a_gain_and_a_weight(store: Heedful, clock
 
 
 def test_the_recommended_weight_does_what_was_promised(store: Heedful, clock: ManualClock) -> None:
-    wanted = needs(store)
-    ask(store, clock, wanted)
+    expected = needs(store)
+    ask(store, clock, expected)
     weight = advised(store.replay(policies=["adaptive"]))["adaptive"]
     assert weight is not None
-    for need in wanted:
+    for need in expected:
         hits = store.recall(need.queries[0], boost_by_usefulness=True, usefulness_weight=weight, policy="adaptive")
         assert [hits[0].fact_id] == need.answers
 
@@ -136,13 +136,13 @@ def test_a_signal_dated_back_counts_from_when_it_was_recorded(store: Heedful, cl
 
 
 def test_retracted_ratings_do_not_count(store: Heedful, clock: ManualClock) -> None:
-    wanted = needs(store, 1)
-    ask(store, clock, wanted, times=4)
-    recall = store.recall(wanted[0].queries[0])
+    expected = needs(store, 1)
+    ask(store, clock, expected, times=4)
+    recall = store.recall(expected[0].queries[0])
     before = store.replay()
-    given = store.signal_recall(recall.recall_id, helpful=list(wanted[0].answers))
+    result = store.signal_recall(recall.recall_id, helpful=list(expected[0].answers))
     assert store.replay().replayed == 5
-    for event in given.event_ids:
+    for event in result.event_ids:
         store.retract(event)
     assert store.replay() == before
 
@@ -168,16 +168,16 @@ def test_implicit_signals_and_signals_without_a_receipt_judge_nothing(store: Hee
 
 
 def test_facts_that_were_forgotten_are_left_out(store: Heedful, clock: ManualClock) -> None:
-    wanted = needs(store, 2)
-    ask(store, clock, wanted, times=12)
+    expected = needs(store, 2)
+    ask(store, clock, expected, times=12)
     replayed = store.replay().replayed
-    rival = store.recall(wanted[0].queries[0])[0].fact_id
+    rival = store.recall(expected[0].queries[0])[0].fact_id
     store.forget(rival)
     report = store.replay()
     assert report.replayed == replayed
     assert report.logged is not None
     assert 0.25 < report.logged.mrr.value < 1
-    store.forget(list(wanted[0].answers))
+    store.forget(list(expected[0].answers))
     assert store.replay().replayed < replayed
 
 
@@ -230,10 +230,10 @@ def test_nothing_to_replay(store: Heedful) -> None:
 
 
 def test_since_judges_later_recalls_by_all_that_was_said(store: Heedful, clock: ManualClock) -> None:
-    wanted = needs(store)
-    ask(store, clock, wanted, times=30)
+    expected = needs(store)
+    ask(store, clock, expected, times=30)
     then = clock.now
-    ask(store, clock, wanted, times=25)
+    ask(store, clock, expected, times=25)
     report = store.replay(since=then)
     assert report.replayed == 25
     (whole,) = store.replay(weights=[0.9], policies=["adaptive"]).arms

@@ -63,10 +63,10 @@ def rated(store: Heedful, clock: ManualClock, days: int = 6) -> Heedful:
         clock.advance(days=1)
         session = f"s{number}"
         store.sessions.create(session, metadata={"variant": "ab"[number % 2]})
-        found = store.recall("May I send a kettle back?", session_id=session)
-        assert found.qa_id is not None
-        store.signal_recall(found.recall_id, helpful=[found.hits[0]])
-        store.sessions.add_feedback(session, found.qa_id, HOSTILE if number % 2 else None, 1 if number % 2 else 5)
+        result = store.recall("May I send a kettle back?", session_id=session)
+        assert result.qa_id is not None
+        store.signal_recall(result.recall_id, helpful=[result.hits[0]])
+        store.sessions.add_feedback(session, result.qa_id, HOSTILE if number % 2 else None, 1 if number % 2 else 5)
     return store
 
 
@@ -95,9 +95,9 @@ def test_a_report_says_what_insight_says(store: Heedful, clock: ManualClock, tmp
     total = store.insight.trend().total
     assert made.opinions == total.up + total.down + total.neutral
     assert f"{total.satisfaction:.1%} satisfied" in text
-    found = store.insight.satisfaction("metadata.variant")
-    assert found.stopping is not None
-    assert found.stopping.reason in text
+    report = store.insight.satisfaction("metadata.variant")
+    assert report.stopping is not None
+    assert report.stopping.reason in text
     for title in ("Over time", "By variant", "By dataset", "What negative comments are about", "How much was rated"):
         assert title in text
     assert "A kettle can be sent back within thirty days." in text
@@ -139,9 +139,9 @@ def test_numbers_stay_in_one_line_and_comments_do_not(store: Heedful, clock: Man
 def test_every_chart_has_its_numbers_in_a_table(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
     made = write_report(rated(store, clock), tmp_path / "report.html", charts=tmp_path / "charts")
     markup = made.path.read_text(encoding="utf-8")
-    found = re.findall(r"<figure>(.*?)</figure>", markup, re.DOTALL)
-    assert len(found) == len(made.charts) > 3
-    for each in found:
+    match = re.findall(r"<figure>(.*?)</figure>", markup, re.DOTALL)
+    assert len(match) == len(made.charts) > 3
+    for each in match:
         assert "<svg" in each
         assert re.search(r"<tbody>\s*<tr><th scope=\"row\">", each)
 
@@ -245,10 +245,10 @@ def test_a_report_on_a_server_says_the_same(tmp_path: Path) -> None:
     with running(tmp_path / "served.db") as server, server.connect() as client:
         client.sessions.create("monday", metadata={"variant": "a"})
         client.sessions.add_session_feedback("monday", {"rating": "up"})
-        there = write_report(client, tmp_path / "there.html", by="metadata.variant")
+        path = write_report(client, tmp_path / "there.html", by="metadata.variant")
         here = write_report(
             Heedful(server.state.store.project("default")), tmp_path / "here.html", by="metadata.variant"
         )
-    said = [re.sub(r"\d\d:\d\d", "", read(made.path).text) for made in (there, here)]
-    assert there.opinions == 1
-    assert said[0] == said[1]
+    opinions = [re.sub(r"\d\d:\d\d", "", read(made.path).text) for made in (path, here)]
+    assert path.opinions == 1
+    assert opinions[0] == opinions[1]

@@ -27,8 +27,8 @@ def test_results_that_wait_for_a_retry_have_an_end(store: Heedful, clock: Manual
     fact = store.remember("x").fact_ids[0]
 
     def judge(key: str) -> list[str]:
-        given = {"fact_id": fact, "signal_type": "helpful", "query": "x"}
-        return store.signal([given], idempotency_key=key).event_ids
+        values = {"fact_id": fact, "signal_type": "helpful", "query": "x"}
+        return store.signal([values], idempotency_key=key).event_ids
 
     for number in range(3):
         judge(f"key {number}")
@@ -65,8 +65,8 @@ def test_questions_go_with_their_last_receipt_unless_somebody_gave_an_opinion(
 ) -> None:
     fact = store.remember("Ada founded Acme").fact_ids[0]
     for words in ("asked once", "asked twice", "asked and judged"):
-        found = store.recall(words)
-    store.signal_recall(found.recall_id, helpful=[fact])
+        result = store.recall(words)
+    store.signal_recall(result.recall_id, helpful=[fact])
     clock.advance(days=300)
     later = store.recall("asked twice")
     clock.advance(days=100)

@@ -143,9 +143,9 @@ def begun(path: Path) -> Iterator[Callable[[], list[str]]]:
         driver.set_trace_callback(statements.append)
 
     def since() -> list[str]:
-        found = [each for each in statements if each.startswith("BEGIN")]
+        result = [each for each in statements if each.startswith("BEGIN")]
         statements.clear()
-        return found
+        return result
 
     sqlalchemy_event.listen(Pool, "connect", trace)
     yield since
@@ -162,8 +162,8 @@ def test_the_kind_of_an_event_says_what_to_undo(
     store.connectors.create("shop", f"sqlite:///{tmp_path / 'shop.sqlite'}")
     run = store.executions.execute_query("SELECT count(*) FROM orders", question="How many orders?")
     store.sessions.create("s")
-    said = store.sessions.add_session_feedback("s", {"rating": "down", "comment": "No"})
-    assert said is not None
+    feedback = store.sessions.add_session_feedback("s", {"rating": "down", "comment": "No"})
+    assert feedback is not None
     answer = store.recall("pooling", session_id="s").qa_id
     assert answer is not None
     store.sessions.add_feedback("s", answer, "Not so", 1)
@@ -175,7 +175,7 @@ def test_the_kind_of_an_event_says_what_to_undo(
         give(store, fact),
         store.supersede(fact, "Use a connection pool.").event_id,
         store.feedback.create(is_positive=False, execution_id=run.execution_id, author="ann").id,
-        said.feedback_id,
+        feedback.feedback_id,
         rated["feedback_id"],
         store.review.get(item.item_id).history[-1].event_id,
     ]

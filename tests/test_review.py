@@ -28,9 +28,9 @@ def ask(store: Heedful, question: str = OPENING, session_id: str = "monday") -> 
     """An entry with evidence; its id."""
     if not store.datasets():
         store.remember([FACT, "Visitors sign in at the desk."])
-    found = store.recall(question, session_id=session_id)
-    assert found.qa_id is not None
-    return found.qa_id
+    result = store.recall(question, session_id=session_id)
+    assert result.qa_id is not None
+    return result.qa_id
 
 
 def dislike(store: Heedful, qa_id: str, author: str = "ida", text: str | None = None, session: str = "monday") -> None:
@@ -119,8 +119,8 @@ def test_another_dataset_is_another_item(store: Heedful) -> None:
     store.remember(FACT, dataset="other")
     store.remember(FACT)
     for dataset in ("main_dataset", "other"):
-        found = store.recall(OPENING, dataset=dataset, session_id="monday")
-        dislike(store, str(found.qa_id))
+        result = store.recall(OPENING, dataset=dataset, session_id="monday")
+        dislike(store, str(result.qa_id))
     assert [item.opinions for item in store.review.list().items] == [1, 1]
     assert only(store, dataset="other").dataset == "other"
 
@@ -188,12 +188,12 @@ def test_what_is_taken_back_no_longer_counts(either: Heedful) -> None:
 def test_changed_feedback_about_an_execution_counts_once(store: Heedful, tmp_path: Path) -> None:
     store.connectors.create("geo", make_cities(tmp_path).url)
     run = store.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
-    said = store.feedback.create_negative(execution_id=run, feedback="Wrong.", author="ida")
+    feedback = store.feedback.create_negative(execution_id=run, feedback="Wrong.", author="ida")
     assert only(store).comment == "Wrong."
-    store.feedback.update(said.id, feedback="All wrong.")
+    store.feedback.update(feedback.id, feedback="All wrong.")
     item = only(store)
     assert (item.comment, item.opinions) == ("All wrong.", 1)
-    store.feedback.update(said.id, is_positive=True)
+    store.feedback.update(feedback.id, is_positive=True)
     assert store.review.list().items == []
 
 
@@ -424,14 +424,14 @@ def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., 
         qa_id = store.sessions.add_entry("monday", OPENING, "At eight.").qa_id
         dislike(store, qa_id)
         item_id = only(store).item_id
-        said = {"ida": (0, True)}
+        feedback = {"ida": (0, True)}
         done: list[tuple[str, int, str | None]] = []
         for number, step in enumerate(steps, 1):
             clock.advance(seconds=1)
             if step in ("like", "dislike"):
                 author = ("ida", "ole")[number % 2]
                 store.sessions.add_feedback("monday", qa_id, str(number), 1 if step == "dislike" else 5, author=author)
-                said[author] = (number, step == "dislike")
+                feedback[author] = (number, step == "dislike")
             elif step in ("resolve", "dismiss", "reopen"):
                 before = {each.event_id for each in store.review.get(item_id).history}
                 getattr(store.review, step)(item_id, author="rev")
@@ -447,11 +447,11 @@ def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., 
                 done.pop()
         store.review.list()
         item = only(store, status=None)
-        negative = [at for at, is_negative in said.values() if is_negative]
-        wanted = fold(
+        negative = [at for at, is_negative in feedback.values() if is_negative]
+        expected = fold(
             [ReviewAct(action, at, "rev", assignee) for action, at, assignee in done], max(negative, default=None)
         )
-        assert (item.status, item.assignee, item.opinions) == (wanted.status, wanted.assignee, len(negative))
+        assert (item.status, item.assignee, item.opinions) == (expected.status, expected.assignee, len(negative))
 
 
 def left(store: Heedful, *tables: str) -> list[int]:

@@ -63,10 +63,10 @@ def said(store: Heedful) -> list[Any]:
 
 
 def cached(store: Heedful) -> tuple[bool, str | None, str | None]:
-    found = store.chat.execution_cache_lookup(IN_ITALY)
-    if not found.matches:
-        return found.cache_hit, None, None
-    return found.cache_hit, found.matches[0].gate, found.matches[0].reason
+    result = store.chat.execution_cache_lookup(IN_ITALY)
+    if not result.matches:
+        return result.cache_hit, None, None
+    return result.cache_hit, result.matches[0].gate, result.matches[0].reason
 
 
 def test_a_fact_is_corrected_and_back(either: Heedful, disliked: str) -> None:
@@ -111,8 +111,8 @@ def test_an_opinion_is_taken_back_and_given_again_as_it_was(either: Heedful, dis
         assert back.model_copy(update={"event_id": opinion.event_id}) == opinion
     clock.now = whole[0].created_at
     assert (recalled(either), given(either)) == (before, opinions)
-    left = either.sessions.feedbacks("monday").items
-    assert [each.model_dump(exclude={"feedback_id"}) for each in left] == [
+    remaining = either.sessions.feedbacks("monday").items
+    assert [each.model_dump(exclude={"feedback_id"}) for each in remaining] == [
         each.model_dump(exclude={"feedback_id"}) for each in whole
     ]
 
@@ -151,16 +151,16 @@ def test_the_words_of_a_retracted_opinion_go_with_their_session(either: Heedful,
 
 def test_a_signal_is_taken_back_and_given_again(store: Heedful, clock: ManualClock) -> None:
     store.remember([FACT, "Visitors sign in at the desk."])
-    found = store.recall(OPENING)
-    fact_id = found.hits[0].fact_id
+    result = store.recall(OPENING)
+    fact_id = result.hits[0].fact_id
     store.signal(Signal(fact_id=fact_id, signal_type="used", query=OPENING, confidence=0.4, author="eva"))
     clock.advance(days=1)
-    store.signal_recall(found.recall_id, not_helpful=[fact_id], confidence=0.7, author="ida")
+    store.signal_recall(result.recall_id, not_helpful=[fact_id], confidence=0.7, author="ida")
     clock.advance(days=1)
     before, stats = recalled(store), store.fact_stats(fact_id)
     item = only(store, target_type="fact")
     case = store.review.get(item.item_id)
-    assert (case.recall_id, case.evidence[0].rank) == (found.recall_id, 1)
+    assert (case.recall_id, case.evidence[0].rank) == (result.recall_id, 1)
     event = store.review.fix(item.item_id, "retract", event_id=case.opinions[0].event_id, author="rev")
     assert recalled(store) != before
     store.retract(event.event_id, author="rev")
@@ -213,8 +213,13 @@ def test_feedback_about_an_execution_is_taken_back_and_given_again(geo: Heedful,
     clock.advance(seconds=1)
     event = geo.review.fix(item.item_id, "retract", event_id=opinion.event_id, author="rev")
     assert (said(geo), geo.review.list().items) == ([], [])
-    left = geo.review.get(item.item_id)
-    assert (left.item.question, left.item.opinions, left.sql_query, left.opinions) == (IN_ITALY, 0, IN_ITALY_SQL, [])
+    remaining = geo.review.get(item.item_id)
+    assert (remaining.item.question, remaining.item.opinions, remaining.sql_query, remaining.opinions) == (
+        IN_ITALY,
+        0,
+        IN_ITALY_SQL,
+        [],
+    )
     assert cached(geo) != cache
     geo.review.undo(event.event_id)
     assert said(geo) == before
@@ -372,8 +377,8 @@ def count(store: Heedful, table: str) -> int:
 )
 def test_what_is_not_there_is_told_with_where_to_look(store: Heedful, action: Fix, given: dict[str, str]) -> None:
     store.remember("The Lisbon office opens at eight.")
-    found = store.recall("When does the Lisbon office open?", session_id="monday")
-    store.sessions.add_feedback("monday", str(found.qa_id), None, 1, author="ida")
+    result = store.recall("When does the Lisbon office open?", session_id="monday")
+    store.sessions.add_feedback("monday", str(result.qa_id), None, 1, author="ida")
     with pytest.raises(NotFound) as caught:
         store.review.fix(only(store).item_id, action, **given)
     assert caught.value.remedy

@@ -112,9 +112,9 @@ def test_what_is_said_in_the_new_place_joins_the_items_that_came(
     ways(path)["export"](target)
     moved = opened(target)
     for question in (WRONG, "When does the ferry to Cacilhas leave please?", NEVER_MIND):
-        found = moved.recall(question, session_id="later")
-        assert found.qa_id is not None
-        moved.sessions.add_feedback("later", found.qa_id, None, 1, author="ann")
+        result = moved.recall(question, session_id="later")
+        assert result.qa_id is not None
+        moved.sessions.add_feedback("later", result.qa_id, None, 1, author="ann")
     more = {WRONG: 2, NEVER_MIND: 1}
     assert {item.item_id: (item.status, item.opinions) for item in listed(moved)} == {
         item.item_id: (item.status, item.opinions + (item.target_type == "entry") * more.get(str(item.question), 0))
@@ -140,27 +140,27 @@ def test_without_vectors_of_the_model_the_queue_is_the_same(
     import_file(target, packed(exported(path, vectors=vectors)), embedding=embedder())
     moved = opened(target, embedding=embedder())
     assert told(moved) == told(source)
-    found = moved.recall(WRONG, session_id="later")
-    assert moved.sessions.add_feedback("later", str(found.qa_id), None, 1, author="ann")
+    result = moved.recall(WRONG, session_id="later")
+    assert moved.sessions.add_feedback("later", str(result.qa_id), None, 1, author="ann")
     assert len(listed(moved)) == len(listed(source))
 
 
 def test_lines_of_the_queue_name_items_by_ids(source: Heedful, done: Done, path: Path) -> None:
     lines = exported(path)
-    told = {name: [line for line in lines if line["type"] == name] for name in OF_REVIEW}
-    assert {name: len(found) for name, found in told.items()} == OF_REVIEW
-    ids = {line["id"] for line in told["review_item"]}
-    assert {line["item"] for line in told["review_member"]} == ids > {line["item"] for line in told["review_note"]}
+    result = {name: [line for line in lines if line["type"] == name] for name in OF_REVIEW}
+    assert {name: len(found) for name, found in result.items()} == OF_REVIEW
+    ids = {line["id"] for line in result["review_item"]}
+    assert {line["item"] for line in result["review_member"]} == ids > {line["item"] for line in result["review_note"]}
     assert not {name for line in lines for name in line} & {"seq", "item_seq", "project_id", "model_id"}
 
 
 def older(lines: list[Line]) -> list[Line]:
     """The file as the first format had it."""
-    kept = [line for line in lines if line["type"] not in OF_REVIEW]
-    for line in (kept[0], kept[-1]):
+    remaining = [line for line in lines if line["type"] not in OF_REVIEW]
+    for line in (remaining[0], remaining[-1]):
         line["counts"] = {name: count for name, count in line["counts"].items() if name not in OF_REVIEW}
-    kept[0]["format"] = 1
-    return kept
+    remaining[0]["format"] = 1
+    return remaining
 
 
 def test_a_file_without_a_queue_is_read_as_ever(

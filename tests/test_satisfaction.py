@@ -39,17 +39,17 @@ def test_variants_are_counted_with_intervals_and_compared(either: Heedful) -> No
     rated(either, {"variant": "A"}, *["up"] * 5, *["down"] * 5, None)
     rated(either, {"variant": "C"})
     rated(either, {"experiment": "none"}, "down")
-    found = either.insight.satisfaction("variant")
-    assert found.by == "variant"
-    assert counts(found) == {"B": (10, 8, 2, 0), "A": (1, 5, 5, 1), "C": (1, 0, 0, 0)}
-    b, a, c = found.variants
+    report = either.insight.satisfaction("variant")
+    assert report.by == "variant"
+    assert counts(report) == {"B": (10, 8, 2, 0), "A": (1, 5, 5, 1), "C": (1, 0, 0, 0)}
+    b, a, c = report.variants
     assert (b.value, a.value, c.value) == ("B", "A", "C")
     assert (b.satisfaction, b.low, b.high) == (0.8, *wilson(8, 10))
     assert (round(b.low or 0, 4), round(b.high or 0, 4)) == (0.4902, 0.9433)
     assert (a.satisfaction, a.low, a.high) == (0.5, *wilson(5, 10))
     assert (c.satisfaction, c.low, c.high, c.mean_score, c.probability_best) == (None,) * 5
     assert [b.probability_best, a.probability_best] == probability_best([(8, 2), (5, 5)])
-    (only,) = found.comparisons
+    (only,) = report.comparisons
     assert (only.better, only.than, only.probability) == ("B", "A", probability_better((8, 2), (5, 5)))
     assert round(only.probability, 4) == 0.9087
 
@@ -59,11 +59,11 @@ def test_the_likelier_winner_of_each_pair_is_named_first(either: Heedful) -> Non
     rated(either, {"variant": "bad"})
     rated(either, {"variant": "good"}, "up", "up", "up")
     rated(either, {"variant": "middling"}, "up", "down")
-    found = either.insight.satisfaction("variant")
-    pairs = {(each.better, each.than) for each in found.comparisons}
+    report = either.insight.satisfaction("variant")
+    pairs = {(each.better, each.than) for each in report.comparisons}
     assert pairs == {("good", "bad"), ("good", "middling"), ("middling", "bad")}
-    assert all(0.5 <= each.probability < 1 for each in found.comparisons)
-    assert sum(each.probability_best or 0 for each in found.variants) == pytest.approx(1)
+    assert all(0.5 <= each.probability < 1 for each in report.comparisons)
+    assert sum(each.probability_best or 0 for each in report.variants) == pytest.approx(1)
 
 
 def test_scores_of_answers_count_as_up_down_and_neutral(either: Heedful) -> None:
@@ -91,9 +91,9 @@ def test_a_dotted_key_reaches_inside(either: Heedful, by: str) -> None:
     rated(either, {"user": {"plan": "pro"}}, "up")
     rated(either, {"user": {"plan": "free"}}, "down")
     rated(either, {"user": "pro"}, "down")
-    found = either.insight.satisfaction(by)
-    assert found.by == "user.plan"
-    assert counts(found) == {"pro": (1, 1, 0, 0), "free": (1, 0, 1, 0)}
+    report = either.insight.satisfaction(by)
+    assert report.by == "user.plan"
+    assert counts(report) == {"pro": (1, 1, 0, 0), "free": (1, 0, 1, 0)}
 
 
 def test_a_session_with_a_list_counts_for_each_of_its_values(either: Heedful) -> None:

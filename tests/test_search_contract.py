@@ -204,8 +204,8 @@ def test_what_is_superseded_is_not_found_until_that_is_undone(town: Heedful, mod
 def test_a_proven_fact_is_a_candidate_however_far_it_is(town: Heedful, mode: Mode) -> None:
     far = town.recall("bread mill", mode="semantic").hits[0]
     town.signal([{"fact_id": far.fact_id, "signal_type": "helpful", "query": "ships outside"}])
-    found = town.recall("ships outside", mode=mode, top_k=50, boost_by_usefulness=True)
-    assert far.fact_id in [hit.fact_id for hit in found]
+    result = town.recall("ships outside", mode=mode, top_k=50, boost_by_usefulness=True)
+    assert far.fact_id in [hit.fact_id for hit in result]
 
 
 @pytest.mark.parametrize("least", [0.3, 0.5, 0.6])
@@ -217,10 +217,10 @@ def test_what_is_not_useful_enough_is_left_out(town: Heedful, least: float) -> N
             *({"fact_id": bad.fact_id, "signal_type": "not_helpful", "query": "harbour"} for _ in range(4)),
         ]
     )
-    found = {hit.fact_id for hit in town.recall("harbour", boost_by_usefulness=True, min_usefulness=least, top_k=50)}
-    assert good.fact_id in found
-    assert bad.fact_id not in found
-    assert (len(found) == 1) == (least > 0.5)
+    result = {hit.fact_id for hit in town.recall("harbour", boost_by_usefulness=True, min_usefulness=least, top_k=50)}
+    assert good.fact_id in result
+    assert bad.fact_id not in result
+    assert (len(result) == 1) == (least > 0.5)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -54,11 +54,11 @@ def test_a_session_is_rated(
     session: Heedful, clock: ManualClock, given: dict[str, Any], rating: str | None, comment: str
 ) -> None:
     before = dict(given)
-    kept = give(session, given)
-    assert (kept.rating, kept.comment, kept.created_at) == (rating, comment, clock.now)
-    assert (kept.session_id, kept.target_type, kept.target_id) == ("s", "session", "s")
-    assert (kept.score, kept.author, kept.extra) == (None, None, {})
-    assert active(session) == [kept]
+    feedback = give(session, given)
+    assert (feedback.rating, feedback.comment, feedback.created_at) == (rating, comment, clock.now)
+    assert (feedback.session_id, feedback.target_type, feedback.target_id) == ("s", "session", "s")
+    assert (feedback.score, feedback.author, feedback.extra) == (None, None, {})
+    assert active(session) == [feedback]
     assert given == before
 
 
@@ -104,16 +104,16 @@ def test_more_keys_are_names(plain: Heedful, extra: Any) -> None:
 
 
 def test_time_and_id_are_set_by_the_store(session: Heedful, clock: ManualClock) -> None:
-    kept = give(session, {"rating": "up", "created_at": "1999-01-01", "id": "mine", "feedback_id": "mine"})
-    assert kept.created_at == clock.now
-    assert kept.feedback_id != "mine"
-    assert kept.extra == {}
+    feedback = give(session, {"rating": "up", "created_at": "1999-01-01", "id": "mine", "feedback_id": "mine"})
+    assert feedback.created_at == clock.now
+    assert feedback.feedback_id != "mine"
+    assert feedback.extra == {}
 
 
 def test_without_an_author_each_is_kept(session: Heedful) -> None:
-    kept = [give(session, {"rating": "up", "comment": "same"}) for _ in range(3)]
-    assert active(session) == kept
-    assert len({each.feedback_id for each in kept}) == 3
+    remaining = [give(session, {"rating": "up", "comment": "same"}) for _ in range(3)]
+    assert active(session) == remaining
+    assert len({each.feedback_id for each in remaining}) == 3
 
 
 def test_an_author_has_one_opinion_the_latest(session: Heedful) -> None:
@@ -188,25 +188,25 @@ def test_a_session_that_is_not_there_is_not_rated(either: Heedful) -> None:
 
 
 def test_feedbacks_come_in_pages_both_ways(session: Heedful) -> None:
-    kept = [give(session, {"rating": "up", "comment": str(number)}) for number in range(7)]
+    remaining = [give(session, {"rating": "up", "comment": str(number)}) for number in range(7)]
     session.sessions.create("t")
     session.sessions.add_session_feedback("t", {"rating": "down"})
     for newest_first in (False, True):
-        found: list[Feedback] = []
+        result: list[Feedback] = []
         cursor = None
         while True:
             page = session.sessions.feedbacks("s", limit=3, cursor=cursor, newest_first=newest_first)
-            found += page.items
+            result += page.items
             if (cursor := page.next_cursor) is None:
                 break
-        assert found == (kept[::-1] if newest_first else kept)
+        assert result == (remaining[::-1] if newest_first else remaining)
 
 
 def test_ratings_of_answers_are_not_among_them(session: Heedful) -> None:
     entry = session.sessions.add_entry("s", "q", "a")
     session.sessions.add_feedback("s", entry.qa_id, feedback_score=5)
-    kept = give(session, {"rating": "down"})
-    assert active(session) == [kept]
+    feedback = give(session, {"rating": "down"})
+    assert active(session) == [feedback]
     assert session.sessions.feedback_metrics().total == 2
 
 
@@ -223,9 +223,9 @@ def test_an_entry_with_the_name_of_a_session_is_not_mistaken_for_it(either: Heed
 
 def test_a_feedback_is_taken_back_by_its_id(session: Heedful) -> None:
     first, second = give(session, {"rating": "up"}), give(session, {"rating": "down"})
-    taken = session.retract(first.feedback_id, author="moderator")
-    assert taken.retracted == first.feedback_id
-    assert session.retract(first.feedback_id) == taken.model_copy(update={"updated_facts": []})
+    retraction = session.retract(first.feedback_id, author="moderator")
+    assert retraction.retracted == first.feedback_id
+    assert session.retract(first.feedback_id) == retraction.model_copy(update={"updated_facts": []})
     assert active(session) == [second]
 
 

@@ -119,8 +119,8 @@ def test_sessions_are_listed_newest_first_in_pages(either: Heedful) -> None:
     either.sessions.delete("s2")
     second = either.sessions.list(limit=3, cursor=first.next_cursor)
     third = either.sessions.list(limit=3, cursor=second.next_cursor)
-    found = [each.session_id for page in (first, second, third) for each in page.items]
-    assert found == [name for name in reversed(made) if name != "s2"]
+    result = [each.session_id for page in (first, second, third) for each in page.items]
+    assert result == [name for name in reversed(made) if name != "s2"]
     assert third.next_cursor is None
 
 
@@ -189,13 +189,13 @@ def test_a_cursor_of_another_list_shows_nothing_of_that_list(either: Heedful) ->
 
 def test_a_deleted_session_takes_all_it_had_with_it(either: Heedful) -> None:
     either.remember("Parcels may be returned within 30 days.")
-    asked = either.recall("When may parcels be returned?", session_id="s")
-    assert asked.qa_id is not None
+    result = either.recall("When may parcels be returned?", session_id="s")
+    assert result.qa_id is not None
     either.sessions.add_message("s", "user", "hi")
-    either.sessions.add_feedback("s", asked.qa_id, feedback_score=5)
+    either.sessions.add_feedback("s", result.qa_id, feedback_score=5)
     either.sessions.add_session_feedback("s", {"rating": "up"})
-    gone = either.sessions.delete("s")
-    assert (gone.messages, gone.entries, gone.feedbacks, gone.forgotten_facts) == (1, 1, 2, 0)
+    deletion = either.sessions.delete("s")
+    assert (deletion.messages, deletion.entries, deletion.feedbacks, deletion.forgotten_facts) == (1, 1, 2, 0)
     assert not either.sessions.exists("s")
     assert either.sessions.feedback_metrics().total == 0
     with pytest.raises(NotFound):
@@ -204,7 +204,7 @@ def test_a_deleted_session_takes_all_it_had_with_it(either: Heedful) -> None:
     assert contents(either, "s") == []
     assert either.sessions.entries("s").items == []
     assert either.sessions.feedbacks("s").items == []
-    assert either.sessions.add_feedback("s", asked.qa_id, feedback_score=5) is False
+    assert either.sessions.add_feedback("s", result.qa_id, feedback_score=5) is False
 
 
 def test_projects_have_sessions_of_their_own(open_either: Callable[..., Heedful]) -> None:
@@ -212,8 +212,8 @@ def test_projects_have_sessions_of_their_own(open_either: Callable[..., Heedful]
     one.sessions.create("s", metadata={"variant": "A"})
     one.sessions.add_message("s", "user", "for one")
     entry = one.sessions.add_entry("s", "q", "a")
-    said = one.sessions.add_session_feedback("s", {"rating": "up"}, idempotency_key="k")
-    assert said is not None
+    feedback = one.sessions.add_session_feedback("s", {"rating": "up"}, idempotency_key="k")
+    assert feedback is not None
     assert not other.sessions.exists("s")
     other.sessions.add_message("s", "user", "for other")
     assert contents(one, "s") == ["for one"]
@@ -223,7 +223,7 @@ def test_projects_have_sessions_of_their_own(open_either: Callable[..., Heedful]
     with pytest.raises(NotFound):
         other.sessions.entry("s", entry.qa_id)
     with pytest.raises(NotFound):
-        other.retract(said.feedback_id)
+        other.retract(feedback.feedback_id)
     assert other.sessions.add_session_feedback("s", {"rating": "down"}, idempotency_key="k") is not None
     assert other.insight.satisfaction("variant").variants == []
     other.sessions.delete("s")
@@ -273,25 +273,25 @@ def test_messages_come_in_pages_both_ways(either: Heedful) -> None:
     either.sessions.add_messages("s", [{"role": "user", "content": str(number)} for number in range(25)])
     either.sessions.add_message("t", "user", "elsewhere")
     for newest_first in (False, True):
-        found: list[str] = []
+        result: list[str] = []
         cursor = None
         while True:
             page = either.sessions.messages("s", limit=10, cursor=cursor, newest_first=newest_first)
-            found += [each.content for each in page.items]
+            result += [each.content for each in page.items]
             if (cursor := page.next_cursor) is None:
                 break
-        assert found == [str(number) for number in (range(24, -1, -1) if newest_first else range(25))]
+        assert result == [str(number) for number in (range(24, -1, -1) if newest_first else range(25))]
 
 
 def test_messages_can_be_copied_from_one_session_to_another(either: Heedful) -> None:
     either.sessions.add_messages("a", [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}])
-    said = either.sessions.messages("a").items
-    copied = either.sessions.add_messages("b", said)
+    opinions = either.sessions.messages("a").items
+    copied = either.sessions.add_messages("b", opinions)
     assert [(each.role, each.content, each.at) for each in copied] == [
-        (each.role, each.content, each.at) for each in said
+        (each.role, each.content, each.at) for each in opinions
     ]
     assert either.sessions.messages("b").items == copied
-    assert either.sessions.messages("a").items == said
+    assert either.sessions.messages("a").items == opinions
 
 
 @pytest.mark.parametrize("text", [*ODD, "x" * 1_000_000, "\u2028\r\n\t"])

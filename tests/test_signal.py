@@ -283,12 +283,12 @@ class TestRetries:
 def test_a_fact_of_another_dataset_is_refused_if_one_is_named(store: Heedful) -> None:
     (here,) = store.remember("Berlin is in Germany.", dataset="a").facts
     (there,) = store.remember("Oslo is in Norway.", dataset="b").facts
-    given = [{"fact_id": each.fact_id, "signal_type": "used", "query": "q"} for each in (here, there)]
-    result = store.signal(given, dataset="b", idempotency_key="once")
+    items = [{"fact_id": each.fact_id, "signal_type": "used", "query": "q"} for each in (here, there)]
+    result = store.signal(items, dataset="b", idempotency_key="once")
     assert (result.updated_facts, [each.index for each in result.errors]) == ([there.fact_id], [0])
     assert "dataset 'b'" in result.errors[0].message
-    assert store.signal(given, dataset="b", idempotency_key="once") == result
+    assert store.signal(items, dataset="b", idempotency_key="once") == result
     with pytest.raises(Conflict):
-        store.signal(given, idempotency_key="once")
-    assert store.signal(given, dataset="c").updated_facts == []
+        store.signal(items, idempotency_key="once")
+    assert store.signal(items, dataset="c").updated_facts == []
     assert store.fact_stats(here.fact_id).signal_count == 0

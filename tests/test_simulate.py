@@ -30,15 +30,15 @@ def test_without_fading_everything_is_looked_at() -> None:
 
 
 def test_an_exact_user_says_what_is_true() -> None:
-    said = SimulatedUser(1, examination=0).judge(SHOWN, ["fact 2", "fact 4"])
-    assert said.helpful == ["fact 2", "fact 4"]
-    assert said.not_helpful == [fact for fact in SHOWN if fact not in said.helpful]
-    assert said.used == []
+    verdict = SimulatedUser(1, examination=0).judge(SHOWN, ["fact 2", "fact 4"])
+    assert verdict.helpful == ["fact 2", "fact 4"]
+    assert verdict.not_helpful == [fact for fact in SHOWN if fact not in verdict.helpful]
+    assert verdict.used == []
 
 
 def test_an_implicit_user_just_uses() -> None:
-    said = SimulatedUser(1, examination=0, explicit=False).judge(SHOWN, ["fact 2"])
-    assert said == Judgement(used=["fact 2"])
+    verdict = SimulatedUser(1, examination=0, explicit=False).judge(SHOWN, ["fact 2"])
+    assert verdict == Judgement(used=["fact 2"])
 
 
 @pytest.mark.parametrize("noise", [0.2, 0.5])
@@ -77,8 +77,8 @@ def test_the_world_may_change() -> None:
 
 def test_a_need_is_asked_for_in_all_its_ways() -> None:
     need = Need(["one", "two", "three"], ["a"])
-    asked = [SimulatedUser(1).query(need), *(user.query(need) for user in [SimulatedUser(2)] for _ in range(50))]
-    assert set(asked) == {"one", "two", "three"}
+    questions = [SimulatedUser(1).query(need), *(user.query(need) for user in [SimulatedUser(2)] for _ in range(50))]
+    assert set(questions) == {"one", "two", "three"}
 
 
 def test_nothing_shown_is_nothing_said() -> None:

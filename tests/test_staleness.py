@@ -88,8 +88,8 @@ def test_what_another_process_was_told_is_done_is_seen_by_the_next_recall(
     for number in range(40):
         fact = other.tell(f"remember the number {number} was written elsewhere")
         seen.add(fact)
-        found = store.recall(f"number {number}", top_k=50)
-        assert {hit.fact_id for hit in found} >= {fact}
+        result = store.recall(f"number {number}", top_k=50)
+        assert {hit.fact_id for hit in result} >= {fact}
         if number % 4 == 3:
             assert other.tell(f"forget {fact}") == "1"
             seen.remove(fact)

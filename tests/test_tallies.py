@@ -77,9 +77,9 @@ class Life:
         if self.sessions:
             session = self.sessions[number % len(self.sessions)]
             rating = [None, "up", "down"][number % 3]
-            said = self.store.sessions.add_session_feedback(session, {"rating": rating})
-            assert said is not None
-            self.feedbacks.append(said.feedback_id)
+            feedback = self.store.sessions.add_session_feedback(session, {"rating": rating})
+            assert feedback is not None
+            self.feedbacks.append(feedback.feedback_id)
 
     def do_delete(self, number: int) -> None:
         if self.sessions and number % 2:
@@ -95,8 +95,8 @@ class Life:
 
     def do_signal(self, number: int) -> None:
         kind: Any = ["used", "ignored", "helpful", "not_helpful"][number % 4]
-        given = self.store.signal(Signal(fact_id=self.facts[number % 2], signal_type=kind, query="why?"))
-        self.signals += given.event_ids
+        result = self.store.signal(Signal(fact_id=self.facts[number % 2], signal_type=kind, query="why?"))
+        self.signals += result.event_ids
 
     def do_retract(self, number: int) -> None:
         for known in (self.signals, self.feedbacks):
@@ -110,8 +110,8 @@ class Life:
         if self.runs:
             run = self.runs[number % len(self.runs)]
             author = ["ann", None][number % 2]
-            said = self.store.feedback.create(is_positive=number % 3 == 0, execution_id=run, author=author)
-            self.opinions.append(said.id)
+            feedback = self.store.feedback.create(is_positive=number % 3 == 0, execution_id=run, author=author)
+            self.opinions.append(feedback.id)
 
     def do_unjudge(self, number: int) -> None:
         if self.opinions:
@@ -212,12 +212,12 @@ def test_moments_inside_a_day_are_told_apart_in_folded_counts(store: Heedful, cl
     store.signal(Signal(fact_id=fact, signal_type="helpful", query="why?"))
 
     def counted() -> list[int]:
-        found = []
+        result = []
         for place, moment in enumerate(moments):
             for later in moments[place + 1 :]:
                 among = store.insight.satisfaction("target_type", since=moment, until=later).variants
-                found.append(sum(each.up for each in among))
-        return found
+                result.append(sum(each.up for each in among))
+        return result
 
     expected = [later - place for place in range(9) for later in range(place + 1, 9)]
     assert counted() == expected
@@ -271,10 +271,10 @@ def test_to_change_what_was_said_reads_no_more_in_a_long_ledger(
 
         def steps_of(name: str) -> dict[str, int]:
             """What SQLite does to undo each kind of opinion, once it is counted."""
-            found = store.recall("one fact", top_k=1)
-            signals = store.signal_recall(found.recall_id, used=[one]).event_ids
+            result = store.recall("one fact", top_k=1)
+            signals = store.signal_recall(result.recall_id, used=[one]).event_ids
             store.sessions.create(name)
-            entry = store.sessions.add_entry(name, "one fact", "It is so.", recall_id=found.recall_id, used=[one])
+            entry = store.sessions.add_entry(name, "one fact", "It is so.", recall_id=result.recall_id, used=[one])
             store.sessions.add_feedback(name, entry.qa_id, None, 5, author="ann")
             run = store.executions.execute_query("SELECT 1").execution_id
             store.feedback.create_positive(execution_id=run, author="ann")
@@ -287,12 +287,12 @@ def test_to_change_what_was_said_reads_no_more_in_a_long_ledger(
                 "an execution": lambda: store.executions.delete(run),
                 "a session": lambda: store.sessions.delete(name),
             }
-            taken = {}
+            values = {}
             for what, undo in undone.items():
                 with sqlite_steps(store) as steps:
                     undo()
-                taken[what] = steps()
-            return taken
+                values[what] = steps()
+            return values
 
         steps_of("warm")
         before = steps_of("short")

@@ -127,10 +127,10 @@ def test_the_variant_that_learns_is_better_in_truth_and_in_what_people_say(seen:
         return of["good"] / sum(of.values())
 
     assert share("B") > share("A") + 0.05
-    found = {each.value: each for each in seen.memory.insight.satisfaction("variant").variants}
-    assert found["B"].satisfaction is not None
-    assert found["A"].satisfaction is not None
-    assert found["B"].satisfaction > found["A"].satisfaction
+    result = {each.value: each for each in seen.memory.insight.satisfaction("variant").variants}
+    assert result["B"].satisfaction is not None
+    assert result["A"].satisfaction is not None
+    assert result["B"].satisfaction > result["A"].satisfaction
 
 
 def test_complaints_about_refunds_come_in_a_wave(seen: Seen) -> None:
@@ -141,9 +141,9 @@ def test_complaints_about_refunds_come_in_a_wave(seen: Seen) -> None:
 
 
 def test_a_fact_is_corrected_by_somebody_and_recalled_since(seen: Seen) -> None:
-    found = seen.memory.recall("When is shipping free?", dataset="help", top_k=20)
-    assert CORRECTION in [hit.text for hit in found.hits]
-    assert FACTS["help"]["ship-free"] not in [hit.text for hit in found.hits]
+    result = seen.memory.recall("When is shipping free?", dataset="help", top_k=20)
+    assert CORRECTION in [hit.text for hit in result.hits]
+    assert FACTS["help"]["ship-free"] not in [hit.text for hit in result.hits]
 
 
 def test_no_complaint_becomes_a_fact(seen: Seen) -> None:
@@ -159,8 +159,8 @@ def test_remarks_that_only_complain_correct_no_fact(subject: Subject) -> None:
     random = Random(5)
     for _ in range(60):
         said = remark(subject, random)
-        found = [corrected(said, list(facts.values()), want.queries["en"][0]) for want in wants]
-        assert "at the moment" in said or set(found) == {None}, said
+        result = [corrected(said, list(facts.values()), want.queries["en"][0]) for want in wants]
+        assert "at the moment" in said or set(result) == {None}, said
 
 
 def test_executions_are_new_or_proven_and_rated_both_ways(seen: Seen) -> None:
@@ -193,15 +193,15 @@ def plain(seen: Seen) -> list[object]:
 
 
 def test_a_seed_repeats_the_traffic(tmp_path: Path) -> None:
-    found = []
+    result = []
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):
         file = tmp_path / name / "demo.db"
         file.parent.mkdir()
         filled = fill(file, sessions=14, days=2, seed=seed, until=UNTIL, embedding=WordEmbedder())
         with heedful.open(file, project="demo", embedding=WordEmbedder(), worker=False) as memory:
-            found.append(plain(look(file, filled, memory)))
-    assert found[0] == found[1]
-    assert found[0] != found[2]
+            result.append(plain(look(file, filled, memory)))
+    assert result[0] == result[1]
+    assert result[0] != result[2]
 
 
 def test_a_project_with_facts_is_left_alone(seen: Seen) -> None:
@@ -215,16 +215,16 @@ def test_no_time_is_refused(tmp_path: Path) -> None:
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    messages: list[tuple[int, int]] = []
     fill(
         tmp_path / "demo.db",
         sessions=3,
         days=0.2,
         until=UNTIL,
         embedding=WordEmbedder(),
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: messages.append((done, total)),
     )
-    assert told == [(0, 3), (1, 3), (2, 3)]
+    assert messages == [(0, 3), (1, 3), (2, 3)]
 
 
 def test_a_kept_store_is_filled_once_and_used_again_with_a_new_key(tmp_path: Path) -> None:
@@ -239,9 +239,9 @@ def test_filling_says_first_what_it_does_and_then_what_there_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill_or_reuse(tmp_path / "demo.db", WordEmbedder(), sessions=2)
-    said = capsys.readouterr()
-    assert said.err.startswith(f"filling {tmp_path} with two weeks of a help desk, about half a minute…\n")
-    assert re.match(r"\d+ facts remembered, \d+ learnt, 2 sessions, ", said.out)
+    output = capsys.readouterr()
+    assert output.err.startswith(f"filling {tmp_path} with two weeks of a help desk, about half a minute…\n")
+    assert re.match(r"\d+ facts remembered, \d+ learnt, 2 sessions, ", output.out)
 
 
 @pytest.mark.parametrize("keep", [True, False])

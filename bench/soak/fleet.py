@@ -77,13 +77,13 @@ class Fleet:
 
     def megabytes(self) -> dict[str, float]:
         """What each process has for itself: pages of the store that are mapped come and go as the system likes."""
-        found = {}
+        result = {}
         for name, process in self.processes.items():
             rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="utf-8")
             own = re.search(r"^Anonymous:\s+(\d+) kB", rollup, re.MULTILINE)
             assert own is not None
-            found[name] = int(own[1]) / 1024
-        return found
+            result[name] = int(own[1]) / 1024
+        return result
 
     def log(self) -> str:
         """The end of what the processes wrote."""

@@ -64,14 +64,14 @@ def sizes(store: str) -> Sizes:
 
 def wrongs(store: str, fleet: Fleet, clients: Sequence[RemoteHeedful]) -> list[str]:
     """What is not as it should be, in words. Nobody calls any more, and the worker has done what is due."""
-    found = [f"{each.what}: {each.count}, such as {each.examples}" for each in verify(store).differences]
+    result = [f"{each.what}: {each.count}, such as {each.examples}" for each in verify(store).differences]
     with heedful.open(store, clock=fleet.clock, embedding=WordEmbedder(), worker=False) as fresh:
-        found += [f"{check.name}: {check.detail}" for check in fresh.doctor(repair=False) if not check.ok]
+        result += [f"{check.name}: {check.detail}" for check in fresh.doctor(repair=False) if not check.ok]
         for place, client in enumerate(clients, start=1):
-            found += [f"server {place} answers {each}" for each in _unlike(client, fresh)]
+            result += [f"server {place} answers {each}" for each in _unlike(client, fresh)]
     with closing(Database(store, create=False)) as database, database.read() as connection:
-        found += [f"kept: {each}" for each in _kept(connection, to_stored(fleet.clock()))]
-    return found
+        result += [f"kept: {each}" for each in _kept(connection, to_stored(fleet.clock()))]
+    return result
 
 
 def _unlike(client: RemoteHeedful, fresh: heedful.Heedful) -> Iterator[str]:

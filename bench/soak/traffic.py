@@ -146,15 +146,15 @@ class Traffic:
 
     def _judge(self, client: RemoteHeedful, chosen: random.Random) -> None:
         """A recall, and what its caller says about it on whichever server."""
-        found = client.recall(_asked(chosen), top_k=5)
-        ids = [hit.fact_id for hit in found]
+        result = client.recall(_asked(chosen), top_k=5)
+        ids = [hit.fact_id for hit in result]
         if len(ids) < 2:
             return
         other = chosen.choice(self._clients)
         author = chosen.choice([None, *AUTHORS])
         key = "helpful" if chosen.random() < 0.7 else "not_helpful"
-        said = {"used": ids[1:2], key: ids[:1]}
-        given = other.signal_recall(found.recall_id, author=author, **said)  # type: ignore[arg-type]
+        feedback = {"used": ids[1:2], key: ids[:1]}
+        given = other.signal_recall(result.recall_id, author=author, **feedback)  # type: ignore[arg-type]
         with self._lock:
             self._events.extend(given.event_ids[:1])
 
@@ -200,11 +200,11 @@ class Traffic:
         """An opinion about a conversation."""
         for name, _ in self._some(self._sessions, chosen, 1):
             down = chosen.random() < 0.3
-            said = {
+            feedback = {
                 "rating": "down" if down else "up",
                 "comment": f"{chosen.choice(THINGS)} was late" if down else None,
             }
-            client.sessions.add_session_feedback(name, said, author=chosen.choice(AUTHORS))
+            client.sessions.add_session_feedback(name, feedback, author=chosen.choice(AUTHORS))
 
     def _rate_answer(self, client: RemoteHeedful, chosen: random.Random) -> None:
         """An opinion about an answer, which may replace an earlier one."""
@@ -220,11 +220,13 @@ class Traffic:
         sql = f"SELECT count(*) AS n FROM orders WHERE amount > {least} AND country = '{where}'"
         done = client.executions.execute_query(sql, question=question)
         right = country is not None or chosen.random() < 0.7
-        said = client.feedback.create(is_positive=right, execution_id=done.execution_id, author=chosen.choice(AUTHORS))
+        feedback = client.feedback.create(
+            is_positive=right, execution_id=done.execution_id, author=chosen.choice(AUTHORS)
+        )
         if country is not None:
             return
         with self._lock:
-            self._opinions.append(said.id)
+            self._opinions.append(feedback.id)
         self._replace_oldest(client, done.execution_id)
 
     def _replace_oldest(self, client: RemoteHeedful, execution: str) -> None:
@@ -238,9 +240,9 @@ class Traffic:
         """A question that is proven, or the same with another value."""
         least = 0 if chosen.random() < 0.7 else chosen.randrange(1000)
         question = f"How many orders above {least} are in {chosen.choice(COUNTRIES)}?"
-        found = client.chat.execution_cache_lookup(question)
-        if found.cache_hit and chosen.random() < 0.1:
-            hit = str(found.matches[0].execution["execution_id"])
+        result = client.chat.execution_cache_lookup(question)
+        if result.cache_hit and chosen.random() < 0.1:
+            hit = str(result.matches[0].execution["execution_id"])
             client.feedback.create(is_positive=True, execution_id=hit, author=chosen.choice(AUTHORS))
             self._replace_oldest(client, hit)
 

@@ -78,10 +78,10 @@ def test_a_fact_is_corrected_and_brought_back(served: Served) -> None:
 def test_a_signal_is_retracted_and_given_back(served: Served) -> None:
     store, ada = served.dashboard.store, served.visitor()
     store.remember("Refunds take 14 days.")
-    found = store.recall(ASKED)
-    store.signal_recall(found.recall_id, helpful=[found[0]], author="vic")
-    before = store.fact_stats(found[0].fact_id).score
-    page = ada.open(f"facts/{found[0].fact_id}")
+    result = store.recall(ASKED)
+    store.signal_recall(result.recall_id, helpful=[result[0]], author="vic")
+    before = store.fact_stats(result[0].fact_id).score
+    page = ada.open(f"facts/{result[0].fact_id}")
     signals = part(ada, "Signals")
     expect(signals).to_contain_text("vic")
     signals.get_by_role("button", name="Retract").click()
@@ -90,7 +90,7 @@ def test_a_signal_is_retracted_and_given_back(served: Served) -> None:
     ada.undo()
     ada.told("It counts again")
     expect(signals).to_contain_text("vic")
-    assert store.fact_stats(found[0].fact_id).score == before
+    assert store.fact_stats(result[0].fact_id).score == before
     expect(page.locator(".figure-number")).to_have_text(f"{before:.2f}")
 
 

@@ -265,7 +265,7 @@ def test_the_keys_for_search_and_help(visit: Visit) -> None:
 @pytest.mark.parametrize("place", ["overview", "review/{item}", "settings"])
 def test_tab_reaches_all_that_can_be_used(visit: Visit, things: dict[str, str], place: str) -> None:
     page = visit.open(place.format(**things))
-    wanted = page.evaluate(
+    expected = page.evaluate(
         """() => {
           const found = Array.from(document.querySelectorAll("a[href], button, input, select, textarea, summary"));
           const seen = (each) => each.checkVisibility({ visibilityProperty: true }) && each.type !== "hidden";
@@ -275,11 +275,11 @@ def test_tab_reaches_all_that_can_be_used(visit: Visit, things: dict[str, str], 
     )
     reached = set()
     # A field for a day has several stops.
-    for _ in range(wanted + 12):
+    for _ in range(expected + 12):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("window.wanted.indexOf(document.activeElement)"))
         assert page.evaluate("document.activeElement.matches(':focus-visible, body, [type=date]')"), place
-    assert set(range(wanted)) - reached == set()
+    assert set(range(expected)) - reached == set()
 
 
 def test_the_first_tab_skips_to_the_content(visit: Visit) -> None:

@@ -615,9 +615,9 @@ def test_what_was_said_before_a_widget_was_pointed_elsewhere_is_sent_again_with_
 def test_what_was_said_before_can_be_shown_changed_and_undone(
     show: Show, memory: RemoteHeedful, session_token: dict[str, str]
 ) -> None:
-    said = memory.sessions.add_session_feedback("talk", {"rating": "up", "comment": "Good."}, author="ann")
-    assert said is not None
-    shown = show({**session_token, "value": "up", "comment-value": "Good.", "feedback-id": said.feedback_id})
+    feedback = memory.sessions.add_session_feedback("talk", {"rating": "up", "comment": "Good."}, author="ann")
+    assert feedback is not None
+    shown = show({**session_token, "value": "up", "comment-value": "Good.", "feedback-id": feedback.feedback_id})
     pressed(up(shown.page))
     expect(status(shown.page)).to_have_text("")
     down(shown.page).click()
@@ -784,14 +784,14 @@ def test_the_script_is_for_everybody_and_is_kept_by_caches(server: Running) -> N
 def test_pages_of_the_named_origins_may_send_everything_that_a_widget_sends(
     server: Running, site: Site, method: str
 ) -> None:
-    asked = {
+    parameters = {
         "Access-Control-Request-Method": method,
         "Access-Control-Request-Headers": "authorization,content-type,idempotency-key",
     }
     url = f"{server.url}/v1/projects/default/feedback"
-    allowed = httpx.options(url, headers={"Origin": site.origin, **asked})
+    allowed = httpx.options(url, headers={"Origin": site.origin, **parameters})
     assert allowed.status_code == 200
     assert allowed.headers["access-control-allow-origin"] == site.origin
     assert method in allowed.headers["access-control-allow-methods"]
-    other = httpx.options(url, headers={"Origin": "https://other.example", **asked})
+    other = httpx.options(url, headers={"Origin": "https://other.example", **parameters})
     assert "access-control-allow-origin" not in other.headers

@@ -33,9 +33,9 @@ def remembered(dashboard: Dashboard, text: str = "Refunds take 14 days.") -> str
 
 def test_pages_are_for_those_who_are_logged_in_and_logging_in_leads_back_to_them(dashboard: Dashboard) -> None:
     client = dashboard.client()
-    asked = client.get("/p/default/facts?q=refund")
-    assert asked.status_code == 303
-    page = client.get(asked.headers["location"]).text
+    reply = client.get("/p/default/facts?q=refund")
+    assert reply.status_code == 303
+    page = client.get(reply.headers["location"]).text
     entered = client.post("/login", data={"api_key": dashboard.admin, "to": hidden(page, "to")})
     assert entered.headers["location"] == "/p/default/facts?q=refund"
     assert client.get(entered.headers["location"]).status_code == 200
@@ -95,9 +95,9 @@ def test_a_key_that_is_revoked_ends_its_logins_at_once(dashboard: Dashboard) -> 
     client = dashboard.visitor(key.api_key)
     assert client.get("/p/default/facts").status_code == 200
     dashboard.store.keys.revoke(key.key_id)
-    asked = client.get("/p/default/facts")
-    assert asked.status_code == 303
-    assert "it was revoked or replaced" in client.get(asked.headers["location"]).text
+    reply = client.get("/p/default/facts")
+    assert reply.status_code == 303
+    assert "it was revoked or replaced" in client.get(reply.headers["location"]).text
     assert "revoked" not in dashboard.client().get("/login").text
 
 
@@ -133,9 +133,9 @@ def test_a_project_that_is_not_there_is_told_with_those_that_are(dashboard: Dash
         dashboard.opened.open(name).remember("Refunds take 14 days.")
     answer = dashboard.visitor().get("/p/helpdeks/overview")
     assert answer.status_code == 404
-    told = unescape(answer.text)
-    assert "There is no project 'helpdeks'" in told
-    assert "Did you mean 'helpdesk'? There are: helpdesk, shop" in told
+    text = unescape(answer.text)
+    assert "There is no project 'helpdeks'" in text
+    assert "Did you mean 'helpdesk'? There are: helpdesk, shop" in text
     # Who has the key of one project is not told of others.
     assert "shop" not in dashboard.visitor(dashboard.key("read")).get("/p/helpdeks/overview").text
 

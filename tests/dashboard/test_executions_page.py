@@ -44,11 +44,11 @@ def test_the_newest_comes_first_and_older_ones_are_reached_by_a_link(dashboard: 
 
 def test_an_execution_has_its_sql_its_first_rows_and_what_people_say(dashboard: Dashboard) -> None:
     rows = " union all ".join(f"select {number} as n, '{HOSTILE}' as words" for number in range(60))
-    there = ran(dashboard, rows)
+    execution = ran(dashboard, rows)
     dashboard.store.feedback.create_negative(
-        execution_id=there.rpartition("/")[2], feedback=HOSTILE + "y" * 9_000, author="vic"
+        execution_id=execution.rpartition("/")[2], feedback=HOSTILE + "y" * 9_000, author="vic"
     )
-    page = dashboard.visitor().get(there).text
+    page = dashboard.visitor().get(execution).text
     assert "60 rows" in page
     assert "the first 50 are shown" in page
     assert "<script>" not in page
@@ -118,8 +118,8 @@ def test_what_the_cache_decided_is_told_by_reason(dashboard: Dashboard) -> None:
 
 
 def test_readers_see_no_buttons(dashboard: Dashboard) -> None:
-    there = ran(dashboard)
-    page = dashboard.visitor(dashboard.key("read")).get(there).text
+    execution = ran(dashboard)
+    page = dashboard.visitor(dashboard.key("read")).get(execution).text
     assert "/do/" not in page
 
 

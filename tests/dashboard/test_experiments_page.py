@@ -68,8 +68,8 @@ def test_a_replay_comes_when_it_is_asked_for_and_says_what_it_needs(dashboard: D
     assert "signal_recall" in client.get("/p/default/experiments/replay").text
     facts = store.remember(["Refunds take 14 days.", "Refunds need a receipt.", "Parcels take 3 days."]).fact_ids
     for _ in range(3):
-        found = store.recall("refunds days")
-        store.signal_recall(found.recall_id, helpful=[facts[1]], not_helpful=[facts[0]])
+        result = store.recall("refunds days")
+        store.signal_recall(result.recall_id, helpful=[facts[1]], not_helpful=[facts[0]])
     part = client.get("/p/default/experiments/replay", headers={"X-Fragment": "1"}).text
     assert "As it was shown" in part
     assert "Relevance alone" in part

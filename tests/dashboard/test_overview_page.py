@@ -90,9 +90,9 @@ def test_parts_that_take_longer_come_after_the_page_and_are_pages_without_a_scri
     alone = client.get(f"/p/default/overview/{part}", headers={"X-Fragment": "1"}).text
     assert "<html" not in alone
     assert "<script>" not in alone
-    whole = client.get(f"/p/default/overview/{part}").text
-    assert "<html" in whole
-    assert "Back" in whole
+    text = client.get(f"/p/default/overview/{part}").text
+    assert "<html" in text
+    assert "Back" in text
 
 
 def test_a_change_is_told_with_its_arithmetic_and_where_to_look(dashboard: Dashboard, clock: ManualClock) -> None:

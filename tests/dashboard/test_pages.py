@@ -86,9 +86,9 @@ def test_hostile_texts_are_shown_as_texts_wherever_they_come_from(dashboard: Das
 def test_a_session_whose_name_has_slashes_has_a_page(dashboard: Dashboard) -> None:
     dashboard.store.sessions.add_message("a/b?c#d é", "user", "hello there")
     client = dashboard.visitor()
-    found = re.search(r'href="(/p/default/sessions/[^"]+)"', client.get("/p/default/sessions").text)
-    assert found is not None
-    assert "hello there" in client.get(found[1]).text
+    match = re.search(r'href="(/p/default/sessions/[^"]+)"', client.get("/p/default/sessions").text)
+    assert match is not None
+    assert "hello there" in client.get(match[1]).text
 
 
 def test_a_conversation_has_its_ratings_their_authors_and_the_facts_that_were_used(dashboard: Dashboard) -> None:
@@ -198,11 +198,11 @@ def test_a_key_is_shown_once_when_it_is_made_and_can_be_revoked(dashboard: Dashb
     client = dashboard.visitor()
     form = {"name": "web shop", "scopes": ["read", "feedback"], "token": token(client.get("/p/default/settings").text)}
     made = client.post("/p/default/do/make_key", data=form)
-    found = re.search(r"hf_[\w-]+", made.text)
-    assert found is not None
+    match = re.search(r"hf_[\w-]+", made.text)
+    assert match is not None
     assert made.headers["cache-control"] == "no-store"
     again = client.get("/p/default/settings").text
-    assert found[0] not in again
+    assert match[0] not in again
     (key,) = dashboard.store.keys.list()
     assert key.scopes == ["read", "feedback"]
     client.post("/p/default/do/revoke_key", data={"key_id": key.key_id, "token": token(again)})
@@ -219,8 +219,8 @@ def test_an_alert_that_failed_is_shown_with_its_reason_and_can_be_given_up(dashb
     client = dashboard.visitor()
     page = client.get("/p/default/settings").text
     assert "&lt;b&gt;no&lt;/b&gt; route" in page
-    told = client.post("/p/default/do/deliver_alerts", data={"token": token(page), "back": "/p/default/settings"})
-    assert "Nothing was delivered here" in client.get(told.headers["location"]).text
+    reply = client.post("/p/default/do/deliver_alerts", data={"token": token(page), "back": "/p/default/settings"})
+    assert "Nothing was delivered here" in client.get(reply.headers["location"]).text
     client.post(
         "/p/default/do/discard_alert", data={"alert_id": "a1", "token": token(client.get("/p/default/settings").text)}
     )

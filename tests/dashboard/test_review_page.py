@@ -68,8 +68,8 @@ def test_an_item_is_closed_with_a_note_undone_and_closed_once_more(
     dashboard: Dashboard, action: str, status: str
 ) -> None:
     item, client = disliked(dashboard), dashboard.visitor(name="Ada")
-    there = f"/p/default/review/{item.item_id}"
-    form = forms(client.get(there).text, "review_resolve")[0] | {"to": f"/p/default/do/review_{action}"}
+    url = f"/p/default/review/{item.item_id}"
+    form = forms(client.get(url).text, "review_resolve")[0] | {"to": f"/p/default/do/review_{action}"}
     done = send(client, form, note="read it")
     assert dashboard.store.review.get(item.item_id).item.status == status
     page = undone(client, done)
@@ -94,11 +94,11 @@ def test_an_item_is_opened_again_and_that_is_undone(dashboard: Dashboard) -> Non
 
 def test_an_item_is_assigned_to_me_to_somebody_and_to_nobody(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor(name="Ada")
-    there = f"/p/default/review/{item.item_id}"
-    mine, somebody = forms(client.get(there).text, "review_assign")
+    url = f"/p/default/review/{item.item_id}"
+    mine, somebody = forms(client.get(url).text, "review_assign")
     send(client, mine)
     assert dashboard.store.review.get(item.item_id).item.assignee == "Ada"
-    somebody = forms(client.get(there).text, "review_assign")[-1]
+    somebody = forms(client.get(url).text, "review_assign")[-1]
     done = send(client, somebody, assignee="Bob")
     assert dashboard.store.review.get(item.item_id).item.assignee == "Bob"
     undone(client, done)
@@ -127,13 +127,13 @@ def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
 
 def test_sql_is_blocked_and_an_example_is_added_each_with_undo(dashboard: Dashboard) -> None:
     item, client = wrong_sql(dashboard), dashboard.visitor(name="Ada")
-    there = f"/p/default/review/{item.item_id}"
-    named = {form["fix"]: form for form in forms(client.get(there).text, "review_fix")}
+    url = f"/p/default/review/{item.item_id}"
+    named = {form["fix"]: form for form in forms(client.get(url).text, "review_fix")}
     done = send(client, named["block"])
     assert dashboard.store.feedback.list_negative().total == 2
     undone(client, done)
     assert dashboard.store.feedback.list_negative().total == 1
-    named = {form["fix"]: form for form in forms(client.get(there).text, "review_fix")}
+    named = {form["fix"]: form for form in forms(client.get(url).text, "review_fix")}
     done = send(client, named["add_example"], question="How many orders are there?", sql_query="select 2 as orders")
     assert [each.sql_query for each in dashboard.store.golden_examples.list()] == ["select 2 as orders"]
     undone(client, done)
@@ -142,8 +142,8 @@ def test_sql_is_blocked_and_an_example_is_added_each_with_undo(dashboard: Dashbo
 
 def test_what_somebody_says_is_wrong_is_not_promoted_and_it_is_said_why(dashboard: Dashboard) -> None:
     item, client = wrong_sql(dashboard), dashboard.visitor(name="Ada")
-    there = f"/p/default/review/{item.item_id}"
-    named = {form["fix"]: form for form in forms(client.get(there).text, "review_fix")}
+    url = f"/p/default/review/{item.item_id}"
+    named = {form["fix"]: form for form in forms(client.get(url).text, "review_fix")}
     refused = send(client, named["promote"])
     assert refused.status_code == 409
     assert "vic" in refused.text.partition('role="alert"')[2][:600]
@@ -162,19 +162,19 @@ def test_a_reviewer_who_has_thought_better_of_it_promotes_the_sql_and_undoes_tha
 def test_the_second_of_two_reviewers_is_told_who_did_what_and_keeps_what_they_typed(dashboard: Dashboard) -> None:
     item = disliked(dashboard)
     ada, bob = dashboard.visitor(name="Ada"), dashboard.visitor(name="Bob")
-    there = f"/p/default/review/{item.item_id}"
-    first = forms(ada.get(there).text, "review_resolve")[0]
-    second = forms(bob.get(there).text, "review_resolve")[0]
-    correction = forms(bob.get(there).text, "review_fix")[0]
+    url = f"/p/default/review/{item.item_id}"
+    first = forms(ada.get(url).text, "review_resolve")[0]
+    second = forms(bob.get(url).text, "review_resolve")[0]
+    correction = forms(bob.get(url).text, "review_fix")[0]
     assert send(ada, first, note="fixed it on Friday").status_code == 303
-    told = send(bob, second, note="I looked at it, too")
-    assert told.status_code == 409
-    alert = told.text.partition('role="alert"')[2].partition("</header>")[0]
+    reply = send(bob, second, note="I looked at it, too")
+    assert reply.status_code == 409
+    alert = reply.text.partition('role="alert"')[2].partition("</header>")[0]
     for said in ("Nothing was done", "Ada", "resolved it", "fixed it on Friday"):
         assert said in alert
-    assert "I looked at it, too" in told.text
-    assert ">resolved<" in told.text
-    assert re.search(r'href="/p/default/review" aria-current="page"', told.text)
+    assert "I looked at it, too" in reply.text
+    assert ">resolved<" in reply.text
+    assert re.search(r'href="/p/default/review" aria-current="page"', reply.text)
     corrected = send(bob, correction, text="Refunds take 30 days.")
     assert corrected.status_code == 409
     assert "Refunds take 30 days." in corrected.text
@@ -186,14 +186,14 @@ def test_the_second_of_two_reviewers_is_told_who_did_what_and_keeps_what_they_ty
 def test_an_action_in_the_history_is_undone_by_whoever_may(dashboard: Dashboard) -> None:
     item = disliked(dashboard)
     dashboard.store.review.resolve(item.item_id, note="done", author="bob")
-    there = f"/p/default/review/{item.item_id}"
+    url = f"/p/default/review/{item.item_id}"
     readers = dashboard.visitor(dashboard.key("read"))
-    assert forms(readers.get(there).text, "review_undo") == []
+    assert forms(readers.get(url).text, "review_undo") == []
     client = dashboard.visitor(name="Ada")
-    (form,) = forms(client.get(there).text, "review_undo")
+    (form,) = forms(client.get(url).text, "review_undo")
     assert send(client, form).status_code == 303
     assert dashboard.store.review.get(item.item_id).item.status == "open"
-    assert "undone" in client.get(there).text
+    assert "undone" in client.get(url).text
 
 
 def test_a_person_who_may_only_read_sees_no_buttons_and_is_refused(dashboard: Dashboard) -> None:
@@ -211,12 +211,12 @@ def test_a_person_who_may_only_read_sees_no_buttons_and_is_refused(dashboard: Da
 def test_asking_again_shows_both_answers_and_keeps_nothing(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor()
     dashboard.store.supersede(dashboard.store.recall(QUESTION)[0].fact_id, "Refunds take 30 days.")
-    there = f"/p/default/review/{item.item_id}/again"
-    part = client.get(there, headers={"X-Fragment": "1"}).text
+    url = f"/p/default/review/{item.item_id}/again"
+    part = client.get(url, headers={"X-Fragment": "1"}).text
     assert "<html" not in part
     assert "Refunds take 14 days." in part
     assert "Refunds take 30 days." in part
-    assert "<html" in client.get(there).text
+    assert "<html" in client.get(url).text
     assert len(dashboard.store.sessions.entries("s").items) == 1
 
 

@@ -62,19 +62,19 @@ class Deed:
         return str(store.signal([said], idempotency_key=f"call/{self.key}").event_ids[0])
 
     def _feedback(self, store: Any, facts: Facts) -> str:
-        kept = store.sessions.add_session_feedback(
+        feedback = store.sessions.add_session_feedback(
             self.writer, {"rating": "up", "comment": self.key}, idempotency_key=self.key
         )
-        return str(kept.feedback_id)
+        return str(feedback.feedback_id)
 
     def _retract(self, store: Any, facts: Facts) -> str:
         # What is said again with its key has the id that it had: nobody need keep it.
-        said = [self._said(facts.disputed, "used", f"{self.key}/{fate}") for fate in ("gone", "kept")]
-        return str(store.retract(store.signal(said).event_ids[0]).event_id)
+        opinions = [self._said(facts.disputed, "used", f"{self.key}/{fate}") for fate in ("gone", "kept")]
+        return str(store.retract(store.signal(opinions).event_ids[0]).event_id)
 
     def _said(self, fact: str, kind: str, key: str | None) -> dict[str, Any]:
-        said = {"fact_id": fact, "signal_type": kind, "query": self._query, "confidence": CONFIDENCE}
-        return said if key is None else {**said, "idempotency_key": key}
+        feedback = {"fact_id": fact, "signal_type": kind, "query": self._query, "confidence": CONFIDENCE}
+        return feedback if key is None else {**feedback, "idempotency_key": key}
 
     @property
     def _query(self) -> str:

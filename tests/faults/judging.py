@@ -78,13 +78,13 @@ class Kept:
 def _kept(database: Database) -> dict[str, Kept]:
     owned = select(projects.c.name.label("project"), facts).join(datasets, datasets.c.project_id == projects.c.id)
     with database.read() as connection:
-        found = {name: Kept([], []) for name in connection.execute(select(projects.c.name)).scalars()}
+        result = {name: Kept([], []) for name in connection.execute(select(projects.c.name)).scalars()}
         ledger = select(projects.c.name.label("project"), events).join(projects).order_by(events.c.at, events.c.seq)
         for row in connection.execute(ledger).mappings():
-            found[row["project"]].events.append(row)
+            result[row["project"]].events.append(row)
         for row in connection.execute(owned.join(facts, facts.c.dataset_id == datasets.c.id)).mappings():
-            found[row["project"]].facts.append(row)
-    return found
+            result[row["project"]].facts.append(row)
+    return result
 
 
 def _key(event: RowMapping) -> str:
@@ -148,9 +148,9 @@ def _check_engine(store: Heedful, kept: Kept, done: dict[Deed, str]) -> None:
 
 def _check_score(store: Heedful, fact: str, kept: Kept, score: Score, now: datetime) -> None:
     """The score of a fact that all writers of a project judge is the fold of what stands in the ledger."""
-    gone = kept.retracted
+    retracted = kept.retracted
     about = [event for event in kept.events if (event["kind"], event["target_id"]) == ("signal", fact)]
-    active = [event for event in about if event["id"] not in gone]
+    active = [event for event in about if event["id"] not in retracted]
     signals = [(event["value"], event["confidence"], from_stored(event["at"])) for event in active]
     stats = store.fact_stats(fact)
     assert stats.signal_count == len(active)
@@ -173,13 +173,13 @@ def _check_walls(url: str, kept: dict[str, Kept]) -> None:
 
         def seen(setting: str, value: str) -> dict[str, int]:
             connection.execute("SELECT set_config(%s, %s, true)", (f"heedful.{setting}", value))
-            found = {
+            result = {
                 table: connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchall()[0][0]
                 for table in metadata.tables
                 if table not in ("alembic_version", "models", "signing", "words", "jobs")
             }
             connection.rollback()
-            return found
+            return result
 
         assert set(seen("project", "").values()) == {0}
         apart = {project: seen("project", project) for project in kept}

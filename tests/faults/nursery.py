@@ -19,13 +19,13 @@ from writer import say, write
 def main() -> None:
     living, life = os.pipe()
     for line in sys.stdin:
-        told = json.loads(line)
+        message = json.loads(line)
         pid = os.fork()
         if not pid:
             os.close(life)
-            os._exit(_live(told, living))
-        say(told["writer"], started=pid)
-        threading.Thread(target=_wait, args=(told["writer"], pid), daemon=True).start()
+            os._exit(_live(message, living))
+        say(message["writer"], started=pid)
+        threading.Thread(target=_wait, args=(message["writer"], pid), daemon=True).start()
 
 
 def _wait(writer: str, pid: int) -> None:

@@ -55,13 +55,13 @@ class Serving:
         assert self._process is not None
         pid = self._process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        found = []
+        result = []
         for child in map(int, children):
             with contextlib.suppress(OSError):
                 if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                    found.append(child)
-        self._known.update(found)
-        return found
+                    result.append(child)
+        self._known.update(result)
+        return result
 
     def kill_worker(self, place: int) -> None:
         """Kills one that answers; the server starts another in its place."""

@@ -39,7 +39,7 @@ def test_calls_wait_for_a_slow_network_and_do_not_fail(on_postgresql: World, jud
 
 def test_a_client_is_told_that_time_is_up_and_what_it_sends_again_counts_once(on_postgresql: World) -> None:
     fact = on_postgresql.prepare("default", []).judged
-    said = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
+    feedback = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
     with (
         Proxy(port(on_postgresql)) as proxy,
         running(through(proxy, on_postgresql)) as server,
@@ -49,12 +49,12 @@ def test_a_client_is_told_that_time_is_up_and_what_it_sends_again_counts_once(on
         patient.fact(fact)
         proxy.hold()
         with pytest.raises(Unavailable) as caught:
-            hurried.signal([said])
+            hurried.signal([feedback])
         assert caught.value.code == "server_timeout"
         assert "idempotency_key" in (caught.value.remedy or "")
         proxy.release()
-        event = patient.signal([said]).event_ids
-        assert patient.signal([said]).event_ids == event
+        event = patient.signal([feedback]).event_ids
+        assert patient.signal([feedback]).event_ids == event
         assert patient.fact_stats(fact).signal_count == 1
 
 
@@ -79,8 +79,8 @@ def test_writers_wait_for_a_lock_while_others_read(world: World, judge: Judge, t
                 assert store.fact_stats(crew.facts["red"].judged).text == "the one fact of red"
             # In a file there is one writer at a time, and a recall writes its receipt.
             if world.kind == "postgresql":
-                found = store.recall("the one fact", boost_by_usefulness=True)
-                assert found[0].fact_id == crew.facts["red"].judged
+                result = store.recall("the one fact", boost_by_usefulness=True)
+                assert result[0].fact_id == crew.facts["red"].judged
         crew.work(3)
         crew.stop()
     assert crew.errors == []
@@ -91,12 +91,12 @@ def test_a_lock_that_is_never_let_go_is_an_error_that_says_so(world: World, monk
     monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA busy_timeout = 200"))
     monkeypatch.setattr(backend, "_OPTIONS", backend._OPTIONS + " -c lock_timeout=200")
     fact = world.prepare("red", []).judged
-    said = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
+    feedback = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
     with world.open("red") as store:
         with locked(world), pytest.raises(Unavailable) as caught:
-            store.signal([said])
+            store.signal([feedback])
         assert caught.value.code == "store_busy"
         assert "nothing was changed" in str(caught.value)
         assert store.fact_stats(fact).signal_count == 0
-        store.signal([said])
+        store.signal([feedback])
         assert store.fact_stats(fact).signal_count == 1

@@ -63,14 +63,14 @@ def started(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterato
     assert process.stdout is not None
     printed = ""
     try:
-        while (found := re.search(r"(?:serving|dashboard) on (\S+)", printed)) is None:
+        while (match := re.search(r"(?:serving|dashboard) on (\S+)", printed)) is None:
             line = process.stdout.readline()
             assert line, f"it ended: {printed}"
             printed += line
         # What it logs must go somewhere, or it would wait for room.
         threading.Thread(target=process.stdout.read, daemon=True).start()
         key = re.search(r"hf_\S+", printed)
-        yield Started(found[1], None if key is None else key[0])
+        yield Started(match[1], None if key is None else key[0])
     finally:
         process.terminate()
         process.wait(60)

@@ -51,25 +51,25 @@ class Dashboard:
 
 def token(page: str) -> str:
     """A form's token on a page."""
-    found = re.search(r'name="token" value="([^"]+)"', page)
-    assert found is not None, page
-    return unescape(found[1])
+    match = re.search(r'name="token" value="([^"]+)"', page)
+    assert match is not None, page
+    return unescape(match[1])
 
 
 def hidden(page: str, name: str) -> str:
     """The value of a hidden field."""
-    found = re.search(rf'name="{name}" value="([^"]*)"', page)
-    assert found is not None, page
-    return unescape(found[1])
+    match = re.search(rf'name="{name}" value="([^"]*)"', page)
+    assert match is not None, page
+    return unescape(match[1])
 
 
 def undo(page: str) -> dict[str, str]:
     """The form behind Undo, with where it goes as `to`."""
     part = page.partition('class="flash"')[2].partition("</form>")[0]
     fields = re.findall(r'name="([^"]+)" value="([^"]*)"', part)
-    found = re.search(r'action="([^"]+)"', part)
-    assert found is not None, page
-    return {"to": found[1], **{name: unescape(value) for name, value in fields}}
+    match = re.search(r'action="([^"]+)"', part)
+    assert match is not None, page
+    return {"to": match[1], **{name: unescape(value) for name, value in fields}}
 
 
 def connect_shop(store: Heedful) -> None:
@@ -81,14 +81,14 @@ def connect_shop(store: Heedful) -> None:
 
 def forms(page: str, action: str) -> list[dict[str, str]]:
     """The hidden fields of each form on a page that does this action, with where it goes as `to`."""
-    found = []
+    result = []
     for part in page.split("<form ")[1:]:
         form = part.partition("</form>")[0]
         to = re.search(r'action="([^"]+)"', form)
         if to is not None and to[1].endswith(f"/do/{action}"):
             fields = re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form)
-            found.append({"to": to[1], **{name: unescape(value) for name, value in fields}})
-    return found
+            result.append({"to": to[1], **{name: unescape(value) for name, value in fields}})
+    return result
 
 
 def send(client: TestClient, form: dict[str, str], **typed: str) -> Any:

@@ -36,11 +36,11 @@ def blocks(document: str, language: str) -> list[Block]:
     if SEEDS is None:
         pytest.skip(f"the code of document {document} is NOT run: there is no ../shared/seeds beside this clone")
     (file,) = SEEDS.glob(f"{document}_*.txt")
-    found = [
+    result = [
         Block(document, number, each[1], each[2])
         for number, each in enumerate(_BLOCK.finditer(file.read_text(encoding="utf-8")), 1)
     ]
-    return [each for each in found if each.language == language]
+    return [each for each in result if each.language == language]
 
 
 def filled(block: Block, values: Mapping[str, str]) -> str:

@@ -77,8 +77,8 @@ def _mysql(request: pytest.FixtureRequest, folder: Path) -> Place:
     address = make_url(url)
 
     def write(sql: str) -> None:
-        given: dict[str, Any] = {"host": address.host, "port": address.port, "database": address.database}
-        with pymysql.connect(user="root", **given) as connection, connection.cursor() as cursor:
+        values: dict[str, Any] = {"host": address.host, "port": address.port, "database": address.database}
+        with pymysql.connect(user="root", **values) as connection, connection.cursor() as cursor:
             for statement in filter(str.strip, sql.split(";")):
                 cursor.execute(statement)
             connection.commit()

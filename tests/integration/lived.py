@@ -61,14 +61,14 @@ def _live(store: Heedful) -> None:
     """What the scenario leaves out: answers that were found by links, and things that are gone."""
     store.set_policy("adaptive")
     ids = store.remember(TEXTS, source="history", metadata={"century": 19}).fact_ids
-    gone = store.remember(["Paris is a city.", "Rome is a city."], dataset="geography").fact_ids
-    store.signal([Signal(fact_id=gone[0], signal_type="helpful", query="city", context="Paris it was")])
+    removed = store.remember(["Paris is a city.", "Rome is a city."], dataset="geography").fact_ids
+    store.signal([Signal(fact_id=removed[0], signal_type="helpful", query="city", context="Paris it was")])
     store.forget(dataset="geography")
     store.sessions.create("tour", metadata={"variant": "B", "tags": ["x", "y"]})
     for question in (QUESTION, MOVED):
-        found = store.recall(question, mode="graph", answer=True, session_id="tour")
-        assert found.qa_id is not None
-        store.sessions.add_feedback("tour", found.qa_id, "Thanks", 5, author="Ida")
+        result = store.recall(question, mode="graph", answer=True, session_id="tour")
+        assert result.qa_id is not None
+        store.sessions.add_feedback("tour", result.qa_id, "Thanks", 5, author="Ida")
     store.improve()
     for fact, kind in zip(ids, SIGNAL_TYPES, strict=True):
         store.signal([Signal(fact_id=fact, signal_type=kind, query=QUESTION, author="Bo")])

@@ -32,10 +32,10 @@ def fill(store: Heedful) -> Done:
         source="port",
     ).fact_ids
     for question in (WRONG, FIXED, NEVER_MIND):
-        found = store.recall(question, session_id="ferry")
-        assert found.qa_id is not None
+        result = store.recall(question, session_id="ferry")
+        assert result.qa_id is not None
         for author in ("ida", "ole"):
-            store.sessions.add_feedback("ferry", found.qa_id, f"{author} disagrees.", 1, author=author)
+            store.sessions.add_feedback("ferry", result.qa_id, f"{author} disagrees.", 1, author=author)
     store.signal([Signal(fact_id=ids[1], signal_type="not_helpful", query=WRONG, context="That was not asked.")])
     items = {each.question: each for each in listed(store) if each.target_type == "entry"}
     wrong, fixed, minor = items[WRONG].item_id, items[FIXED].item_id, items[NEVER_MIND].item_id

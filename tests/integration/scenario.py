@@ -194,14 +194,14 @@ def memory(life: Life) -> None:
     call("remember", "The Lisbon office opens at eight in the morning.", metadata={"city": "Lisbon", "floor": 2})
     call("remember", ["The Lisbon office closes at six.", "Visitors sign in at the desk."], source="handbook")
     call("remember", "Visitors sign in at the desk.", source="handbook")
-    told: list[tuple[int, int]] = []
+    messages: list[tuple[int, int]] = []
     call(
         "remember",
         [life.world.folder / "notes", Document(source="wiki/wifi", texts=["The guest network is called Tejo."])],
         dataset="notes",
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: messages.append((done, total)),
     )
-    life.note("remember.progress", told)
+    life.note("remember.progress", messages)
     call("remember", life.world.folder / "missing.txt")
     call("remember", Document(source="odd", texts=["fine", " "]))
     call("remember", "The canteen has soup on Fridays.", dataset="menu", self_improvement=False, metadata=None)
@@ -268,14 +268,14 @@ def memory(life: Life) -> None:
 
 def opinions(life: Life) -> None:
     call, refused, mistyped = life.call, life.refused, life.mistyped
-    found = call("recall", "When does the office open?", boost_by_usefulness=True)
-    opens, closes = found.hits[0], found.hits[1]
-    call("receipt", found.recall_id)
+    reply = call("recall", "When does the office open?", boost_by_usefulness=True)
+    opens, closes = reply.hits[0], reply.hits[1]
+    call("receipt", reply.recall_id)
     refused("receipt", NOBODY)
     refused("receipt", "")
     refused("receipt", 4)
-    call("detect", "It opens at eight in the morning.", found.recall_id)
-    call("detect", "", found.recall_id)
+    call("detect", "It opens at eight in the morning.", reply.recall_id)
+    call("detect", "", reply.recall_id)
     refused("detect", "It opens at eight.", NOBODY)
     given = call(
         "signal",
@@ -300,15 +300,15 @@ def opinions(life: Life) -> None:
     mistyped("signal", 5)
     mistyped("signal", [5])
     refused("signal", [], idempotency_key="")
-    call("signal_recall", found.recall_id, helpful=[opens], used=closes.fact_id, author="Ida", idempotency_key="sr-1")
-    call("signal_recall", found.recall_id, answer="It opens at eight in the morning.", author="Ole")
+    call("signal_recall", reply.recall_id, helpful=[opens], used=closes.fact_id, author="Ida", idempotency_key="sr-1")
+    call("signal_recall", reply.recall_id, answer="It opens at eight in the morning.", author="Ole")
     refused("signal_recall", NOBODY, used=[opens])
-    call("signal_recall", found.recall_id, used=[NOBODY])
-    call("signal_recall", found.recall_id, used=[opens], not_helpful=[opens])
-    refused("signal_recall", found.recall_id, used=5)
-    mistyped("signal_recall", found.recall_id, used=[5])
-    refused("signal_recall", found.recall_id, confidence=1.5)
-    call("signal_recall", found.recall_id, author="")
+    call("signal_recall", reply.recall_id, used=[NOBODY])
+    call("signal_recall", reply.recall_id, used=[opens], not_helpful=[opens])
+    refused("signal_recall", reply.recall_id, used=5)
+    mistyped("signal_recall", reply.recall_id, used=[5])
+    refused("signal_recall", reply.recall_id, confidence=1.5)
+    call("signal_recall", reply.recall_id, author="")
     call("fact_stats", opens.fact_id)
     call("fact_history", opens.fact_id)
     refused("fact_stats", NOBODY)
@@ -378,10 +378,10 @@ def sessions(life: Life) -> None:
     call("sessions.messages", "monday", newest_first=True)
     refused("sessions.messages", "sunday")
     mistyped("sessions.messages", "monday", newest_first="yes")
-    seen = call("sessions.get_metadata", "monday")
+    reply = call("sessions.get_metadata", "monday")
     refused("sessions.get_metadata", "sunday")
-    call("sessions.update_metadata", "monday", {"user.team": "sales", "vip": True}, if_match=etag(seen))
-    refused("sessions.update_metadata", "monday", {"vip": False}, if_match=etag(seen))
+    call("sessions.update_metadata", "monday", {"user.team": "sales", "vip": True}, if_match=etag(reply))
+    refused("sessions.update_metadata", "monday", {"vip": False}, if_match=etag(reply))
     mistyped("sessions.update_metadata", "monday", {"vip": False}, if_match="")
     refused("sessions.update_metadata", "monday", {"variant.deep": 1})
     mistyped("sessions.update_metadata", "monday", [1])
@@ -395,52 +395,52 @@ def sessions(life: Life) -> None:
 
 def answers(life: Life) -> None:
     call, refused, mistyped = life.call, life.refused, life.mistyped
-    asked = call("recall", "When does the office open?", session_id="monday", top_k=2)
+    reply = call("recall", "When does the office open?", session_id="monday", top_k=2)
     call(
         "sessions.add_entry",
         "monday",
         "When does it close?",
         "At six.",
         context="The Lisbon office closes at six.",
-        recall_id=asked.recall_id,
-        used={asked.hits[0].fact_id: 0.25, asked.hits[1].fact_id: 0.75},
+        recall_id=reply.recall_id,
+        used={reply.hits[0].fact_id: 0.25, reply.hits[1].fact_id: 0.75},
     )
     own = call("sessions.add_entry", "tuesday/1 ü?", "Where is the desk?", "By the door.")
     refused("sessions.add_entry", "monday", "", "text")
     refused("sessions.add_entry", "monday", "q", "a", recall_id=NOBODY)
-    refused("sessions.add_entry", "monday", "q", "a", recall_id=asked.recall_id, used=[NOBODY])
-    mistyped("sessions.add_entry", "monday", "q", "a", recall_id=asked.recall_id, used=5)
-    refused("sessions.add_entry", "monday", "q", "a", used=[asked.hits[0].fact_id])
+    refused("sessions.add_entry", "monday", "q", "a", recall_id=reply.recall_id, used=[NOBODY])
+    mistyped("sessions.add_entry", "monday", "q", "a", recall_id=reply.recall_id, used=5)
+    refused("sessions.add_entry", "monday", "q", "a", used=[reply.hits[0].fact_id])
     call("sessions.entries", "monday")
     call("sessions.entries", "monday", limit=1, newest_first=True)
     refused("sessions.entries", "sunday")
     refused("sessions.entries", "monday", limit=100_000)
-    call("sessions.entry", "monday", asked.qa_id)
+    call("sessions.entry", "monday", reply.qa_id)
     refused("sessions.entry", "monday", NOBODY)
     refused("sessions.entry", "monday", own.qa_id)
-    call("sessions.add_feedback", "monday", asked.qa_id, "Just what I needed.", 5, author="Ida")
+    call("sessions.add_feedback", "monday", reply.qa_id, "Just what I needed.", 5, author="Ida")
     call("sessions.add_feedback", "tuesday/1 ü?", own.qa_id, feedback_score=2)
     call("sessions.add_feedback", "monday", NOBODY, feedback_score=5)
     call("sessions.add_feedback", "sunday", NOBODY, feedback_score=5)
-    refused("sessions.add_feedback", "monday", asked.qa_id)
-    refused("sessions.add_feedback", "monday", asked.qa_id, feedback_score=6)
-    mistyped("sessions.add_feedback", "monday", asked.qa_id, feedback_score="5")
-    mistyped("sessions.add_feedback", "monday", asked.qa_id, feedback_text=5)
+    refused("sessions.add_feedback", "monday", reply.qa_id)
+    refused("sessions.add_feedback", "monday", reply.qa_id, feedback_score=6)
+    mistyped("sessions.add_feedback", "monday", reply.qa_id, feedback_score="5")
+    mistyped("sessions.add_feedback", "monday", reply.qa_id, feedback_text=5)
     call("improve", session_ids=["monday"])
     call("improve")
     call("improve", "notes")
     call("improve", session_ids="monday")
     refused("improve", session_ids=["sunday"])
     refused("improve", "")
-    call("sessions.delete_feedback", "monday", asked.qa_id, author="Ida")
+    call("sessions.delete_feedback", "monday", reply.qa_id, author="Ida")
     call("sessions.delete_feedback", "tuesday/1 ü?", own.qa_id)
     call("sessions.delete_feedback", "monday", NOBODY)
-    call("sessions.delete_feedback", "monday", asked.qa_id, author="")
+    call("sessions.delete_feedback", "monday", reply.qa_id, author="")
 
 
 def ratings(life: Life) -> None:
     call, refused, mistyped = life.call, life.refused, life.mistyped
-    kept = call(
+    reply = call(
         "sessions.add_session_feedback",
         "monday",
         {"rating": "up", "comment": "Quick.", "page": "/help"},
@@ -489,7 +489,7 @@ def ratings(life: Life) -> None:
     call("sessions.alerts", limit=5)
     refused("sessions.discard_alert", NOBODY)
     mistyped("sessions.alerts", pending="yes")
-    call("retract", kept.feedback_id)
+    call("retract", reply.feedback_id)
 
 
 def exports(life: Life) -> None:
@@ -572,7 +572,7 @@ def execution_feedback(life: Life) -> None:
     call, refused, mistyped = life.call, life.refused, life.mistyped
     done = call("executions.list", connector_id="geo").items[0]
     sold = call("executions.list", connector_id="shop").items[0]
-    kept = call(
+    reply = call(
         "feedback.create",
         is_positive=True,
         feedback="I counted them.",
@@ -597,7 +597,7 @@ def execution_feedback(life: Life) -> None:
     refused("feedback.create_positive", execution_id=NOBODY)
     wrong = call("feedback.create_negative", feedback="Not all of it.", execution_id=sold.execution_id, author="Ida")
     mistyped("feedback.create_negative", feedback=5, execution_id=sold.execution_id)
-    call("feedback.get", kept.id)
+    call("feedback.get", reply.id)
     refused("feedback.get", NOBODY)
     call("feedback.list", search="counted")
     call("feedback.list", skip=1, limit=1)
@@ -607,12 +607,12 @@ def execution_feedback(life: Life) -> None:
     call("feedback.list_negative", limit=10)
     refused("feedback.list_positive", limit=0)
     mistyped("feedback.list_negative", skip="1")
-    seen = etag(kept)
-    call("feedback.update", kept.id, feedback="I counted them twice.", if_match=seen)
-    refused("feedback.update", kept.id, feedback="Again.", if_match=seen)
-    call("feedback.update", kept.id, feedback=None)
-    call("feedback.update", kept.id)
-    mistyped("feedback.update", kept.id, is_positive=None)
+    seen = etag(reply)
+    call("feedback.update", reply.id, feedback="I counted them twice.", if_match=seen)
+    refused("feedback.update", reply.id, feedback="Again.", if_match=seen)
+    call("feedback.update", reply.id, feedback=None)
+    call("feedback.update", reply.id)
+    mistyped("feedback.update", reply.id, is_positive=None)
     refused("feedback.update", NOBODY, is_positive=False)
     call("feedback.bulk_delete", [wrong.id, NOBODY])
     mistyped("feedback.bulk_delete", wrong.id)
@@ -682,7 +682,7 @@ def chat(life: Life) -> None:
     refused("chat_sessions.get", "monday")
     call("chat_sessions.list", limit=1)
     refused("chat_sessions.list", limit=0)
-    told = call("chat.chat_to_sql", talk.id, IN_FRANCE, connector_id="geo")
+    reply = call("chat.chat_to_sql", talk.id, IN_FRANCE, connector_id="geo")
     call("chat.chat_to_sql", talk.id, STREETS, connector_id="geo", feedback_cutoff=0.9, remarks=["Streets have names."])
     refused("chat.chat_to_sql", talk.id, STREETS, connector_id="geo", remarks=[" "])
     life.mistyped("chat.chat_to_sql", talk.id, STREETS, connector_id="geo", remarks="Streets have names.")
@@ -694,11 +694,11 @@ def chat(life: Life) -> None:
     call("chat.chat_to_answer", talk.id, IN_ITALY, connector_id="geo")
     call("chat.chat_to_answer", talk.id, SALES, connector_id="shop")
     refused("chat.chat_to_answer", talk.id, "How is the weather?", connector_id="geo")
-    call("executions.execute_from_chat", told.chat_message_id)
+    call("executions.execute_from_chat", reply.chat_message_id)
     refused("executions.execute_from_chat", NOBODY)
-    call("executions.execute_query", IN_ITALY_SQL, connector_id="geo", chat_message_id=told.chat_message_id)
-    call("feedback.create_positive", chat_message_id=told.chat_message_id)
-    said = call("feedback.get_feedback_for_message", told.chat_message_id)
+    call("executions.execute_query", IN_ITALY_SQL, connector_id="geo", chat_message_id=reply.chat_message_id)
+    call("feedback.create_positive", chat_message_id=reply.chat_message_id)
+    said = call("feedback.get_feedback_for_message", reply.chat_message_id)
     call("feedback.get_feedback_for_message", NOBODY)
     refused("feedback.get_feedback_for_message", "")
     call("feedback.delete", said.items[0].id)
@@ -711,9 +711,9 @@ def chat(life: Life) -> None:
 
 def review(life: Life) -> None:
     call, refused, mistyped = life.call, life.refused, life.mistyped
-    asked = call("recall", "When does the office open?", session_id="monday", top_k=2)
-    call("sessions.add_feedback", "monday", asked.qa_id, "It opens at nine.", 1, author="Ida")
-    call("sessions.add_feedback", "monday", asked.qa_id, "Right.", 5, author="Ole")
+    reply = call("recall", "When does the office open?", session_id="monday", top_k=2)
+    call("sessions.add_feedback", "monday", reply.qa_id, "It opens at nine.", 1, author="Ida")
+    call("sessions.add_feedback", "monday", reply.qa_id, "Right.", 5, author="Ole")
     done = call("executions.list", connector_id="geo").items[0]
     call("feedback.create_negative", feedback="Too many.", execution_id=done.execution_id, author="Ida")
     page = call("review.list", limit=1)

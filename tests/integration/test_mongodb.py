@@ -79,8 +79,8 @@ def started(tmp_path: Path) -> Iterator[Callable[..., Mongod]]:
 
 def opinion(session_id: str = "s", **given: Any) -> FeedbackRow:
     own, at = new_id(), given.get("at", AT)
-    said = FeedbackRow(own, own, session_id, "session", session_id, None, "up", None, None, {}, at, at)
-    return replace(said, **given)
+    row = FeedbackRow(own, own, session_id, "session", session_id, None, "up", None, None, {}, at, at)
+    return replace(row, **given)
 
 
 def create(store: MongoSessionStore, session_id: str = "s", **metadata: Any) -> None:
@@ -135,10 +135,10 @@ def test_the_documented_query_works_by_an_index(store: MongoSessionStore, databa
     for number in range(30):
         create(store, f"s{number}", variant="AB"[number % 2], deep={"n": number})
         add(store, opinion(f"s{number}", rating=("up", "down", None)[number % 3]))
-    wanted = {"metadata.variant": "B", "feedbacks.rating": "up"}
-    found = database.sessions.find(wanted)
+    expected = {"metadata.variant": "B", "feedbacks.rating": "up"}
+    found = database.sessions.find(expected)
     assert {each["_id"] for each in found} == {f"s{number}" for number in range(30) if number % 2 and not number % 3}
-    assert stages(database.sessions.find(wanted).explain()) >= {"FETCH", "IXSCAN"}
+    assert stages(database.sessions.find(expected).explain()) >= {"FETCH", "IXSCAN"}
     assert "COLLSCAN" not in stages(database.sessions.find({"metadata.deep.n": 7}).explain())
 
 
@@ -170,8 +170,8 @@ def stages(explained: Document) -> set[str]:
 
 def test_the_indexes_are_those_that_queries_need(store: MongoSessionStore, database: Any) -> None:
     create(store)
-    found = {name: {tuple(index["key"]) for index in database[name].list_indexes()} for name in ("sessions", "events")}
-    assert found["sessions"] >= {
+    result = {name: {tuple(index["key"]) for index in database[name].list_indexes()} for name in ("sessions", "events")}
+    assert result["sessions"] >= {
         ("_id",),
         ("project", "number"),
         ("project", "tags.key", "tags.value"),
@@ -186,28 +186,28 @@ def test_a_session_shows_the_newest_opinions_and_the_collection_has_all(
     store: MongoSessionStore, database: Any
 ) -> None:
     create(store)
-    given = [opinion(comment=str(number)) for number in range(MAX_EMBEDDED + 5)]
+    items = [opinion(comment=str(number)) for number in range(MAX_EMBEDDED + 5)]
 
     def body(t: Any) -> None:
-        for each in given:
+        for each in items:
             t.feedbacks.add(each, f"key/{each.id}", AT)
 
     def shown() -> list[str]:
         return [each["id"] for each in database.sessions.find_one()["feedbacks"]]
 
     store.write(body)
-    ids = [each.id for each in given]
+    ids = [each.id for each in items]
     assert shown() == ids[-MAX_EMBEDDED:]
-    assert database.feedbacks.count_documents({}) == len(given)
-    store.write(lambda t: t.feedbacks.withdraw([given[-1], given[50], given[0]], None, AT))
+    assert database.feedbacks.count_documents({}) == len(items)
+    store.write(lambda t: t.feedbacks.withdraw([items[-1], items[50], items[0]], None, AT))
     assert shown() == [each for each in ids[:-1] if each != ids[50]][-MAX_EMBEDDED:]
     assert store.check() == "ok"
 
 
 def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, database: Any) -> None:
     create(store)
-    said = add(store, opinion(author="ann", comment="secret words"))
-    (retraction,) = store.write(lambda t: t.feedbacks.withdraw([said], "bob", AT + 1))
+    feedback = add(store, opinion(author="ann", comment="secret words"))
+    (retraction,) = store.write(lambda t: t.feedbacks.withdraw([feedback], "bob", AT + 1))
     first, second = database.events.find().sort("seq")
     common = {"project": "default", "session": 1, "dataset_id": None, "query_id": None, "confidence": None}
     common |= {"receipt_id": None, "rank": None, "body": None}
@@ -222,14 +222,14 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
     assert first == {
         **common,
         **about,
-        "_id": said.id,
+        "_id": feedback.id,
         "kind": "feedback",
         "at": AT,
         "recorded_at": AT,
-        "idempotency_key": f"key/{said.id}",
+        "idempotency_key": f"key/{feedback.id}",
         "seq": 1,
     }
-    about = {"target_type": "event", "target_id": said.id, "author": "bob", "source": "retract", "value": None}
+    about = {"target_type": "event", "target_id": feedback.id, "author": "bob", "source": "retract", "value": None}
     assert second == {
         **common,
         **about,
@@ -238,7 +238,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         "kind": "retraction",
         "at": AT + 1,
         "recorded_at": AT + 1,
-        "idempotency_key": f"retract/{said.id}",
+        "idempotency_key": f"retract/{feedback.id}",
         "seq": 2,
     }
 
@@ -480,14 +480,14 @@ def test_a_change_that_is_cut_off_anywhere_is_fixed_by_the_next(opening: Open, s
                 calm = opening(server.url("db"), f"{kind}{writes}")
                 create(calm)
                 calm.write(lambda t: t.conversations.add_messages("s", [MessageRow(new_id(), "user", "hi", AT)]))
-                stood = [add(calm, opinion(comment="stands")) for _ in range(2)]
+                active = [add(calm, opinion(comment="stands")) for _ in range(2)]
                 store = opening(server.url("db", "&appName=cut"), f"{kind}{writes}")
                 store.check()
                 cut.after(writes)
-                done = tried(store, lambda t: change(t, stood))  # noqa: B023
+                done = tried(store, lambda t: change(t, active))  # noqa: B023
                 cut.fix()
                 assert store.check() == "ok", (kind, writes)
-                assert_whole(calm, kind, stood, done)
+                assert_whole(calm, kind, active, done)
                 calm.close()
                 store.close()
                 if done:
@@ -550,13 +550,13 @@ def test_a_commit_whose_answer_is_lost_counts_once(opening: Open, started: Calla
 def test_a_writer_that_died_in_its_turn_does_not_block_others(opening: Open, standalone_mongodb_url: str) -> None:
     store = opening(standalone_mongodb_url)
     create(store)
-    said = add(store, opinion())
+    feedback = add(store, opinion())
     with MongoClient[Document](standalone_mongodb_url) as client:
         database = client.get_default_database()
         database.leases.update_one({}, {"$set": {"holder": "the dead", "until": datetime(2020, 1, 1, tzinfo=UTC)}})
-        database.events.delete_one({"_id": said.id})
+        database.events.delete_one({"_id": feedback.id})
         create(store, "next")
-        assert database.events.count_documents({"_id": said.id}) == 1
+        assert database.events.count_documents({"_id": feedback.id}) == 1
 
 
 def test_check_tells_what_is_wrong_and_repair_fixes_it(store: MongoSessionStore, database: Any) -> None:
@@ -573,8 +573,8 @@ def test_check_tells_what_is_wrong_and_repair_fixes_it(store: MongoSessionStore,
     assert told_ in store.repair()
     assert store.check() == "ok"
     assert store.repair() == ""
-    stands = store.read(lambda t: t.feedbacks.active("session", ["s"]))
-    assert [row.id for row in stands] == [unrecorded.id, kept.id]
+    current = store.read(lambda t: t.feedbacks.active("session", ["s"]))
+    assert [row.id for row in current] == [unrecorded.id, kept.id]
     assert [each["id"] for each in database.sessions.find_one()["feedbacks"]] == [unrecorded.id, kept.id]
     assert database.messages.count_documents({}) == 0
 

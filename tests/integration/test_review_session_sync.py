@@ -142,8 +142,8 @@ def test_a_writer_who_commits_late_is_not_missed(
 
     def late(tx: Any) -> None:
         own = new_id()
-        said = FeedbackRow(own, own, "s0", "session", "s0", None, "down", None, "Late.", {}, 1, 1)
-        tx.feedbacks.add(said, f"key/{said.id}", 1)
+        row = FeedbackRow(own, own, "s0", "session", "s0", None, "down", None, "Late.", {}, 1, 1)
+        tx.feedbacks.add(row, f"key/{row.id}", 1)
         written.set()
         assert go_on.wait(20)
 
@@ -190,11 +190,11 @@ def test_what_older_versions_wrote_is_found_too(store: Heedful, database: Any, c
 
 def test_a_database_that_was_put_back_is_compared_as_a_whole(store: Heedful, database: Any) -> None:
     dislike(store, "kept")
-    kept = {name: list(database[name].find()) for name in database.list_collection_names()}
+    remaining = {name: list(database[name].find()) for name in database.list_collection_names()}
     dislike(store, "lost")
     store.sessions.add_session_feedback("kept", {"rating": "down", "comment": "Lost, too."})
     assert open_items(store) == 2
-    for name, documents in kept.items():
+    for name, documents in remaining.items():
         database[name].delete_many({})
         if documents:
             database[name].insert_many(documents)

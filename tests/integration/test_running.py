@@ -459,14 +459,14 @@ def test_the_fingerprint_changes_with_the_schema_and_not_with_the_data(place: Pl
 
 
 def test_the_fingerprint_does_not_depend_on_order(tmp_path: Path) -> None:
-    found = []
+    result = []
     for name, tables in (("a", ["x (a int, b text)", "y (c int)"]), ("b", ["y (c int)", "x (b text, a int)"])):
         with sqlite3.connect(tmp_path / name) as connection:
             for table in tables:
                 connection.execute(f"CREATE TABLE {table}")
         connection.close()
-        found.append(fingerprint(open_database(f"sqlite:///{tmp_path / name}").read_schema()))
-    assert found[0] == found[1]
+        result.append(fingerprint(open_database(f"sqlite:///{tmp_path / name}").read_schema()))
+    assert result[0] == result[1]
 
 
 def test_tables_of_other_schemas_are_named_by_them(postgresql_place: Place) -> None:

@@ -91,8 +91,8 @@ def create(store: SessionStore, session_id: str = "s", metadata: Metadata | None
 
 def opinion(session_id: str = "s", **given: Any) -> FeedbackRow:
     own, at = new_id(), given.get("at", AT)
-    said = FeedbackRow(own, own, session_id, "session", session_id, None, "up", None, None, {}, at, at)
-    return replace(said, **given)
+    row = FeedbackRow(own, own, session_id, "session", session_id, None, "up", None, None, {}, at, at)
+    return replace(row, **given)
 
 
 def add(store: SessionStore, new: FeedbackRow, key: str | None = None) -> FeedbackRow:
@@ -190,8 +190,8 @@ def test_touching_moves_the_time_of_the_last_change(store: SessionStore) -> None
 def test_sessions_are_listed_in_pages_with_the_newest_first(store: SessionStore) -> None:
     for number in range(7):
         create(store, f"s{number}")
-    seen = all_pages(lambda after: store.read(lambda t: t.conversations.sessions(after, 3, None)))
-    assert [row.session_id for row in seen] == [f"s{number}" for number in reversed(range(7))]
+    items = all_pages(lambda after: store.read(lambda t: t.conversations.sessions(after, 3, None)))
+    assert [row.session_id for row in items] == [f"s{number}" for number in reversed(range(7))]
 
 
 def test_metadata_are_replaced_and_found_by_their_new_values(store: SessionStore) -> None:
@@ -207,8 +207,8 @@ def test_no_change_of_metadata_is_lost_among_threads(store: SessionStore) -> Non
 
     def note(number: int) -> None:
         def body(t: Any) -> bool:
-            seen = t.conversations.session("s")
-            changed: bool = t.conversations.set_metadata(seen, {**seen.metadata, f"k{number}": number}, AT)
+            session = t.conversations.session("s")
+            changed: bool = t.conversations.set_metadata(session, {**session.metadata, f"k{number}": number}, AT)
             return changed
 
         while not store.write(body):
@@ -225,9 +225,9 @@ def test_messages_keep_their_order_and_are_read_in_pages(store: SessionStore) ->
     store.write(lambda t: t.conversations.add_messages("s", sent[:4]))
     store.write(lambda t: t.conversations.add_messages("s", sent[4:]))
     assert of(store).updated_at == AT + 9
-    seen = all_pages(lambda after: store.read(lambda t: t.conversations.messages("s", after, 3, False)))
-    assert [replace(row, number=0) for row in seen] == sent
-    assert all_pages(lambda after: store.read(lambda t: t.conversations.messages("s", after, 3, True))) == seen[::-1]
+    items = all_pages(lambda after: store.read(lambda t: t.conversations.messages("s", after, 3, False)))
+    assert [replace(row, number=0) for row in items] == sent
+    assert all_pages(lambda after: store.read(lambda t: t.conversations.messages("s", after, 3, True))) == items[::-1]
     assert store.read(lambda t: t.conversations.messages("nobody", None, 3, False)) == []
 
 
@@ -266,11 +266,11 @@ def test_nothing_is_kept_in_a_session_that_is_not_there(store: SessionStore) -> 
 
 def test_what_one_author_says_is_found_among_others(store: SessionStore) -> None:
     create(store)
-    said = {author: add(store, opinion(author=author)) for author in ("ann", None, "bob")}
+    result = {author: add(store, opinion(author=author)) for author in ("ann", None, "bob")}
     add(store, opinion(author="ann", target_type="entry", target_id="a"))
-    for author, row in said.items():
+    for author, row in result.items():
         assert store.read(lambda t: t.feedbacks.active_by(author, "session", "s")) == [row]  # noqa: B023
-    store.write(lambda t: t.feedbacks.withdraw([said["ann"]], "ann", AT))
+    store.write(lambda t: t.feedbacks.withdraw([result["ann"]], "ann", AT))
     assert store.read(lambda t: t.feedbacks.active_by("ann", "session", "s")) == []
 
 
@@ -294,8 +294,8 @@ def test_entries_of_sessions_come_in_their_order(store: SessionStore) -> None:
     for number in range(6):
         add_entry(store, entry("abc"[number % 3], question=str(number)))
     entries = store.read(lambda t: list(t.conversations.entries_of(["c", "a", "nobody"])))
-    told = {session: [each.question for each in entries if each.session_id == session] for session in "abc"}
-    assert told == {"a": ["0", "3"], "b": [], "c": ["2", "5"]}
+    result = {session: [each.question for each in entries if each.session_id == session] for session in "abc"}
+    assert result == {"a": ["0", "3"], "b": [], "c": ["2", "5"]}
     assert len(store.read(lambda t: list(t.conversations.entries_of(None)))) == 6
 
 
@@ -315,8 +315,8 @@ def test_a_large_comment_is_kept_whole(store: SessionStore) -> None:
 
 def test_a_key_leads_to_the_opinion_it_was_given_with(store: SessionStore) -> None:
     create(store)
-    said = add(store, opinion(), "key/mine")
-    assert store.read(lambda t: t.feedbacks.with_key("key/mine")) == said
+    feedback = add(store, opinion(), "key/mine")
+    assert store.read(lambda t: t.feedbacks.with_key("key/mine")) == feedback
     assert store.read(lambda t: t.feedbacks.with_key("key/other")) is None
 
 
@@ -406,8 +406,8 @@ def test_feedback_is_counted_by_each_value_of_a_metadata_key(store: SessionStore
     add(store, opinion("a", at=AT))
     add(store, opinion("a", rating="down", at=AT + 10))
     add(store, opinion("b", rating=None, score=4, comment="xy", at=AT + 10))
-    gone = add(store, opinion("c"))
-    store.write(lambda t: t.feedbacks.withdraw([gone], None, AT))
+    deleted = add(store, opinion("c"))
+    store.write(lambda t: t.feedbacks.withdraw([deleted], None, AT))
 
     def by(key: str, since: int | None = None) -> dict[str, tuple[int, ...]]:
         lines = store.read(lambda t: t.feedbacks.tallies(TallyQuery(key=key, since=since)))
@@ -442,7 +442,7 @@ def test_a_deleted_session_leaves_no_text_behind(place: Place, store: SessionSto
     store.write(lambda t: t.conversations.add_messages("s", [MessageRow(new_id(), "user", marker, AT)]))
     answer = entry(question=marker, answer=marker, context=marker, usage={marker: 1})
     store.write(lambda t: t.conversations.add_entry(answer))
-    stood = add(store, opinion(comment=marker, extra={"x": marker}), "key/1")
+    active = add(store, opinion(comment=marker, extra={"x": marker}), "key/1")
     old = add(store, opinion(comment=marker))
     store.write(lambda t: t.feedbacks.withdraw([old], None, AT))
     rated = add(store, opinion(target_type="entry", target_id=answer.id, score=1, comment=marker))
@@ -452,10 +452,10 @@ def test_a_deleted_session_leaves_no_text_behind(place: Place, store: SessionSto
 
     removed = store.write(lambda t: t.conversations.delete("s", AT + 1))
 
-    assert (removed.messages, removed.entries, removed.feedbacks) == (1, 1, [stood, rated])
+    assert (removed.messages, removed.entries, removed.feedbacks) == (1, 1, [active, rated])
     assert marker not in place.dump()
     assert store.read(lambda t: t.conversations.session("s")) is None
-    assert store.read(lambda t: t.feedbacks.retraction_of(stood.id)) is not None
+    assert store.read(lambda t: t.feedbacks.retraction_of(active.id)) is not None
     assert store.read(lambda t: list(t.feedbacks.of_sessions(None))) == [other]
     assert store.read(lambda t: t.outbox.list(None, 10, False)) == []
     with pytest.raises(Conflict) as refused:
@@ -633,6 +633,6 @@ def test_a_change_that_fails_leaves_the_store_sound(place: Place, store: Session
 
     with pytest.raises(RuntimeError, match="on purpose"):
         store.write(body)
-    stands = store.read(lambda t: t.feedbacks.active("session", ["s"]))
-    assert stands == ([kept] if place.takes_back else [])
+    current = store.read(lambda t: t.feedbacks.active("session", ["s"]))
+    assert current == ([kept] if place.takes_back else [])
     assert store.check() == "ok"

@@ -77,8 +77,8 @@ def test_no_comment_is_a_formula_in_an_export(store: Heedful, tmp_path: Path) ->
 def test_what_people_wrote_does_not_steer_a_terminal(text: str, path: Path) -> None:
     with heedful.open(path, embedding=WordEmbedder(), worker=False) as store:
         store.sessions.create("monday")
-        said = {"rating": "down", "comment": f"wrong {text}"}
-        store.sessions.add_session_feedback("monday", said, author=f"Eve{text}")
+        feedback = {"rating": "down", "comment": f"wrong {text}"}
+        store.sessions.add_session_feedback("monday", feedback, author=f"Eve{text}")
     for option in ([], ["--json"]):
         printed = CliRunner().invoke(command, ["--store", str(path), "sessions", "feedbacks", "monday", *option])
         assert printed.exit_code == 0, printed.output

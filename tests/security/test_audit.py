@@ -57,8 +57,8 @@ def test_refusals_and_what_admins_do_leave_a_line_each_and_nothing_of_what_was_s
         headers={"Authorization": f"Bearer {reader.api_key}"},
     )
     found = whole(server)
-    told = {(each.kind, each.operation, each.code, each.caller, each.project, each.target) for each in found}
-    assert told == {
+    names = {(each.kind, each.operation, each.code, each.caller, each.project, each.target) for each in found}
+    assert names == {
         ("action", "keys.create", None, "admin", "default", reader.key_id),
         ("action", "keys.create", None, "admin", "default", writer.key_id),
         ("action", "keys.revoke", None, "admin", "default", writer.key_id),
@@ -115,11 +115,11 @@ def test_logins_leave_a_line_each(any_store: str, clock: ManualClock) -> None:
             rows: list[Any] = list(connection.exec_driver_sql("SELECT operation, code FROM audit ORDER BY seq"))
     finally:
         dashboard.close()
-    told = [tuple(row) for row in rows]
-    assert ("dashboard.login", "key_invalid") in told
-    assert ("keys.create", "scope_missing") in told
-    assert told.count(("dashboard.login", None)) == 2
-    assert ("dashboard.logout", None) in told
+    messages = [tuple(row) for row in rows]
+    assert ("dashboard.login", "key_invalid") in messages
+    assert ("keys.create", "scope_missing") in messages
+    assert messages.count(("dashboard.login", None)) == 2
+    assert ("dashboard.logout", None) in messages
 
 
 def test_a_flood_of_refusals_fills_no_disk(any_store: str) -> None:

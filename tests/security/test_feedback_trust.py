@@ -64,8 +64,8 @@ class Attacked:
 
     def told(self) -> str:
         """All that the next visitor could be told."""
-        found = self.admin.recall(QUESTION, answer=True)
-        return "\n".join([found.answer or "", *(hit.text for hit in found)])
+        result = self.admin.recall(QUESTION, answer=True)
+        return "\n".join([result.answer or "", *(hit.text for hit in result)])
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mongodb"])
@@ -134,8 +134,8 @@ def test_one_logged_in_author_teaches_everybody(attack: Callable[..., Any], monk
 
 def test_what_the_program_itself_says_teaches_alone(either: Heedful) -> None:
     either.remember(FACTS)
-    asked = either.recall(QUESTION, session_id="s", top_k=1)
-    either.sessions.add_feedback("s", str(asked.qa_id), "No, it is account DE22 now.", 1)
+    result = either.recall(QUESTION, session_id="s", top_k=1)
+    either.sessions.add_feedback("s", str(result.qa_id), "No, it is account DE22 now.", 1)
     done = either.improve()
     assert [fact.learnt_from for fact in done.learnt] == ["feedback"]
     assert done.not_learnt == []
@@ -149,10 +149,10 @@ def test_ten_tokens_are_ten_voices(attack: Callable[..., Any]) -> None:
         before = [(hit.fact_id, hit.score) for hit in shown]
         for _ in range(10):
             with seen.visitor({"recall_id": shown.recall_id}) as browser:
-                said = browser.signal_recall(
+                result = browser.signal_recall(
                     shown.recall_id, not_helpful=[shown[0].fact_id], helpful=[shown[1].fact_id]
                 )
-                assert said.updated_facts == []
+                assert result.updated_facts == []
         assert seen.unhappy("fact") == 1
         assert [item.opinions for item in seen.admin.review.list().items] == [1]
         assert seen.admin.fact_stats(shown[0].fact_id).signal_count == 0
@@ -207,8 +207,8 @@ def test_an_author_who_says_everything_counts_three_times(store: Heedful, clock:
     events = {}
     for kind in ("used", "helpful", "not_helpful", "used", "ignored"):
         clock.advance(seconds=1)
-        said = store.signal([Signal(fact_id=fact, signal_type=kind, query=QUESTION, author="eve")])
-        events[kind] = said.event_ids[0]
+        result = store.signal([Signal(fact_id=fact, signal_type=kind, query=QUESTION, author="eve")])
+        events[kind] = result.event_ids[0]
     assert store.fact_stats(fact).signal_breakdown == {"used": 0, "ignored": 0, "helpful": 0, "not_helpful": 1}
     assert round(store.fact_stats(fact).score, 3) == 0.4
     store.retract(events["not_helpful"])
@@ -255,7 +255,7 @@ def test_votes_that_are_replaced_and_taken_back_leave_something_behind(
         for place, (kind, confidence, query, author, day) in enumerate(drawn):
             if place == middle:
                 store.recall(QUESTION)  # An index that follows from here on must come to the same.
-            said = Signal(
+            signal = Signal(
                 fact_id=fact,
                 signal_type=kind,
                 query=queries[query],
@@ -263,7 +263,7 @@ def test_votes_that_are_replaced_and_taken_back_leave_something_behind(
                 author=AUTHORS[author],
                 at=START + timedelta(days=day),
             )
-            events += store.signal([said]).event_ids
+            events += store.signal([signal]).event_ids
         for place in sorted(taken):
             if place < len(events):
                 store.retract(events[place])
@@ -278,21 +278,21 @@ def test_votes_that_are_replaced_and_taken_back_leave_something_behind(
         assert all(check.ok for check in store.doctor(repair=False))
         url = store._workspace.database.name
     with heedful.open(url, clock=clock, embedding=WordEmbedder(), worker=False) as again:
-        found = [(hit.fact_id, hit.score, hit.usefulness) for hit in again.recall(QUESTION, policy="adaptive")]
-        assert found == followed
+        result = [(hit.fact_id, hit.score, hit.usefulness) for hit in again.recall(QUESTION, policy="adaptive")]
+        assert result == followed
 
 
 def _votes(stand: list[Drawn]) -> list[Drawn]:
     """The rule written a second time: those that count, in the order of their time."""
-    kept = [place for place, each in enumerate(stand) if AUTHORS[each[3]] is None]
+    remaining = [place for place, each in enumerate(stand) if AUTHORS[each[3]] is None]
     for author in ("ann", "bo"):
         for query in (0, 1):
             own = [place for place, each in enumerate(stand) if (AUTHORS[each[3]], each[2]) == (author, query)]
             own = [place for place in own if stand[place][0] in ("helpful", "not_helpful")] or own
             while len(own) > 1 and stand[own[-2]][:2] == stand[own[-1]][:2]:
                 own.pop()
-            kept += own[-1:]
-    return [stand[place] for place in sorted(kept)]
+            remaining += own[-1:]
+    return [stand[place] for place in sorted(remaining)]
 
 
 def test_a_comment_gives_orders_to_the_language_model(attack: Callable[..., Any], tmp_path: Path) -> None:
@@ -340,8 +340,8 @@ def test_a_feedback_key_takes_back_what_it_could_not_make(attack: Callable[..., 
                 rater.retract(event_id)
             assert writer.retract(event_id).retracted == event_id
         assert writer.retract(correction.event_id).updated_facts
-        said = rater.signal([Signal(fact_id=fact, signal_type="helpful", query=QUESTION)])
-        assert rater.retract(said.event_ids[0]).updated_facts == [fact]
+        result = rater.signal([Signal(fact_id=fact, signal_type="helpful", query=QUESTION)])
+        assert rater.retract(result.event_ids[0]).updated_facts == [fact]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -350,9 +350,9 @@ def test_a_visitor_is_somebody_else_after_a_move(kind: str, place: Place) -> Non
     options: dict[str, Any] = {"clock": ManualClock(START), "embedding": WordEmbedder()}
     with heedful.open(source, **options) as store:
         fact = store.remember(FACTS).fact_ids[0]
-        asked = store.recall(QUESTION, session_id="s", top_k=1)
+        result = store.recall(QUESTION, session_id="s", top_k=1)
         for author in (None, "ann", "visitor-anyone"):
-            store.sessions.add_feedback("s", str(asked.qa_id), FORGED, 1, author=author)
+            store.sessions.add_feedback("s", str(result.qa_id), FORGED, 1, author=author)
             store.signal([Signal(fact_id=fact, signal_type="helpful", query=QUESTION, author=author)])
         before = _fact_state(store, fact)
     out = io.BytesIO()

@@ -124,13 +124,13 @@ SELECT * FROM (SELECT 1 AS {f}) AS q JOIN (SELECT 1 AS {f}) AS r USING ({f})
 
 def forms(text: str) -> list[str]:
     """One for each line; a line that goes on begins with a blank or a brace."""
-    found: list[str] = []
+    result: list[str] = []
     for line in text.strip("\n").split("\n"):
         if line.startswith((" ", "{f}")):
-            found[-1] += "\n" + line
+            result[-1] += "\n" + line
         else:
-            found.append(line)
-    return found
+            result.append(line)
+    return result
 
 
 def accepted(sql: str, dialect: str) -> bool:

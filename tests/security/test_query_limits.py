@@ -112,7 +112,7 @@ def _status(name: str) -> float:
 
 def children(of: int) -> list[int]:
     """The processes that a process has started and that were not waited for."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -120,8 +120,8 @@ def children(of: int) -> list[int]:
             except OSError:
                 continue
             if int(fields[1]) == of:
-                found.append(int(entry.name))
-    return found
+                result.append(int(entry.name))
+    return result
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux alone")
@@ -360,12 +360,12 @@ def test_slow_queries_of_one_key_delay_nobody_else(path: Path, tmp_path: Path, m
             under_way = not all(each.done() for each in slow)
             beside = sorted([first, *(looked() for _ in range(4))])[2]
             answer = call("quiet", "POST", "executions", sql_query="SELECT 7")
-            told = {(each.result().json()["code"], each.result().status_code) for each in slow}
+            names = {(each.result().json()["code"], each.result().status_code) for each in slow}
             retries = {each.result().headers.get("retry-after") for each in slow}
     assert under_way
     assert beside < 5 * alone + 0.5
     assert answer.json()["result"]["rows"] == [[7]]
-    assert told == {("query_busy", 429), ("query_timeout", 422)}
+    assert names == {("query_busy", 429), ("query_timeout", 422)}
     assert retries == {"1", None}
 
 

@@ -116,6 +116,6 @@ def test_metrics_of_all_projects_are_not_for_the_admin_of_one(
 
 
 def test_open_routes_say_nothing_of_the_store(server: Running, http: httpx.Client) -> None:
-    said = "".join(http.get(path).text for path in ("/healthz", "/readyz", "/health", "/"))
-    assert "store.db" not in said
-    assert "sqlite" not in said
+    text = "".join(http.get(path).text for path in ("/healthz", "/readyz", "/health", "/"))
+    assert "store.db" not in text
+    assert "sqlite" not in text

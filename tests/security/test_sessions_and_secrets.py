@@ -82,8 +82,8 @@ def test_a_callers_idempotency_key_is_not_anothers(server: Running) -> None:
 
 def test_what_a_program_keys_itself_is_counted_once_as_before(store: Heedful) -> None:
     fact = store.remember("Ada is the CEO.").fact_ids[0]
-    given = {"fact_id": fact, "signal_type": "helpful", "query": "Who is the CEO?", "idempotency_key": "one"}
-    assert store.signal([given]).event_ids == store.signal([given]).event_ids
+    values = {"fact_id": fact, "signal_type": "helpful", "query": "Who is the CEO?", "idempotency_key": "one"}
+    assert store.signal([values]).event_ids == store.signal([values]).event_ids
     assert store.fact_stats(fact).signal_count == 1
 
 

@@ -123,14 +123,16 @@ def test_what_may_pass_is_sent_again_and_counts_once(
     server: Running, failures: list[Any], no_pauses: list[float]
 ) -> None:
     with Between(server, *failures) as between, between.connect(project=f"p{time.monotonic_ns()}") as h:
-        said = h.sessions.add_message("s", "user", "hello")
-        assert [each.message_id for each in h.sessions.messages("s").items] == [said.message_id]
+        message = h.sessions.add_message("s", "user", "hello")
+        assert [each.message_id for each in h.sessions.messages("s").items] == [message.message_id]
         sent = between.seen[: len(failures) + 1]
         assert len({each["idempotency-key"] for each in sent}) == 1
         assert len(between.seen) == len(failures) + 2
     assert len(no_pauses) == len(failures)
-    asked = [float(each.headers.get("retry-after", 0)) if isinstance(each, httpx.Response) else 0 for each in failures]
-    assert all(made >= least for made, least in zip(no_pauses, asked, strict=True))
+    questions = [
+        float(each.headers.get("retry-after", 0)) if isinstance(each, httpx.Response) else 0 for each in failures
+    ]
+    assert all(made >= least for made, least in zip(no_pauses, questions, strict=True))
 
 
 def test_pauses_grow(no_pauses: list[float]) -> None:
@@ -272,8 +274,8 @@ class TestStreams:
         ):
             h.remember("Ada is the CEO.")
             tokens: list[str] = []
-            found = h.recall("Who is the CEO?", answer=True, on_token=tokens.append)
-            assert found.answer is not None
+            result = h.recall("Who is the CEO?", answer=True, on_token=tokens.append)
+            assert result.answer is not None
             assert "".join(tokens)
 
     def test_a_problem_in_a_stream_is_the_error_of_the_engine(self, server: Running) -> None:

@@ -52,17 +52,17 @@ def test_the_documented_flow(http: httpx.Client, store: Heedful) -> None:
     assert (latest["qa_id"], latest["question"], latest["answer"]) == (result["qa_id"], QUESTION, result["text"])
     assert {"context", "time", "feedback_text", "feedback_score"} <= latest.keys()
     feedback = f"{SESSION}/entries/{latest['qa_id']}/feedback"
-    given = {"feedback_text": "Very helpful and accurate", "feedback_score": 5}
-    assert http.post(feedback, json=given).json() == {"success": True}
-    assert given.items() <= http.get(f"{SESSION}/entries").json()[-1].items()
+    values = {"feedback_text": "Very helpful and accurate", "feedback_score": 5}
+    assert http.post(feedback, json=values).json() == {"success": True}
+    assert values.items() <= http.get(f"{SESSION}/entries").json()[-1].items()
     done = post(http, "improve", dataset_name="main_dataset", session_ids=["my_session"])
     assert (done["status"], done["stages"][0]["counts"]["signals_added"]) == ("completed", 1)
     fact = store.facts().items[0]
     assert store.fact_stats(fact.fact_id).score > 0.5
-    found = post(http, "recall", query=QUESTION, searchType="CHUNKS", feedbackInfluence=0.5, topK=2)
-    assert [each["kind"] for each in found] == ["chunk", "chunk"]
-    assert found[0]["fact_id"] == found[0]["metadata"]["fact_id"] == fact.fact_id
-    assert store.receipt(found[0]["recall_id"]).usefulness_weight == 0.5
+    reply = post(http, "recall", query=QUESTION, searchType="CHUNKS", feedbackInfluence=0.5, topK=2)
+    assert [each["kind"] for each in reply] == ["chunk", "chunk"]
+    assert reply[0]["fact_id"] == reply[0]["metadata"]["fact_id"] == fact.fact_id
+    assert store.receipt(reply[0]["recall_id"]).usefulness_weight == 0.5
     assert http.delete(feedback).json() == {"success": True}
     assert http.get(f"{SESSION}/entries").json()[-1]["feedback_score"] is None
     assert store.fact_stats(fact.fact_id).score == 0.5
@@ -110,11 +110,11 @@ def test_self_improvement_is_on_unless_it_is_switched_off(
 
 def test_entries_and_feedback_are_kept_by_the_route_of_its_client(http: httpx.Client, store: Heedful) -> None:
     entry = {"type": "qa", "question": "Why?", "answer": "Because.", "context": "", "feedback_text": None}
-    kept = post(http, "remember/entry", entry=entry, session_id="my_session", skill_improvement=None)
-    assert (kept["status"], kept["entry_type"]) == ("session_stored", "qa")
-    said = {"type": "feedback", "qa_id": kept["entry_id"], "feedback_text": "No.", "feedback_score": 1}
-    assert post(http, "remember/entry", entry=said, session_id="my_session")["entry_id"] == kept["entry_id"]
-    found = store.sessions.entry("my_session", kept["entry_id"])
+    reply = post(http, "remember/entry", entry=entry, session_id="my_session", skill_improvement=None)
+    assert (reply["status"], reply["entry_type"]) == ("session_stored", "qa")
+    feedback = {"type": "feedback", "qa_id": reply["entry_id"], "feedback_text": "No.", "feedback_score": 1}
+    assert post(http, "remember/entry", entry=feedback, session_id="my_session")["entry_id"] == reply["entry_id"]
+    found = store.sessions.entry("my_session", reply["entry_id"])
     assert (found.question, found.answer, found.feedback_score, found.feedback_text) == ("Why?", "Because.", 1, "No.")
     rated = post(http, "remember/entry", entry={**entry, "feedback_score": 4}, session_id="my_session")
     assert store.sessions.entry("my_session", rated["entry_id"]).feedback_score == 4
@@ -158,8 +158,8 @@ def test_search_types_mean_what_they_mean_in_python(
 
 def test_only_the_context_is_given_and_nothing_is_kept(http: httpx.Client, store: Heedful) -> None:
     store.remember(FACTS)
-    found = post(http, "recall", query=QUESTION, session_id="my_session", only_context=True, top_k=2)
-    assert (len(found), found[0]["text"]) == (2, FACTS[0])
+    reply = post(http, "recall", query=QUESTION, session_id="my_session", only_context=True, top_k=2)
+    assert (len(reply), reply[0]["text"]) == (2, FACTS[0])
     assert not store.sessions.exists("my_session")
 
 

@@ -166,8 +166,8 @@ def test_a_document_can_be_deleted(run: Callable[[Program], Any], store: Heedful
     async def program(client: Hindsight) -> None:
         await client.aretain("my-agent", FACTS[0], document_id="rules")
         await client.aretain("my-agent", FACTS[1])
-        gone = await client.documents.delete_document("my-agent", "rules")
-        assert (gone.success, gone.document_id, gone.memory_units_deleted) == (True, "rules", 1)
+        deletion = await client.documents.delete_document("my-agent", "rules")
+        assert (deletion.success, deletion.document_id, deletion.memory_units_deleted) == (True, "rules", 1)
 
     run(program)
     assert [fact.text for fact in store.facts(dataset="my-agent").items] == [FACTS[1]]

@@ -118,8 +118,8 @@ def _all(connection: socket.socket) -> bytes:
 
 def head(server: Running, line: str, *headers: str) -> bytes:
     """The head of a request with the right key."""
-    given = ["Host: x", f"Authorization: Bearer {server.key}", *headers]
-    return f"{line} HTTP/1.1\r\n".encode("latin-1") + "\r\n".join([*given, "", ""]).encode("latin-1")
+    items = ["Host: x", f"Authorization: Bearer {server.key}", *headers]
+    return f"{line} HTTP/1.1\r\n".encode("latin-1") + "\r\n".join([*items, "", ""]).encode("latin-1")
 
 
 @pytest.mark.parametrize(
@@ -469,23 +469,23 @@ def test_many_hostile_clients_at_once(server: Running, http: httpx.Client) -> No
 def test_pages_of_other_origins_may_not_call_unless_they_are_named(
     server: Running, http: httpx.Client, path: Path
 ) -> None:
-    asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
-    preflight = http.options("/recall", headers=asked)
+    parameters = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+    preflight = http.options("/recall", headers=parameters)
     assert preflight.status_code == 405
     assert not any(name.startswith("access-control") for name in preflight.headers)
-    assert "access-control-allow-origin" not in http.get("/datasets", headers=asked).headers
+    assert "access-control-allow-origin" not in http.get("/datasets", headers=parameters).headers
     with running(path, cors_origins=["https://app.example"]) as open_one:
         url = f"{open_one.url}/v1/projects/default/recall"
         allowed = httpx.options(
-            url, headers={**asked, "Access-Control-Request-Headers": "authorization,idempotency-key"}
+            url, headers={**parameters, "Access-Control-Request-Headers": "authorization,idempotency-key"}
         )
         assert allowed.status_code == 200
         assert allowed.headers["access-control-allow-origin"] == "https://app.example"
         assert "access-control-allow-credentials" not in allowed.headers
-        said = httpx.post(url, headers={"Origin": "https://app.example"})
-        assert said.status_code == 401
-        assert said.headers["access-control-allow-origin"] == "https://app.example"
-        other = httpx.options(url, headers={**asked, "Origin": "https://evil.example"})
+        reply = httpx.post(url, headers={"Origin": "https://app.example"})
+        assert reply.status_code == 401
+        assert reply.headers["access-control-allow-origin"] == "https://app.example"
+        other = httpx.options(url, headers={**parameters, "Origin": "https://evil.example"})
         assert "access-control-allow-origin" not in other.headers
 
 

@@ -15,9 +15,9 @@ from heedful import NotFound
 def test_a_server_does_what_is_added_to_it(path: Path) -> None:
     with running(path) as server, server.connect() as store:
         store.remember("Ada is the CEO.")
-        asked = store.recall("Who is the CEO?", session_id="chat")
-        assert asked.qa_id is not None
-        store.sessions.add_feedback("chat", asked.qa_id, feedback_score=5)
+        result = store.recall("Who is the CEO?", session_id="chat")
+        assert result.qa_id is not None
+        store.sessions.add_feedback("chat", result.qa_id, feedback_score=5)
         store.remember("Bo sings.", self_improvement=True)
         (added,) = store.jobs.list().items
         deadline = time.monotonic() + 60

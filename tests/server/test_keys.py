@@ -46,9 +46,9 @@ def test_keys_are_listed_with_their_scopes_and_revoked_ones_stay(store: Heedful)
     second = store.keys.create("second")
     assert first.scopes == ["read", "feedback"]
     assert second.scopes == ["read", "write", "feedback"]
-    gone = store.keys.revoke(first.key_id)
-    assert gone.revoked_at is not None
-    assert store.keys.revoke(first.key_id) == gone
+    revoked = store.keys.revoke(first.key_id)
+    assert revoked.revoked_at is not None
+    assert store.keys.revoke(first.key_id) == revoked
     assert [(each.name, each.revoked_at is None) for each in store.keys.list()] == [("first", False), ("second", True)]
 
 
@@ -237,7 +237,7 @@ def test_nor_can_it_by_a_route_of_another_system(path: Path) -> None:
         h.remember("Anna leads the company")
         key = h.keys.create("reader", scopes=["read"]).api_key
         for extra, status in (({}, 200), ({"session_id": "chat"}, 403), ({"sessionId": "chat"}, 403)):
-            asked = {"query": "Who leads the company", **extra}
-            answer = httpx.post(f"{server.url}/api/v1/recall", json=asked, headers={"X-API-Key": key})
+            parameters = {"query": "Who leads the company", **extra}
+            answer = httpx.post(f"{server.url}/api/v1/recall", json=parameters, headers={"X-API-Key": key})
             assert answer.status_code == status, answer.text
         assert not h.sessions.exists("chat")

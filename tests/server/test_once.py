@@ -107,8 +107,8 @@ def test_keys_that_cant_be(path: Path, key: str) -> None:
 def test_keys_in_any_script_are_the_same_by_both_ways(path: Path) -> None:
     with running(path) as server, server.connect() as h:
         h.sessions.create("s")
-        given = [h.sessions.add_session_feedback("s", {"rating": "up"}, idempotency_key="日本語-é") for _ in range(2)]
-        assert given[0] == given[1]
+        items = [h.sessions.add_session_feedback("s", {"rating": "up"}, idempotency_key="日本語-é") for _ in range(2)]
+        assert items[0] == items[1]
         for bad in ("a\nb", " a", "", "a\x7f"):
             with pytest.raises(Invalid):
                 h.sessions.add_session_feedback("s", {"rating": "up"}, idempotency_key=bad)

@@ -178,8 +178,8 @@ def test_every_operation_asks_for_a_key_and_for_its_scope(two: Two, name: str) -
     assert wrong.json()["title"] == "The key is not valid"
     less = two.send(operation, "mine", _without(two, operation), two.ids["mine"], {})
     assert (less.status_code, less.json()["code"]) == (403, "scope_missing")
-    wanted = "admin" if operation.scope == "admin" else f"{operation.scope} or admin"
-    assert less.json()["remedy"].startswith(f"Use a key with {wanted}; this key has ")
+    expected = "admin" if operation.scope == "admin" else f"{operation.scope} or admin"
+    assert less.json()["remedy"].startswith(f"Use a key with {expected}; this key has ")
 
 
 _LESS: dict[tuple[str, str], str] = {}
@@ -227,15 +227,15 @@ def test_a_token_rates_what_it_names_and_nothing_else(two: Two, token: str) -> N
     def send(name: str, body: Any, **others: str) -> httpx.Response:
         return two.send(OPERATIONS[name], "mine", token, {**mine, **others}, body)
 
-    said = send("feedback.create", {"is_positive": False, "execution_id": mine["execution_id"], "author": "eve"})
-    assert said.json()["author"] == "zoe"
+    reply = send("feedback.create", {"is_positive": False, "execution_id": mine["execution_id"], "author": "eve"})
+    assert reply.json()["author"] == "zoe"
     assert send("sessions.add_feedback", {"feedback_score": 4}).json() is True
     given = send("sessions.add_session_feedback", {"feedback": {"rating": "up"}})
     assert given.status_code == 200
     assert send("signal_recall", {"helpful": [mine["fact_id"]]}).status_code == 200
-    assert send("feedback.update", {"is_positive": True}, feedback_id=said.json()["id"]).status_code == 200
+    assert send("feedback.update", {"is_positive": True}, feedback_id=reply.json()["id"]).status_code == 200
     assert send("retract", {}, event_id=given.json()["feedback_id"]).status_code == 200
-    assert send("feedback.delete", None, feedback_id=said.json()["id"]).status_code == 200
+    assert send("feedback.delete", None, feedback_id=reply.json()["id"]).status_code == 200
     # Of others, or about others:
     assert send("feedback.update", {"is_positive": True}).status_code == 404
     assert send("feedback.delete", None).status_code == 404

@@ -39,8 +39,8 @@ class Process:
 
     @property
     def key(self) -> str | None:
-        found = re.search(r"hf_\S+", "".join(self.printed))
-        return None if found is None else found.group()
+        match = re.search(r"hf_\S+", "".join(self.printed))
+        return None if match is None else match.group()
 
     def connect(self, key: str | None = None) -> RemoteHeedful:
         return heedful.connect(self.url, api_key=key or self.key or KEY, timeout=30)
@@ -82,8 +82,8 @@ def serve(path: Path) -> Iterator[Serve]:
                 assert popen.stdout is not None
                 for line in popen.stdout:
                     process.printed.append(line)
-                    if found := re.search(r"serving on (\S+)", line):
-                        process.url = found.group(1)
+                    if match := re.search(r"serving on (\S+)", line):
+                        process.url = match.group(1)
                         ready.set()
                 ready.set()
 
@@ -206,8 +206,8 @@ def test_an_origin_that_no_browser_sends_is_refused(path: Path, origin: str) -> 
 
 
 def test_origins_are_written_as_browsers_do() -> None:
-    given = ["https://WWW.Example.com/", "HTTP://localhost:3000", "*", "http://[::1]:8000"]
-    assert Config(cors_origins=given).cors_origins == [
+    items = ["https://WWW.Example.com/", "HTTP://localhost:3000", "*", "http://[::1]:8000"]
+    assert Config(cors_origins=items).cors_origins == [
         "https://www.example.com",
         "http://localhost:3000",
         "*",
@@ -279,12 +279,12 @@ def writers(process: Process, many: int) -> tuple[list[threading.Thread], list[s
         number = 0
         with httpx.Client(base_url=f"{process.url}/v1/projects/default", headers=headers, timeout=30) as http:
             while not enough.is_set():
-                said = f"{writer}-{number}"
+                text = f"{writer}-{number}"
                 number += 1
                 try:
-                    body = {"messages": [{"role": "user", "content": f"{said}{half}"} for half in "ab"]}
+                    body = {"messages": [{"role": "user", "content": f"{text}{half}"} for half in "ab"]}
                     if http.post("/sessions/s/messages/batch", json=body).status_code == 200:
-                        acknowledged.append(said)
+                        acknowledged.append(text)
                 except httpx.ConnectError:
                     if process.popen.poll() is not None:
                         return
@@ -300,15 +300,15 @@ def writers(process: Process, many: int) -> tuple[list[threading.Thread], list[s
 
 def stored(path: Path) -> list[str]:
     """What the messages say, from the store itself."""
-    found: list[str] = []
+    result: list[str] = []
     with heedful.open(path, embedding="fast") as store:
         cursor = None
         while True:
             page = store.sessions.messages("s", cursor=cursor, limit=1000)
-            found += [each.content for each in page.items]
+            result += [each.content for each in page.items]
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return result
 
 
 def hold(path: Path, acknowledged: list[str]) -> None:

@@ -32,14 +32,14 @@ def http(either: Heedful) -> Iterator[httpx.Client]:
 
 
 def test_feedback_is_recorded_and_read_again(http: httpx.Client, clock: ManualClock) -> None:
-    given = [
+    items = [
         {"rating": "up", "comment": "Great!"},
         {"rating": "down", "comment": "Too slow."},
         {"rating": None, "comment": "A note."},
         {"comment": "No rating."},
         {"rating": "up"},
     ]
-    for feedback in given:
+    for feedback in items:
         answer = http.post(FEEDBACK, json=feedback)
         assert (answer.status_code, answer.json()) == (200, {"status": "success", "message": "Feedback recorded"})
     found = http.get(FEEDBACK).json()

@@ -118,14 +118,14 @@ def test_numbers_for_prometheus(path: Path) -> None:
             assert http.get("/metrics").status_code == 401
             answer = http.get("/metrics", headers=key)
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-        told = answer.text
-        assert 'heedful_requests_total{method="POST",route="/v1/projects/{project}/recall",status="200"} 3.0' in told
-        assert 'heedful_requests_total{method="GET",route="other",status="404"} 2.0' in told
-        assert 'heedful_requests_total{method="other",route="other",status="405"} 1.0' in told
-        assert 'heedful_requests_total{method="GET",route="/metrics",status="401"} 1.0' in told
-        assert 'heedful_request_seconds_count{method="POST",route="/v1/projects/{project}/recall"} 3.0' in told
+        text = answer.text
+        assert 'heedful_requests_total{method="POST",route="/v1/projects/{project}/recall",status="200"} 3.0' in text
+        assert 'heedful_requests_total{method="GET",route="other",status="404"} 2.0' in text
+        assert 'heedful_requests_total{method="other",route="other",status="405"} 1.0' in text
+        assert 'heedful_requests_total{method="GET",route="/metrics",status="401"} 1.0' in text
+        assert 'heedful_request_seconds_count{method="POST",route="/v1/projects/{project}/recall"} 3.0' in text
         for secret in ("a-dataset", "Ada", server.key):
-            assert secret not in told
+            assert secret not in text
 
 
 def test_health_needs_no_key_and_tells_nothing(path: Path) -> None:
@@ -133,6 +133,6 @@ def test_health_needs_no_key_and_tells_nothing(path: Path) -> None:
         assert httpx.get(f"{server.url}/healthz").json() == {"status": "ok"}
         assert httpx.get(f"{server.url}/readyz").json() == {"status": "ready"}
         server.state.store.database.close()
-        gone = httpx.get(f"{server.url}/readyz")
-        assert gone.status_code == 503
+        missing = httpx.get(f"{server.url}/readyz")
+        assert missing.status_code == 503
         assert httpx.get(f"{server.url}/healthz").status_code == 200

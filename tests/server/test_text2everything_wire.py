@@ -143,8 +143,8 @@ def test_the_document_from_top_to_bottom(client: Any, connector: str, model: Scr
 
     everything = client.feedback.list(project_id=PROJECT)
     assert {each.id for each in everything} == {feedback.id, linked.id, positive.id, negative.id}
-    found = client.feedback.list(project_id=PROJECT, search="QUERY")
-    assert {each.id for each in found} == {each.id for each in everything}
+    items = client.feedback.list(project_id=PROJECT, search="QUERY")
+    assert {each.id for each in items} == {each.id for each in everything}
     assert len(client.feedback.list(project_id=PROJECT, skip=0, limit=2)) == 2
     assert client.feedback.get(PROJECT, linked.id) == linked
     updated = client.feedback.update(PROJECT, feedback.id, feedback="Updated: excellent!", is_positive=True)
@@ -178,7 +178,7 @@ def test_the_document_from_top_to_bottom(client: Any, connector: str, model: Scr
     assert marked.chat_message_id == answer.id == answer.execution_result.chat_message_id
     client.feedback.create_negative(PROJECT, answer.id, "Missing recent data", answer.execution_result.execution_id)
 
-    asked = len(model.prompts)
+    count = len(model.prompts)
     response = client.chat.chat_to_sql(
         project_id=PROJECT,
         chat_session_id=answer.chat_session_id,
@@ -186,7 +186,7 @@ def test_the_document_from_top_to_bottom(client: Any, connector: str, model: Scr
         feedback_cutoff=0.5,
     )
     assert response.sql_query == WRITTEN["Show customer metrics"]
-    assert len(model.prompts) == asked + 1
+    assert len(model.prompts) == count + 1
     # What is said of a repetition counts for what it repeats: three say it is right, and one that it is not.
     client.chat.chat_to_sql(PROJECT, answer.chat_session_id, "Count users", feedback_cutoff=0.7)
     assert 'Wrong, because: "Missing recent data"' in model.prompts[-1][-1].content
@@ -228,13 +228,13 @@ def test_without_a_language_model_a_golden_example_answers(
 def test_every_feedback_is_listed_however_many_there_are(client: Any, connector: str) -> None:
     ran = client.executions.execute_query(PROJECT, connector, ACTIVE)
     made = {rate(client, ran, good=number % 5 > 0, text=f"number {number}").id for number in range(250)}
-    found = client.feedback.list(project_id=PROJECT)
-    assert len(found) == 250
-    assert {each.id for each in found} == made
+    items = client.feedback.list(project_id=PROJECT)
+    assert len(items) == 250
+    assert {each.id for each in items} == made
     assert len(client.feedback.list_positive(PROJECT)) == 200
     assert len(client.feedback.list_negative(PROJECT)) == 50
-    assert [each.id for each in client.feedback.list(PROJECT, skip=240)] == [each.id for each in found[240:]]
-    assert [each.id for each in client.feedback.list(PROJECT, skip=10, limit=70)] == [each.id for each in found[10:80]]
+    assert [each.id for each in client.feedback.list(PROJECT, skip=240)] == [each.id for each in items[240:]]
+    assert [each.id for each in client.feedback.list(PROJECT, skip=10, limit=70)] == [each.id for each in items[10:80]]
     assert len(client.feedback.list(PROJECT, search="number 24")) == 11
 
 
@@ -300,8 +300,8 @@ def test_contexts_are_facts_that_the_language_model_reads(
     hits = Heedful(server.state.store.project(PROJECT)).recall("euros", dataset="contexts").hits
     assert hits[0].text == "Amounts are in euros."
 
-    gone = client.contexts.bulk_delete(PROJECT, [rules.id, "ctx-0"])
-    assert gone == {"deleted_count": 1, "failed_ids": ["ctx-0"]}
+    deletion = client.contexts.bulk_delete(PROJECT, [rules.id, "ctx-0"])
+    assert deletion == {"deleted_count": 1, "failed_ids": ["ctx-0"]}
     assert client.contexts.delete(PROJECT, always.id)["message"]
     with pytest.raises(sdk.NotFoundError, match=always.id):
         client.contexts.get(PROJECT, always.id)
@@ -342,7 +342,7 @@ def test_what_a_question_names_is_read(client: Any, connector: str, model: Scrip
     other = client.golden_examples.create(PROJECT, "What is one?", "SELECT 1", is_always_displayed=True)
     assert other.is_always_displayed
     session = client.chat_sessions.create(PROJECT)
-    told = client.chat.chat_with_context(
+    answer = client.chat.chat_with_context(
         PROJECT,
         session.id,
         USERS,
@@ -352,7 +352,7 @@ def test_what_a_question_names_is_read(client: Any, connector: str, model: Scrip
         system_prompt="Prefer short names.",
         connector_id=connector,
     )
-    assert (told.context_id, told.schema_metadata_id, told.example_id) == (far.id, schema.id, example.id)
+    assert (answer.context_id, answer.schema_metadata_id, answer.example_id) == (far.id, schema.id, example.id)
     read = model.prompts[-1][-1].content.replace('\\"', '"')
     for text in ("Ships sail at dawn.", '"of": "ships"', "Which ships sail?", "Prefer short names.", "What is one?"):
         assert text in read, text
@@ -417,7 +417,7 @@ def test_a_postgresql_connector_is_made_by_the_client_itself(
 ) -> None:
     monkeypatch.setenv("CRM_PASSWORD", "open-sesame")
     address = urlsplit(postgresql_url)
-    given = {
+    values = {
         "db_type": "postgres",
         "host": address.hostname,
         "port": address.port,
@@ -425,24 +425,24 @@ def test_a_postgresql_connector_is_made_by_the_client_itself(
         "database": address.path.strip("/"),
     }
     with pytest.raises(sdk.ValidationError, match="HEEDFUL_SECRET_KEY"):
-        client.connectors.create(PROJECT, "plain", password="open-sesame", **given)
-    made = client.connectors.create(PROJECT, "crm", password_secret_id="CRM_PASSWORD", **given)
+        client.connectors.create(PROJECT, "plain", password="open-sesame", **values)
+    made = client.connectors.create(PROJECT, "crm", password_secret_id="CRM_PASSWORD", **values)
     assert (made.db_type, made.host, made.port) == ("postgres", address.hostname, address.port)
     assert (made.password, made.password_secret_name) == (None, "environment/secrets/CRM_PASSWORD")
     assert client.connectors.update(PROJECT, made.id, description="kept").description == "kept"
     assert client.executions.execute_query(PROJECT, made.id, "SELECT 1 AS one").result["data"] == [{"one": 1}]
     monkeypatch.setenv("HEEDFUL_SECRET_KEY", new_key())
-    sealed = client.connectors.create(PROJECT, "sealed", password="open-sesame", **given)
+    sealed = client.connectors.create(PROJECT, "sealed", password="open-sesame", **values)
     assert (sealed.password, sealed.username) == (None, "reader")
     assert "open-sesame" not in repr(client.get(f"/projects/{PROJECT}/connectors"))
     assert [each.name for each in client.connectors.list_by_type(PROJECT, "postgres")] == ["crm", "sealed"]
-    strong = {**given, "username": "postgres"}
+    strong = {**values, "username": "postgres"}
     with pytest.raises(sdk.Text2EverythingError, match="may do more than read"):
         client.connectors.create(PROJECT, "strong", password_secret_id="CRM_PASSWORD", **strong)
     accepted = {"config": {"privileged": True}, "password_secret_id": "CRM_PASSWORD"}
     assert client.connectors.create(PROJECT, "strong", **accepted, **strong).username == "postgres"
     with pytest.raises(sdk.ValidationError, match="no connector for"):
-        client.connectors.create(PROJECT, "my", **{**given, "db_type": "snowflake"}, password="open-sesame")
+        client.connectors.create(PROJECT, "my", **{**values, "db_type": "snowflake"}, password="open-sesame")
 
 
 @pytest.mark.parametrize(
@@ -633,9 +633,9 @@ def test_errors_are_the_clients_own(client: Any, connector: str) -> None:
         client.chat.execution_cache_lookup(PROJECT, USERS, connector, similarity_threshold=7)
     with pytest.raises(sdk.ValidationError, match="limit must be a whole number from 1"):
         client.feedback.list(PROJECT, limit=0)
-    kept = rate(client, client.executions.execute_query(PROJECT, connector, ACTIVE))
+    feedback = rate(client, client.executions.execute_query(PROJECT, connector, ACTIVE))
     with pytest.raises(sdk.ValidationError, match="can't be moved"):
-        client.feedback.update(PROJECT, kept.id, execution_id="exec-0")
+        client.feedback.update(PROJECT, feedback.id, execution_id="exec-0")
     with pytest.raises(sdk.Text2EverythingError, match="only reading is allowed") as refusal:
         client.executions.execute_query(PROJECT, connector, "DROP TABLE users")
     assert refusal.value.status_code == 403

@@ -64,8 +64,8 @@ def test_a_year_of_traffic_leaves_a_store_right_small_and_quick(
 
 def grown(year: Year, processes: Sequence[str], most: float) -> dict[str, float]:
     """Those of the processes whose memory in the last tenth is more than this many times that after the first."""
-    found = {name: year.megabytes(name, 9) / year.megabytes(name, 1) for name in processes}
-    return {name: ratio for name, ratio in found.items() if ratio > most}
+    result = {name: year.megabytes(name, 9) / year.megabytes(name, 1) for name in processes}
+    return {name: ratio for name, ratio in result.items() if ratio > most}
 
 
 def wrong_scores(store: str, score: Score) -> dict[str, tuple[float, float]]:

@@ -240,10 +240,10 @@ def test_a_receiver_that_hangs_is_given_up(server: Server, kind: str) -> None:
 
 @both
 def test_a_receiver_that_is_not_there_is_unavailable(kind: str) -> None:
-    gone = Server()
-    gone.stop()
+    stopped = Server()
+    stopped.stop()
     with pytest.raises(Unavailable, match="ConnectError"):
-        posting(kind, gone.url).send("id-1", alert())
+        posting(kind, stopped.url).send("id-1", alert())
 
 
 @both

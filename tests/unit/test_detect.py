@@ -30,10 +30,10 @@ def workspace(store: heedful.Heedful) -> Workspace:
 def test_what_the_answer_says_of_the_facts_named_in_their_order(store: heedful.Heedful) -> None:
     ids = store.remember(FACTS).fact_ids
     answer = "Sure. Maria adopted Biscuit, a greyhound, last spring."
-    found = detect(workspace(store), answer, [*reversed(ids), ids[0]], query="Who has a dog?")
-    assert [each.fact_id for each in found] == ids[::-1]
-    assert [each.signal_type for each in found] == ["ignored", "used", "ignored"]
-    assert all(isinstance(each, Detection) and 0.9 < each.confidence <= 1 and each.reasons for each in found)
+    detections = detect(workspace(store), answer, [*reversed(ids), ids[0]], query="Who has a dog?")
+    assert [each.fact_id for each in detections] == ids[::-1]
+    assert [each.signal_type for each in detections] == ["ignored", "used", "ignored"]
+    assert all(isinstance(each, Detection) and 0.9 < each.confidence <= 1 and each.reasons for each in detections)
 
 
 def test_facts_of_several_datasets(store: heedful.Heedful) -> None:

@@ -135,8 +135,8 @@ def test_quiet_series_looked_at_together_alarm_as_rarely() -> None:
 
 def test_a_tripled_rate_is_found_near_its_day() -> None:
     draws = np.random.default_rng(5)
-    found = [change(range(14), draws.poisson([2.0] * 9 + [6.0] * 5).tolist(), ones(14)) for _ in range(100)]
-    near = [each for each in found if each is not None and abs(each.since - 9) <= 1]
+    result = [change(range(14), draws.poisson([2.0] * 9 + [6.0] * 5).tolist(), ones(14)) for _ in range(100)]
+    near = [each for each in result if each is not None and abs(each.since - 9) <= 1]
     assert len(near) >= 60
 
 

@@ -175,9 +175,9 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable(
 
 
 def test_a_server_that_is_not_there_is_unavailable(pauses: list[float]) -> None:
-    gone = Server()
-    gone.stop()
-    embedder = EndpointEmbedder(gone.url, "words", attempts=2, sleep=pauses.append)
+    stopped = Server()
+    stopped.stop()
+    embedder = EndpointEmbedder(stopped.url, "words", attempts=2, sleep=pauses.append)
     with pytest.raises(Unavailable, match="ConnectError") as caught:
         embedder.embed(["a"])
     assert "HEEDFUL_EMBEDDING" in str(caught.value)

@@ -65,8 +65,8 @@ def test_opinions_without_an_author_are_one_voice() -> None:
 @given(kinds=st.lists(st.sampled_from(SIGNAL_TYPES), min_size=1, max_size=40), crowd=st.integers(0, 20))
 def test_one_author_never_weighs_more_than_the_limit(kinds: list[SignalType], crowd: int) -> None:
     opinions = [said(kind) for kind in kinds] + [said("used", author=f"other {number}") for number in range(crowd)]
-    found = {voice.author: voice for voice in votes_per_author(opinions)}
-    assert found["ann"].positive + found["ann"].negative <= max(1.0, MAX_AUTHOR_WEIGHT / (crowd + 1)) + 1e-9
+    result = {voice.author: voice for voice in votes_per_author(opinions)}
+    assert result["ann"].positive + result["ann"].negative <= max(1.0, MAX_AUTHOR_WEIGHT / (crowd + 1)) + 1e-9
 
 
 def test_a_changed_mind_shows_at_once() -> None:

@@ -75,9 +75,9 @@ def test_a_fact_that_is_a_question_with_its_answer_answers_that_question() -> No
 
 
 def test_what_was_learnt_does_not_answer_with_its_own_question() -> None:
-    asked = "return window for shoes"
-    (learnt,) = hits(f"{asked}\nIt is 45 days now.")
-    found = extract(asked, [learnt.model_copy(update={"metadata": {LEARNT: "feedback"}})])
+    question = "return window for shoes"
+    (learnt,) = hits(f"{question}\nIt is 45 days now.")
+    found = extract(question, [learnt.model_copy(update={"metadata": {LEARNT: "feedback"}})])
     assert found.text == "It is 45 days now. [1]"
 
 
@@ -183,15 +183,15 @@ def test_lists_are_told_from_the_question(question: str, is_list: bool) -> None:
 def test_closeness_in_meaning_finds_what_words_do_not() -> None:
     facts = hits("The vessel left the harbour.", "The invoice was paid.")
     near = {"The vessel left the harbour.": 0.7, "The invoice was paid.": 0.1}
-    asked: list[Sequence[str]] = []
+    questions: list[Sequence[str]] = []
 
     def similarity(texts: Sequence[str]) -> list[float]:
-        asked.append(texts)
+        questions.append(texts)
         return [near[each] for each in texts]
 
     assert extract("Did the ship depart?", facts) == SILENT
     assert extract("Did the ship depart?", facts, similarity).text == "The vessel left the harbour. [1]"
-    assert asked == [["The vessel left the harbour.", "The invoice was paid."]]
+    assert questions == [["The vessel left the harbour.", "The invoice was paid."]]
 
 
 def test_a_real_model_tells_what_answers_from_what_does_not(bundled: Embedder) -> None:

@@ -47,5 +47,5 @@ def test_corrections_are_told_from_complaints(part: str, precision: float, recal
 
 def test_no_comment_is_in_two_parts_or_judged_twice() -> None:
     parts = [matter for part in ("built_on", "held_out", "unseen") for matter in matters(part)]
-    said = [each for matter in parts for each in matter.corrections + matter.complaints]
-    assert len(said) == len(set(said))
+    opinions = [each for matter in parts for each in matter.corrections + matter.complaints]
+    assert len(opinions) == len(set(opinions))

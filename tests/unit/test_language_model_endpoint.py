@@ -376,9 +376,9 @@ def test_an_answer_without_an_end_is_given_up(make: Make, server: Server, monkey
 
 
 def test_a_server_that_is_not_there_is_unavailable(pauses: list[float]) -> None:
-    gone = Server()
-    gone.stop()
-    model = EndpointModel(gone.url, "words", attempts=2, sleep=pauses.append)
+    stopped = Server()
+    stopped.stop()
+    model = EndpointModel(stopped.url, "words", attempts=2, sleep=pauses.append)
     with pytest.raises(Unavailable, match="ConnectError"):
         model.complete(ASKED)
     assert len(pauses) == 1

@@ -28,10 +28,10 @@ similarities = st.lists(st.sampled_from([0.0, 0.5, 0.85, 0.9, 1.0]), min_size=4,
 def opinions(draw: st.DrawFn) -> list[Opinion]:
     alike = draw(similarities)
     times = sorted(draw(st.lists(st.integers(0, 400 * DAY), max_size=15, unique=True)))
-    found = []
+    result = []
     for at in times:
         query = draw(st.integers(0, 3))
-        found.append(
+        result.append(
             Opinion(
                 fact=draw(st.sampled_from(FACTS)),
                 query=query,
@@ -43,7 +43,7 @@ def opinions(draw: st.DrawFn) -> list[Opinion]:
                 author=draw(st.sampled_from([None, "ann", "bob"])),
             )
         )
-    return found
+    return result
 
 
 def order(ranked: list[Ranked]) -> list[int]:
@@ -105,8 +105,8 @@ class TestDocumented:
     def test_the_context_comes_before_the_fact_and_the_fact_before_neutral(self) -> None:
         good, bad = self.fold(Observation("helpful", 1.0, 0)), self.fold(Observation("not_helpful", 1.0, 0))
         states: list[tuple[Tally | None, Tally]] = [(good, bad), (None, bad), (Tally(), Tally())]
-        found = [self.policy.usefulness(context, overall, 0) for context, overall in states]
-        assert [(each.value, each.source) for each in found] == [(0.65, "context"), (0.4, "global"), (0.5, "neutral")]
+        result = [self.policy.usefulness(context, overall, 0) for context, overall in states]
+        assert [(each.value, each.source) for each in result] == [(0.65, "context"), (0.4, "global"), (0.5, "neutral")]
 
 
 class TestAdaptive:

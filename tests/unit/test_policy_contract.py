@@ -127,8 +127,8 @@ def test_undo_is_exact(policy: Policy, scene: Scene, weight: float, data: st.Dat
     others = [opinion for opinion in scene.opinions if opinion is not taken_back]
     never_given = policy.rank(scene.candidates, others, weight, NOW)
     policy.rank(scene.candidates, scene.opinions, weight, NOW)
-    left = [opinion for opinion in scene.opinions if opinion.at != taken_back.at]
-    assert policy.rank(scene.candidates, left, weight, NOW) == never_given
+    remaining = [opinion for opinion in scene.opinions if opinion.at != taken_back.at]
+    assert policy.rank(scene.candidates, remaining, weight, NOW) == never_given
 
 
 @every_policy

@@ -67,8 +67,8 @@ def best(asked: str, known: Evidence) -> Verdict:
     ],
 )
 def test_another_order_and_quiet_words_are_no_difference(asked: str, display: str) -> None:
-    given = best(asked, evidence(*PROVEN))
-    assert (given.decision, given.display) == ("rebind", display)
+    result = best(asked, evidence(*PROVEN))
+    assert (result.decision, result.display) == ("rebind", display)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_another_order_and_quiet_words_are_no_difference(asked: str, display: st
     ],
 )
 def test_words_that_change_the_meaning_are_refused(asked: str) -> None:
-    given = best(asked, evidence(*PROVEN))
-    assert given.decision == "refuse"
-    assert given.reason
+    result = best(asked, evidence(*PROVEN))
+    assert result.decision == "refuse"
+    assert result.reason
 
 
 def test_one_proven_question_is_no_agreement() -> None:
@@ -103,9 +103,9 @@ def test_what_is_taken_out_no_longer_counts() -> None:
 
 def test_a_number_that_stands_twice_in_the_sql_moves_when_two_questions_show_that_it_does() -> None:
     one = evidence(PROVEN[7])
-    given = best("shops of size 400", one)
-    assert (given.decision, given.gate) == ("refuse", "literals")
-    assert "where “300” goes" in given.reason
+    result = best("shops of size 400", one)
+    assert (result.decision, result.gate) == ("refuse", "literals")
+    assert "where “300” goes" in result.reason
     assert best("shops of size 400", evidence(*PROVEN[7:])).display == BAND.format(400)
 
 

@@ -59,8 +59,8 @@ SERVED = [
 
 @pytest.mark.parametrize(("asked", "proven", "sql"), SERVED)
 def test_the_same_question_in_other_words_is_served(asked: str, proven: str, sql: str) -> None:
-    given = verdict(asked, proven, sql)
-    assert (given.decision, given.gate, given.sql, given.parameters) == ("serve", "same", sql, {}), given.reason
+    result = verdict(asked, proven, sql)
+    assert (result.decision, result.gate, result.sql, result.parameters) == ("serve", "same", sql, {}), result.reason
 
 
 REBOUND = [
@@ -108,18 +108,18 @@ REBOUND = [
 def test_a_question_that_differs_in_values_alone_is_rebound(
     asked: str, proven: str, sql: str, bound: str, parameters: dict[str, object]
 ) -> None:
-    given = verdict(asked, proven, sql)
-    assert (given.decision, given.sql, given.parameters) == ("rebind", bound, parameters), given.reason
-    assert given.gate == "rebind"
+    result = verdict(asked, proven, sql)
+    assert (result.decision, result.sql, result.parameters) == ("rebind", bound, parameters), result.reason
+    assert result.gate == "rebind"
 
 
 def test_one_value_in_several_places_of_the_sql_changes_in_all_of_them() -> None:
-    given = verdict("what is the largest city in Maine state", "what is the largest city in Texas state", LARGEST)
-    assert (given.decision, given.gate) == ("refuse", "kind")  # city.state doesn't hold Maine.
-    given = verdict("what is the largest city in Ohio state", "what is the largest city in Texas state", LARGEST)
-    assert given.decision == "rebind"
-    assert given.parameters == {"p1": "Ohio"}
-    assert given.display == LARGEST.replace("Texas", "Ohio")
+    result = verdict("what is the largest city in Maine state", "what is the largest city in Texas state", LARGEST)
+    assert (result.decision, result.gate) == ("refuse", "kind")  # city.state doesn't hold Maine.
+    result = verdict("what is the largest city in Ohio state", "what is the largest city in Texas state", LARGEST)
+    assert result.decision == "rebind"
+    assert result.parameters == {"p1": "Ohio"}
+    assert result.display == LARGEST.replace("Texas", "Ohio")
 
 
 REFUSED = [
@@ -180,10 +180,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("asked", "proven", "sql", "gate"), REFUSED)
 def test_a_question_that_only_looks_alike_is_refused_by_its_gate(asked: str, proven: str, sql: str, gate: str) -> None:
-    given = verdict(asked, proven, sql)
-    assert (given.decision, given.gate) == ("refuse", gate), given.reason
-    assert given.sql is None
-    assert given.reason
+    result = verdict(asked, proven, sql)
+    assert (result.decision, result.gate) == ("refuse", gate), result.reason
+    assert result.sql is None
+    assert result.reason
 
 
 def test_last_month_is_another_month_in_june() -> None:
@@ -201,10 +201,10 @@ def test_last_month_may_be_asked_again_when_the_sql_follows_the_clock() -> None:
 
 
 def test_what_is_so_now_may_be_asked_at_any_time_unless_the_sql_names_a_date() -> None:
-    asked = "which customers are currently open"
-    assert verdict(asked, asked, STATUS, now=JUNE, proven_at=MAY).decision == "serve"
+    question = "which customers are currently open"
+    assert verdict(question, question, STATUS, now=JUNE, proven_at=MAY).decision == "serve"
     dated = "SELECT name FROM customer WHERE closes > '2024-05-10'"
-    assert verdict(asked, asked, dated, now=JUNE, proven_at=MAY).gate == "relative_dates"
+    assert verdict(question, question, dated, now=JUNE, proven_at=MAY).gate == "relative_dates"
 
 
 def test_a_word_beside_a_value_settles_what_it_names() -> None:
@@ -220,8 +220,8 @@ def test_a_proven_value_of_the_same_two_kinds_settles_what_is_meant() -> None:
 
 
 def test_a_value_is_written_as_its_column_writes_it() -> None:
-    given = verdict("cities in nEW yORK state", "cities in texas state", CITIES)
-    assert given.parameters == {"p1": "New York"}
+    result = verdict("cities in nEW yORK state", "cities in texas state", CITIES)
+    assert result.parameters == {"p1": "New York"}
     lower = CITIES.replace("Texas", "texas")  # Compared in another case than the column's, which finds nothing here.
     assert verdict("cities in ohio state", "cities in texas state", lower).gate == "kind"
 
@@ -229,17 +229,17 @@ def test_a_value_is_written_as_its_column_writes_it() -> None:
 def test_a_value_with_a_quotation_mark_stays_one_value() -> None:
     values = Known({("shop", "name"): ["Anna's Corner", "Ben's"]})
     sql = "SELECT sales FROM shop WHERE name = 'Ben''s'"
-    given = decide(
+    decision = decide(
         "sales of Anna's Corner", "sales of Ben's", sql, dialect="sqlite", values=values, now=MAY, proven_at=MAY
     )
-    assert given.parameters == {"p1": "Anna's Corner"}
-    assert given.display == "SELECT sales FROM shop WHERE name = 'Anna''s Corner'"
+    assert decision.parameters == {"p1": "Anna's Corner"}
+    assert decision.display == "SELECT sales FROM shop WHERE name = 'Anna''s Corner'"
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres", "duckdb"])
 def test_parameters_are_written_alike_in_each_dialect(dialect: str) -> None:
-    given = verdict("cities in Ohio state", "cities in Texas state", CITIES, dialect=dialect)
-    assert given.sql == "SELECT name FROM city WHERE state = :p1"
+    result = verdict("cities in Ohio state", "cities in Texas state", CITIES, dialect=dialect)
+    assert result.sql == "SELECT name FROM city WHERE state = :p1"
 
 
 ODD = """SELECT  c.name,count(*) n
@@ -250,10 +250,10 @@ WHERE s.name=c.state AND c.state='Texas' and c.people>1.50 ORDER by n LIMIT 5"""
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql", "postgres", "duckdb", "mysql", "mariadb", "unheard-of"])
 def test_values_are_put_in_their_places_and_nothing_else_is_touched(dialect: str) -> None:
     proven = "the 5 cities in Texas state with over 1.5 people"
-    given = verdict("the 7 cities in Ohio state with over 2.25 people", proven, ODD, dialect=dialect)
-    assert (given.decision, given.parameters) == ("rebind", {"p1": 7, "p2": "Ohio"}), given.reason
-    assert given.sql == ODD.replace("'Texas'", ":p2").replace("LIMIT 5", "LIMIT :p1").replace("1.50", "2.25")
-    assert given.display == ODD.replace("Texas", "Ohio").replace("LIMIT 5", "LIMIT 7").replace("1.50", "2.25")
+    result = verdict("the 7 cities in Ohio state with over 2.25 people", proven, ODD, dialect=dialect)
+    assert (result.decision, result.parameters) == ("rebind", {"p1": 7, "p2": "Ohio"}), result.reason
+    assert result.sql == ODD.replace("'Texas'", ":p2").replace("LIMIT 5", "LIMIT :p1").replace("1.50", "2.25")
+    assert result.display == ODD.replace("Texas", "Ohio").replace("LIMIT 5", "LIMIT 7").replace("1.50", "2.25")
     assert verdict(proven, proven, ODD, dialect=dialect).display == ODD
 
 
@@ -272,8 +272,8 @@ def test_layout_alone_is_no_conflict() -> None:
 
 def test_a_word_beside_a_value_stays_a_word_of_its_own() -> None:
     sql = "SELECT name FROM city WHERE state IN('Texas')AND people>=5ORDER BY name"
-    given = verdict("cities in Ohio state with at least 7 people", "cities in Texas state with at least 5 people", sql)
-    assert given.sql == "SELECT name FROM city WHERE state IN(:p1)AND people>=:p2 ORDER BY name"
+    result = verdict("cities in Ohio state with at least 7 people", "cities in Texas state with at least 5 people", sql)
+    assert result.sql == "SELECT name FROM city WHERE state IN(:p1)AND people>=:p2 ORDER BY name"
 
 
 VOCABULARY = "which cities rivers border in Texas not the largest how many 5 2023 by only Rome from to"
@@ -310,12 +310,12 @@ def test_a_rebound_query_finds_what_the_written_out_one_finds(old: str, new: str
     rows = sqlite3.connect(":memory:")
     rows.execute("CREATE TABLE city (name, state, population)")
     rows.executemany("INSERT INTO city VALUES (?, ?, ?)", [("a", "Texas", 2), ("b", "Ohio", 3), ("c", "New York", 4)])
-    given = verdict(
+    result = verdict(
         f"the largest city in {new} state", f"the largest city in {old} state", LARGEST.replace("Texas", old)
     )
-    assert given.sql is not None
-    assert given.display is not None
-    bound = rows.execute(given.sql, dict(given.parameters)).fetchall()
+    assert result.sql is not None
+    assert result.display is not None
+    bound = rows.execute(result.sql, dict(result.parameters)).fetchall()
     assert bound == rows.execute(LARGEST.replace("Texas", new)).fetchall()
-    assert bound == rows.execute(given.display).fetchall()
-    assert len(re.findall(":p1", given.sql)) == (2 if old != new else 0)
+    assert bound == rows.execute(result.display).fetchall()
+    assert len(re.findall(":p1", result.sql)) == (2 if old != new else 0)

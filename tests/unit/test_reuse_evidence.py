@@ -44,16 +44,16 @@ ADJOIN = [
 
 def test_words_that_two_templates_use_alike_are_interchangeable() -> None:
     known, proven = evidence(*ADJOIN, ("capitals of states that border {utah}", "SELECT capital FROM border"))
-    given = best("capitals of states that adjoin utah", known, proven)
-    assert (given.decision, given.gate) == ("serve", "same")
-    assert "“adjoin” for “border”" in given.reason
-    assert [(each.kind, each.asked, each.proven) for each in given.differences] == [("learned", "adjoin", "border")]
+    result = best("capitals of states that adjoin utah", known, proven)
+    assert (result.decision, result.gate) == ("serve", "same")
+    assert "“adjoin” for “border”" in result.reason
+    assert [(each.kind, each.asked, each.proven) for each in result.differences] == [("learned", "adjoin", "border")]
 
 
 def test_learned_words_and_other_values_may_come_together() -> None:
     known, proven = evidence(*ADJOIN, ("give me neighbours that border {utah}", BORDER))
-    given = best("give me neighbours that adjoin iowa", known, proven)
-    assert (given.decision, given.parameters) == ("rebind", {"p1": "iowa"})
+    result = best("give me neighbours that adjoin iowa", known, proven)
+    assert (result.decision, result.parameters) == ("rebind", {"p1": "iowa"})
 
 
 def test_one_witness_is_not_enough() -> None:
@@ -114,8 +114,8 @@ def test_a_frame_that_always_meant_one_kind_settles_an_ambiguous_value() -> None
 
 def test_proven_questions_with_the_same_words_and_different_sql_refuse_each_other() -> None:
     known, proven = evidence(("the capital of {texas}", BORDER), ("what is the capital of {ohio}", CITIES))
-    given = best("capital of iowa", known, proven)
-    assert (given.decision, given.gate) == ("refuse", "conflict")
+    result = best("capital of iowa", known, proven)
+    assert (result.decision, result.gate) == ("refuse", "conflict")
 
 
 def test_a_question_alike_in_all_but_its_value_is_found_without_similarity() -> None:

@@ -53,11 +53,11 @@ def test_a_plain_secret_is_encrypted_or_refused(url: str) -> None:
     assert "HEEDFUL_SECRET_KEY" in str(raised.value)
     assert "hunter2" not in f"{raised.value!r} {raised.value.value}"
     key = new_key()
-    kept = encode_url(url, [key])
-    assert "hunter2" not in kept
-    assert "host" not in kept
-    assert "hunter2" not in masked_url(url) + masked_url(kept) + masked_url(kept, [key])
-    assert decode_url(kept, [key], {"PASSWORD": "x"}) == url.replace("${PASSWORD}", "x")
+    stored = encode_url(url, [key])
+    assert "hunter2" not in stored
+    assert "host" not in stored
+    assert "hunter2" not in masked_url(url) + masked_url(stored) + masked_url(stored, [key])
+    assert decode_url(stored, [key], {"PASSWORD": "x"}) == url.replace("${PASSWORD}", "x")
 
 
 def test_shown_says_where_and_not_how() -> None:
@@ -149,9 +149,9 @@ def test_a_broken_reference_is_refused(url: str) -> None:
 
 def test_keys_change_the_first_encrypts_and_all_decrypt() -> None:
     old, new = new_key(), new_key()
-    kept = encode_url(PLAIN, [old])
-    assert decode_url(kept, [new, old]) == PLAIN
-    moved = reencrypt_url(kept, [new, old])
+    stored = encode_url(PLAIN, [old])
+    assert decode_url(stored, [new, old]) == PLAIN
+    moved = reencrypt_url(stored, [new, old])
     assert decode_url(moved, [new]) == PLAIN
     with pytest.raises(Unavailable) as raised:
         decode_url(moved, [old])

@@ -85,5 +85,5 @@ def test_lists_are_lists_in_the_file_and_have_commas_in_the_environment(tmp_path
 def test_there_is_no_language_model_unless_one_is_named(tmp_path: Path) -> None:
     assert load({}, tmp_path).language_model is None
     assert load({}, tmp_path).language_model_timeout == 60.0
-    given = load({"HEEDFUL_LANGUAGE_MODEL": "http://127.0.0.1:9/v1#words"}, tmp_path)
-    assert given.language_model == "http://127.0.0.1:9/v1#words"
+    settings = load({"HEEDFUL_LANGUAGE_MODEL": "http://127.0.0.1:9/v1#words"}, tmp_path)
+    assert settings.language_model == "http://127.0.0.1:9/v1#words"

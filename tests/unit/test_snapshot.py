@@ -73,9 +73,9 @@ def test_a_folder_in_its_place_is_none(tmp_path: Path) -> None:
 
 
 def test_a_truncated_file_is_none(file: Path) -> None:
-    whole = file.read_bytes()
-    for length in range(0, len(whole) - 64, 37):
-        file.write_bytes(whole[:length])
+    content = file.read_bytes()
+    for length in range(0, len(content) - 64, 37):
+        file.write_bytes(content[:length])
         assert snapshot.load(file) is None
 
 

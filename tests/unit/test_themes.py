@@ -311,23 +311,23 @@ class TestTree:
         assert divided(whole, smallest=4, firmness=0.85) == [whole]
 
     def test_members_that_come_one_by_one_make_no_trouble(self) -> None:
-        whole = Group((0,))
+        group = Group((0,))
         for member in range(1, 3_000):
-            whole = Group((*whole.members, member), (whole, Group((member,))), 0.5, 0.6)
-        assert divided(whole, smallest=3, firmness=0.9) == [whole]
+            group = Group((*group.members, member), (group, Group((member,))), 0.5, 0.6)
+        assert divided(group, smallest=3, firmness=0.9) == [group]
 
 
 def joined(similarity: np.ndarray[tuple[int, ...], np.dtype[np.float64]], alike: float) -> list[set[int]]:
     """The same, done the long way: look at all pairs of groups, join the most alike, and again."""
-    found = [{place} for place in range(len(similarity))]
-    while len(found) > 1:
+    result = [{place} for place in range(len(similarity))]
+    while len(result) > 1:
         pairs = [
             (float(similarity[np.ix_(sorted(one), sorted(other))].mean()), at, before)
-            for at, one in enumerate(found)
-            for before, other in enumerate(found[:at])
+            for at, one in enumerate(result)
+            for before, other in enumerate(result[:at])
         ]
         level, at, before = max(pairs)
         if level < alike:
             break
-        found[before] |= found.pop(at)
-    return sorted(found, key=sorted)
+        result[before] |= result.pop(at)
+    return sorted(result, key=sorted)

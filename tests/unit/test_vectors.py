@@ -102,13 +102,13 @@ def test_what_drifts_away_is_found_as_if_it_had_been_there_from_the_start() -> N
     every, allowed = index.all(), np.ones(len(index), bool)
     centre = every[:2500].mean(axis=0)
     fixed = VectorIndex(every, centre, codes.encode(every, centre))
-    found = {"fixed": 0, "moved": 0, "fresh": 0}
+    result = {"fixed": 0, "moved": 0, "fresh": 0}
     for query in around(then, 40):
         nearest = exact(every, query, 100, allowed)
         for name, each in (("fixed", fixed), ("moved", index), ("fresh", VectorIndex(every))):
-            found[name] += len(nearest & set(each.nearest(query, 100, allowed)[0].tolist()))
-    assert found["moved"] >= 0.97 * found["fresh"]
-    assert found["moved"] >= 1.2 * found["fixed"], found
+            result[name] += len(nearest & set(each.nearest(query, 100, allowed)[0].tolist()))
+    assert result["moved"] >= 0.97 * result["fresh"]
+    assert result["moved"] >= 1.2 * result["fixed"], result
 
 
 def test_a_row_is_the_vector_that_was_put_there(cloud: Vectors) -> None:
