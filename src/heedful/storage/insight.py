@@ -10,7 +10,7 @@ from sqlalchemy.types import Float, Integer
 
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK
 from heedful.storage.fact_expiry import expired_in, unexpired
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, between
 from heedful.storage.schema import datasets, entries, facts, feedbacks, receipts, scores
 from heedful.storage.schema_insight import decisions, review_items
 from heedful.storage.scores import ALL_QUERIES
@@ -23,8 +23,7 @@ def recalls(connection: Connection, project: int, dataset: int | None, since: in
     # By literal numbers: with a subquery, PostgreSQL would scan all receipts.
     dataset_ids = connection.execute(select(datasets.c.id).where(datasets.c.project_id == project)).scalars().all()
     conditions: list[ColumnElement[bool]] = [receipts.c.dataset_id.in_(dataset_ids if dataset is None else [dataset])]
-    conditions += [] if since is None else [receipts.c.at >= since]
-    conditions += [] if until is None else [receipts.c.at < until]
+    conditions += between(receipts.c.at, since, until)
     return int(connection.execute(select(func.count()).select_from(receipts).where(*conditions)).scalar_one())
 
 
@@ -136,11 +135,7 @@ def open_items(connection: Connection, project: int) -> int:
 
 
 def _decisions(project: int, since: int | None, until: int | None) -> list[ColumnElement[bool]]:
-    return [
-        decisions.c.project_id == project,
-        *([] if since is None else [decisions.c.at >= since]),
-        *([] if until is None else [decisions.c.at < until]),
-    ]
+    return [decisions.c.project_id == project, *between(decisions.c.at, since, until)]
 
 
 def _overall(dataset: int, now: int) -> list[ColumnElement[bool]]:

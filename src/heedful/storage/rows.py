@@ -33,6 +33,11 @@ def of_project(connection: Connection, owner: ColumnElement[int], project: int) 
     return dialect_of(connection).of_project(owner, project)
 
 
+def between(at: ColumnElement[int], since: int | None, until: int | None) -> list[ColumnElement[bool]]:
+    """The conditions for a period, which may be open on both sides; `until` is exclusive."""
+    return [*([] if since is None else [at >= since]), *([] if until is None else [at < until])]
+
+
 def unpacked(value: Any) -> Any:
     """A JSON column, whether or not it is parsed already."""
     return orjson.loads(value) if isinstance(value, str) else value

@@ -33,6 +33,7 @@ from heedful.clock import DAY
 from heedful.model import Facet, OpinionTarget, Over
 from heedful.storage.contributions import DIMENSIONS, MEASURES, parts
 from heedful.storage.dialects import Dialect, dialect_of
+from heedful.storage.rows import between
 from heedful.storage.schema import feedbacks, projects
 from heedful.storage.schema_insight import tallies, watermarks
 
@@ -83,11 +84,11 @@ def counts(connection: Connection, project: int, query: TallyQuery) -> list[Tall
     for part in parts(key):
         mark = known_watermarks.get(part.name, 0)
         if ends[part.name] > mark:
-            sources.append(part.rows(project).where(part.seq > mark, *_between(part.at, query.since, query.until)))
+            sources.append(part.rows(project).where(part.seq > mark, *between(part.at, query.since, query.until)))
         # Coverage is only reported for whole days.
-        for start, stop in _edges(query, first, last) if part.tells_opinions else ():
+        for start, stop in _edges(query, first, last) if part.has_opinions else ():
             edge = part.rows(project, by_number=False)
-            sources.append(edge.where(part.seq <= mark, *_between(part.at, start, stop)))
+            sources.append(edge.where(part.seq <= mark, *between(part.at, start, stop)))
     union = union_all(*sources).subquery()
     conditions: list[ColumnElement[bool]] = []
     if query.dataset is not None:
@@ -293,10 +294,6 @@ def _edges(query: TallyQuery, first: int | None, last: int | None) -> list[tuple
     if last is not None and query.until is not None and last * DAY < query.until:
         edges.append((last * DAY, query.until))
     return edges
-
-
-def _between(at: ColumnElement[int], since: int | None, until: int | None) -> list[ColumnElement[bool]]:
-    return [*([] if since is None else [at >= since]), *([] if until is None else [at < until])]
 
 
 def differences(connection: Connection, project: int) -> list[str]:

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Select, select
 
 from heedful.storage.exports import recalls
 from heedful.storage.exports.origins import ORIGINS, Origin
-from heedful.storage.exports.query import ExportQuery, Rows, misplaced, number, within
-from heedful.storage.rows import of_project
+from heedful.storage.exports.query import ExportQuery, Rows, misplaced, number
+from heedful.storage.rows import between, of_project
 
 __all__ = ["ExportQuery", "Rows", "columns", "every", "misplaced", "number", "page"]
 
@@ -51,7 +51,7 @@ def _rows(connection: Connection, project: int, origin: Origin, query: ExportQue
     statement = (
         select(*(column.label(name) for name, column in origin.columns(query.now).items()), origin.seq)
         .select_from(origin.rows)
-        .where(of_project(connection, origin.owner, project), *within(origin.at, query))
+        .where(of_project(connection, origin.owner, project), *between(origin.at, query.since, query.until))
     )
     if origin.condition is not None:
         statement = statement.where(origin.condition)

@@ -41,12 +41,6 @@ def misplaced(position: str) -> Invalid:
     )
 
 
-def within(at: ColumnElement[int], query: ExportQuery) -> list[ColumnElement[bool]]:
-    """The conditions for the query's period."""
-    conditions = [] if query.since is None else [at >= query.since]
-    return conditions if query.until is None else [*conditions, at < query.until]
-
-
 def as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """JSON as text; null and missing values are NULL."""
     return func.nullif(sql_cast(column, Text), "null")

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Select, and_, or_, select
 
-from heedful.storage.exports.query import ExportQuery, Rows, as_text, misplaced, number, within
-from heedful.storage.rows import of_project
+from heedful.storage.exports.query import ExportQuery, Rows, as_text, misplaced, number
+from heedful.storage.rows import between, of_project
 from heedful.storage.schema import datasets, queries, receipts
 
 BATCH_SIZE = 500
@@ -58,7 +58,9 @@ def _receipts(
         )
         .join(datasets, datasets.c.id == receipts.c.dataset_id)
         .join(queries, queries.c.id == receipts.c.query_id)
-        .where(of_project(connection, datasets.c.project_id, project), *within(receipts.c.at, query))
+        .where(
+            of_project(connection, datasets.c.project_id, project), *between(receipts.c.at, query.since, query.until)
+        )
     )
     if query.dataset is not None:
         statement = statement.where(datasets.c.name == query.dataset)

@@ -245,6 +245,13 @@ class MongoChanges:
         ]
 
 
+def between(field: str, since: int | None, until: int | None) -> Document:
+    """The condition for a period, which may be open on both sides; `until` is exclusive."""
+    limits = {} if since is None else {"$gte": since}
+    limits |= {} if until is None else {"$lt": until}
+    return {field: limits} if limits else {}
+
+
 _COMPARISONS = {"<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte"}
 # Texts are stored with a leading quote, which distinguishes them; "#" is the next character after it.
 _TEXTS = {"<": {"$gte": '"'}, "<=": {"$gte": '"'}, ">": {"$lt": "#"}, ">=": {"$lt": "#"}}

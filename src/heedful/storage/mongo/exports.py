@@ -10,7 +10,7 @@ import orjson
 from pymongo import ASCENDING
 
 from heedful.storage.exports import ExportQuery, Rows, misplaced, number
-from heedful.storage.mongo.collections import Document, Part, View
+from heedful.storage.mongo.collections import Document, Part, View, between
 from heedful.storage.mongo.feedback import trust_in
 
 Row = tuple[Any, ...]
@@ -25,12 +25,14 @@ class MongoExports:
     def page(self, table: str, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         view = self._view
         if table == "sessions":
-            where = _after("number", None if after is None else number(after)) | _within("at.created", query)
+            where = _after("number", None if after is None else number(after)) | between(
+                "at.created", query.since, query.until
+            )
             documents = list(view.sessions.find(where, [("number", ASCENDING)], limit))
             last = str(documents[-1]["number"]) if len(documents) == limit else None
             return [_session(document) for document in documents], last
         if table == "events":
-            where = _after("_id", after) | _within("at", query)
+            where = _after("_id", after) | between("at", query.since, query.until)
             documents = [] if query.dataset is not None else list(view.events.find(where, [("_id", ASCENDING)], limit))
             last = documents[-1]["_id"] if len(documents) == limit else None
             return [_event(document) for document in documents], last
@@ -50,7 +52,7 @@ class MongoExports:
         limit: int,
     ) -> tuple[Rows, str | None]:
         """A page of documents, session by session."""
-        where = _within("at", query)
+        where = between("at", query.since, query.until)
         if after is not None:
             session, last_number = _parse_position(after)
             where["$or"] = [{"session": {"$gt": session}}, {"session": session, "number": {"$gt": last_number}}]
@@ -85,14 +87,6 @@ class MongoExports:
 
 def _after(field: str, position: Any) -> Document:
     return {} if position is None else {field: {"$gt": position}}
-
-
-def _within(field: str, query: ExportQuery) -> Document:
-    limits = {
-        **({} if query.since is None else {"$gte": query.since}),
-        **({} if query.until is None else {"$lt": query.until}),
-    }
-    return {field: limits} if limits else {}
 
 
 def _parse_position(position: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 from heedful.clock import DAY
 from heedful.ranking.signals import VISITOR
 from heedful.storage.contributions import PROGRAM
-from heedful.storage.mongo.collections import Document, View
+from heedful.storage.mongo.collections import Document, View, between
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
 _TARGETS = ("session", "entry")
@@ -20,7 +20,10 @@ def counts(view: View, query: TallyQuery) -> list[TallyCounts]:
     if "add_feedback" in query.without_sources:
         return []
     rows = view.feedbacks.aggregate(
-        {**opinions, **_between("at", query)}, *_about(query), *_valued(query), _grouped(query, "$at", _OPINIONS)
+        {**opinions, **between("at", query.since, query.until)},
+        *_about(query),
+        *_valued(query),
+        _grouped(query, "$at", _OPINIONS),
     )
     if not query.target_types or "entry" in query.target_types:
         fields = ("project", "session", "target_id")
@@ -29,13 +32,13 @@ def counts(view: View, query: TallyQuery) -> list[TallyCounts]:
             rated,
             first_per_target,
             *_entry(),
-            {"$match": {"entry": {"$exists": True}, **_between("entry.at", query)}},
+            {"$match": {"entry": {"$exists": True}, **between("entry.at", query.since, query.until)}},
             *_chosen(query),
             *_valued(query),
             _grouped(query, "$entry.at", {**_NOTHING, "rated": {"$sum": 1}}, plain=True),
         )
         rows += view.entries.aggregate(
-            _between("at", query),
+            between("at", query.since, query.until),
             {"$set": {"entry": "$$ROOT"}},
             *_chosen(query),
             *_valued(query),
@@ -50,7 +53,7 @@ def negative_comments(
     """See `base.Feedbacks.negative_comments`."""
     query = TallyQuery(since=since, until=until, dataset=dataset)
     documents = view.feedbacks.aggregate(
-        {"active": True, "rating": "down", "comment": {"$ne": None}, **_between("at", query)},
+        {"active": True, "rating": "down", "comment": {"$ne": None}, **between("at", query.since, query.until)},
         {"$sort": {"at": -1, "_id": 1}},
         *_about(query),
         {"$limit": limit},
@@ -87,14 +90,6 @@ def keys(view: View, limit: int) -> list[str]:
         {}, {"$unwind": "$tags"}, {"$group": {"_id": "$tags.key"}}, {"$sort": {"_id": 1}}, {"$limit": limit}
     )
     return [document["_id"] for document in documents]
-
-
-def _between(field: str, query: TallyQuery) -> Document:
-    limits = {
-        **({} if query.since is None else {"$gte": query.since}),
-        **({} if query.until is None else {"$lt": query.until}),
-    }
-    return {field: limits} if limits else {}
 
 
 def _entry() -> list[Document]:
