@@ -568,7 +568,7 @@ def test_check_tells_what_is_wrong_and_repair_fixes_it(store: MongoSessionStore,
     database.sessions.update_one({}, {"$set": {"feedbacks": []}})
     database.messages.insert_one({"_id": "m", "project": "default", "session": 77, "number": 1})
     told_ = store.check()
-    for part in ("1 leftovers", "1 opinions without an event", "1 retracted opinions", "1 sessions that show"):
+    for part in ("1 leftovers", "1 opinions without an event", "1 retracted opinions", "1 sessions with outdated"):
         assert part in told_
     assert told_ in store.repair()
     assert store.check() == "ok"
