@@ -29,7 +29,7 @@ from heedful import store as store_module
 from heedful.ids import new_id
 from heedful.model import SignalType
 from heedful.providers.embedding import Embedder, configured_embedder, embedder_from
-from heedful.sql.sandbox.pool import STOCK
+from heedful.sql.sandbox.pool import IDLE_PROCESSES
 from heedful.storage.migrations import run as migrations
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -93,7 +93,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def warm_query_processes() -> None:
     """Keeps the processes for queries between tests, each of which would start its own."""
-    STOCK.open(2)
+    IDLE_PROCESSES.open(2)
 
 
 @pytest.fixture(scope="session", autouse=True)

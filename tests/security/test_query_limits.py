@@ -21,7 +21,7 @@ from server import running
 
 from heedful import Heedful, HeedfulError, Invalid, Unavailable
 from heedful.sql.reuse import is_deterministic
-from heedful.sql.sandbox.pool import STOCK
+from heedful.sql.sandbox.pool import IDLE_PROCESSES
 
 KINDS = ("sqlite", "duckdb", "postgresql")
 
@@ -371,7 +371,7 @@ def test_slow_queries_of_one_key_delay_nobody_else(path: Path, tmp_path: Path, m
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_large_program_keeps_its_query_processes(open_store: Callable[..., Heedful], url: str) -> None:
-    STOCK.end()
+    IDLE_PROCESSES.end()
     ballast = b"x" * (300 << 20)
     store = open_store()
     store.connectors.create("db", url)

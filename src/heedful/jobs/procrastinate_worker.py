@@ -119,7 +119,7 @@ class Procrastination:
 
     def _task(self) -> Callable[..., Awaitable[None]]:
         async def task(context: JobContext, *, job_id: str) -> None:
-            problem = await _in_thread(lambda: self._carry_out(job_id, context.job))
+            problem = await _in_thread(lambda: self._attempt(job_id, context.job))
             if self._stopping():
                 # Before it is requeued, or the worker would claim it again.
                 self._stop()
@@ -128,7 +128,7 @@ class Procrastination:
 
         return task
 
-    def _carry_out(self, job_id: str, queued: Job) -> Exception | None:
+    def _attempt(self, job_id: str, queued: Job) -> Exception | None:
         """One attempt; returns the error that procrastinate should see, if any."""
         with self._database.write() as connection:
             if get_existing(connection, job_id).attempts >= self._pace.attempts:

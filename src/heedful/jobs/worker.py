@@ -141,7 +141,7 @@ class BackgroundWorker:
             self._thread.start()
 
     def _run(self) -> None:
-        while self._go_on():
+        while self._keep_running():
             try:
                 self._queue.work(self._do, self._project, self._stopping, once=True)
                 due = self._queue.due_in(self._project)
@@ -151,7 +151,7 @@ class BackgroundWorker:
                 # They stay in the store, for the next time or the next process.
                 logger.warning("jobs wait: %s", error)
 
-    def _go_on(self) -> bool:
+    def _keep_running(self) -> bool:
         with self._lock:
             again, self._again = self._again, False
             if not again:

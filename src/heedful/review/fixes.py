@@ -121,7 +121,7 @@ def _block(
             remedy="It is blocked; there is nothing left to do",
         )
     new = new_opinion(execution_id, row.message_id, False, note, author, space.now())
-    return {"execution_id": execution_id, **_give(opinions, new, own_opinions)}
+    return {"execution_id": execution_id, **_store_opinion(opinions, new, own_opinions)}
 
 
 def _prepare_promotion(space: ExecutionSpace, arguments: FixArguments, author: str | None) -> ApplyFix:
@@ -156,13 +156,13 @@ def _prepare_promotion(space: ExecutionSpace, arguments: FixArguments, author: s
         body: Metadata = {"execution_id": execution_id, "example_id": add(connection).id}
         if not right or any(opinion.rating == "down" for opinion in own_opinions):
             new = new_opinion(execution_id, row.message_id, True, None, author, space.now())
-            body |= _give(opinions, new, own_opinions)
+            body |= _store_opinion(opinions, new, own_opinions)
         return body
 
     return apply
 
 
-def _give(opinions: SqlFeedbacks, new: FeedbackRow, own_opinions: Sequence[FeedbackRow]) -> Metadata:
+def _store_opinion(opinions: SqlFeedbacks, new: FeedbackRow, own_opinions: Sequence[FeedbackRow]) -> Metadata:
     """Stores the reviewer's opinion, replacing an earlier one."""
     stored = put(opinions, new, next(iter(own_opinions), None), None)
     return {"feedback_id": stored.id, "event_id": stored.event_id}

@@ -107,7 +107,7 @@ def _prune(space: ExecutionSpace, followed: bool) -> None:
     if deleted or changed:
         with space.workspace.write() as connection:
             # Under the lock, nobody can forget a fact meanwhile.
-            deleted += members.about_nothing(connection, project) if changed else []
+            deleted += members.orphaned(connection, project) if changed else []
             members_removed = members.by_event(connection, project, deleted)
             members.remove(connection, deleted)
             refold(connection, project, {row.item_seq for row in members_removed.values()})
@@ -130,7 +130,7 @@ def compare_now(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> 
             remedy="It is about a whole session, or about something that was deleted",
         )
     if loaded.row.target_type in ("execution", "message"):
-        return _of_cache(space, loaded, case, question)
+        return _compare_cached(space, loaded, case, question)
     with space.workspace.read() as connection:
         receipt = None
         if case.recall_id is not None:
@@ -175,7 +175,7 @@ def _request(loaded: LoadedItem, receipt: AnyRow | None, question: str) -> Recal
     )
 
 
-def _of_cache(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase, question: str) -> ReviewComparison:
+def _compare_cached(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase, question: str) -> ReviewComparison:
     """What the cache would do; nothing is run, and no language model is asked."""
     subject = loaded.subject
     assert subject is not None

@@ -331,7 +331,7 @@ def place_opinions(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[P
         item = of_target.get(opinion.target) or of_digest.get(subject.digest)
         vector = vectors.get(subject.digest)
         if item is None and vector is not None:
-            item = _near(space, open_questions[subject.dataset], subject, vector)
+            item = _nearest_item(space, open_questions[subject.dataset], subject, vector)
         if item is None:
             item = NewItem(
                 opinion.target_type,
@@ -372,7 +372,7 @@ def _open_questions(
             )
             result[dataset] = _OpenQuestions(rows, space.workspace.embedder.dimensions)
         for subject in unknown:
-            for index in result[subject.dataset].near(vectors[subject.digest], _least(space)):
+            for index in result[subject.dataset].near(vectors[subject.digest], _min_cosine(space)):
                 item = result[subject.dataset].item(index)
                 assert isinstance(item, int)
                 place_of[item] = subject.dataset, index
@@ -385,7 +385,9 @@ def _open_questions(
     return result
 
 
-def _near(space: ExecutionSpace, open_questions: _OpenQuestions, subject: Subject, vector: Vectors) -> Item | None:
+def _nearest_item(
+    space: ExecutionSpace, open_questions: _OpenQuestions, subject: Subject, vector: Vectors
+) -> Item | None:
     """The item whose question is most likely the same."""
     similarities = {
         index: similarity(
@@ -394,14 +396,14 @@ def _near(space: ExecutionSpace, open_questions: _OpenQuestions, subject: Subjec
             cosine,
             calibration=space.workspace.embedder.calibration,
         )
-        for index, cosine in open_questions.near(vector, _least(space)).items()
+        for index, cosine in open_questions.near(vector, _min_cosine(space)).items()
         if index in open_questions.texts
     }
     best = max(similarities, key=lambda index: similarities[index], default=None)
     return None if best is None or similarities[best] < SAME_NEED else open_questions.item(best)
 
 
-def _least(space: ExecutionSpace) -> float:
+def _min_cosine(space: ExecutionSpace) -> float:
     """Questions below this cosine are not compared in full."""
     return space.workspace.embedder.calibration.same - SLACK
 

@@ -59,7 +59,7 @@ class Review(ReviewProtocol):
         if dataset is not None:
             values.name("dataset", dataset)
         filters = ItemFilter(status, assignee, dataset, target_type)
-        after, count = _place(cursor), values.limit(limit)
+        after, count = _parse_cursor(cursor), values.limit(limit)
         catch_up(self._space)
         with self._space.workspace.read() as connection:
             # One more, to know whether there is a next page.
@@ -271,7 +271,7 @@ def _choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
         raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=remedy)
 
 
-def _place(cursor: Any) -> Place | None:
+def _parse_cursor(cursor: Any) -> Place | None:
     """Parses a cursor: where the previous page ended."""
     if cursor is None:
         return None

@@ -20,7 +20,7 @@ from heedful.storage import Database, scopes, vectors, words
 from heedful.storage.filters import Allowed
 from heedful.storage.postgresql import search
 from heedful.storage.postgresql import search as searching
-from heedful.storage.postgresql.search import Counted
+from heedful.storage.postgresql.search import TermCounts
 from heedful.storage.vectors import ModelRow, Vectors, pack
 from heedful.storage.words import Searched
 
@@ -135,14 +135,14 @@ class _Question:
             return []
         if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
             grouped = groups(self._terms, self._holders, self._known.facts)
-            counted = searching.with_terms(
+            term_counts = searching.with_terms(
                 self._connection, self._dataset, self._terms, grouped, 2 * MAX_SCANNED_FACTS, allowed
             )
         else:
             passing = searching.permitted(self._connection, self._dataset, list(allowed.only), allowed)
-            counted = searching.counted(self._connection, self._terms, passing)
-        covered = self._learn_words(counted)
-        return [counted.facts[place] for place in best(covered, count).tolist()]
+            term_counts = searching.term_counts(self._connection, self._terms, passing)
+        covered = self._learn_words(term_counts)
+        return [term_counts.facts[place] for place in best(covered, count).tolist()]
 
     def scored(self, chosen: set[int]) -> Found:
         """Candidates with their relevance."""
@@ -182,16 +182,16 @@ class _Question:
         """Learns how much of the query is covered by facts that are not known yet."""
         lacking = [fact for fact in dict.fromkeys(seqs) if fact not in self._words]
         self._words |= dict.fromkeys(lacking, 0.0)
-        self._learn_words(searching.counted(self._connection, self._terms, lacking))
+        self._learn_words(searching.term_counts(self._connection, self._terms, lacking))
 
-    def _learn_words(self, counted: Counted) -> Floats:
-        counts = np.array(counted.counts, np.float32).reshape(len(counted.facts), len(self._terms))
-        norms = lexical.norms(np.array(counted.lengths, np.float32), self._known.length)
-        total: NDArray[np.float32] = np.zeros(len(counted.facts), np.float32)
+    def _learn_words(self, term_counts: TermCounts) -> Floats:
+        counts = np.array(term_counts.counts, np.float32).reshape(len(term_counts.facts), len(self._terms))
+        norms = lexical.norms(np.array(term_counts.lengths, np.float32), self._known.length)
+        total: NDArray[np.float32] = np.zeros(len(term_counts.facts), np.float32)
         for column, term in enumerate(self._terms):
             total += lexical.gains(self._weights[term], counts[:, column], norms)
         covered = lexical.to_coverage(total, sum(self._weights.values()))
-        self._words |= zip(counted.facts, covered.tolist(), strict=True)
+        self._words |= zip(term_counts.facts, covered.tolist(), strict=True)
         return covered
 
     def _learn_cosines(self, seqs: Sequence[int]) -> None:

@@ -40,7 +40,7 @@ class QuestionIndex:
             rows: list[AnyRow] = []
             newest, now = runs.newest(connection, self.connector), revision(connection, self.connector)
             if newest > self._last:
-                rows = runs.asked_after(connection, self.connector, self._last)
+                rows = runs.questions_after(connection, self.connector, self._last)
             if now != self._revision:
                 # What becomes a candidate later has an old number.
                 known = set(self._seqs.rows.tolist())

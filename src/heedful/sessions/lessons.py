@@ -94,7 +94,7 @@ def is_well_rated(active: Sequence[FeedbackRow]) -> bool:
     return bool(scores) and sum(scores) / len(scores) >= WELL_RATED
 
 
-def well_rating(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+def positive_opinions(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
     """The positive opinions about an answer that is well rated on average."""
     return [row for row in active if (row.score or 0) >= WELL_RATED] if is_well_rated(active) else []
 
@@ -126,7 +126,7 @@ def is_justified(
     """Whether opinions about an entry still justify a lesson, now that those in `retracted` no longer count."""
     trusted = without_anonymous(active)
     if learnt.kind == "answer":
-        supporting = well_rating(trusted) if learnt.text == lesson_text(entry.question, entry.answer) else []
+        supporting = positive_opinions(trusted) if learnt.text == lesson_text(entry.question, entry.answer) else []
     else:
         supporting = [row for row, text in corrections(entry, trusted) if text == learnt.text]
     if learnt.taught_by and not learnt.taught_by & retracted:
@@ -187,7 +187,7 @@ def proposals(
             made_from = tuple(fact for fact, _ in evidence)
             text = lesson_text(entry.question, entry.answer)
             lesson = Lesson(text, "answer", entry.session_id, entry.id, made_from=made_from)
-            proposed += [Proposal(("answer", text), lesson, row) for row in well_rating(active)]
+            proposed += [Proposal(("answer", text), lesson, row) for row in positive_opinions(active)]
         for row, text in corrections(entry, active):
             comment = row.comment or ""
             place = corrected(comment, [text for _, text in evidence], entry.question)

@@ -194,7 +194,7 @@ class Chat(ChatProtocol):
                 model,
                 query,
                 dialect=connector_access.dialect_of(connector),
-                schema=connector_access.schema_in_words(connector),
+                schema=connector_access.describe_schema(connector),
                 examples=examples,
                 warnings=warnings,
                 earlier=earlier,

@@ -130,7 +130,7 @@ def target_at(stored_url: str, options: Metadata, permissions: Permissions, stor
     _check_other_file(secrets.parse_url(url), store)
     # The query process may run in another folder.
     return Target(
-        located(secrets.resolve_references(url, permissions.secrets)),
+        with_absolute_path(secrets.resolve_references(url, permissions.secrets)),
         options.get("role"),
         privileged=is_privileged(options),
     )
@@ -144,7 +144,7 @@ def check(url: str, options: Metadata, permissions: Permissions) -> None:
         permissions.check(address, kind)
 
 
-def located(url: str) -> str:
+def with_absolute_path(url: str) -> str:
     """The URL with an absolute path, so that it means the same from every folder."""
     address = secrets.parse_url(url)
     file = address.database
@@ -168,12 +168,12 @@ def dialect_of(connector: AnyRow) -> str:
     return dialect
 
 
-def schema_stored(schema: Schema) -> Metadata:
+def stored_schema(schema: Schema) -> Metadata:
     """A schema as it is stored."""
     return asdict(schema)
 
 
-def schema_in_words(connector: AnyRow) -> str:
+def describe_schema(connector: AnyRow) -> str:
     """The schema for a language model: one line for each table."""
     lines = []
     for table in (connector.schema or {"tables": []})["tables"]:

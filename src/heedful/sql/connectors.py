@@ -28,7 +28,7 @@ class Connectors(ConnectorsProtocol):
         values.name("name", name)
         if not isinstance(url, str) or not url.strip():
             raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
-        full_url = connector_access.located(url)
+        full_url = connector_access.with_absolute_path(url)
         options = self._options(full_url, None if role is None else values.name("role", role), privileged)
         connector_access.check(full_url, options, self._space.permissions)
         stored = secrets.encode_url(full_url, secrets.keys_from())
@@ -113,7 +113,7 @@ class Connectors(ConnectorsProtocol):
         connectors.change(
             connection,
             connector_id,
-            schema=connector_access.schema_stored(schema),
+            schema=connector_access.stored_schema(schema),
             fingerprint=fingerprint(schema),
             schema_at=self._space.now(),
         )

@@ -58,7 +58,7 @@ class FeedbackService(FeedbackServiceProtocol):
             before = None if author is None else next(iter(opinions.active_by(author, *new.target)), None)
             first = None if key is None else opinions.with_key(key)
             if first is not None:
-                return shown(_given_before(opinions, first, new, before, idempotency_key))
+                return shown(_first_with_key(opinions, first, new, before, idempotency_key))
             return shown(put(opinions, new, before, key))
 
     def create_positive(
@@ -303,7 +303,7 @@ def _active(opinions: SqlFeedbacks, feedback_id: str) -> FeedbackRow | None:
     return row if row is not None and row.active and row.target_type in TARGETS else None
 
 
-def _given_before(
+def _first_with_key(
     opinions: SqlFeedbacks, first: FeedbackRow, new: FeedbackRow, before: FeedbackRow | None, key: str | None
 ) -> FeedbackRow:
     """The active version of the opinion that was first given with a key."""

@@ -409,7 +409,7 @@ def is_denied_schema(name: str, dialect: str) -> bool:
     return dialect not in _NO_ATTRIBUTES and _SCHEMA.fullmatch(name) is not None
 
 
-def reaches_out(schema: str, function: str) -> bool:
+def connects_out(schema: str, function: str) -> bool:
     """Whether a PostgreSQL function connects to other systems, judging by its name."""
     return is_denied_schema(schema, "postgres") or _OUT.fullmatch(function) is not None
 

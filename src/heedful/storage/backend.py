@@ -56,7 +56,7 @@ class Backend(Protocol):
     def integrity(self, connection: Connection) -> str:
         """ "ok", or what is wrong."""
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether the store exists; creates nothing."""
 
     def last_number(self, connection: Connection, column: Column[int]) -> int:

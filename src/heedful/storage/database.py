@@ -135,7 +135,7 @@ class Database:
 
     def _prepare(self, create: bool, unfinished: bool) -> None:
         try:
-            if not create and not self._backend.is_there():
+            if not create and not self._backend.exists():
                 raise NotFound(
                     f"there is no store at {self.name}", code="store_missing", value=self.name, remedy="Check its name"
                 )

@@ -89,7 +89,7 @@ class SqlFeedbacks:
             session_seq=session,
             target_type=new.target_type,
             target_id=new.target_id,
-            about_id=runs.counts_for(self._connection, new.target_type, new.target_id) if is_about_sql else None,
+            about_id=runs.counted_target(self._connection, new.target_type, new.target_id) if is_about_sql else None,
             message_id=new.message_id,
             author=new.author,
             author_trust=new.author_trust,

@@ -120,7 +120,7 @@ class Sqlite:
         """ "ok", or what SQLite found wrong with the file."""
         return str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         file = Path(self.name)
         return file.is_file() and file.stat().st_size > 0
 

@@ -129,7 +129,7 @@ def fold(connection: Connection, project: int, key: str) -> None:
     ends = _ends(connection, key)
     for part in parts(key):
         new_rows = part.seq > watermarks_by_part.get(part.name, 0), part.seq <= ends[part.name]
-        adding = _adding(dialect_of(connection), key, part.rows(project).where(*new_rows))
+        adding = _add_rows(dialect_of(connection), key, part.rows(project).where(*new_rows))
         connection.execute(adding, {"owned": project, "sign": 1})
     connection.execute(
         delete(watermarks).where(
@@ -170,7 +170,7 @@ def changing_folded(
     connection: Connection, project: int, rows: Sequence[tuple[str, int]]
 ) -> AbstractContextManager[None]:
     """The same for opinions, given as (target, number): those behind the mark are in no count yet."""
-    furthest = _furthest(connection, project)
+    furthest = _last_counted(connection, project)
     return changing(connection, project, targets=sorted({target for target, number in rows if number <= furthest}))
 
 
@@ -199,7 +199,7 @@ def changing(
             for index, part in enumerate(parts(key)):
                 for scope, ids in scopes.items():
                     if ids and scope in part.scopes and part.name in ends:
-                        statement = _adding_named(dialect_of(connection), key, index, scope)
+                        statement = _add_selected(dialect_of(connection), key, index, scope)
                         parameters = {"named": list(ids), "last": ends[part.name]}
                         connection.execute(statement, {"owned": project, "sign": sign, **parameters})
 
@@ -213,17 +213,17 @@ def changing(
 
 
 @lru_cache(maxsize=500)
-def _adding_named(dialect: Dialect, key: str, index: int, scope: str) -> Insert:
+def _add_selected(dialect: Dialect, key: str, index: int, scope: str) -> Insert:
     """Adds the rows of a part that a change selects, up to its watermark."""
     # Cached, because building it takes longer than running it.
     part = parts(key)[index]
     rows = part.rows(bindparam("owned", type_=BigInteger))
     condition = part.scopes[scope](bindparam("named", expanding=True))
     # By expressions, so that SQLite looks up the selected rows instead of scanning a whole project.
-    return _adding(dialect, key, rows.where(condition, part.seq + 0 <= bindparam("last", type_=BigInteger)))
+    return _add_rows(dialect, key, rows.where(condition, part.seq + 0 <= bindparam("last", type_=BigInteger)))
 
 
-def _adding(dialect: Dialect, key: str, rows: Select[Any]) -> Insert:
+def _add_rows(dialect: Dialect, key: str, rows: Select[Any]) -> Insert:
     """Adds rows to the counts of the project `owned`, `sign` times."""
     source = rows.subquery()
     adding: Any = dialect.insert(tallies)
@@ -267,7 +267,7 @@ def _watermarks(connection: Connection, project: int, key: str) -> dict[str, int
     return {row.name: row.seq for row in rows}
 
 
-def _furthest(connection: Connection, project: int) -> int:
+def _last_counted(connection: Connection, project: int) -> int:
     """The number of the last opinion in any count."""
     seq = connection.execute(
         select(func.max(watermarks.c.seq)).where(watermarks.c.project_id == project, watermarks.c.name == "feedbacks")

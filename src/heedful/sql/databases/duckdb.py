@@ -126,13 +126,13 @@ class DuckDBSession:
         watchdog = Watchdog(limits.seconds, self._connection.interrupt)
         try:
             with watchdog:
-                return self._fetched(query.written(lambda name: f"${name}"), values, limits)
+                return self._fetch(query.written(lambda name: f"${name}"), values, limits)
         except (duckdb.Error, RuntimeError, OverflowError) as error:
             if watchdog.fired:
                 raise timed_out(limits) from None
             raise _translate_error(error) from error
 
-    def _fetched(self, sql: str, values: dict[str, Any], limits: Limits) -> Result:
+    def _fetch(self, sql: str, values: dict[str, Any], limits: Limits) -> Result:
         from duckdb import StatementType
 
         started = monotonic()
@@ -142,10 +142,10 @@ class DuckDBSession:
         cursor = self._connection.execute(statements[0], values)
         columns = [Column(field[0], str(field[1]).strip('"').lower()) for field in cursor.description or ()]
         documents = [index for index, column in enumerate(columns) if column.type == "json"]
-        return collect(columns, lambda count: _parsed(cursor.fetchmany(count), documents), limits, started)
+        return collect(columns, lambda count: _parse_json(cursor.fetchmany(count), documents), limits, started)
 
 
-def _parsed(rows: list[tuple[Any, ...]], documents: list[int]) -> list[tuple[Any, ...]]:
+def _parse_json(rows: list[tuple[Any, ...]], documents: list[int]) -> list[tuple[Any, ...]]:
     """Parses JSON columns, which DuckDB returns as text."""
     if not documents:
         return rows

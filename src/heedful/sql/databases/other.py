@@ -77,10 +77,10 @@ class OtherSession:
     def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement in a transaction that is rolled back."""
         values = bound(query, parameters)
-        watchdog = Watchdog(limits.seconds, lambda: _cut(self._connection))
+        watchdog = Watchdog(limits.seconds, lambda: _close_connection(self._connection))
         try:
             with watchdog:
-                return self._fetched(query, values, limits)
+                return self._fetch(query, values, limits)
         except DBAPIError as error:
             if watchdog.fired:
                 raise timed_out(limits) from None
@@ -91,7 +91,7 @@ class OtherSession:
             else:
                 self._connection.rollback()
 
-    def _fetched(self, query: CheckedStatement, values: dict[str, Any], limits: Limits) -> Result:
+    def _fetch(self, query: CheckedStatement, values: dict[str, Any], limits: Limits) -> Result:
         started = monotonic()
         statement = text(query.written(lambda name: f":{name}", lambda part: part.replace(":", "\\:")))
         with self._connection.execution_options(stream_results=True).execute(statement, values) as result:
@@ -108,7 +108,7 @@ def _engine(url: URL) -> Engine:
         raise errors.missing_driver(error.name or url.drivername, None) from None
 
 
-def _cut(connection: Connection) -> None:
+def _close_connection(connection: Connection) -> None:
     raw = connection.connection.dbapi_connection
     # Drivers differ in how a query is cancelled from another thread; all of them can close the connection.
     for name in ("interrupt", "cancel", "close"):

@@ -112,7 +112,7 @@ class PostgreSQL:
         except psycopg.ProgrammingError:
             raise errors.unreachable(self.address, "the URL has an option that is not known") from None
         except psycopg.Error as error:
-            raise _connecting(str(error), self.address) from None
+            raise _connect_error(str(error), self.address) from None
         try:
             self._check_no_store(connection)
         except BaseException:
@@ -148,7 +148,7 @@ class PostgreSQLSession:
         watchdog = Watchdog(limits.seconds, _Stop(self._connection))
         try:
             with watchdog, _translated():
-                return self._fetched(sql, values, limits)
+                return self._fetch(sql, values, limits)
         except HeedfulError:
             if watchdog.fired:
                 raise timed_out(limits) from None
@@ -158,7 +158,7 @@ class PostgreSQLSession:
             with contextlib.suppress(psycopg.Error):
                 self._connection.rollback()
 
-    def _fetched(self, sql: str, values: dict[str, Any], limits: Limits) -> Result:
+    def _fetch(self, sql: str, values: dict[str, Any], limits: Limits) -> Result:
         from psycopg import sql as writing
 
         started = monotonic()
@@ -225,7 +225,7 @@ def _translate_error(error: BaseException) -> HeedfulError:
     return errors.failed(error)
 
 
-def _connecting(message: str, address: str) -> HeedfulError:
+def _connect_error(message: str, address: str) -> HeedfulError:
     """Errors of connecting have no code in libpq, only a message."""
     text = message.lower()
     if "does not exist" in text and "database" in text:

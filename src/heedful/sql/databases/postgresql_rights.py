@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from heedful.sql.databases import errors
-from heedful.sql.guard import is_denied, reaches_out
+from heedful.sql.guard import connects_out, is_denied
 
 _SHOWN = 3
 
@@ -130,7 +130,7 @@ def _findings(connection: Any) -> Iterator[Finding]:
             yield what, None
     yield from ((_MEANINGS[row[0]], None) for row in roles if row[0] in _MEANINGS)
     yield from _writing(connection)
-    yield from _reaching(connection)
+    yield from _outside_access(connection)
     for where, function in connection.execute(_OTHER_NAMES).fetchall():
         if is_denied(function, "postgres"):
             yield f"call {function} through {where}", None
@@ -139,18 +139,18 @@ def _findings(connection: Any) -> Iterator[Finding]:
 def _writing(connection: Any) -> Iterator[Finding]:
     tables = [name for (name,) in connection.execute(_TABLES).fetchall()]
     if tables:
-        yield f"write to tables ({_some(tables)})", None
+        yield f"write to tables ({_join_some(tables)})", None
     for name, is_public in connection.execute(_SCHEMAS).fetchall():
         yield f"create tables in the schema {name}", _revoked(is_public, f"CREATE ON SCHEMA {name}")
     for name, is_public in connection.execute(_DATABASE).fetchall():
         yield f"create schemas in the database {name}", _revoked(is_public, f"CREATE ON DATABASE {name}")
 
 
-def _reaching(connection: Any) -> Iterator[Finding]:
+def _outside_access(connection: Any) -> Iterator[Finding]:
     for kind, name, is_public in connection.execute(_SERVERS).fetchall():
         yield f"use the foreign {kind.lower()} {name}", _revoked(is_public, f"USAGE ON FOREIGN {kind} {name}")
     functions = connection.execute(_FUNCTIONS).fetchall()
-    yield from _calling("which reach other systems", [row for row in functions if reaches_out(row[0], row[1])])
+    yield from _calling("which reach other systems", [row for row in functions if connects_out(row[0], row[1])])
     yield from _calling("which can do anything on the server", [row for row in functions if row[3]])
 
 
@@ -159,13 +159,13 @@ def _calling(why: str, functions: Sequence[Sequence[Any]]) -> Iterator[Finding]:
         names = list(dict.fromkeys(row[1] for row in functions))
         open_to_all = [row[2] for row in functions if row[4]]
         revoked = _revoked(bool(open_to_all), f"EXECUTE ON FUNCTION {', '.join(open_to_all)}")
-        yield f"call functions {why} ({_some(names)})", revoked
+        yield f"call functions {why} ({_join_some(names)})", revoked
 
 
 def _revoked(is_public: bool, grant: str) -> str | None:
     return f"REVOKE {grant} FROM PUBLIC" if is_public else None
 
 
-def _some(names: Sequence[str]) -> str:
+def _join_some(names: Sequence[str]) -> str:
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

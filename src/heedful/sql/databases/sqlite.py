@@ -137,13 +137,13 @@ class SQLiteSession:
             result = collect([Column(name, "") for name in names], cursor.fetchmany, limits, started)
             cursor.close()
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
-            raise self._in_our_words(error, limits) from error
+            raise self._translate_error(error, limits) from error
         finally:
             self._connection.set_progress_handler(None, 0)
         columns = tuple(Column(name, _type(result.rows, index)) for index, name in enumerate(names))
         return Result(columns, result.rows, result.truncated, result.truncated_by, result.seconds)
 
-    def _in_our_words(self, error: Exception, limits: Limits) -> HeedfulError:
+    def _translate_error(self, error: Exception, limits: Limits) -> HeedfulError:
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_INTERRUPT:
             return timed_out(limits)

@@ -117,9 +117,9 @@ class QueryLimits:
     """Seconds that a query waits for a process before it is refused."""
 
     @property
-    def most(self) -> int:
+    def max_processes(self) -> int:
         return self.processes or max(4, os.cpu_count() or 1)
 
     @property
-    def most_per_caller(self) -> int:
-        return min(self.per_caller or max(1, self.most // 2), self.most)
+    def max_per_caller(self) -> int:
+        return min(self.per_caller or max(1, self.max_processes // 2), self.max_processes)

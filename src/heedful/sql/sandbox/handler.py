@@ -16,7 +16,7 @@ from heedful.sql.databases import Database, Limits, open_database, text_values
 from heedful.sql.databases.errors import out_of_memory
 from heedful.sql.guard import CheckedStatement, check_statement
 from heedful.sql.sandbox.confine import reading, renew
-from heedful.sql.sandbox.protocol import error_sent, parameters_received, receive, send
+from heedful.sql.sandbox.protocol import decode_parameters, encode_error, receive, send
 from heedful.sql.statements import template
 
 MAX_REQUEST = 64_000_000
@@ -48,9 +48,9 @@ def _answer(request: Request, reply: SendReply) -> dict[str, Any]:
         renew(request["seconds"], request["memory"], request["disk"])
         return {"result": _DO[request["do"]](request, reply)}
     except HeedfulError as error:
-        return {"error": error_sent(error)}
+        return {"error": encode_error(error)}
     except MemoryError:
-        return {"error": error_sent(out_of_memory()), "last": True}
+        return {"error": encode_error(out_of_memory()), "last": True}
     except Exception:
         return {"fault": traceback.format_exc(limit=-10)}
 
@@ -72,7 +72,7 @@ def _run(request: Request, reply: SendReply) -> dict[str, Any]:
         reply({"stage": "running"})
         result = session.run(
             query,
-            parameters_received(request["parameters"]),
+            decode_parameters(request["parameters"]),
             Limits(request["seconds"], request["rows"], request["bytes"]),
         )
     reply({"stage": "answering"})

@@ -23,8 +23,8 @@ from heedful.sql.databases.contract import CONNECT_SECONDS, Limits, timed_out
 from heedful.sql.databases.errors import address, out_of_memory, unreachable
 from heedful.sql.databases.schema import Schema
 from heedful.sql.sandbox.confine import QueryLimits
-from heedful.sql.sandbox.process import Died, Process
-from heedful.sql.sandbox.protocol import error_received, parameters_sent, schema_received
+from heedful.sql.sandbox.process import Process, ProcessDied
+from heedful.sql.sandbox.protocol import decode_error, decode_schema, encode_parameters
 from heedful.sql.statements import check_text
 
 logger = logging.getLogger("heedful.sql")
@@ -35,7 +35,7 @@ class Pool:
 
     def __init__(self, limits: QueryLimits | None = None) -> None:
         self.limits = limits or QueryLimits()
-        self._gate = Gate(self.limits.most, self.limits.most_per_caller, self.limits.wait)
+        self._gate = ConcurrencyLimit(self.limits.max_processes, self.limits.max_per_caller, self.limits.wait)
         self._lock = threading.Lock()
         self._is_open = False
 
@@ -44,23 +44,23 @@ class Pool:
         self._open()
         request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
         with self._gate.slot(project, request_context.subject() or None):
-            process = STOCK.take()
+            process = IDLE_PROCESSES.take()
             try:
                 answer = process.ask(request, stages)
             except BaseException as error:
-                STOCK.replace()
-                if isinstance(error, Died):
+                IDLE_PROCESSES.replace()
+                if isinstance(error, ProcessDied):
                     if error.expired and error.stage == "start" and "url" in request:
-                        raise _silent(request["url"], stages["start"]) from None
-                    raise _why(error, seconds) from None
+                        raise _no_answer_error(request["url"], stages["start"]) from None
+                    raise _death_error(error, seconds) from None
                 raise
             if answer["last"]:
                 process.end()
-                STOCK.replace()
+                IDLE_PROCESSES.replace()
             else:
-                STOCK.give_back(process)
+                IDLE_PROCESSES.release(process)
         if "error" in answer:
-            raise error_received(answer["error"])
+            raise decode_error(answer["error"])
         if "fault" in answer:
             logger.error("a query process failed: %s", answer["fault"])
             raise _crashed("it failed; the log says how")
@@ -70,22 +70,22 @@ class Pool:
         """Ends the processes."""
         with self._lock:
             if self._is_open:
-                STOCK.close(self.limits.most)
+                IDLE_PROCESSES.close(self.limits.max_processes)
             self._is_open = False
 
     def _open(self) -> None:
         with self._lock:
             if not self._is_open:
-                STOCK.open(self.limits.most)
+                IDLE_PROCESSES.open(self.limits.max_processes)
             self._is_open = True
 
 
-def _silent(url: str, seconds: float) -> HeedfulError:
+def _no_answer_error(url: str, seconds: float) -> HeedfulError:
     """The error for a database that didn't answer before the query started."""
     return unreachable(address(make_url(url)), f"no answer within {seconds:g} seconds")
 
 
-def _why(died: Died, seconds: float) -> HeedfulError:
+def _death_error(died: ProcessDied, seconds: float) -> HeedfulError:
     if died.out_of_time:
         return timed_out(Limits(seconds))
     if died.status in (-signal.SIGABRT, 1):
@@ -106,7 +106,7 @@ RETRY_SECONDS = 1
 """The Retry-After of a caller who is refused."""
 
 
-class Gate:
+class ConcurrencyLimit:
     """Limits concurrent queries. No caller, and no project with callers, can take all of them."""
 
     def __init__(self, limit: int, per_caller: int, wait: float) -> None:
@@ -161,7 +161,7 @@ def busy() -> Unavailable:
     )
 
 
-class Stock:
+class IdleProcesses:
     """Idle processes. They end with the last store that uses them, and with the interpreter."""
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ class Stock:
             process.end()
         return self._start().result()
 
-    def give_back(self, process: Process) -> None:
+    def release(self, process: Process) -> None:
         """Returns a process that can take another request."""
         with self._lock:
             self._idle.append(process)
@@ -220,7 +220,7 @@ class Stock:
     def _add(self, started: Future[Process]) -> None:
         # If it failed to start, the next query reports why.
         if started.exception() is None:
-            self.give_back(started.result())
+            self.release(started.result())
 
     def _trim(self) -> None:
         with self._lock:
@@ -250,7 +250,7 @@ class Stock:
         self._starter = None
 
 
-STOCK = Stock()
+IDLE_PROCESSES = IdleProcesses()
 
 
 GRACE_SECONDS = 2.0
@@ -285,7 +285,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class QueryRun:
     """A statement that ran: as it is kept, a hash of it without values, its result, and the state of the data."""
 
     sql: str
@@ -309,10 +309,10 @@ class Queries:
         reply = self._ask({"do": "check", "sql": sql, "dialect": dialect}, _CHECK)
         return Checked(reply["sql"], tuple(reply["parameters"]), bytes.fromhex(reply["template"]))
 
-    def run(self, target: Target, sql: str, parameters: Mapping[str, Any], display: str | None = None) -> Ran:
+    def run(self, target: Target, sql: str, parameters: Mapping[str, Any], display: str | None = None) -> QueryRun:
         """Runs one read-only statement. `display`, if any, is stored instead of its SQL."""
         reply = self._run(target, sql, parameters, display, self._pool.limits.rows, keep=True)
-        return Ran(
+        return QueryRun(
             reply["sql"], bytes.fromhex(reply["template"]), decode(reply["result"]), reply["result"], reply["version"]
         )
 
@@ -323,7 +323,7 @@ class Queries:
     def read_schema(self, target: Target) -> Schema:
         """The tables and views of a database, after checking its user's rights."""
         request = {"do": "schema", **_connection_fields(target), "privileged": target.privileged}
-        return schema_received(self._ask(request, _SCHEMA))
+        return decode_schema(self._ask(request, _SCHEMA))
 
     def text_values(self, target: Target) -> dict[tuple[str, str], tuple[str, ...]]:
         """The distinct texts in the columns of a database, within limits."""
@@ -350,7 +350,7 @@ class Queries:
             "do": "run",
             **_connection_fields(target),
             "sql": sql,
-            "parameters": parameters_sent(parameters),
+            "parameters": encode_parameters(parameters),
             "display": display,
             "rows": rows,
             "bytes": self._pool.limits.bytes,

@@ -31,7 +31,7 @@ _FIXED = {
 }
 
 
-class Died(Exception):
+class ProcessDied(Exception):
     """The process ended without an answer."""
 
     def __init__(self, status: int | None, *, expired: bool, stage: str | None = None) -> None:
@@ -135,9 +135,9 @@ class Process:
             raise self._died()
         return message
 
-    def _died(self) -> Died:
+    def _died(self) -> ProcessDied:
         self.end()
-        return Died(self._popen.returncode, expired=self._expired, stage=self._stage)
+        return ProcessDied(self._popen.returncode, expired=self._expired, stage=self._stage)
 
     def _enter(self, stage: str, stages: Mapping[str, float]) -> None:
         self._stage = stage

@@ -65,29 +65,29 @@ _KINDS = {
 }
 
 
-def error_sent(error: HeedfulError) -> dict[str, Any]:
+def encode_error(error: HeedfulError) -> dict[str, Any]:
     """An error as JSON."""
     details = {"code": error.code, "field": error.field, "value": _plain(error.value), "remedy": error.remedy}
     return {"kind": type(error).__name__, "message": error.message, "about": details}
 
 
-def error_received(sent: Mapping[str, Any]) -> HeedfulError:
+def decode_error(sent: Mapping[str, Any]) -> HeedfulError:
     """The error that was sent."""
     return _KINDS.get(sent["kind"], errors.Unavailable)(sent["message"], **sent["about"])
 
 
-def parameters_sent(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as JSON, without loss: a result with one row."""
     return encode(Result(tuple(Column(name, "") for name in parameters), (tuple(parameters.values()),)))
 
 
-def parameters_received(sent: dict[str, Any]) -> dict[str, Any]:
+def decode_parameters(sent: dict[str, Any]) -> dict[str, Any]:
     """The parameters that were sent."""
     result = decode(sent)
     return dict(zip((column.name for column in result.columns), result.rows[0], strict=True))
 
 
-def schema_received(sent: Mapping[str, Any]) -> Schema:
+def decode_schema(sent: Mapping[str, Any]) -> Schema:
     """The schema of which `asdict` was sent."""
     return Schema(tuple(_table(table) for table in sent["tables"]))
 

@@ -139,7 +139,7 @@ def clear_results(connection: Connection, project: int, erased: Erased, ids: Set
     matching = [
         (row.caller, row.idempotency_key)
         for row in rows
-        if erased.is_in(row.idempotency_key) or mentions(row.result, names)
+        if erased.is_named_in(row.idempotency_key) or mentions(row.result, names)
     ]
     for run in batches(matching, 1_000):
         batch_keys = tuple_(requests.c.caller, requests.c.idempotency_key).in_(run)
@@ -261,19 +261,19 @@ class Erased:
     name: str
     pseudonym: str
 
-    def in_metadata(self, metadata: Mapping[str, Any]) -> Metadata:
+    def rename_in(self, metadata: Mapping[str, Any]) -> Metadata:
         """The metadata of one of their sessions, with the name replaced in all texts."""
         return {key: self._replaced(value) for key, value in metadata.items()}
 
-    def is_in(self, text: str) -> bool:
+    def is_named_in(self, text: str) -> bool:
         """Whether a text contains their name as a word."""
         return re.search(rf"(?<!\w){re.escape(self.name)}(?!\w)", text, re.IGNORECASE) is not None
 
     def is_in_key(self, key: str) -> bool:
         """Whether a caller's idempotency key contains their name."""
-        return not key.startswith(_OWN_KEYS) and self.is_in(key)
+        return not key.startswith(_OWN_KEYS) and self.is_named_in(key)
 
-    def in_alert(self, payload: Mapping[str, Any], opinions: Set[str]) -> Metadata | None:
+    def without_opinions(self, payload: Mapping[str, Any], opinions: Set[str]) -> Metadata | None:
         """The payload of an alert without the content of their opinions; None if it has none."""
         feedback = payload.get("feedback")
         if isinstance(feedback, dict) and (feedback.get("author") == self.name or feedback.get("id") in opinions):
@@ -288,10 +288,10 @@ class Erased:
 
     def _replaced(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return self.in_metadata(value)
+            return self.rename_in(value)
         if isinstance(value, list):
             return [self._replaced(item) for item in value]
-        return self.pseudonym if isinstance(value, str) and self.is_in(value) else value
+        return self.pseudonym if isinstance(value, str) and self.is_named_in(value) else value
 
 
 def pseudonym_for(name: str) -> str:

@@ -176,7 +176,7 @@ def newest(connection: Connection, connector: str) -> int:
     return int(connection.execute(statement).scalar() or 0)
 
 
-def asked_after(connection: Connection, connector: str, seq: int) -> list[AnyRow]:
+def questions_after(connection: Connection, connector: str, seq: int) -> list[AnyRow]:
     """Executions of a connector after a number, with a question, without hits: seq, question, model_id,
     vector."""
     return _select_runs(connection, connector, RUN, executions.c.seq > seq)
@@ -250,7 +250,7 @@ def as_stored(connection: Connection, new: NewRun) -> NewRun:
     return hit if holder is None else replace(hit, result={}, result_id=holder)
 
 
-def counts_for(connection: Connection, target_type: str, target_id: str) -> str:
+def counted_target(connection: Connection, target_type: str, target_id: str) -> str:
     """The id of the execution or message that an opinion about a target counts for."""
     if target_type != "execution":
         return target_id

@@ -59,7 +59,7 @@ class Clients:
             shared.users += 1
             return shared.client
 
-    def give_back(self, url: str) -> None:
+    def release(self, url: str) -> None:
         with self._lock:
             shared = self._shared[url]
             shared.users -= 1
@@ -68,7 +68,7 @@ class Clients:
             del self._shared[url]
         shared.client.close()
 
-    def leave_parent(self) -> None:
+    def after_fork(self) -> None:
         """Starts empty in a forked child; keeps the parent's clients open, since closing would use its connections."""
         self._lock = threading.Lock()
         self._inherited += self._shared.values()
@@ -201,7 +201,7 @@ def _unusable(error: Exception, code: int | None, store: object) -> HeedfulError
             code="store_unreachable",
             remedy="Check that the server runs and has a primary; a retry with an idempotency key counts once",
         )
-    if isinstance(error, ExecutionTimeout) or is_passing(error):
+    if isinstance(error, ExecutionTimeout) or is_transient(error):
         return Unavailable(f"{store} is too busy", code="store_busy", remedy="Try again")
     if isinstance(error, InvalidOperation):
         return Unavailable(f"{store} is closed", code="store_closed", remedy="Open it again")
@@ -215,7 +215,7 @@ def is_duplicate(error: Exception) -> bool:
     return isinstance(error, DuplicateKeyError) or code_of(error) == DUPLICATE_KEY
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether a retry may succeed: after a conflict of writers, or a change of the primary."""
     if isinstance(error, ServerSelectionTimeoutError):
         return False

@@ -188,14 +188,14 @@ class MongoErasure:
             view.messages.update(in_session, {"$set": {"content": ""}})
             view.entries.update(in_session, {"$set": {"question": PLACEHOLDER, "answer": "", "context": None}})
             # Last: until then, another run still finds the session by the name.
-            metadata = erased.in_metadata(document["metadata"])
+            metadata = erased.rename_in(document["metadata"])
             described = {"metadata": metadata, "tags": facts.flattened(metadata), **updated(at)}
             view.sessions.update({"_id": document["_id"]}, {"$set": described, "$inc": {"revision": 1}})
 
     def _clear_alerts(self, erased: Erased, opinions: frozenset[str]) -> int:
         cleared = 0
         for document in list(self._view.outbox.find({}, _ORDER, fields={"payload": 1})):
-            payload = erased.in_alert(document["payload"], opinions)
+            payload = erased.without_opinions(document["payload"], opinions)
             if payload is not None:
                 self._view.outbox.update({"_id": document["_id"]}, {"$set": {"payload": payload, "error": None}})
                 cleared += 1

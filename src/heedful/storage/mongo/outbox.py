@@ -110,7 +110,7 @@ class ProjectLeases:
         if not self._queue.acquire(timeout=max(0.0, until - time.monotonic())):
             raise _busy()
         try:
-            while (orderly := self._took(database)) is None:
+            while (orderly := self._try_take(database)) is None:
                 if time.monotonic() > until:
                     raise _busy()
                 time.sleep(0.01)
@@ -119,7 +119,7 @@ class ProjectLeases:
             self._queue.release()
             raise
 
-    def give_back(self, database: Database[Document]) -> None:
+    def release(self, database: Database[Document]) -> None:
         """Returns the lease."""
         try:
             without_journal(database, "leases").update_one(
@@ -135,7 +135,7 @@ class ProjectLeases:
         """Ends the lease without telling the server: the next holder checks and repairs."""
         self._queue.release()
 
-    def _took(self, database: Database[Document]) -> bool | None:
+    def _try_take(self, database: Database[Document]) -> bool | None:
         """Whether the previous lease was returned; None if somebody still holds it."""
         # By the server's clock, since those of the writers may differ.
         free = [{"holder": None}, {"holder": self._holder}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]

@@ -39,7 +39,7 @@ from heedful.storage.mongo.connection import (
     address,
     connect,
     is_duplicate,
-    is_passing,
+    is_transient,
     translate_error,
     translate_errors,
 )
@@ -134,7 +134,7 @@ class MongoSessionStore:
         return f"MongoSessionStore({self.name!r}, project={self._project!r})"
 
     def read(self, body: Callable[[MongoTransaction], Result]) -> Result:
-        return self._trying(lambda until: self._reading(body))
+        return self._retrying(lambda until: self._reading(body))
 
     def write(self, body: Callable[[MongoTransaction], Result]) -> Result:
         def attempt(until: float) -> Result:
@@ -143,18 +143,18 @@ class MongoSessionStore:
                 return self._in_transaction(body, until)
             return self._with_lease(body, until)
 
-        return self._trying(attempt)
+        return self._retrying(attempt)
 
     def projects(self) -> list[str]:
         """The names of all projects that have sessions in this database, in order."""
-        return sorted(self._trying(lambda until: self._database["sessions"].distinct("project")))
+        return sorted(self._retrying(lambda until: self._database["sessions"].distinct("project")))
 
     def check(self) -> str:
         def find(transaction: MongoTransaction) -> str:
             return str(maintenance.find_inconsistencies(transaction.view)) or "ok"
 
         # Under a lease, so that a write in progress doesn't look like an inconsistency.
-        return self._trying(
+        return self._retrying(
             lambda until: self._reading(find) if self._has_transactions() else self._with_lease(find, until)
         )
 
@@ -167,7 +167,7 @@ class MongoSessionStore:
             if self._options:
                 self._client.close()
             else:
-                CLIENTS.give_back(self._url)
+                CLIENTS.release(self._url)
         self._closed = True
 
     def _connected(self) -> MongoClient[Document]:
@@ -190,7 +190,7 @@ class MongoSessionStore:
         durable = None if self._client.write_concern.document else WriteConcern("majority", j=True)
         return self._client.get_database(self._address.database, codec_options=CODEC, write_concern=durable)
 
-    def _trying(self, attempt: Callable[[float], Result]) -> Result:
+    def _retrying(self, attempt: Callable[[float], Result]) -> Result:
         if self._closed:
             raise Unavailable(f"{self.name} is closed", code="store_closed", remedy="Open it again")
         until = time.monotonic() + RETRY_SECONDS
@@ -202,15 +202,15 @@ class MongoSessionStore:
                 except PyMongoError as error:
                     failures += 1
                     duplicates += is_duplicate(error)
-                    if duplicates > MAX_DUPLICATE_RETRIES or time.monotonic() > until or not self._may_pass(error):
+                    if duplicates > MAX_DUPLICATE_RETRIES or time.monotonic() > until or not self._is_retryable(error):
                         raise
                 time.sleep(random.uniform(0, min(0.5, 0.002 * 2**failures)))
 
-    def _may_pass(self, error: PyMongoError) -> bool:
+    def _is_retryable(self, error: PyMongoError) -> bool:
         if isinstance(error, ServerSelectionTimeoutError):
             # Servers without a primary are about to elect one.
             return self._client.topology_description.has_known_servers
-        return is_passing(error) or is_duplicate(error)
+        return is_transient(error) or is_duplicate(error)
 
     def _has_transactions(self) -> bool:
         if self._server.transactions is None:
@@ -245,7 +245,7 @@ class MongoSessionStore:
                     return result
                 except PyMongoError as error:
                     unknown = error.has_error_label("UnknownTransactionCommitResult")
-                    if not unknown or time.monotonic() > until or not self._may_pass(error):
+                    if not unknown or time.monotonic() > until or not self._is_retryable(error):
                         raise
 
     def _with_lease(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
@@ -266,7 +266,7 @@ class MongoSessionStore:
         except BaseException:
             self._leases.abandon()
             raise
-        self._leases.give_back(database)
+        self._leases.release(database)
         return result
 
     def _cut_off(self, view: View, error: Exception) -> None:
@@ -280,7 +280,7 @@ class MongoSessionStore:
         except PyMongoError:
             self._leases.abandon()
             return
-        self._leases.give_back(self._database)
+        self._leases.release(self._database)
 
 
 _OPEN: weakref.WeakSet[MongoSessionStore] = weakref.WeakSet()
@@ -288,7 +288,7 @@ _OPEN: weakref.WeakSet[MongoSessionStore] = weakref.WeakSet()
 
 def _forget_connections() -> None:
     """A forked child must not use its parent's connections, nor wait for its parent's threads."""
-    CLIENTS.leave_parent()
+    CLIENTS.after_fork()
     for store in list(_OPEN):
         store._after_fork()
 

@@ -103,7 +103,7 @@ class PostgreSql:
 
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, exclusive=False) as connection:
-            exists, bypasses_rls, self.read_only = connection.exec_driver_sql(
+            is_migrated, bypasses_rls, self.read_only = connection.exec_driver_sql(
                 _SERVER_STATE, (f"{SCHEMA}.alembic_version",)
             ).one()
         if bypasses_rls:
@@ -111,7 +111,7 @@ class PostgreSql:
                 "the user of %s bypasses row-level security between projects: use a role that is not a superuser",
                 self.name,
             )
-        if exists:
+        if is_migrated:
             return
         with self.begin(None, write=True, durable=True, exclusive=True) as connection:
             locks.lock_exclusive(connection, "prepare")
@@ -264,7 +264,7 @@ class PostgreSql:
         connection.exec_driver_sql("SELECT 1")
         return "ok"
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         with self.engine.connect() as connection:
             return bool(connection.exec_driver_sql(f"SELECT to_regclass('{SCHEMA}.alembic_version')").scalar())
 

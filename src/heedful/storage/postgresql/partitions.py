@@ -15,13 +15,13 @@ AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Divided:
+class _PartitionedTable:
     table: str
     column: str
     months: int
 
 
-_TABLES = (_Divided("events", "recorded_at", 3), _Divided("receipts", "at", 1))
+_TABLES = (_PartitionedTable("events", "recorded_at", 3), _PartitionedTable("receipts", "at", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def drop_receipts(connection: Connection, before: int) -> list[str]:
     return old
 
 
-def _make(connection: Connection, divided: _Divided, part: _Part) -> None:
+def _make(connection: Connection, divided: _PartitionedTable, part: _Part) -> None:
     span = f"{divided.column} >= {part.start} AND {divided.column} < {part.stop}"
     # Before anything is moved: a row written to the default partition afterwards would violate its bounds.
     connection.exec_driver_sql(f"LOCK TABLE {divided.table}_rest IN ACCESS EXCLUSIVE MODE")
@@ -78,9 +78,9 @@ def _make(connection: Connection, divided: _Divided, part: _Part) -> None:
     )
 
 
-def _missing(connection: Connection, now: int) -> tuple[_Divided, _Part] | None:
+def _missing(connection: Connection, now: int) -> tuple[_PartitionedTable, _Part] | None:
     existing = _parts(connection)
-    missing = ((divided, part) for divided in _TABLES for part in _coming(divided, now) if part.name not in existing)
+    missing = ((divided, part) for divided in _TABLES for part in _upcoming(divided, now) if part.name not in existing)
     return next(missing, None)
 
 
@@ -95,7 +95,7 @@ def _parts(connection: Connection) -> set[str]:
     return set(rows.scalars())
 
 
-def _coming(divided: _Divided, now: int) -> list[_Part]:
+def _upcoming(divided: _PartitionedTable, now: int) -> list[_Part]:
     today = from_stored(now)
     parts = [_starting(divided, today.year, (today.month - 1) // divided.months * divided.months + 1)]
     while len(parts) <= AHEAD:
@@ -104,7 +104,7 @@ def _coming(divided: _Divided, now: int) -> list[_Part]:
     return parts
 
 
-def _starting(divided: _Divided, year: int, month: int) -> _Part:
+def _starting(divided: _PartitionedTable, year: int, month: int) -> _Part:
     start = datetime(year, month, 1, tzinfo=UTC)
     later = month - 1 + divided.months
     stop = datetime(year + later // 12, later % 12 + 1, 1, tzinfo=UTC)

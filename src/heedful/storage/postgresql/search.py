@@ -98,7 +98,7 @@ def holders(connection: Connection, dataset: int, terms: Sequence[int]) -> dict[
     return counts
 
 
-class Counted(NamedTuple):
+class TermCounts(NamedTuple):
     """Facts, their lengths, and the counts of each query term."""
 
     facts: list[int]
@@ -113,7 +113,7 @@ def with_terms(
     groups: Sequence[Sequence[int]],
     limit: int,
     allowed: Allowed,
-) -> Counted:
+) -> TermCounts:
     """Up to `limit` allowed facts that have all terms of one of the groups."""
     single = [group[0] for group in groups if len(group) == 1]
     together = [group for group in groups if len(group) > 1]
@@ -123,15 +123,15 @@ def with_terms(
     if single:
         conditions.append(words.c.terms.overlap(literal(single, _NUMBERS)))
     statement = _counting(terms).where(_of_dataset(dataset), or_(*conditions)).limit(limit)
-    return _counted(connection, _among(statement, words.c.fact_seq, allowed))
+    return _term_counts(connection, _among(statement, words.c.fact_seq, allowed))
 
 
-def counted(connection: Connection, terms: Sequence[int], seqs: Sequence[int]) -> Counted:
+def term_counts(connection: Connection, terms: Sequence[int], seqs: Sequence[int]) -> TermCounts:
     """The same for those of these facts that have any of the terms and can be recalled."""
     if not seqs or not terms:
-        return Counted([], [], [])
+        return TermCounts([], [], [])
     having = words.c.terms.overlap(literal(list(terms), _NUMBERS))
-    return _counted(connection, _counting(terms).where(words.c.fact_seq == _any(seqs), having))
+    return _term_counts(connection, _counting(terms).where(words.c.fact_seq == _any(seqs), having))
 
 
 def beside(connection: Connection, dataset: int, seqs: Sequence[int], steps: int) -> list[tuple[int, int, int]]:
@@ -160,9 +160,9 @@ def _counting(terms: Sequence[int]) -> Select[Any]:
     return select(words.c.fact_seq, func.cardinality(words.c.terms), *times)
 
 
-def _counted(connection: Connection, statement: Select[Any]) -> Counted:
+def _term_counts(connection: Connection, statement: Select[Any]) -> TermCounts:
     rows = connection.execute(statement).all()
-    return Counted([row[0] for row in rows], [row[1] for row in rows], [tuple(row[2:]) for row in rows])
+    return TermCounts([row[0] for row in rows], [row[1] for row in rows], [tuple(row[2:]) for row in rows])
 
 
 def _of_dataset(dataset: int) -> ColumnElement[bool]:

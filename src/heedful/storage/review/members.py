@@ -161,7 +161,7 @@ def has_facts(connection: Connection, project: int) -> bool:
     return rows.first() is not None
 
 
-def about_nothing(connection: Connection, project: int) -> list[str]:
+def orphaned(connection: Connection, project: int) -> list[str]:
     """The opinions about deleted facts."""
     return list(
         connection.execute(

@@ -82,7 +82,7 @@ class SqlErasure:
         for session_id in session_ids:
             session = conversations.session(session_id)
             assert session is not None
-            conversations.set_metadata(session, erased.in_metadata(session.metadata), at)
+            conversations.set_metadata(session, erased.rename_in(session.metadata), at)
             seq = session.number
             self._connection.execute(update(messages).where(messages.c.session_seq == seq).values(content=""))
             self._connection.execute(
@@ -98,7 +98,7 @@ class SqlErasure:
         ).all()
         cleared = 0
         for row in rows:
-            payload = erased.in_alert(row.payload, opinions)
+            payload = erased.without_opinions(row.payload, opinions)
             if payload is not None:
                 self._connection.execute(
                     update(outbox).where(outbox.c.seq == row.seq).values(payload=payload, error=None)
