@@ -58,11 +58,7 @@ class Chat(ChatProtocol):
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
     ) -> ChatSql:
-        connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
-        checked_remarks = checks.remarks(remarks)
-        vector = self._space.workspace.embed([query])[0]
-        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, checked_remarks)
-        return self._store_turn(connector, chat_session_id, query, plan)
+        return self._answer(chat_session_id, query, connector_id, feedback_cutoff, remarks)[-1]
 
     def chat_to_answer(
         self,
@@ -73,11 +69,7 @@ class Chat(ChatProtocol):
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
     ) -> ChatAnswer:
-        connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
-        checked_remarks = checks.remarks(remarks)
-        vector = self._space.workspace.embed([query])[0]
-        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, checked_remarks)
-        answered = self._store_turn(connector, chat_session_id, query, plan)
+        connector, vector, plan, answered = self._answer(chat_session_id, query, connector_id, feedback_cutoff, remarks)
         execution = runs.execute(
             self._space,
             connector,
@@ -120,6 +112,16 @@ class Chat(ChatProtocol):
         row_of(self._space, chat_session_id)
         with self._space.workspace.read() as connection:
             return self._space.connector(connection, connector_id)
+
+    def _answer(
+        self, chat_session_id: str, query: str, connector_id: str | None, cutoff: float, remarks: Sequence[str]
+    ) -> tuple[AnyRow, Vectors, Plan, ChatSql]:
+        """Finds or writes the SQL for a question, and stores both as a turn of the conversation."""
+        connector = self._checked(chat_session_id, query, connector_id, cutoff)
+        checked_remarks = checks.remarks(remarks)
+        vector = self._space.workspace.embed([query])[0]
+        plan = self._plan(connector, chat_session_id, query, vector, cutoff, checked_remarks)
+        return connector, vector, plan, self._store_turn(connector, chat_session_id, query, plan)
 
     def _plan(
         self,

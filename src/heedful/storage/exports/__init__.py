@@ -24,7 +24,7 @@ def page(
         return recalls.page(connection, project, query, after, limit)
     statement = _rows(connection, project, ORIGINS[table], query)
     if after is not None:
-        statement = statement.where(ORIGINS[table].seq > number(after))
+        statement = statement.where(ORIGINS[table].table.c.seq > number(after))
     rows = connection.execute(statement.limit(limit)).all()
     return rows, str(rows[-1][-1]) if len(rows) == limit else None
 
@@ -48,17 +48,19 @@ def every(
 
 def _rows(connection: Connection, project: int, origin: Origin, query: ExportQuery) -> Select[Any]:
     """All rows of a table, in order, each with its number at the end."""
+    table = origin.table
+    owner = (table if origin.owner is None else origin.owner).c.project_id
     statement = (
-        select(*(column.label(name) for name, column in origin.columns(query.now).items()), origin.seq)
-        .select_from(origin.rows)
-        .where(of_project(connection, origin.owner, project), *between(origin.at, query.since, query.until))
+        select(*(column.label(name) for name, column in origin.columns(query.now).items()), table.c.seq)
+        .select_from(table if origin.joined is None else origin.joined)
+        .where(of_project(connection, owner, project), *between(table.c[origin.at], query.since, query.until))
     )
     if origin.condition is not None:
         statement = statement.where(origin.condition)
     if query.dataset is not None:
         assert origin.dataset is not None
         statement = statement.where(origin.dataset == query.dataset)
-    return statement.order_by(origin.seq)
+    return statement.order_by(table.c.seq)
 
 
 def columns(table: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar, cast
 
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.int64 import Int64
@@ -21,6 +22,7 @@ from heedful.storage.rows import batches
 from heedful.storage.sessions.base import Change
 
 Document = dict[str, Any]
+Row = TypeVar("Row")
 
 
 class _PlainIntegers(TypeDecoder):
@@ -243,6 +245,12 @@ class MongoChanges:
             else Change(document["place"], document["target_id"], False)
             for document in self._view.events.find(query, [("place", ASCENDING)], limit, _CHANGE_FIELDS)
         ]
+
+
+def to_row(kind: Callable[..., Row], document: Document, **values: Any) -> Row:
+    """A document as a dataclass: its fields by name (`_id` for `id`), or from `values`."""
+    names = [field.name for field in fields(cast(Any, kind)) if field.name not in values]
+    return kind(**{name: document["_id" if name == "id" else name] for name in names}, **values)
 
 
 def between(field: str, since: int | None, until: int | None) -> Document:

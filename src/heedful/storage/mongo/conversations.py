@@ -12,7 +12,7 @@ from heedful.clock import from_stored
 from heedful.errors import NotFound
 from heedful.model import Metadata
 from heedful.storage.facts import flattened
-from heedful.storage.mongo.collections import Document, Part, View, matching, updated
+from heedful.storage.mongo.collections import Document, Part, View, matching, to_row, updated
 from heedful.storage.mongo.feedback import MongoFeedbacks
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
 
@@ -83,11 +83,11 @@ class MongoConversations:
 
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]:
         documents = self._page(self._view.messages, session_id, after, limit, newest_first)
-        return [_message(document) for document in documents]
+        return [to_row(MessageRow, document) for document in documents]
 
     def message(self, message_id: str) -> MessageRow | None:
         document = self._view.messages.find_one({"_id": message_id})
-        return None if document is None else _message(document)
+        return None if document is None else to_row(MessageRow, document)
 
     def add_entry(self, new: EntryRow) -> bool:
         numbers = self._numbers(new.session_id, 1, new.at)
@@ -167,23 +167,8 @@ def _session(document: Document) -> SessionRow:
     )
 
 
-def _message(document: Document) -> MessageRow:
-    return MessageRow(document["_id"], document["role"], document["content"], document["at"], document["number"])
-
-
 def _entry(document: Document) -> EntryRow:
     used = document["used"]
-    return EntryRow(
-        id=document["_id"],
-        session_id=document["session_id"],
-        question=document["question"],
-        answer=document["answer"],
-        context=document["context"],
-        at=document["at"],
-        dataset=document["dataset"],
-        recall_id=document["recall_id"],
-        used=None if used is None else [(fact, share, links) for fact, share, links in used],
-        model=document["model"],
-        usage=document["usage"],
-        number=document["number"],
+    return to_row(
+        EntryRow, document, used=None if used is None else [(fact, share, links) for fact, share, links in used]
     )

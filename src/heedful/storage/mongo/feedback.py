@@ -14,7 +14,7 @@ from heedful.model import AuthorTrust, OpinionTarget
 from heedful.ranking.signals import trust_of
 from heedful.storage.ledger import FEEDBACK, RETRACTION
 from heedful.storage.mongo import tallies
-from heedful.storage.mongo.collections import Document, View, updated
+from heedful.storage.mongo.collections import Document, View, to_row, updated
 from heedful.storage.rows import batches
 from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
 from heedful.storage.tallies import TallyCounts, TallyQuery
@@ -281,20 +281,5 @@ def _counts(document: Document) -> Counts:
 
 
 def _feedback(document: Document) -> FeedbackRow:
-    return FeedbackRow(
-        id=document["_id"],
-        event_id=document["_id"],
-        session_id=document["session_id"],
-        target_type=document["target_type"],
-        target_id=document["target_id"],
-        author=document["author"],
-        rating=document["rating"],
-        score=document["score"],
-        comment=document["comment"],
-        extra=document["extra"],
-        at=document["at"],
-        updated_at=document["at"],
-        author_trust=trust_in(document),
-        active=document["active"],
-        number=document["number"],
-    )
+    values = {"event_id": document["_id"], "updated_at": document["at"], "author_trust": trust_in(document)}
+    return to_row(FeedbackRow, document, **values, message_id=None)

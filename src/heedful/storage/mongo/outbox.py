@@ -13,7 +13,7 @@ from pymongo.errors import ConnectionFailure, DuplicateKeyError
 
 from heedful.errors import Unavailable
 from heedful.ids import new_id
-from heedful.storage.mongo.collections import Document, View, without_journal
+from heedful.storage.mongo.collections import Document, View, to_row, without_journal
 from heedful.storage.sessions.base import AlertRow
 
 
@@ -50,7 +50,7 @@ class MongoOutbox:
     def claim(self, channels: Sequence[str], now: int, until: int, limit: int) -> list[AlertRow]:
         due = {"next_at": {"$lte": now}, "channel": {"$in": list(channels)}}
         documents = self._view.outbox.find(due, [("next_at", ASCENDING), ("number", ASCENDING)], limit)
-        claimed = [_alert(document) for document in documents]
+        claimed = [to_row(AlertRow, document) for document in documents]
         if claimed:
             ids = [alert.id for alert in claimed]
             self._view.outbox.update({"_id": {"$in": ids}}, {"$set": {"next_at": until}})
@@ -72,25 +72,13 @@ class MongoOutbox:
         query: Document = {"next_at": {"$ne": None}} if pending else {}
         if after is not None:
             query["number"] = {"$lt": after}
-        return [_alert(document) for document in self._view.outbox.find(query, [("number", DESCENDING)], limit)]
+        return [
+            to_row(AlertRow, document) for document in self._view.outbox.find(query, [("number", DESCENDING)], limit)
+        ]
 
     def get(self, alert_id: str) -> AlertRow | None:
         document = self._view.outbox.find_one({"_id": alert_id})
-        return None if document is None else _alert(document)
-
-
-def _alert(document: Document) -> AlertRow:
-    return AlertRow(
-        id=document["_id"],
-        channel=document["channel"],
-        payload=document["payload"],
-        created_at=document["created_at"],
-        attempts=document["attempts"],
-        next_at=document["next_at"],
-        delivered_at=document["delivered_at"],
-        error=document["error"],
-        number=document["number"],
-    )
+        return None if document is None else to_row(AlertRow, document)
 
 
 LEASE_MS = 20_000
