@@ -366,7 +366,7 @@ def test_the_parts_of_a_year_follow_each_other_without_a_gap() -> None:
     moment = datetime(2027, 11, 30, tzinfo=UTC)
     for divided in partitions._TABLES:
         for days in range(0, 800, 13):
-            parts = partitions._coming(divided, to_stored(moment + timedelta(days=days)))
+            parts = partitions._upcoming(divided, to_stored(moment + timedelta(days=days)))
             assert parts[0].start <= to_stored(moment + timedelta(days=days)) < parts[0].stop
             assert [one.stop for one in parts[:-1]] == [other.start for other in parts[1:]]
 
