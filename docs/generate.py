@@ -377,7 +377,7 @@ def _models() -> list[type[BaseModel]]:
 def _model(each: type[BaseModel]) -> str:
     rows = []
     for name, field in each.model_fields.items():
-        default = "" if field.is_required() else f"`{field.default!r}`"
+        default = "" if field.is_required() else f"`{field.get_default(call_default_factory=True)!r}`"
         rows.append([f"`{name}`", f"`{_annotations(each)[name]}`", default, _field_meaning(each, name)])
     for name, member in vars(each).items():
         if isinstance(member, property) and member.fget is not None:
@@ -466,15 +466,27 @@ def _arguments(function: Callable[..., Any]) -> str:
 # Command line
 
 
+EXIT_CODES = (
+    ("0", "All was done."),
+    ("1", "Part of it was done, or a check found something wrong; or a question was answered with no."),
+    ("2", "The line can't be understood, or a value can't be accepted. Nothing was done."),
+    ("3", "What was named does not exist: a store, a project, a fact, a file. Nothing was done."),
+    ("4", "It is refused: it contradicts what is stored, or the key may not do it. Nothing was done."),
+    ("5", "Something that it needs can't be used now: a server, a database, a model, an extra. Try again later."),
+    ("130", "Ctrl-C stopped it."),
+)
+
+
 def cli_page() -> str:
     """Every command, with its arguments and options."""
     parts = [
         "# Command line",
         NOTICE,
-        "`heedful [OPTIONS] COMMAND …`. What stands before the command holds for all of them:",
+        "`heedful COMMAND …`. [How to use it](../howto/command-line.md) tells of tables, JSON, completion and scripts. "
+        "These options hold for all commands, and may stand anywhere on the line:",
         _options(cli),
-        "Results go to standard output; errors and progress go to standard error. The exit code is 0 when all was "
-        "done, 1 when something was refused or found wrong (the rest was done), and 2 when nothing was done.",
+        "Results go to standard output; errors and progress go to standard error.",
+        table(["exit code", "meaning"], [list(row) for row in EXIT_CODES]),
         "A command that reads or changes what is there fails if the store or the project is not there. It names those "
         "that are called alike, and makes nothing. In a store without any project, `default` counts as there. On a "
         "server, a project that is not there is an empty one. "
@@ -535,7 +547,8 @@ def settings_page() -> str:
     """Every setting, where it can be given, and the limits that can't be set."""
     rows = []
     for name, field in settings.Settings.model_fields.items():
-        default = "none" if field.default in (None, ()) else f"`{field.default}`"
+        value = field.get_default(call_default_factory=True)
+        default = "none" if value in (None, (), []) else f"`{value}`"
         rows.append([f"`{name}`", f"`{settings.PREFIX}{name.upper()}`", default, SETTINGS[name]])
     most = [[meaning, f"{getattr(limits, name):,}"] for name, meaning in LIMITS.items()]
     return "\n\n".join(

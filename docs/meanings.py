@@ -190,7 +190,7 @@ PARAMETERS = {
     "text": "What is true now.",
     "texts": "A `str` is a text. A `Path` is a file or a folder.",
     "top_k": "How many hits at most.",
-    "url_or_path": "A file, `sqlite:///file.db`, or `:memory:`.",
+    "url_or_path": "A file, `sqlite:///file.db`, `:memory:`, or `postgresql://…`.",
     "used": "Facts the answer was made from.",
     "add_entry.used": "Facts the answer was made from, or a weight for each; told by `improve` if left out.",
     "add_entry.recall_id": "The recall that showed the facts, from `recall(…).recall_id`.",
@@ -493,7 +493,7 @@ SERVER_SETTINGS = (
     (
         "`HEEDFUL_ADMIN_KEY`",
         "`heedful serve`",
-        "A key for everything, of 16 letters and digits or more; none is made then.",
+        "A key for everything, of at least 16 visible ASCII characters; none is made then.",
     ),
     (
         "`HEEDFUL_API_KEY`",

@@ -42,7 +42,7 @@ def test_the_loop_by_json(run: Run) -> None:
     found = read(run("detect", recall["recall_id"], "Ada is the CEO.", "--json"))
     assert {each["fact_id"]: each["signal_type"] for each in found}[fact] == "used"
     assert read(run("supersede", fact, "Cy is the CEO.", "--json"))["fact_id"] == fact
-    assert read(run("forget", other, "--json"))["facts"] == 1
+    assert read(run("forget", other, "--json", "--yes"))["facts"] == 1
     assert all(check["ok"] for check in read(run("doctor", "--json")))
 
 
@@ -76,20 +76,20 @@ def test_a_whole_dataset_goes_only_when_asked_twice(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "code", "said"),
     [
-        (["recall", " "], "error: query must not be empty"),
-        (["recall", "x", "--dataset", "nope"], "has no dataset 'nope'"),
-        (["forget"], "Pass fact_ids, source, dataset or author"),
-        (["signal"], "--recall RECALL_ID --used 1"),
-        (["retract", "nope"], "no event 'nope'"),
+        (["recall", " "], 2, "error: QUERY must not be empty"),
+        (["recall", "x", "--dataset", "nope"], 3, "has no dataset 'nope'"),
+        (["forget"], 2, "Pass FACT_IDS, --source, --dataset or --author"),
+        (["signal"], 2, "--recall RECALL_ID --used 1"),
+        (["retract", "nope"], 3, "no event 'nope'"),
     ],
 )
 def test_an_error_is_a_line_with_what_to_do(
-    tmp_path: Path, empty_store: bytes, arguments: list[str], said: str
+    tmp_path: Path, empty_store: bytes, arguments: list[str], code: int, said: str
 ) -> None:
     (tmp_path / "s.db").write_bytes(empty_store)
     done = run_main("--store", str(tmp_path / "s.db"), *arguments)
-    assert done.returncode == 2
+    assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -181,8 +181,8 @@ def test_golden(run: Run, tmp_path: Path) -> None:
     assert len(read(run("golden", "import", str(file), "--json"))) == 2
     assert len(read(run("golden", "list", "--limit", "3", "--json"))) == 3
     assert "SELECT 2" in shown(run("golden", "list", "--connector", "geo"))
-    assert shown(run("golden", "delete", made["id"])) == "deleted\n"
-    assert isinstance(refused(run("golden", "delete", made["id"])), NotFound)
+    assert shown(run("golden", "delete", made["id"], "--yes")) == "deleted\n"
+    assert isinstance(refused(run("golden", "delete", made["id"], "--yes")), NotFound)
     assert isinstance(refused(run("golden", "import", str(tmp_path / "nope.csv"))), NotFound)
 
 
@@ -190,7 +190,7 @@ def test_an_error_is_told_in_a_line_with_what_to_do(tmp_path: Path, cities: Citi
     store = str(tmp_path / "s.db")
     assert run_main("--store", store, "connect", "geo", cities.url).returncode == 0
     done = run_main("--store", store, "run", "DELETE FROM city")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert "only reading is allowed" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -201,7 +201,7 @@ def test_executions_can_be_found_again(run: Run) -> None:
     listed = run("executions", "list")
     assert execution in listed.stdout
     assert "query" in listed.stdout
-    shown = run("executions", "get", execution)
+    shown = run("executions", "show", execution)
     assert shown.stdout == made.stdout
 
 
@@ -210,7 +210,7 @@ def test_feedback_and_examples_are_changed(run: Run) -> None:
     items = ["feedback", "add", "--positive", "--execution", done["execution_id"], "--idempotency-key", "k", "--json"]
     stored = read(run(*items))
     assert read(run(*items))["id"] == stored["id"]
-    tag = shown(run("feedback", "get", stored["id"])).split()[-1]
+    tag = shown(run("feedback", "show", stored["id"])).split()[-1]
     assert "wrong: No." in shown(
         run("feedback", "update", stored["id"], "--negative", "--text", "No.", "--if-match", tag)
     )
@@ -219,8 +219,8 @@ def test_feedback_and_examples_are_changed(run: Run) -> None:
     text = shown(run("golden", "update", made["id"], "--sql-query", "SELECT name FROM street"))
     assert "Which?\nSELECT name FROM street" in text
     assert read(run("golden", "list", "--skip", "1", "--json")) == []
-    shown(run("executions", "delete", done["execution_id"]))
-    assert isinstance(refused(run("executions", "get", done["execution_id"])), NotFound)
+    shown(run("executions", "delete", done["execution_id"], "--yes"))
+    assert isinstance(refused(run("executions", "show", done["execution_id"])), NotFound)
 
 
 def test_values_fill_places_of_a_statement(run: Run) -> None:

@@ -125,9 +125,9 @@ def test_a_key_is_made_shown_once_and_revoked(local: Run) -> None:
     listed = shown(local("keys", "list"))
     assert made["api_key"] not in listed
     assert listed.count("good") == 2
-    assert "agent is revoked" in shown(local("keys", "revoke", made["key_id"]))
+    assert "agent is revoked" in shown(local("keys", "revoke", made["key_id"], "--yes"))
     assert [each["revoked_at"] is None for each in read(local("keys", "list", "--json"))] == [False, True]
-    assert isinstance(refused(local("keys", "revoke", "nope")), NotFound)
+    assert isinstance(refused(local("keys", "revoke", "nope", "--yes")), NotFound)
 
 
 def test_a_key_of_the_command_line_opens_the_server(

@@ -60,11 +60,11 @@ def test_create_and_get(run: Run) -> None:
         run("sessions", "create", "s", "--metadata", "variant=B", "--metadata", 'user={"plan": "pro"}', "--json")
     )
     assert (made["session_id"], made["metadata"]) == ("s", {"variant": "B", "user": {"plan": "pro"}})
-    assert read(run("sessions", "get", "s", "--json")) == made
-    assert shown(run("sessions", "get", "s")).splitlines()[1:] == ["  variant: B", "  user: {'plan': 'pro'}"]
+    assert read(run("sessions", "show", "s", "--json")) == made
+    assert shown(run("sessions", "show", "s")).splitlines()[1:] == ["  variant: B", "  user: {'plan': 'pro'}"]
     named = shown(run("sessions", "create")).split()[0]
-    assert read(run("sessions", "get", named, "--json"))["session_id"] == named
-    assert "no session 'nope'" in refused(run("sessions", "get", "nope")).message
+    assert read(run("sessions", "show", named, "--json"))["session_id"] == named
+    assert "no session 'nope'" in refused(run("sessions", "show", "nope")).message
     assert refused(run("sessions", "create", "x", "--metadata", "variant")).field == "metadata"
     assert refused(run("sessions", "create", "x", "--metadata", "$set=1")).field == "metadata"
 
@@ -279,29 +279,31 @@ def test_insight(run: Run) -> None:
 
 def test_sessions_in_a_mongodb(run: Run, mongodb_url: str) -> None:
     assert shown(run("--sessions", mongodb_url, "sessions", "create", "s")).startswith("s ")
-    assert read(run("--sessions", mongodb_url, "sessions", "get", "s", "--json"))["session_id"] == "s"
+    assert read(run("--sessions", mongodb_url, "sessions", "show", "s", "--json"))["session_id"] == "s"
     assert shown(run("sessions", "list")).startswith("No sessions.")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "code", "said"),
     [
-        (["sessions", "get", "nope"], "error: no session 'nope' in project 'default'"),
-        (["sessions", "get", " "], "error: session_id must be a name"),
-        (["--sessions", "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=200", "sessions", "list"], "127.0.0.1:1"),
-        (["--sessions", "postgres://host", "sessions", "list"], "Use mongodb://host/database"),
+        (["sessions", "show", "nope"], 3, "error: no session 'nope' in project 'default'"),
+        (["sessions", "show", " "], 2, "error: SESSION_ID must be a name"),
+        (["--sessions", "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=200", "sessions", "list"], 5, "127.0.0.1:1"),
+        (["--sessions", "postgres://host", "sessions", "list"], 2, "Use mongodb://host/database"),
     ],
 )
-def test_an_error_is_a_line_with_what_to_do(path: Path, empty_store: bytes, arguments: list[str], said: str) -> None:
+def test_an_error_is_a_line_with_what_to_do(
+    path: Path, empty_store: bytes, arguments: list[str], code: int, said: str
+) -> None:
     path.write_bytes(empty_store)
     done = run_main("--store", str(path), *arguments)
-    assert done.returncode == 2
+    assert done.returncode == code
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_an_error_is_json_where_json_is_asked_for(path: Path, empty_store: bytes) -> None:
     path.write_bytes(empty_store)
-    done = run_main("--store", str(path), "sessions", "get", "nope", "--json")
+    done = run_main("--store", str(path), "sessions", "show", "nope", "--json")
     problem = json.loads(done.stderr)["error"]
     assert (problem["code"], problem["field"]) == ("not_found", "session_id")

@@ -27,6 +27,7 @@ BEGIN = {
     "keys create",
     "keys token",
     "mcp",
+    "migrate",
     "remember",
     "serve",
     "sessions add-entry",
@@ -37,8 +38,8 @@ BEGIN = {
 }
 """Commands with which a store may begin."""
 
-ELSEWHERE = {"copy"}
-"""Commands whose store is an argument."""
+ELSEWHERE = {"copy", "init", "try"}
+"""Commands whose store is an argument, or that open none."""
 
 
 def leaves(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -113,7 +114,7 @@ def test_stores_of_a_near_name_are_named(run: Run, tmp_path: Path, empty_store: 
 def test_it_is_an_error_like_others(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "heedful", "--store", str(tmp_path / "s.db"), "stats"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stderr.startswith(f"error: there is no store at {tmp_path / 's.db'}\n  Check --store")
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     told = orjson.loads(done.stderr)["error"]

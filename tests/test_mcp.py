@@ -495,7 +495,7 @@ def test_a_store_that_can_not_be_opened_is_said_on_standard_error(tmp_path: Path
     (tmp_path / "bad.db").write_text("This is no store.")
     command = [*COMMAND, "--store", str(tmp_path / "bad.db")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr.startswith("error: ")
 
 
@@ -503,7 +503,7 @@ def test_a_missing_extra_says_what_to_install() -> None:
     script = "import sys; sys.modules['mcp'] = None; from heedful.interfaces.cli import main; main()"
     command = [sys.executable, "-c", script, "mcp"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (5, "")
     assert 'pip install "heedful[mcp]"' in done.stderr
 
 

@@ -24,7 +24,7 @@ from heedful.jobs.kinds import forget_jobs
 from heedful.jobs.service import StoreJobs, queue_of
 from heedful.memory import checks
 from heedful.memory import maintenance as _reembed
-from heedful.model import AuditEntry, AuditKind, Check, Page, TableSize
+from heedful.model import AuditEntry, AuditKind, Check, Page, StoreRevision, TableSize
 from heedful.protocols.engine import Progress
 from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.providers.llm import LanguageModel
@@ -32,6 +32,7 @@ from heedful.sessions.hooks import Hook
 from heedful.sql import connectors
 from heedful.storage import Database, scopes, sqlite
 from heedful.storage.database import store_url
+from heedful.storage.migrations import HEAD
 from heedful.storage.retention import maintain, table_sizes
 from heedful.store import Store
 
@@ -53,7 +54,8 @@ def open(
 ) -> Heedful:
     """Opens a store, and makes it if it is new.
 
-    `url_or_path` is a file, `sqlite:///file.db`, or `:memory:`; `heedful.db` in the current folder if left out.
+    `url_or_path` is a file, `sqlite:///file.db`, `:memory:`, or `postgresql://…` (the extra `postgresql`);
+    `heedful.db` in the current folder if left out.
     `embedding` is `bundled`, `fast`, a folder with an ONNX model, `URL#model`, or an embedder of your own.
     `language_model`, if any, writes answers: `URL#model` of an OpenAI-compatible endpoint. `sessions` is a `mongodb://`
     URL if sessions and their feedback should be kept there. Hooks run between callers and the store. Without a
@@ -176,6 +178,13 @@ def store_audit(
         return list_entries(database, None, kind, since, cursor, limit)
     finally:
         database.close()
+
+
+def migrate_store(url_or_path: str | Path | None = None) -> StoreRevision:
+    """Creates the tables of a store, or upgrades them; no model is loaded."""
+    database = Database(settings.load().store if url_or_path is None else url_or_path)
+    database.close()
+    return StoreRevision(store=database.name, revision=HEAD)
 
 
 def maintain_store(url_or_path: str | Path | None = None) -> list[str]:

@@ -27,10 +27,6 @@ _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?|[0-9A-Fa
 _FOLDER = re.compile(r"[/~].*|[A-Za-z]:[\\/].*")
 _NAME = re.compile(r"(?!HEEDFUL_)[A-Z_][A-Z0-9_]*", re.IGNORECASE)
 
-_HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
-_FOLDER = re.compile(r"[/~].*|[A-Za-z]:[\\/].*")
-_NAME = re.compile(r"(?!HEEDFUL_)[A-Z_][A-Z0-9_]*", re.IGNORECASE)
-
 
 class Retention(Model):
     """How many days things are kept; 0 keeps them for ever. A worker, or `heedful maintain`, removes what is older."""

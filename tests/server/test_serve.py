@@ -248,7 +248,7 @@ def test_a_missing_extra_is_named(path: Path) -> None:
         "serve",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
+    assert done.returncode == 5
     assert 'pip install "heedful[server]"' in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -381,6 +381,13 @@ class UsefulnessStats(Model):
     """Different queries that have signals."""
 
 
+class StoreRevision(Model):
+    """Which migrations a store has."""
+
+    store: str
+    revision: str
+
+
 class TableSize(Model):
     """How much room one table of a store takes, with its indexes."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
@@ -17,7 +18,6 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 import heedful
@@ -25,7 +25,8 @@ from heedful import settings
 from heedful.aio import AsyncHeedful
 from heedful.bootstrap import remove_empty_store, store_file, store_projects
 from heedful.engine import Heedful
-from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, no_project
+from heedful.errors import Invalid, NotFound, Unavailable, no_project
+from heedful.interfaces.cli.tables import FittingTable
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import DEFAULT_DATASET, Metadata, Page
 from heedful.store import session_projects
@@ -33,13 +34,14 @@ from heedful.store import session_projects
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options before the subcommand."""
+    """The options that hold for every command."""
 
     store: str | None
     project: str | None
     embedding: str | None
     language_model: str | None
     sessions: str | None
+    wide: bool = False
 
     def open(self, *, worker: bool = True) -> Heedful | RemoteHeedful:
         """The store, or the server that has it; without a `worker`, jobs are left to others."""
@@ -119,8 +121,9 @@ class Options:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+yes: Decorator = click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 dataset: Decorator = click.option(
-    "--dataset", metavar="NAME", default=DEFAULT_DATASET, show_default=True, help="The set of facts."
+    "-d", "--dataset", metavar="NAME", default=DEFAULT_DATASET, show_default=True, help="The set of facts."
 )
 cursor: Decorator = click.option("--cursor", metavar="TEXT", help="The next_cursor of the page before.")
 if_match: Decorator = click.option(
@@ -131,7 +134,7 @@ if_match: Decorator = click.option(
 idempotency_key: Decorator = click.option(
     "--idempotency-key", metavar="KEY", help="The same call with the same key counts once."
 )
-limit: Decorator = click.option("--limit", default=100, show_default=True, help="How many at most.")
+limit: Decorator = click.option("-n", "--limit", default=100, show_default=True, help="How many at most.")
 
 
 def more(page: Page[Any]) -> None:
@@ -140,32 +143,49 @@ def more(page: Page[Any]) -> None:
         echo(f"there is more: --cursor {page.next_cursor}")
 
 
+WIDE = 400
+"""Columns where nothing has to fit: in a file, in a pipe, and with --wide."""
+
+
 def console() -> Screen:
-    """Standard output; not wrapped when it is no terminal, so that lines can be searched."""
+    """Standard output, as wide as the terminal; elsewhere wide, so that lines can be searched."""
+    context = click.get_current_context(silent=True)
+    options = None if context is None else context.find_root().obj
     screen = Screen(highlight=False, soft_wrap=False)
-    return screen if screen.is_terminal else Screen(highlight=False, width=160)
+    if screen.is_terminal and not (isinstance(options, Options) and options.wide):
+        return screen
+    return Screen(highlight=False, width=WIDE)
 
 
-def print_json(value: BaseModel | Sequence[object]) -> None:
+def print_json(value: BaseModel | Mapping[str, object] | Sequence[object]) -> None:
     """A result as JSON, with the names it has in Python."""
-    plain = to_jsonable_python(value if isinstance(value, BaseModel) else list(value))
+    plain = to_jsonable_python(value if isinstance(value, BaseModel | Mapping) else list(value))
     echo_json(orjson.dumps(plain, option=orjson.OPT_INDENT_2).decode())
 
 
-def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
-    """A table without frames; columns of numbers are aligned to the right."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        # What is copied or compared is not broken over lines.
-        whole = column.endswith("_id") or column.startswith("checksum")
-        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=whole)
-    return made
+def table(*columns: str, numbers: Sequence[str] = (), less: Sequence[str] = ()) -> FittingTable:
+    """A table; columns of numbers are aligned to the right, and those of `less` are left out where there is no room."""
+    return FittingTable(columns, numbers, less)
 
 
 def shortened(text: str, limit: int = 70) -> str:
     """A text in one line."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def done(what: str, name: str, as_json: bool) -> None:
+    """Says that something was done, for commands whose result is nothing more."""
+    if as_json:
+        print_json({"done": what, "id": name})
+    else:
+        echo(what)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Asks before something is deleted, unless somebody said `yes`; any other answer ends the command."""
+    if not yes:
+        click.confirm(question, abort=True, err=True)
 
 
 def pairs(field: str, items: Sequence[str]) -> Metadata | None:
@@ -217,15 +237,25 @@ def progress(title: str) -> Iterator[Callable[[int, int], None]]:
         yield show
 
 
-def report(error: HeedfulError, *, as_json: bool) -> None:
-    """An error on standard error: what is wrong, then what to do."""
-    if as_json:
-        body = {"code": error.code, "message": error.message, "field": error.field, "remedy": error.remedy}
-        echo_json(orjson.dumps({"error": body}, option=orjson.OPT_INDENT_2).decode(), err=True)
-        return
-    echo(f"error: {error.message}", err=True)
-    if error.remedy:
-        echo(f"  {error.remedy}", err=True)
+PATIENCE = 1.0
+"""Seconds after which a terminal shows that something is being done."""
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """What may take a while, and has no progress of its own: a terminal shows the title after a second."""
+    screen = Screen(stderr=True)
+    status = screen.status(f"{title}…")
+    timer = threading.Timer(PATIENCE, status.start)
+    if screen.is_terminal:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if timer.ident is not None:
+            timer.join()
+        status.stop()
 
 
 Command = Callable[..., Any]
@@ -262,10 +292,8 @@ def _checked(command: Command, project_of: Callable[[Options], str | None]) -> C
     @click.pass_obj
     @wraps(command)
     def run(options: Options, *args: Any, **kwargs: Any) -> Any:
-        # A command's own --store overrides the one before the command.
-        chosen = replace(options, store=kwargs.get("store") or options.store)
-        if chosen.server is None:
-            _check(chosen, project_of(chosen))
+        if options.server is None:
+            _check(options, project_of(options))
         return command(options, *args, **kwargs)
 
     return run

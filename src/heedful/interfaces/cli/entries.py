@@ -13,6 +13,7 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
+    done,
     echo,
     limit,
     more,
@@ -40,7 +41,7 @@ def entries(
     if as_json:
         print_json(page)
         return
-    rows = table("time", "score", "question", "answer", "qa_id", numbers=("score",))
+    rows = table("time", "score", "question", "answer", "qa_id", numbers=("score",), less=("time",))
     for each in page.items:
         score = "" if each.feedback_score is None else str(each.feedback_score)
         question, answer = escape(shortened(each.question, 40)), escape(shortened(each.answer, 50))
@@ -97,6 +98,7 @@ def add_entry(
 @click.option("--feedback-text", metavar="TEXT", help="What you think of the answer.")
 @click.option("--feedback-score", type=int, metavar="1-5", help="1 is worst, 5 is best.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
+@as_json
 @needs_project
 def add_feedback(
     options: Options,
@@ -105,27 +107,31 @@ def add_feedback(
     feedback_text: str | None,
     feedback_score: int | None,
     author: str | None,
+    as_json: bool,
 ) -> None:
     """Rate an answer, comment on it, or both."""
     with options.open() as heedful:
         heedful.sessions.get(session_id)
         found = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
     _report_found(found, session_id, qa_id)
-    echo("kept; it counts for recall after: heedful improve")
+    done("stored", qa_id, as_json)
+    if not as_json:
+        echo("It counts for recall after: heedful improve")
 
 
 @click.command()
 @click.argument("session_id")
 @click.argument("qa_id")
 @click.option("--author", metavar="NAME", help="Only opinions of this author.")
+@as_json
 @needs_project
-def delete_feedback(options: Options, session_id: str, qa_id: str, author: str | None) -> None:
+def delete_feedback(options: Options, session_id: str, qa_id: str, author: str | None, as_json: bool) -> None:
     """Clear the rating and the text of an answer, and undo what they did."""
     with options.open() as heedful:
         heedful.sessions.get(session_id)
         found = heedful.sessions.delete_feedback(session_id, qa_id, author=author)
     _report_found(found, session_id, qa_id)
-    echo("cleared")
+    done("cleared", qa_id, as_json)
 
 
 def _report_found(found: bool, session_id: str, qa_id: str) -> None:

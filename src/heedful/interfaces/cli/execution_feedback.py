@@ -17,6 +17,7 @@ from heedful.interfaces.cli.common import (
     Options,
     as_json,
     console,
+    done,
     echo,
     echo_json,
     idempotency_key,
@@ -98,7 +99,7 @@ def list_feedback(
     if as_json:
         print_json(found)
         return
-    rows = table("at", "rating", "author", "feedback", "execution", "id")
+    rows = table("at", "rating", "author", "feedback", "execution_id", "id", less=("execution_id",))
     for each in found:
         rows.add_row(
             f"{each.created_at:%Y-%m-%d %H:%M}",
@@ -112,7 +113,7 @@ def list_feedback(
     echo(f"{len(found)} of {found.total}")
 
 
-@feedback.command()
+@feedback.command("show")
 @click.argument("feedback_id")
 @as_json
 @needs_project
@@ -155,12 +156,13 @@ def _show(feedback: ExecutionFeedback, as_json: bool) -> None:
 
 @feedback.command()
 @click.argument("feedback_id")
+@as_json
 @needs_project
-def retract(options: Options, feedback_id: str) -> None:
+def retract(options: Options, feedback_id: str, as_json: bool) -> None:
     """Retract feedback."""
     with options.open() as heedful:
         heedful.feedback.delete(feedback_id)
-    echo("retracted")
+    done("retracted", feedback_id, as_json)
 
 
 @feedback.command()

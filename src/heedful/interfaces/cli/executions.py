@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 from rich.markup import escape
-from rich.table import Table
 
 from heedful.errors import HeedfulError
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
+    confirm,
     console,
+    done,
     echo,
     if_match,
     needs_project,
@@ -22,14 +23,21 @@ from heedful.interfaces.cli.common import (
     print_json,
     shortened,
     table,
+    yes,
 )
+from heedful.interfaces.cli.tables import FittingTable
 from heedful.model import CacheLookup, Execution, QueryResult, etag
 
 MAX_ROWS = 20
 """Rows of a result that are shown."""
 
 connector = click.option(
-    "--connector", "--connector-id", "connector_id", metavar="NAME", help="The connector, if the project has several."
+    "-c",
+    "--connector",
+    "--connector-id",
+    "connector_id",
+    metavar="NAME",
+    help="The connector, if the project has several.",
 )
 
 privileged = click.option("--privileged", is_flag=True, help="Accept a login that may do more than read.")
@@ -70,7 +78,16 @@ def list_connectors(options: Options, as_json: bool) -> None:
     if not found:
         echo("No connectors. Add one: heedful connect NAME URL")
         return
-    rows = table("name", "url", "tables", "schema read", "state", "connector_id", numbers=("tables",))
+    rows = table(
+        "name",
+        "url",
+        "tables",
+        "schema read",
+        "state",
+        "connector_id",
+        numbers=("tables",),
+        less=("connector_id", "schema read"),
+    )
     for each in found:
         read = "" if each.schema_at is None else f"{each.schema_at:%Y-%m-%d %H:%M}"
         state = "on" if each.enabled else "to be confirmed"
@@ -92,12 +109,12 @@ def refresh(options: Options, name: str, as_json: bool) -> None:
         echo(f"{made.name}: {made.tables} tables")
 
 
-@connectors.command()
+@connectors.command("confirm")
 @click.argument("name")
 @privileged
 @as_json
 @needs_project
-def confirm(options: Options, name: str, privileged: bool, as_json: bool) -> None:
+def confirm_connector(options: Options, name: str, privileged: bool, as_json: bool) -> None:
     """Enable an imported connector; check its URL first."""
     with options.open() as heedful:
         made = heedful.connectors.confirm(name, privileged=privileged)
@@ -109,15 +126,15 @@ def confirm(options: Options, name: str, privileged: bool, as_json: bool) -> Non
 
 @connectors.command()
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@yes
+@as_json
 @needs_project
-def delete(options: Options, name: str, yes: bool) -> None:
-    """Remove a connector with its executions and golden examples."""
-    if not yes:
-        click.confirm(f"Delete connector {name}, its executions and examples?", abort=True, err=True)
+def delete(options: Options, name: str, yes: bool, as_json: bool) -> None:
+    """Delete a connector with its executions and golden examples."""
+    confirm(f"Delete connector {name}, its executions and examples?", yes)
     with options.open() as heedful:
         heedful.connectors.delete(name)
-    echo("deleted")
+    done("deleted", name, as_json)
 
 
 @click.command()
@@ -148,14 +165,14 @@ def run(
     """Run one read-only statement; a single - reads it from standard input."""
     text = sys.stdin.read() if sql_query == "-" else sql_query
     with options.open() as heedful:
-        done = heedful.executions.execute_query(
+        ran = heedful.executions.execute_query(
             text,
             connector_id=connector_id,
             question=question,
             parameters=pairs("parameters", parameters),
             chat_message_id=chat_message_id,
         )
-    show(done, as_json)
+    show(ran, as_json)
 
 
 @click.command()
@@ -274,18 +291,18 @@ def _show_lookup(found: CacheLookup) -> None:
         screen.print(_rows(first.execution["result"]))
 
 
-def show(done: Execution, as_json: bool) -> None:
+def show(ran: Execution, as_json: bool) -> None:
     """An execution with the first rows of its result."""
     if as_json:
-        print_json(done)
+        print_json(ran)
         return
-    console().print(_rows(done.result))
-    if done.result.truncated:
-        echo(f"cut off by the limit on {done.result.truncated_by}")
-    echo(f"execution {done.execution_id}")
+    console().print(_rows(ran.result))
+    if ran.result.truncated:
+        echo(f"cut off by the limit on {ran.result.truncated_by}")
+    echo(f"execution {ran.execution_id}")
 
 
-def _rows(result: QueryResult) -> Table:
+def _rows(result: QueryResult) -> FittingTable:
     made = table(*(column.name for column in result.columns))
     for row in result.rows[:MAX_ROWS]:
         made.add_row(*("" if value is None else escape(shortened(str(value), 60)) for value in row))
@@ -392,9 +409,12 @@ def update(
 
 @golden.command("delete")
 @click.argument("example_id")
+@yes
+@as_json
 @needs_project
-def delete_example(options: Options, example_id: str) -> None:
-    """Remove a golden example."""
+def delete_example(options: Options, example_id: str, yes: bool, as_json: bool) -> None:
+    """Delete a golden example."""
+    confirm(f"Delete golden example {example_id}?", yes)
     with options.open() as heedful:
         heedful.golden_examples.delete(example_id)
-    echo("deleted")
+    done("deleted", example_id, as_json)

@@ -20,6 +20,7 @@ from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ExportFormat, TableName
 @click.option("--until", type=click.DateTime(), help="Only rows before this time (UTC).")
 @click.option("--dataset", metavar="NAME", help="Only rows of this dataset.")
 @click.option("--force", "overwrite", is_flag=True, help="Replace an existing file.")
+@as_json
 @needs_project
 def export(
     options: Options,
@@ -30,6 +31,7 @@ def export(
     until: datetime | None,
     dataset: str | None,
     overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Write the rows of TABLE to a file, as CSV, lines of JSON or Parquet."""
     to: str | IO[bytes] = sys.stdout.buffer if path == "-" else path
@@ -37,7 +39,9 @@ def export(
         made = heedful.insight.export(
             table, to, format=format, since=since, until=until, dataset=dataset, overwrite=overwrite
         )
-    if path != "-":
+    if path != "-" and as_json:
+        print_json(made)
+    elif path != "-":
         echo(f"{made.rows} rows of {table} in {path}")
 
 

@@ -15,6 +15,7 @@ from heedful.interfaces.cli.common import (
     Options,
     Screen,
     as_json,
+    confirm,
     console,
     dataset,
     echo,
@@ -24,7 +25,9 @@ from heedful.interfaces.cli.common import (
     progress,
     shortened,
     table,
+    yes,
 )
+from heedful.interfaces.cli.start import check_files
 from heedful.model import MODES, POLICY_NAMES, Erasure, Hit, Mode, PolicyName, Recall
 
 MAX_LISTED = 10
@@ -34,6 +37,7 @@ MAX_LISTED = 10
 @click.command()
 @click.argument("texts", nargs=-1)
 @click.option(
+    "-f",
     "--file",
     "files",
     multiple=True,
@@ -42,7 +46,7 @@ MAX_LISTED = 10
     help="A file or folder (.txt .md .jsonl .csv .pdf); may be repeated.",
 )
 @dataset
-@click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for all of them; may be repeated.")
+@click.option("-m", "--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for all of them; may be repeated.")
 @click.option("--source", metavar="NAME", help="Where the texts come from.")
 @click.option("--expires-at", metavar="TIME", help="Recall them only before then: 2030-01-31T12:00:00Z.")
 @click.option("--self-improvement", is_flag=True, help="Run improve afterwards.")
@@ -63,6 +67,7 @@ def remember(
     contents: list[str | Path] = [*_lines(texts), *files]
     if not contents:
         raise Invalid("nothing to remember", field="texts", remedy="Pass texts, or --file PATH")
+    check_files(files)
     with options.open() as heedful, progress("remembering") as show:
         result = heedful.remember(
             contents,
@@ -113,9 +118,11 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.command()
 @click.argument("query")
 @dataset
-@click.option("--top-k", default=10, show_default=True, help="How many facts.")
+@click.option("-k", "--top-k", default=10, show_default=True, help="How many facts.")
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search.")
-@click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated.")
+@click.option(
+    "-w", "--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated."
+)
 @click.option("--boost-by-usefulness", is_flag=True, help="Also rank by usefulness.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
 @click.option(
@@ -176,7 +183,7 @@ def recall(
 @click.command()
 @click.argument("query")
 @dataset
-@click.option("--top-k", default=3, show_default=True, help="How many facts.")
+@click.option("-k", "--top-k", default=3, show_default=True, help="How many facts.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
 @click.option("--policy", type=click.Choice(POLICY_NAMES), help="Override the dataset's policy.")
 @as_json
@@ -266,12 +273,17 @@ def supersede(
 
 
 @click.command()
+@as_json
 @needs_project
-def datasets(options: Options) -> None:
+def datasets(options: Options, as_json: bool) -> None:
     """List datasets, oldest first."""
     with options.open() as heedful:
-        for name in heedful.datasets():
-            echo(name)
+        names = heedful.datasets()
+    if as_json:
+        print_json(names)
+        return
+    for name in names:
+        echo(name)
 
 
 @click.command()
@@ -279,7 +291,7 @@ def datasets(options: Options) -> None:
 @click.option("--source", metavar="NAME", help="Forget all facts of a source.")
 @click.option("--dataset", metavar="NAME", help="The source's dataset; alone, forget the whole dataset.")
 @click.option("--author", metavar="NAME", help="Erase the author with exactly this name from the project.")
-@click.option("--yes", is_flag=True, help="Don't ask before deleting a dataset or erasing an author.")
+@yes
 @as_json
 @needs_project
 def forget(
@@ -295,11 +307,13 @@ def forget(
 
     Or erase an author: a pseudonym takes the place of the name, their words go, and every score stays what it is.
     """
-    whole = dataset is not None and source is None and not fact_ids and author is None
-    if whole and not yes:
-        click.confirm(f"Forget all of dataset {dataset}?", abort=True, err=True)
-    if author is not None and not yes:
-        click.confirm(f"Erase {author} from this project? It can't be undone.", abort=True, err=True)
+    if author is not None:
+        confirm(f"Erase {author} from this project? It can't be undone.", yes)
+    elif fact_ids or source is not None:
+        what = f"{len(fact_ids)} facts" if fact_ids else f"all facts of {source}"
+        confirm(f"Forget {what}, with what was learnt about them? It can't be undone.", yes)
+    elif dataset is not None:
+        confirm(f"Forget all of dataset {dataset}? It can't be undone.", yes)
     with options.open() as heedful:
         result = heedful.forget(list(fact_ids) or None, source=source, dataset=dataset, author=author)
     if as_json:
@@ -325,7 +339,7 @@ def _show_erased(facts: int, erased: Erasure) -> None:
 def print_hits(screen: Screen, hits: Sequence[Hit]) -> None:
     """Ranked facts, with the numbers behind the rank."""
     numbers = ("rank", "score", "relevance", "usefulness")
-    rows = table(*numbers, "from", "fact", "fact_id", numbers=numbers)
+    rows = table(*numbers, "from", "fact", "fact_id", numbers=numbers, less=("fact_id", "from", "relevance"))
     for hit in hits:
         rows.add_row(
             str(hit.rank),

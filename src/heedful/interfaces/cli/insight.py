@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 
 import click
@@ -11,7 +12,7 @@ from heedful.clock import to_stored
 from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.interfaces.cli import exports, insight_output
-from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, echo, needs_project, print_json
+from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, echo, needs_project, print_json, waiting
 from heedful.interfaces.reports import write_report
 from heedful.model import OPINION_TARGETS, OVERS, OpinionTarget, Over
 from heedful.store import Store
@@ -226,6 +227,7 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
 @click.option("--by", metavar="KEY", help="Compare by this, too: metadata.variant, source, author_kind, …")
 @click.option("--charts", metavar="FOLDER", help="Write each chart there as well, as SVG.")
 @click.option("--force", "overwrite", is_flag=True, help="Replace existing files.")
+@as_json
 @needs_project
 def report(
     options: Options,
@@ -236,12 +238,16 @@ def report(
     by: str | None,
     charts: str | None,
     overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Write a feedback report as one HTML file."""
-    with options.open(worker=False) as heedful:
+    with waiting("reporting"), options.open(worker=False) as heedful:
         made = write_report(
             heedful, path, since=since, until=until, dataset=dataset, by=by, charts=charts, overwrite=overwrite
         )
+    if as_json:
+        print_json(asdict(made))
+        return
     drawn = f", and {len(made.charts)} charts in {charts}" if charts is not None else ""
     echo(f"{made.opinions} opinions in {made.path}{drawn}")
 

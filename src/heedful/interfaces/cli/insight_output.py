@@ -25,7 +25,7 @@ def show_satisfaction(found: Satisfaction) -> None:
         echo(f"No session has {found.by!r} in its metadata: heedful sessions update-metadata ID {found.by}=…")
         return
     numbers = ("sessions", "up", "down", "neutral", "satisfaction", "95% interval", "mean score", "best with")
-    rows = table(found.by, *numbers, numbers=numbers)
+    rows = table(found.by, *numbers, numbers=numbers, less=("neutral", "mean score", "sessions"))
     for each in found.variants:
         shown = ["" if each.sessions is None else str(each.sessions), *_counts(each)]
         rows.add_row(_label(each.value), *shown, _percent(each.probability_best))
@@ -44,7 +44,7 @@ def show_trend(found: Trend) -> None:
         return
     numbers = ("up", "down", "neutral", "satisfaction", "95% interval", "mean score")
     named = [found.by] if found.by else []
-    rows = table(*named, found.over, *numbers, numbers=numbers)
+    rows = table(*named, found.over, *numbers, numbers=numbers, less=("neutral", "mean score"))
     for line in found.lines:
         for point in line.points:
             rows.add_row(*([_label(line.value)] if found.by else []), point.start.isoformat(), *_counts(point))

@@ -56,7 +56,18 @@ def list_jobs(
     if not page.items:
         echo("No jobs. They are made by: heedful improve --background")
         return
-    rows = table("kind", "status", "done", "attempts", "made", "project", "error", "job_id", numbers=("attempts",))
+    rows = table(
+        "kind",
+        "status",
+        "done",
+        "attempts",
+        "made",
+        "project",
+        "error",
+        "job_id",
+        numbers=("attempts",),
+        less=("attempts", "project"),
+    )
     for each in page.items:
         rows.add_row(
             each.kind,
@@ -106,7 +117,10 @@ def retry(options: Options, job_id: str, as_json: bool) -> None:
 @click.option("--once", is_flag=True, help="Run due jobs, then exit.")
 @click.pass_obj
 def worker(options: Options, once: bool) -> None:
-    """Run the jobs of all projects until stopped; another worker resumes an interrupted job from its last batch."""
+    """Run the jobs of all projects until stopped.
+
+    Another worker resumes an interrupted job from its last batch.
+    """
     store = Store(
         options.local("worker"),
         embedding=options.embedding,

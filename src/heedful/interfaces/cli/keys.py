@@ -15,6 +15,7 @@ from heedful.errors import Invalid
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
+    confirm,
     console,
     cursor,
     echo,
@@ -24,6 +25,7 @@ from heedful.interfaces.cli.common import (
     needs_store,
     print_json,
     table,
+    yes,
 )
 from heedful.model import AUDIT_KINDS, SCOPES, AuditKind, Scope
 from heedful.protocols.access import DEFAULT_SCOPES
@@ -81,7 +83,7 @@ def list_keys(options: Options, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    rows = table("name", "scopes", "made", "last used", "state", "key_id")
+    rows = table("name", "scopes", "made", "last used", "state", "key_id", less=("made", "last used"))
     for each in found:
         rows.add_row(
             escape(each.name),
@@ -96,10 +98,12 @@ def list_keys(options: Options, as_json: bool) -> None:
 
 @keys.command()
 @click.argument("key_id")
+@yes
 @as_json
 @needs_project
-def revoke(options: Options, key_id: str, as_json: bool) -> None:
+def revoke(options: Options, key_id: str, yes: bool, as_json: bool) -> None:
     """Revoke a key."""
+    confirm(f"Revoke key {key_id}? Who uses it is refused from then on.", yes)
     with options.open() as heedful:
         gone = heedful.keys.revoke(key_id)
     if as_json:
@@ -169,14 +173,18 @@ def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
 
 
 @keys.command("reseal-connectors")
+@as_json
 @needs_store
-def reseal_connectors(options: Options) -> None:
+def reseal_connectors(options: Options, as_json: bool) -> None:
     """Encrypt all connectors' URLs with the first key of HEEDFUL_SECRET_KEY.
 
     For the whole store, after a new key was put before the old one, which can be removed afterwards.
     """
     count = reseal(options.local("keys reseal-connectors"))
-    echo(f"{count} connectors are encrypted with the first key; the others can be removed")
+    if as_json:
+        print_json({"connectors": count})
+    else:
+        echo(f"{count} connectors are encrypted with the first key; the others can be removed")
 
 
 def _target(text: str) -> dict[str, str]:
@@ -214,7 +222,17 @@ def audit(
         echo("No refused requests and no admin actions.")
         return
     rows = table(
-        "at", "kind", "operation", "code", "times", "caller", "address", "project", "target", numbers=("times",)
+        "at",
+        "kind",
+        "operation",
+        "code",
+        "times",
+        "caller",
+        "address",
+        "project",
+        "target",
+        numbers=("times",),
+        less=("target", "project", "times", "kind", "caller"),
     )
     for each in page.items:
         rows.add_row(

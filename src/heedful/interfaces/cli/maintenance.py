@@ -1,4 +1,4 @@
-"""improve, policy, reembed, maintain, doctor."""
+"""improve, policy, reembed, migrate, maintain, doctor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.markup import escape
 
 import heedful
 from heedful import settings
-from heedful.bootstrap import maintain_store, store_jobs, store_security
+from heedful.bootstrap import maintain_store, migrate_store, store_jobs, store_security
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
@@ -22,6 +22,7 @@ from heedful.interfaces.cli.common import (
     print_json,
     progress,
     shortened,
+    waiting,
 )
 from heedful.interfaces.cli.jobs import show
 from heedful.interfaces.client.hardening import check_server
@@ -30,17 +31,36 @@ from heedful.model import POLICY_NAMES, Check, Improvement, PolicyName
 
 @click.command()
 @click.option("--background", is_flag=True, help="Let a worker do it: heedful worker, or heedful serve.")
+@as_json
 @needs_store
-def reembed(options: Options, background: bool) -> None:
+def reembed(options: Options, background: bool, as_json: bool) -> None:
     """Re-embed the whole store with the model of --embedding. It can be stopped and started again."""
     if background:
         with store_jobs(options.local("reembed")) as jobs:
             added = jobs.reembed(options.embedding or settings.load().embedding)
-        echo(f"job {added.job_id} is {added.status}; progress: heedful jobs show {added.job_id}")
+        if as_json:
+            print_json(added)
+        else:
+            echo(f"job {added.job_id} is {added.status}; progress: heedful jobs show {added.job_id}")
         return
     with progress("embedding") as show:
         made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
-    echo(f"{made} facts embedded; the store now uses this model")
+    if as_json:
+        print_json({"facts": made})
+    else:
+        echo(f"{made} facts embedded; the store now uses this model")
+
+
+@click.command()
+@as_json
+@click.pass_obj
+def migrate(options: Options, as_json: bool) -> None:
+    """Create the tables of the store, or upgrade them. Every other command does so, too, when it opens the store."""
+    done = migrate_store(options.local("migrate"))
+    if as_json:
+        print_json(done)
+    else:
+        echo(f"{done.store} is at revision {done.revision}")
 
 
 @click.command()
@@ -48,7 +68,8 @@ def reembed(options: Options, background: bool) -> None:
 @needs_store
 def maintain(options: Options, as_json: bool) -> None:
     """Remove data beyond its retention period, and run other maintenance. Workers do this every hour."""
-    done = maintain_store(options.local("maintain"))
+    with waiting("maintaining"):
+        done = maintain_store(options.local("maintain"))
     if as_json:
         print_json(done)
         return
@@ -59,12 +80,16 @@ def maintain(options: Options, as_json: bool) -> None:
 @click.command()
 @click.argument("name", type=click.Choice([*POLICY_NAMES, "none"]))
 @click.option("--dataset", metavar="NAME", help="For this dataset alone; else for the whole project.")
+@as_json
 @needs_project
-def policy(options: Options, name: str, dataset: str | None) -> None:
+def policy(options: Options, name: str, dataset: str | None, as_json: bool) -> None:
     """Set the ranking policy of recalls; none resets it."""
     with options.open() as opened:
         opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
-    echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
+    if as_json:
+        print_json({"policy": None if name == "none" else name, "dataset": dataset})
+    else:
+        echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
 
 
 @click.command()
@@ -79,7 +104,7 @@ def doctor(options: Options, repair: bool, security: bool, as_json: bool) -> Non
     if security:
         checks = _security(options)
     else:
-        with options.open() as opened:
+        with waiting("checking"), options.open() as opened:
             checks = opened.doctor(repair=repair)
     if as_json:
         print_json(checks)
@@ -110,7 +135,7 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
         with options.open(worker=False) as heedful:
             show(heedful.jobs.improve(dataset, session_ids or None), as_json)
         return
-    with options.open() as heedful:
+    with waiting("improving"), options.open() as heedful:
         done = heedful.improve(dataset, session_ids or None)
     if as_json:
         print_json(done)

@@ -22,6 +22,7 @@ from heedful.interfaces.cli.common import (
     print_json,
     shortened,
     table,
+    waiting,
 )
 from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport
 
@@ -65,7 +66,7 @@ def replay(
     """
     if picture is not None:
         _check(picture)
-    with options.open() as heedful:
+    with waiting("replaying"), options.open() as heedful:
         report = heedful.replay(
             dataset=dataset, policies=policies or None, weights=weights or None, since=since, seed=seed
         )
@@ -112,10 +113,12 @@ def _show(report: ReplayReport) -> None:
         screen.print("Nothing can be replayed yet: heedful signal --recall RECALL_ID --helpful 1")
         return
     numbers = ("weight", "MRR", "change", "nDCG", "better", "worse")
-    rows = table("order", "weight", "MRR", "95%", "change", "95% ", "nDCG", "better", "worse", numbers=numbers)
+    rows = table(
+        "order", "weight", "MRR", "95%", "change", "95% ", "nDCG", "better", "worse", numbers=numbers, less=("nDCG",)
+    )
     for name, arm in (("logged", report.logged), ("none", report.none), *((arm.policy, arm) for arm in report.arms)):
         rows.add_row(
-            name,
+            name or "",
             "" if arm.usefulness_weight is None else f"{arm.usefulness_weight:g}",
             f"{arm.mrr.value:.3f}",
             _interval_end(arm.mrr),

@@ -82,7 +82,18 @@ def list_items(
         echo("Nothing to review.")
         return
     numbers = ("opinions", "against")
-    rows = table(*numbers, "about", "status", "assignee", "question", "comment", "last", "item_id", numbers=numbers)
+    rows = table(
+        *numbers,
+        "about",
+        "status",
+        "assignee",
+        "question",
+        "comment",
+        "last",
+        "item_id",
+        numbers=numbers,
+        less=("last", "assignee", "about", "against", "status"),
+    )
     for each in page.items:
         rows.add_row(
             str(each.opinions),

@@ -8,8 +8,10 @@ from rich.markup import escape
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
+    confirm,
     console,
     cursor,
+    done,
     echo,
     limit,
     more,
@@ -17,6 +19,7 @@ from heedful.interfaces.cli.common import (
     print_json,
     shortened,
     table,
+    yes,
 )
 from heedful.interfaces.cli.executions import connector, show
 
@@ -42,7 +45,9 @@ def list_executions(options: Options, connector_id: str | None, cursor: str | No
     if not page.items:
         echo("Nothing ran yet. Run something: heedful run SQL --question TEXT")
         return
-    rows = table("at", "origin", "rows", "question", "sql_query", "execution_id", numbers=("rows",))
+    rows = table(
+        "at", "origin", "rows", "question", "sql_query", "execution_id", numbers=("rows",), less=("origin", "rows")
+    )
     for each in page.items:
         rows.add_row(
             f"{each.created_at:%Y-%m-%d %H:%M}",
@@ -58,15 +63,18 @@ def list_executions(options: Options, connector_id: str | None, cursor: str | No
 
 @executions.command()
 @click.argument("execution_id")
+@yes
+@as_json
 @needs_project
-def delete(options: Options, execution_id: str) -> None:
-    """Remove an execution with its result."""
+def delete(options: Options, execution_id: str, yes: bool, as_json: bool) -> None:
+    """Delete an execution with its result."""
+    confirm(f"Delete execution {execution_id}, with its result and what people said of it?", yes)
     with options.open() as heedful:
         heedful.executions.delete(execution_id)
-    echo("deleted")
+    done("deleted", execution_id, as_json)
 
 
-@executions.command()
+@executions.command("show")
 @click.argument("execution_id")
 @as_json
 @needs_project

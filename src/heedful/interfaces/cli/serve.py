@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
-from dataclasses import replace
 from importlib.util import find_spec
 
 import click
@@ -20,7 +19,6 @@ LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and 
 
 
 @click.command()
-@click.option("--store", metavar="URL_OR_PATH", help="The store; HEEDFUL_STORE, or heedful.db in this folder.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 for all.")
 @click.option("--port", default=8000, show_default=True, help="The port; 0 for any that is free.")
 @click.option("--workers", default=1, show_default=True, help="How many processes share the store.")
@@ -37,7 +35,6 @@ LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and 
 @click.pass_obj
 def serve(
     options: Options,
-    store: str | None,
     host: str,
     port: int,
     workers: int,
@@ -56,7 +53,7 @@ def serve(
         from heedful.interfaces.http.config import Config
         from heedful.interfaces.http.serve import serve as run
     config = Config(
-        store=store or options.local("serve"),
+        store=options.local("serve"),
         embedding=options.embedding,
         language_model=options.language_model,
         sessions=options.sessions,
@@ -86,21 +83,20 @@ def serve(
 
 
 @click.command()
-@click.option("--store", metavar="URL_OR_PATH", help="The store; HEEDFUL_STORE, or heedful.db in this folder.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 for all.")
 @click.option("--port", default=8001, show_default=True, help="The port; 0 for any that is free.")
 @click.option("--open/--no-open", "open_browser", default=False, show_default=True, help="Open it in a browser.")
 @needs_store
-def dashboard(options: Options, store: str | None, host: str, port: int, open_browser: bool) -> None:
+def dashboard(options: Options, host: str, port: int, open_browser: bool) -> None:
     """Serve the dashboard of the store.
 
     People log in with a key. The first time, one for everything is printed; HEEDFUL_ADMIN_KEY sets one instead.
     """
-    with extra("dashboard", "the dashboard"):
+    with extra("server", "the dashboard"):
         from heedful.interfaces.dashboard.app import serve
         from heedful.interfaces.http.config import Config
     config = Config(
-        store=store or options.local("dashboard"),
+        store=options.local("dashboard"),
         embedding=options.embedding,
         language_model=options.language_model,
         sessions=options.sessions,
@@ -126,15 +122,12 @@ def dashboard(options: Options, store: str | None, host: str, port: int, open_br
 
 
 @click.command()
-@click.option("--store", metavar="URL_OR_PATH", help="The store, as before the command.")
-@click.option("--project", metavar="NAME", help="The project, as before the command.")
 @click.pass_obj
-def mcp(options: Options, store: str | None, project: str | None) -> None:
+def mcp(options: Options) -> None:
     """Serve the store to an agent by MCP, on standard input and output, until the input ends."""
     if find_spec("mcp") is None:
         raise Unavailable("mcp is not installed", code="extra_missing", remedy='Run: pip install "heedful[mcp]"')
-    chosen = replace(options, store=store or options.store, project=project or options.project)
-    asyncio.run(_serve(chosen))
+    asyncio.run(_serve(options))
 
 
 async def _serve(options: Options) -> None:

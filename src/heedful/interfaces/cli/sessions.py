@@ -17,6 +17,7 @@ from heedful.files import FOLDER_MODE
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
+    confirm,
     console,
     cursor,
     echo,
@@ -30,6 +31,7 @@ from heedful.interfaces.cli.common import (
     progress,
     shortened,
     table,
+    yes,
 )
 from heedful.interfaces.cli.entries import add_entry, add_feedback, delete_feedback, entries, entry
 from heedful.interfaces.cli.feedback import add_session_feedback, alerts, discard_alert, feedback_metrics, feedbacks
@@ -56,7 +58,7 @@ def create(options: Options, session_id: str | None, metadata: tuple[str, ...], 
         _show(heedful.sessions.create(session_id, metadata=pairs("metadata", metadata)), as_json)
 
 
-@sessions.command()
+@sessions.command("show")
 @click.argument("session_id")
 @as_json
 @needs_project
@@ -82,7 +84,7 @@ def list_sessions(options: Options, where: tuple[str, ...], cursor: str | None, 
     if not page.items:
         echo("No sessions. They are made by: heedful recall QUESTION --session-id NAME")
         return
-    rows = table("session_id", "created", "updated", "metadata")
+    rows = table("session_id", "created", "updated", "metadata", less=("updated",))
     for each in page.items:
         about = ", ".join(f"{key}={value}" for key, value in each.metadata.items())
         rows.add_row(
@@ -97,13 +99,12 @@ def list_sessions(options: Options, where: tuple[str, ...], cursor: str | None, 
 
 @sessions.command()
 @click.argument("session_id")
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@yes
 @as_json
 @needs_project
 def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
     """Delete a session with its content and everything learnt from it."""
-    if not yes:
-        click.confirm(f"Delete session {session_id}?", abort=True, err=True)
+    confirm(f"Delete session {session_id}, with what was learnt from it?", yes)
     with options.open() as heedful:
         gone = heedful.sessions.delete(session_id)
     if as_json:
@@ -292,6 +293,6 @@ def _folder(keep: Path | None) -> AbstractContextManager[str]:
 
 def _dashboard() -> Run:
     """What serves a dashboard; asked for before anything is filled, because it is an extra."""
-    with extra("dashboard", "the dashboard"):
+    with extra("server", "the dashboard"):
         from heedful.interfaces.dashboard.app import run
     return run

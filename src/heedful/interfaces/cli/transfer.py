@@ -55,8 +55,9 @@ def copy(source: str, target: str, as_json: bool) -> None:
     "--vectors/--no-vectors", default=True, show_default=True, help="Without vectors, the import re-embeds the facts."
 )
 @force
+@as_json
 @needs_project
-def export(options: Options, file: str | None, vectors: bool, force: bool) -> None:
+def export(options: Options, file: str | None, vectors: bool, force: bool, as_json: bool) -> None:
     """Write the project to FILE, or to standard output, as lines of JSON."""
     store = options.local("export")
     name = options.project or settings.load().project
@@ -65,6 +66,9 @@ def export(options: Options, file: str | None, vectors: bool, force: bool) -> No
         return
     with progress("exporting") as show:
         made = transfer.export_file(store, file, project=name, vectors=vectors, force=force, progress=show)
+    if as_json:
+        print_json(made)
+        return
     lines = sum(made.counts.values())
     echo(f"{lines} lines of project {made.project} in {file}; ledger {made.ledger_checksum}")
 
@@ -128,7 +132,15 @@ def verify(options: Options, as_json: bool) -> None:
 
 
 def _print_checksums(projects: list[ProjectChecksum]) -> None:
-    rows = table("project", "facts", "events", "checksum of facts", "checksum of ledger", numbers=("facts", "events"))
+    rows = table(
+        "project",
+        "facts",
+        "events",
+        "checksum of facts",
+        "checksum of ledger",
+        numbers=("facts", "events"),
+        less=("checksum of facts",),
+    )
     for each in projects:
         rows.add_row(escape(each.project), str(each.facts), str(each.events), each.facts_checksum, each.ledger_checksum)
     console().print(rows)

@@ -1,0 +1,161 @@
+"""init, try: the first minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import orjson
+from rich.markup import escape
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+import heedful
+from heedful.bootstrap import store_file
+from heedful.engine import Heedful
+from heedful.errors import Conflict, Invalid, NotFound
+from heedful.interfaces.cli.common import Options, console, echo, progress, shortened, table, yes
+from heedful.model import DEFAULT_PROJECT, Hit
+from heedful.settings import FILE, Settings
+
+SHOWN = 5
+"""Facts that are shown for a question."""
+
+POOL = 100
+"""Facts among which the plain rank of a fact is looked up."""
+
+
+@click.command()
+@yes
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.pass_obj
+def init(options: Options, yes: bool, force: bool) -> None:
+    """Write heedful.toml in this folder: four questions, each with a default.
+
+    Options such as --store answer them beforehand. With --yes, nothing is asked.
+    """
+    file = Path.cwd() / FILE
+    if file.exists() and not force:
+        raise Conflict(f"{FILE} already exists", field="force", remedy="Edit it, or pass --force")
+    values = {
+        "store": _answer(
+            "Where is the store? A file, or postgresql://user@host/database", options.store, "heedful.db", yes
+        ),
+        "project": _answer("Which project?", options.project, DEFAULT_PROJECT, yes),
+        "embedding": _answer(
+            "Which embedding model? bundled, fast, a folder, or URL#model", options.embedding, "bundled", yes
+        ),
+        "language_model": _answer(
+            "Which language model writes answers? URL#model, or none", options.language_model, "none", yes
+        ),
+    }
+    if values["language_model"] == "none":
+        del values["language_model"]
+    _check_store(values["store"])
+    Settings.model_validate(values)
+    # A text of JSON is one of TOML, too.
+    file.write_text("".join(f"{name} = {orjson.dumps(value).decode()}\n" for name, value in values.items()), "utf-8")
+    echo(f"{FILE} is written. Next:")
+    for line in (
+        "heedful remember --file FOLDER",
+        'heedful recall "A question of yours"',
+        "heedful signal --recall RECALL_ID --helpful 1",
+    ):
+        echo(f"  {line}")
+
+
+def _answer(question: str, given: str | None, default: str, yes: bool) -> str:
+    if given is not None or yes:
+        return given or default
+    answer: str = click.prompt(question, default=default, err=True)
+    return answer.strip()
+
+
+def _check_store(store: str) -> None:
+    if store.lower().startswith(("http://", "https://")):
+        raise Invalid(
+            f"a server is not named in {FILE}, because a file may not choose where your key is sent",
+            field="store",
+            value=store,
+            remedy=f"Set HEEDFUL_STORE={store} in your environment",
+        )
+    try:
+        password = make_url(store).password
+    except ArgumentError:
+        password = None
+    if password is not None:
+        raise Invalid(
+            f"the password should not be in {FILE}",
+            field="store",
+            remedy="Leave it out of the URL, and set PGPASSWORD in your environment",
+        )
+    if "://" in store and not store.startswith("postgresql") and store_file(store) is None:
+        raise Invalid(f"{store} names no store", field="store", value=store, remedy="Use a file, or postgresql://…")
+
+
+@click.command("try")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.pass_obj
+def try_(options: Options, files: tuple[Path, ...]) -> None:
+    """Try the loop on your own FILES: ask, say what helped, and ask again. Nothing is kept.
+
+    FILES are texts or folders of them (.txt .md .jsonl .csv .pdf). An empty answer ends it.
+    """
+    check_files(files)
+    with heedful.open(":memory:", embedding=options.embedding) as memory:
+        with progress("reading") as show:
+            read = memory.remember(list(files), progress=show)
+        for error in read.errors:
+            echo(f"not read: {error.source}: {error.message}", err=True)
+        if not read.facts:
+            raise Invalid("there is no text in these files", field="files", remedy="Name files of text, or folders")
+        echo(f"{read.added} facts. Ask about them; Enter ends.")
+        rated = 0
+        try:
+            while question := _prompt("\nYour question"):
+                rated += _round(memory, question)
+        except click.Abort:
+            # The end of the input is an end, too.
+            echo("")
+    echo(f"{rated} ratings, and nothing is kept. To keep them: heedful init")
+
+
+def check_files(files: tuple[Path, ...]) -> None:
+    """Fails if one does not exist, before anything is done."""
+    for file in files:
+        if not file.exists():
+            raise NotFound(f"{file} does not exist", field="file", value=str(file), remedy="Check its name")
+
+
+def _round(memory: Heedful, question: str) -> int:
+    """One question: what is found, and which of it helped; returns how many ratings were given."""
+    plain = {hit.fact_id: hit.rank for hit in memory.recall(question, top_k=POOL)}
+    found = memory.recall(question, top_k=SHOWN, boost_by_usefulness=True)
+    if not found.hits:
+        echo("Nothing found.")
+        return 0
+    _show(found.hits, plain)
+    answer = _prompt("Which one helped? Its rank")
+    helpful = [hit.fact_id for hit in found.hits if str(hit.rank) == answer]
+    if not helpful:
+        return 0
+    memory.signal_recall(found.recall_id, helpful=helpful)
+    echo("Noted. Ask the same in other words, and see where it ranks.")
+    return 1
+
+
+def _show(hits: list[Hit], plain: dict[str, int]) -> None:
+    numbers = ("rank", "plain rank", "usefulness")
+    rows = table(*numbers, "fact", numbers=numbers)
+    for hit in hits:
+        rank = plain.get(hit.fact_id)
+        rows.add_row(
+            str(hit.rank), "" if rank is None else str(rank), f"{hit.usefulness:.2f}", escape(shortened(hit.text, 200)),
+            style="bold green" if rank is not None and hit.rank < rank else None,
+        )  # fmt: skip
+    console().print(rows)
+
+
+def _prompt(question: str) -> str:
+    answer: str = click.prompt(question, default="", show_default=False, err=True)
+    return answer.strip()

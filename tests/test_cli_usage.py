@@ -1,0 +1,244 @@
+"""The command line as somebody types it: options anywhere, tables that fit, exit codes, questions, first minutes."""
+
+from __future__ import annotations
+
+import io
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner, Result
+
+from heedful import errors
+from heedful.interfaces.cli import failures
+from heedful.interfaces.cli.main import ANYWHERE, COMMANDS, GROUPS, cli, main
+
+LONG = "Ask the help desk for a one-time code, which is valid for an hour, when your password has expired or was lost."
+
+
+def leaves(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from leaves(command, f"{before}{name} ")
+        else:
+            yield before + name, command
+
+
+LEAVES = dict(leaves(cli))
+NO_JSON = {
+    "demo": "a story",
+    "init": "asks",
+    "try": "asks",
+    "serve": "runs until it is stopped",
+    "dashboard": "runs until it is stopped",
+    "worker": "runs until it is stopped",
+    "mcp": "speaks JSON anyway",
+    "feedback export": "its format is an option",
+}
+NARROW = {"TTY_COMPATIBLE": "1", "TERM": "dumb", "COLUMNS": "80"}
+"""A terminal of 80 columns that knows no colours."""
+
+DESTROYING = [
+    ("forget", "x"), ("forget", "--source", "x"), ("forget", "--dataset", "x"), ("forget", "--author", "x"),
+    ("sessions", "delete", "x"), ("connectors", "delete", "x"), ("executions", "delete", "x"),
+    ("golden", "delete", "x"), ("keys", "revoke", "x"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A store in the current folder, with one fact in its project `shop`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEEDFUL_EMBEDDING", "bundled")
+    run("remember", LONG, "-s", "s.db", "-p", "shop")
+    return "s.db"
+
+
+def run(*arguments: str, **options: Any) -> Result:
+    result = CliRunner().invoke(cli, arguments, **options)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """The exit code of the program, and what it says."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, capsys.readouterr().err
+
+
+def test_options_may_stand_anywhere(store: str) -> None:
+    for line in (
+        ["--store", store, "--project", "shop", "stats", "--json"],
+        ["stats", "--json", f"--store={store}", "-p", "shop"],
+        ["-p", "shop", "stats", "-s", store, "--json"],
+    ):
+        assert json.loads(run(*line).stdout)["total_facts"] == 1
+
+
+def test_what_follows_two_dashes_is_no_option(store: str) -> None:
+    run("-s", store, "-p", "other", "remember", "--", "--project")
+    assert json.loads(run("stats", "-s", store, "-p", "other", "--json").stdout)["total_facts"] == 1
+
+
+OWN = {name: {word for each in command.params for word in each.opts} for name, command in LEAVES.items()}
+
+
+def test_no_command_has_an_option_of_the_whole_line() -> None:
+    assert [name for name, own in OWN.items() if not own.isdisjoint(ANYWHERE)] == []
+
+
+def test_every_command_that_prints_a_result_prints_json() -> None:
+    assert {name for name, own in OWN.items() if "--json" not in own} == NO_JSON.keys()
+
+
+def test_the_help_is_grouped_and_short() -> None:
+    shown = run("--help", terminal_width=80).stdout
+    places = [shown.index(f"{title}:\n") for title in GROUPS]
+    assert places == sorted(places)
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_recall_can_be_read_on_80_columns(store: str) -> None:
+    narrow = run("recall", "password?", "-s", store, "-p", "shop", env=NARROW).stdout
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "one-time code" in narrow
+    assert "fact_id" not in narrow
+    wide = run("recall", "password?", "-s", store, "-p", "shop", "--wide", env=NARROW).stdout
+    assert "fact_id" in wide
+    assert "relevance" in wide
+
+
+def test_ids_that_are_needed_go_below_the_text(store: str) -> None:
+    for comment in ("It is wrong in every respect, and was so last week.", "No."):
+        made = json.loads(run("sessions", "create", "-s", store, "--json").stdout)["session_id"]
+        run("sessions", "add-session-feedback", made, "--comment", comment, "--author", "Adelheid", "-s", store)
+    shown = run("sessions", "feedbacks", made, "-s", store, env=NARROW).stdout
+    found = json.loads(run("sessions", "feedbacks", made, "-s", store, "--json").stdout)["items"][0]["feedback_id"]
+    assert found in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.Invalid("x"), 2),
+        (errors.NotFound("x"), 3),
+        (errors.Conflict("x"), 4),
+        (errors.Forbidden("x"), 4),
+        (errors.Unavailable("x"), 5),
+        (errors.HeedfulError("x"), 1),
+    ],
+)
+def test_each_kind_of_error_has_an_exit_code(error: errors.HeedfulError, code: int) -> None:
+    assert failures.exit_code(error) == code
+
+
+def test_errors_are_told_in_the_words_of_the_command_line(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = fails(capsys, "recall", "x", "-k", "0", "-s", store, "-p", "shop")
+    assert code == 2
+    assert said.startswith("error: --top-k ")
+    code, said = fails(capsys, "stats", "-s", "nothing.db")
+    assert (code, said[:7]) == (3, "error: ")
+    code, said = fails(capsys, "stats", "-s", "http://127.0.0.1:9")
+    assert (code, said[:7]) == (5, "error: ")
+
+
+def test_a_line_that_can_not_be_read_is_an_error_like_others(capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = fails(capsys, "recall", "x", "--tpo-k", "3")
+    assert code == 2
+    assert said.startswith("error: no such option")
+    assert said.endswith("See: heedful recall --help\n")
+    code, said = fails(capsys, "recall", "--json")
+    assert code == 2
+    assert json.loads(said)["error"]["code"] == "usage"
+
+
+def test_a_file_that_does_not_exist_is_told_before_anything_is_done(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = fails(capsys, "remember", "A fact.", "--file", "no.md", "-s", "new.db")
+    assert code == 3
+    assert said.startswith("error: no.md does not exist\n")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("line", DESTROYING, ids=" ".join)
+def test_what_can_not_be_undone_asks_first(store: str, line: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(cli, ["-s", store, "-p", "shop", *line], input="n\n")
+    assert result.exit_code == 1
+    assert "[y/N]" in result.stderr
+    assert json.loads(run("stats", "-s", store, "-p", "shop", "--json").stdout)["total_facts"] == 1
+
+
+def test_a_question_without_an_answer_ends_the_program(
+    store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, said = fails(capsys, "forget", "--dataset", "main_dataset", "-s", store, "-p", "shop")
+    assert code == 1
+    assert said.endswith("stopped\n")
+
+
+def test_colours_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[1;32m" in run("demo").stdout
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[1;32m" not in run("demo").stdout
+
+
+def test_a_shell_can_complete_commands_and_options() -> None:
+    complete = ShellComplete(cli, {}, "heedful", "_HEEDFUL_COMPLETE")
+    assert [each.value for each in complete.get_completions([], "rec")] == ["recall"]
+    assert "--top-k" in [each.value for each in complete.get_completions(["recall"], "--to")]
+
+
+def test_init_asks_four_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("init", input="facts.db\noffice\n\n\n")
+    assert result.stderr.count("?") == 4
+    written = tomllib.loads((tmp_path / "heedful.toml").read_text())
+    assert written == {"store": "facts.db", "project": "office", "embedding": "bundled"}
+    run("remember", "A fact.")
+    assert (tmp_path / "facts.db").exists()
+
+
+def test_init_replaces_nothing_and_stores_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fails(capsys, "init", "--yes", "-s", "postgresql://me:secret@host/db")[0] == 2
+    assert fails(capsys, "init", "--yes", "-s", "https://memory.example.com")[0] == 2
+    assert list(tmp_path.iterdir()) == []
+    run("init", "--yes")
+    assert fails(capsys, "init", "--yes")[0] == 4
+    run("init", "--yes", "--force", "-p", "other")
+    assert tomllib.loads((tmp_path / "heedful.toml").read_text())["project"] == "other"
+
+
+def test_try_shows_the_loop_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "desk.jsonl").write_text(
+        "\n".join(
+            json.dumps({"text": text})
+            for text in (
+                "Password reset e-mails expire after fifteen minutes.",
+                "Your account is locked after five wrong passwords.",
+                "To get back into your account, call the help desk for a one-time code.",
+            )
+        )
+    )
+    typed = "How do I reset my password?\n3\nHow can I reset my password?\n3\nHow to reset a password?\n3\n" * 2 + "\n"
+    shown = run("try", "desk.jsonl", input=typed).stdout
+    assert shown.startswith("3 facts.")
+    last = shown.rstrip().rpartition("rank  ")[2]
+    assert "call the help desk" in last.splitlines()[1]
+    assert "nothing is kept" in shown
+    assert {each.name for each in tmp_path.iterdir()} == {"desk.jsonl"}
