@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit clean
+.PHONY: help demo test test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,14 @@ $(VENV)/dev: $(VENV)/base requirements/dev.lock requirements/model.lock
 $(VENV)/bench: $(VENV)/base requirements/bench.lock
 	$(BIN)/pip install --quiet --require-hashes -r requirements/bench.lock
 	@touch $@
+
+setup: $(VENV)/dev ## make the environment, with everything the tests need, and check each commit before it is made
+	$(BIN)/pip install --quiet pre-commit
+	@if git rev-parse --git-dir >/dev/null 2>&1; then $(BIN)/pre-commit install; fi
+
+dist: $(VENV)/dev ## build the packages, check them, and try them on each Python that is here
+	$(BIN)/pip install --quiet build twine
+	$(BIN)/python packages/dist.py $(PYTHONS)
 
 demo: $(VENV)/base ## make the environment, install, and show the loop
 	@$(BIN)/heedful demo
@@ -109,6 +117,8 @@ bench-insight: $(VENV)/dev ## reports over a million opinions beside SQL by hand
 bench-aging: $(VENV)/dev ## a simulated year, its first tenth beside its last, on both stores, and what a long life does to each part
 	$(BIN)/python -m bench.aging
 
+# What the container image has.
+IMAGE_EXTRAS := mcp mongodb mysql postgresql secrets server telemetry
 # What all extras agree on comes first, so that each lock file has the same versions.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header pyproject.toml \
 	--no-emit-package heedful-minilm
@@ -125,6 +135,7 @@ lock: $(VENV)/dev ## write the newest versions that fit, with their hashes, to r
 	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt -o requirements/core.lock
 	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt --extra dev -o requirements/dev.lock
 	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt --extra bench -o requirements/bench.lock
+	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt $(IMAGE_EXTRAS:%=--extra %) -o requirements/image.lock
 
 audit: $(VENV)/dev ## look for known vulnerabilities in the locked versions, if the list of them can be reached
 	$(BIN)/pip install --quiet pip-audit

@@ -37,4 +37,4 @@ def test_a_missing_extra_is_told_with_what_to_do(
     monkeypatch.setitem(sys.modules, "heedful.interfaces.dashboard.app", None)
     result = CliRunner().invoke(cli, ["--store", str(path), "dashboard"])
     assert isinstance(result.exception, Unavailable)
-    assert 'pip install "heedful[dashboard]"' in str(result.exception)
+    assert 'pip install "heedful[server]"' in str(result.exception)

@@ -64,7 +64,7 @@ class Config(Model):
         # In words of its own, because others show the value.
         if key is None:
             return None
-        remedy = f"Set HEEDFUL_ADMIN_KEY to {MIN_KEY_LENGTH} letters and digits or more, or to nothing"
+        remedy = f"Set HEEDFUL_ADMIN_KEY to at least {MIN_KEY_LENGTH} visible ASCII characters, or to nothing"
         if len(key) < MIN_KEY_LENGTH:
             raise Invalid(
                 f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, the least is {MIN_KEY_LENGTH}", remedy=remedy
