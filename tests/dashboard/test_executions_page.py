@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,39 @@ def test_what_the_cache_decided_is_told_by_reason(dashboard: Dashboard) -> None:
     assert "Nothing found: no stored question is like it" in page
     assert "1 (50%)" in page
     assert "<script>" not in page
+
+
+PHONE = "What is the private mobile phone contact of {}?"
+QUICKLY = "the private mobile phone contact of Cy Moss, quickly"
+
+
+def test_what_the_cache_covers_and_a_suggestion_that_is_confirmed_and_undone(dashboard: Dashboard) -> None:
+    client = dashboard.visitor(name="Ada")
+    assert "Nothing is proven yet" in client.get("/p/default/executions/coverage").text
+    with closing(sqlite3.connect("shop.sqlite")) as database:
+        database.executescript(
+            "create table staff (name text, phone text);"
+            "insert into staff values ('Ann Lee', '1'), ('Bob Ray', '2'), ('Cy Moss', '3')"
+        )
+    dashboard.store.connectors.refresh("shop")
+    for name in ("Ann Lee", "Bob Ray"):
+        there = ran(dashboard, f"select phone from staff where name = '{name}'", PHONE.format(name))
+        dashboard.store.feedback.create_positive(execution_id=there.rpartition("/")[2])
+    dashboard.store.chat.execution_cache_lookup(QUICKLY)
+    dashboard.store.chat.execution_cache_lookup(f"Something else {HOSTILE}")
+    page = client.get("/p/default/executions/coverage").text
+    assert "of 1 kinds" in page
+    assert PHONE.format("cy moss") in page
+    assert "no stored question is like it" in page
+    assert "<script>" not in page
+    (form,) = forms(page, "confirm_suggestion")
+    done = send(client, form)
+    assert dashboard.store.chat.execution_cache_lookup(QUICKLY).cache_hit
+    assert ("Ada" in str(said(dashboard))) is True
+    assert PHONE.format("cy moss") in undone(client, done)
+    reader = dashboard.visitor(dashboard.key("read"))
+    assert "/do/" not in reader.get("/p/default/executions/coverage").text
+    assert reader.get("/p/default/executions/coverage?connector=nope").status_code == 422
 
 
 def test_readers_see_no_buttons(dashboard: Dashboard) -> None:
