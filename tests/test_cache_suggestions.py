@@ -119,15 +119,15 @@ def test_what_was_suggested_in_a_chat_can_be_run_and_rated(shop: Heedful) -> Non
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "question",
     [
         "private mobile phone contact of Cy Moss",
         "how many private mobile phone contacts does Cy Moss have",
         "private mobile phone contact of nobody",
     ],
 )
-def test_what_is_certain_or_means_something_else_is_not_suggested(shop: Heedful, asked: str) -> None:
-    assert shop.chat.execution_cache_lookup(asked).suggestion is None
+def test_what_is_certain_or_means_something_else_is_not_suggested(shop: Heedful, question: str) -> None:
+    assert shop.chat.execution_cache_lookup(question).suggestion is None
 
 
 def test_what_people_say_is_wrong_is_not_suggested(shop: Heedful) -> None:

@@ -29,7 +29,7 @@ def ran(dashboard: Dashboard, sql: str = "select count(*) as orders from orders"
     return f"/p/default/executions/{made.execution_id}"
 
 
-def said(dashboard: Dashboard) -> list[tuple[bool, str | None, str | None]]:
+def stored_feedback(dashboard: Dashboard) -> list[tuple[bool, str | None, str | None]]:
     return [(each.is_positive, each.feedback, each.author) for each in dashboard.store.feedback.list().items]
 
 
@@ -62,27 +62,27 @@ def test_somebody_says_that_it_is_right_and_undoes_that(dashboard: Dashboard) ->
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     (form,) = forms(client.get(there).text, "rate_execution")
     done = send(client, form, rating="right", comment="as in the books")
-    assert said(dashboard) == [(True, "as in the books", "Ada")]
+    assert stored_feedback(dashboard) == [(True, "as in the books", "Ada")]
     undone(client, done)
-    assert said(dashboard) == []
+    assert stored_feedback(dashboard) == []
 
 
 def test_undoing_a_changed_mind_brings_back_what_was_said_before(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     send(client, forms(client.get(there).text, "rate_execution")[0], rating="right", comment="as in the books")
     done = send(client, forms(client.get(there).text, "rate_execution")[0], rating="wrong", comment="too few")
-    assert said(dashboard) == [(False, "too few", "Ada")]
+    assert stored_feedback(dashboard) == [(False, "too few", "Ada")]
     undone(client, done)
-    assert said(dashboard) == [(True, "as in the books", "Ada")]
+    assert stored_feedback(dashboard) == [(True, "as in the books", "Ada")]
 
 
 def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     send(client, forms(client.get(there).text, "rate_execution")[0], rating="wrong", comment="too few")
     done = send(client, forms(client.get(there).text, "unrate_execution")[0])
-    assert said(dashboard) == []
+    assert stored_feedback(dashboard) == []
     undone(client, done)
-    assert said(dashboard) == [(False, "too few", "Ada")]
+    assert stored_feedback(dashboard) == [(False, "too few", "Ada")]
 
 
 def test_what_is_neither_right_nor_wrong_is_refused_with_what_was_typed(dashboard: Dashboard) -> None:
@@ -90,7 +90,7 @@ def test_what_is_neither_right_nor_wrong_is_refused_with_what_was_typed(dashboar
     answer = send(client, forms(client.get(there).text, "rate_execution")[0], rating="maybe", comment="I wonder")
     assert answer.status_code == 422
     assert "I wonder" in answer.text
-    assert said(dashboard) == []
+    assert stored_feedback(dashboard) == []
 
 
 def test_what_is_proven_becomes_a_golden_example_and_that_is_undone_and_redone(dashboard: Dashboard) -> None:

@@ -57,7 +57,7 @@ def best(asked: str, known: Evidence) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("asked", "display"),
+    ("question", "display"),
     [
         ("Hull shops", SHOPS.format("Hull")),
         ("are there any shops in Hull?", SHOPS.format("Hull")),
@@ -66,13 +66,13 @@ def best(asked: str, known: Evidence) -> Verdict:
         ("size 400 shops", BAND.format(400)),
     ],
 )
-def test_another_order_and_quiet_words_are_no_difference(asked: str, display: str) -> None:
-    result = best(asked, evidence(*PROVEN))
+def test_another_order_and_quiet_words_are_no_difference(question: str, display: str) -> None:
+    result = best(question, evidence(*PROVEN))
     assert (result.decision, result.display) == ("rebind", display)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "question",
     [
         "shops without a bakery in Hull",
         "shops not in Hull",
@@ -82,8 +82,8 @@ def test_another_order_and_quiet_words_are_no_difference(asked: str, display: st
         "who works in Hull",
     ],
 )
-def test_words_that_change_the_meaning_are_refused(asked: str) -> None:
-    result = best(asked, evidence(*PROVEN))
+def test_words_that_change_the_meaning_are_refused(question: str) -> None:
+    result = best(question, evidence(*PROVEN))
     assert result.decision == "refuse"
     assert result.reason
 
