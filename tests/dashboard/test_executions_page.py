@@ -145,7 +145,7 @@ def test_what_the_cache_covers_and_a_suggestion_that_is_confirmed_and_undone(das
     (form,) = forms(page, "confirm_suggestion")
     done = send(client, form)
     assert dashboard.store.chat.execution_cache_lookup(QUICKLY).cache_hit
-    assert ("Ada" in str(said(dashboard))) is True
+    assert ("Ada" in str(stored_feedback(dashboard))) is True
     assert PHONE.format("cy moss") in undone(client, done)
     reader = dashboard.visitor(dashboard.key("read"))
     assert "/do/" not in reader.get("/p/default/executions/coverage").text
