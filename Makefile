@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
+.PHONY: help demo check test test-fast test-properties coverage test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -52,8 +52,22 @@ dist: $(VENV)/dev ## build the packages, check them, and try them on each Python
 demo: $(VENV)/base ## make the environment, install, and show the loop
 	@$(BIN)/heedful demo
 
+# What needs one core and waits for downloads runs side by side; the tests need both cores themselves.
+check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to measure that, too
+	@$(MAKE) --no-print-directory --output-sync=target -j2 lint test-typescript
+	@$(MAKE) --no-print-directory $(or $(TEST),test) test-postgresql test-faults test-soak-short
+
 test: $(VENV)/dev ## run all tests
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+test-fast: $(VENV)/dev ## run the unit and contract suites, in about a minute
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/unit $(wildcard tests/*_contract.py tests/integration/*_contract.py)
+
+test-properties: $(VENV)/dev ## try ten times as many examples of each property, at random
+	HEEDFUL_TEST_EXAMPLES=thorough $(BIN)/pytest -n $(WORKERS) --dist worksteal -m hypothesis
+
+coverage: $(VENV)/dev ## run all tests, and print how much of the code they run
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
 test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and servers under load, and judge what is left
 	$(BIN)/pytest -n 2 tests/faults

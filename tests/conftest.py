@@ -69,12 +69,19 @@ SEARCH = os.environ.get("HEEDFUL_TEST_SEARCH", "memory")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On a server, only what opens a store, and is not about its file."""
+    """On a server, only what opens a store, is not about its file, and has its sessions there: those in MongoDB are the
+    same on either store."""
     if STORE == "sqlite":
         return
-    remaining = [item for item in items if "open_store" in item.fixturenames and "path" not in item.fixturenames]  # type: ignore[attr-defined]
-    config.hook.pytest_deselected(items=[item for item in items if item not in remaining])
-    items[:] = remaining
+    config.hook.pytest_deselected(items=[item for item in items if not _needs_a_server(item)])
+    items[:] = filter(_needs_a_server, items)
+
+
+def _needs_a_server(item: pytest.Item) -> bool:
+    used: list[str] = item.fixturenames  # type: ignore[attr-defined]
+    elsewhere = {"mongodb", "mongodb_url", "standalone_mongodb_url"}
+    chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "open_store" in used and "path" not in used and elsewhere.isdisjoint([*used, *map(str, chosen)])
 
 
 WEIGHTS = {"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0}

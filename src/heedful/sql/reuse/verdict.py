@@ -14,7 +14,6 @@ Gate = Literal[
     "literals",
     "operators",
     "negation",
-    "form",
     "aggregate",
     "scope",
     "argument_order",
