@@ -588,6 +588,7 @@ CODES = {
     "not_found": "What was named (a fact, recall, session, entry, …) is not there, or is another project's.",
     "not_part_of_heedful": "The other system has it, and Heedful does not.",
     "not_proven": "Nobody says that the execution was right, or somebody says that it was wrong.",
+    "not_suggested": "Something is confirmed that is not suggested for the question, or no longer: look it up again.",
     "nothing_proven": "There is no proven SQL for the question, and no language model to write it.",
     "other_model": "The store's vectors were made by another model. Open it with that one, or reembed.",
     "query_failed": "The database can't run the SQL; the message has its words.",

@@ -38,7 +38,7 @@ def chapter(version: int, facts: int, source: str = "handbook") -> Document:
     )
 
 
-def seen(store: Heedful, query: str, **options: Any) -> list[tuple[str, float, float]]:
+def hits_of(store: Heedful, query: str, **options: Any) -> list[tuple[str, float, float]]:
     return [(hit.text, hit.score, hit.relevance) for hit in store.recall(query, **options).hits]
 
 
@@ -55,7 +55,7 @@ def test_rows_that_were_replaced_do_not_stay_in_memory(any_store: str, monkeypat
         assert most <= 2 * 40 + 32
         with heedful.open(any_store, **options) as fresh:
             for query in ("rule 7", "value v29x3", "handbook rule 39 has the value"):
-                assert seen(store, query, top_k=40) == seen(fresh, query, top_k=40)
+                assert hits_of(store, query, top_k=40) == hits_of(fresh, query, top_k=40)
 
 
 def test_a_graph_forgets_the_links_of_what_was_forgotten(store: Heedful) -> None:
@@ -106,7 +106,7 @@ def test_recalls_beside_a_compaction_find_what_is_there(
     assert compactions
     fresh = open_store(worker=False)
     for query in ("rule 3", "anchor7 stays", "value v39x11"):
-        assert seen(store, query, top_k=32) == seen(fresh, query, top_k=32)
+        assert hits_of(store, query, top_k=32) == hits_of(fresh, query, top_k=32)
     assert all(check.ok and not check.repaired for check in store.doctor())
 
 

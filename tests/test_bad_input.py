@@ -114,7 +114,7 @@ class TestSignals:
 
 class TestRecall:
     @pytest.mark.parametrize(
-        ("field", "value", "said"),
+        ("field", "value", "message"),
         [
             ("query", "", "''"),
             ("query", " \n", "blank"),
@@ -146,13 +146,13 @@ class TestRecall:
     )
     @pytest.mark.parametrize("boost", [False, True])
     def test_a_bad_argument_is_named_with_its_value_or_limit(
-        self, store: Heedful, path: Path, fact: str, field: str, value: Any, said: str, boost: bool
+        self, store: Heedful, path: Path, fact: str, field: str, value: Any, message: str, boost: bool
     ) -> None:
         with unchanged(path), pytest.raises(Invalid) as caught:
             store.recall(**{"query": "q", "boost_by_usefulness": boost, field: value})
         assert caught.value.field == field
         assert field in str(caught.value)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
 
 class TestRemember:

@@ -301,9 +301,9 @@ def test_what_no_longer_runs_is_refused_and_tried_once(
     tried: list[str] = []
     execute = runs.execute
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         tried.append(arguments[2].sql)
-        return execute(*arguments)
+        return execute(*arguments, **options)
 
     monkeypatch.setattr(runs, "execute", counted)
     found = look(geo, IN_ITALY)

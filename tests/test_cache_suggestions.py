@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from heedful import Heedful
-from heedful.errors import Unavailable
+from heedful.errors import Conflict, Unavailable
+from heedful.model import CacheSuggestion
+from heedful.testing import ScriptedModel
 
 SQL = "SELECT phone FROM staff WHERE name = '{}'"
 PROVEN = "What is the private mobile phone contact of {}?"
@@ -40,26 +43,91 @@ def test_one_likely_reading_is_suggested_with_the_values_of_the_question(shop: H
     assert result.suggestion.sql_query == SQL.format("Cy Moss")
 
 
-def test_what_is_confirmed_is_proven(shop: Heedful) -> None:
-    session = shop.chat_sessions.create().id
-    with pytest.raises(Unavailable, match="Did you mean: What is the private mobile phone contact of cy moss"):
-        shop.chat.chat_to_answer(session, ASKED)
+def suggested(shop: Heedful) -> CacheSuggestion:
     likely = shop.chat.execution_cache_lookup(ASKED).suggestion
     assert likely is not None
-    shop.golden_examples.create(ASKED, likely.sql_query)
+    return likely
+
+
+def test_an_answer_without_a_model_is_the_suggestion_and_runs_nothing(shop: Heedful) -> None:
+    session, ran = shop.chat_sessions.create().id, len(shop.executions.list().items)
+    answer = shop.chat.chat_to_answer(session, ASKED)
+    assert answer.answer == "Did you mean: What is the private mobile phone contact of cy moss?"
+    assert (answer.origin, answer.execution_result) == ("suggested", None)
+    assert answer.suggestion == suggested(shop)
+    assert len(shop.executions.list().items) == ran
+    with pytest.raises(Unavailable, match="Did you mean: What is the private mobile phone contact of cy moss"):
+        shop.chat.chat_to_sql(session, ASKED)
+
+
+def test_the_answer_of_a_model_has_the_suggestion_beside_it(shop: Heedful, open_store: Callable[..., Heedful]) -> None:
+    model = ScriptedModel(lambda messages: "```sql\nSELECT count(*) AS people FROM staff\n```")
+    asking, likely = open_store(language_model=model), suggested(shop)
+    answer = asking.chat.chat_to_answer(asking.chat_sessions.create().id, ASKED)
+    assert (answer.origin, answer.answer) == ("written", "people: 3")
+    assert answer.suggestion == likely
+
+
+def test_what_is_confirmed_is_proven_until_that_is_retracted(shop: Heedful) -> None:
+    likely = suggested(shop)
+    done = shop.chat.confirm_suggestion(ASKED, likely.execution_id, author="ann")
+    assert done.result.rows == [["3"]]
+    found = shop.chat.execution_cache_lookup(ASKED)
+    assert (found.cache_hit, found.matches[0].decision, found.suggestion) == (True, "serve", None)
+    assert found.matches[0].execution["result"].rows == [["3"]]
+    session = shop.chat_sessions.create().id
     assert shop.chat.chat_to_answer(session, ASKED).answer == "phone: 3"
+    (said,) = [each for each in shop.feedback.list().items if each.execution_id == done.execution_id]
+    assert (said.author, said.is_positive) == ("ann", True)
+    shop.retract(said.id)
+    assert not shop.chat.execution_cache_lookup(ASKED, only_positive_feedback=True).cache_hit
+    assert shop.chat.chat_to_answer(session, ASKED).origin == "suggested"
+
+
+def test_an_anonymous_visitor_confirms_nothing(shop: Heedful) -> None:
+    shop.chat.confirm_suggestion(ASKED, suggested(shop).execution_id, author="visitor-1")
+    assert not shop.chat.execution_cache_lookup(ASKED).cache_hit
+
+
+def test_only_what_is_suggested_can_be_confirmed(shop: Heedful) -> None:
+    likely = suggested(shop)
+    other = next(row for row in shop.executions.list().items if row.execution_id != likely.execution_id)
+    for asked, execution_id in ((ASKED, other.execution_id), ("phones", likely.execution_id)):
+        with pytest.raises(Conflict) as refused:
+            shop.chat.confirm_suggestion(asked, execution_id)
+        assert refused.value.code == "not_suggested"
+
+
+def test_a_suggestion_of_a_golden_example_is_confirmed_alike(shop: Heedful) -> None:
+    for row in shop.executions.list().items:
+        shop.executions.delete(row.execution_id)
+    for name in ("Ann Lee", "Bob Ray"):
+        shop.golden_examples.create(PROVEN.format(name), SQL.format(name))
+    session = shop.chat_sessions.create().id
+    likely = shop.chat.chat_to_answer(session, ASKED).suggestion
+    assert likely is not None
+    shop.chat.confirm_suggestion(ASKED, likely.execution_id)
+    assert shop.chat.execution_cache_lookup(ASKED).cache_hit
+
+
+def test_what_was_suggested_in_a_chat_can_be_run_and_rated(shop: Heedful) -> None:
+    answer = shop.chat.chat_to_answer(shop.chat_sessions.create().id, ASKED)
+    done = shop.executions.execute_from_chat(answer.chat_message_id)
+    assert done.origin == "rebound"
+    shop.feedback.create_positive(execution_id=done.execution_id)
+    assert shop.chat.execution_cache_lookup(ASKED).cache_hit
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "question",
     [
         "private mobile phone contact of Cy Moss",
         "how many private mobile phone contacts does Cy Moss have",
         "private mobile phone contact of nobody",
     ],
 )
-def test_what_is_certain_or_means_something_else_is_not_suggested(shop: Heedful, asked: str) -> None:
-    assert shop.chat.execution_cache_lookup(asked).suggestion is None
+def test_what_is_certain_or_means_something_else_is_not_suggested(shop: Heedful, question: str) -> None:
+    assert shop.chat.execution_cache_lookup(question).suggestion is None
 
 
 def test_what_people_say_is_wrong_is_not_suggested(shop: Heedful) -> None:

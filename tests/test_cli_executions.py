@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,34 @@ def test_ask(run: Run) -> None:
     assert again["chat_session_id"] == answer["chat_session_id"]
     assert refused(run("ask", IN_ITALY, "--feedback-cutoff", "7")).field == "feedback_cutoff"
     assert isinstance(refused(run("ask", IN_ITALY, "--chat-session", "nope")), NotFound)
+
+
+def test_a_suggestion_is_shown_with_the_command_that_confirms_it(run: Run) -> None:
+    for name in ("Via Appia", "Karl Johan"):
+        sql = f"SELECT c.name FROM city c JOIN street s ON s.city_id = c.id WHERE s.name = '{name}'"
+        done = read(run("run", sql, "--question", f"Which large old city has the street {name}?", "--json"))
+        shown(run("feedback", "add", "--positive", "--execution", done["execution_id"]))
+    asked = "the large old city that has the street Via Veneto, quickly"
+    for command in (("ask",), ("cache", "lookup")):
+        printed = shown(run(*command, asked))
+        assert "Did you mean: Which large old city has the street via veneto?" in printed
+    words = shlex.split(printed.partition("Confirm it: heedful ")[2].replace("\n", " "))
+    assert words[:3] == ["cache", "confirm-suggestion", asked]
+    assert "Rome" in shown(run(*words, "--author", "ann"))
+    assert read(run("cache", "lookup", asked, "--json"))["cache_hit"]
+    assert refused(run(*words)).code == "not_suggested"
+
+
+def test_cache_coverage(run: Run) -> None:
+    done = read(run("run", IN_ITALY_SQL, "--question", IN_ITALY, "--json"))
+    shown(run("feedback", "add", "--positive", "--execution", done["execution_id"]))
+    shown(run("cache", "lookup", "How many cities are not in Italy?"))
+    printed = shown(run("cache", "coverage"))
+    assert "1 proven questions of 1 kinds" in printed
+    assert "negation" in printed
+    found = read(run("cache", "coverage", "--limit", "1", "--json"))
+    assert found["missing"][0]["question"] == "How many cities are not in Italy?"
+    assert refused(run("cache", "coverage", "--limit", "0")).field == "limit"
 
 
 def test_cache_lookup(run: Run) -> None:

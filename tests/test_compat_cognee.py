@@ -33,7 +33,7 @@ def run(path: Path, options: dict[str, Any]) -> Iterator[Run]:
     """Runs a program on a new store with three facts, and closes what it opened."""
 
     def running(program: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        async def whole() -> Any:
+        async def main() -> Any:
             await cognee.configure(path, **options)
             try:
                 await cognee.remember(FACTS, self_improvement=False)
@@ -41,7 +41,7 @@ def run(path: Path, options: dict[str, Any]) -> Iterator[Run]:
             finally:
                 await cognee.close()
 
-        return asyncio.run(whole())
+        return asyncio.run(main())
 
     yield running
     assert cognee._OPEN == []

@@ -240,7 +240,7 @@ def test_sessions(
                 if names.get("session_manager") not in (None, *opened):
                     opened.append(names["session_manager"])
                 if block.text.lstrip().startswith("from fastapi"):
-                    answers[block.number] = [_asked(names["app"], given) for given in (LIKED, UNSURE, SILENT)]
+                    answers[block.number] = [_post(names["app"], given) for given in (LIKED, UNSURE, SILENT)]
         out = capsys.readouterr().out
     finally:
         for each in opened:
@@ -264,7 +264,7 @@ UNSURE = {"rating": "maybe", "comment": "Not sure"}
 SILENT = {"rating": "down", "comment": ""}
 
 
-def _asked(app: Any, given: dict[str, str]) -> tuple[int, Any]:
+def _post(app: Any, given: dict[str, str]) -> tuple[int, Any]:
     with TestClient(app, raise_server_exceptions=False) as client:
         answer = client.post("/api/sessions/user-9/feedback", json=given)
     return answer.status_code, answer.json() if answer.status_code == 400 else None

@@ -150,7 +150,7 @@ def test_weights_of_nothing_are_no_use(remembered: Heedful) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("values", "field"),
     [
         ({"question": ""}, "question"),
         ({"question": " "}, "question"),
@@ -166,8 +166,8 @@ def test_weights_of_nothing_are_no_use(remembered: Heedful) -> None:
         ({"used": ["a-fact"]}, "used"),
     ],
 )
-def test_a_bad_entry_is_refused_by_name(store: Heedful, given: dict[str, Any], field: str) -> None:
-    arguments: dict[str, Any] = {"question": "q", "answer": "a", **given}
+def test_a_bad_entry_is_refused_by_name(store: Heedful, values: dict[str, Any], field: str) -> None:
+    arguments: dict[str, Any] = {"question": "q", "answer": "a", **values}
     with pytest.raises(Invalid) as error:
         store.sessions.add_entry("s", **arguments)
     assert error.value.field == field

@@ -50,7 +50,7 @@ def plain(store: Heedful) -> Entry:
     return store.sessions.add_entry("s", "When?", "Within 30 days.")
 
 
-def said(store: Heedful, entry: Entry) -> tuple[int | None, str | None]:
+def stored_feedback(store: Heedful, entry: Entry) -> tuple[int | None, str | None]:
     found = store.sessions.entry("s", entry.qa_id)
     return found.feedback_score, found.feedback_text
 
@@ -58,7 +58,7 @@ def said(store: Heedful, entry: Entry) -> tuple[int | None, str | None]:
 @pytest.mark.parametrize("score", [1, 2, 3, 4, 5])
 def test_an_answer_is_rated_from_1_to_5(either: Heedful, entry: Entry, score: int) -> None:
     assert either.sessions.add_feedback("s", entry.qa_id, feedback_score=score) is True
-    assert said(either, entry) == (score, None)
+    assert stored_feedback(either, entry) == (score, None)
     metrics = either.sessions.feedback_metrics()
     assert (metrics.negative, metrics.neutral, metrics.positive) == (score < 3, score == 3, score > 3)
     assert either.sessions.entries("s").items[0].feedback_score == score
@@ -66,7 +66,7 @@ def test_an_answer_is_rated_from_1_to_5(either: Heedful, entry: Entry, score: in
 
 def test_words_alone_are_feedback(either: Heedful, entry: Entry) -> None:
     assert either.sessions.add_feedback("s", entry.qa_id, "Für mich: 👍\nשלום") is True
-    assert said(either, entry) == (None, "Für mich: 👍\nשלום")
+    assert stored_feedback(either, entry) == (None, "Für mich: 👍\nשלום")
     assert either.sessions.feedback_metrics().neutral == 1
 
 
@@ -77,7 +77,7 @@ def test_a_score_that_is_none_is_an_error_and_never_false(store: Heedful, plain:
             store.sessions.add_feedback("s", qa_id, "good", score)
         assert error.value.field == "feedback_score"
         assert error.value.remedy == "Use 1 (worst) to 5 (best)"
-    assert said(store, plain) == (None, None)
+    assert stored_feedback(store, plain) == (None, None)
 
 
 @pytest.mark.parametrize("text", [None, "", " \n"])
@@ -85,7 +85,7 @@ def test_neither_a_score_nor_words_is_an_error(store: Heedful, plain: Entry, tex
     store.sessions.add_feedback("s", plain.qa_id, "before", 3)
     with pytest.raises(Invalid, match="feedback_text and feedback_score are both missing"):
         store.sessions.add_feedback("s", plain.qa_id, text)
-    assert said(store, plain) == (3, "before")
+    assert stored_feedback(store, plain) == (3, "before")
 
 
 @pytest.mark.parametrize("text", [5, b"good", ["good"], "x" * 10_001, "\0", "\ud800"])
@@ -93,7 +93,7 @@ def test_what_is_no_text_is_refused(store: Heedful, plain: Entry, text: Any) -> 
     with pytest.raises(Invalid) as error:
         store.sessions.add_feedback("s", plain.qa_id, text, 5)
     assert error.value.field == "feedback_text"
-    assert said(store, plain) == (None, None)
+    assert stored_feedback(store, plain) == (None, None)
 
 
 @pytest.mark.parametrize("author", [5, "\0", "\ud800", ["ann"]])
@@ -129,9 +129,9 @@ def test_false_where_the_entry_is_not_there(either: Heedful, entry: Entry) -> No
 def test_rating_again_replaces_all_that_was_said(either: Heedful, entry: Entry) -> None:
     either.sessions.add_feedback("s", entry.qa_id, "bad", 1)
     either.sessions.add_feedback("s", entry.qa_id, feedback_score=5)
-    assert said(either, entry) == (5, None)
+    assert stored_feedback(either, entry) == (5, None)
     either.sessions.add_feedback("s", entry.qa_id, "fine after all")
-    assert said(either, entry) == (None, "fine after all")
+    assert stored_feedback(either, entry) == (None, "fine after all")
     assert either.sessions.feedback_metrics().total == 1
 
 
@@ -141,7 +141,7 @@ def test_every_author_has_one_opinion_and_the_entry_shows_the_latest(
     for author, score in (("ann", 1), ("bo", 2), (None, 3), ("ann", 5), ("", 4)):
         clock.advance(seconds=1)
         either.sessions.add_feedback("s", entry.qa_id, feedback_score=score, author=author)
-        assert said(either, entry)[0] == score
+        assert stored_feedback(either, entry)[0] == score
     metrics = either.sessions.feedback_metrics()
     assert (metrics.total, metrics.positive, metrics.neutral, metrics.negative) == (4, 2, 1, 1)
 
@@ -152,9 +152,9 @@ def test_the_latest_is_the_one_given_last_even_if_the_clock_went_back(
     either.sessions.add_feedback("s", entry.qa_id, feedback_score=1, author="ann")
     clock.advance(days=-2)
     either.sessions.add_feedback("s", entry.qa_id, feedback_score=5, author="bo")
-    assert said(either, entry) == (5, None)
+    assert stored_feedback(either, entry) == (5, None)
     either.sessions.add_feedback("s", entry.qa_id, feedback_score=4, author="ann")
-    assert said(either, entry) == (4, None)
+    assert stored_feedback(either, entry) == (4, None)
 
 
 def test_deleting_clears_both_and_leaves_the_entry(either: Heedful, entry: Entry) -> None:
@@ -164,7 +164,7 @@ def test_deleting_clears_both_and_leaves_the_entry(either: Heedful, entry: Entry
     assert either.sessions.delete_feedback("s", entry.qa_id) is True
     assert either.sessions.feedback_metrics().total == 0
     assert either.sessions.add_feedback("s", entry.qa_id, feedback_score=2) is True
-    assert said(either, entry) == (2, None)
+    assert stored_feedback(either, entry) == (2, None)
 
 
 def test_an_author_deletes_what_he_said_and_nobody_in_particular_deletes_all(either: Heedful, entry: Entry) -> None:
@@ -174,7 +174,7 @@ def test_an_author_deletes_what_he_said_and_nobody_in_particular_deletes_all(eit
     assert either.sessions.feedback_metrics().total == 3
     either.sessions.delete_feedback("s", entry.qa_id, author="bo")
     assert either.sessions.feedback_metrics().total == 2
-    assert said(either, entry) == (3, None)
+    assert stored_feedback(either, entry) == (3, None)
     either.sessions.delete_feedback("s", entry.qa_id)
     assert either.sessions.feedback_metrics().total == 0
 
@@ -225,7 +225,7 @@ def test_a_feedback_is_taken_back_by_its_id(open_either: Callable[..., Heedful])
     store.sessions.add_feedback("s", entry.qa_id, feedback_score=1, author="bo")
     first = store.retract(ids[1], author="moderator")
     assert first.retracted == ids[1]
-    assert said(store, entry) == (5, None)
+    assert stored_feedback(store, entry) == (5, None)
     assert store.retract(ids[1]).event_id == first.event_id
     assert store.sessions.feedback_metrics().total == 1
     with pytest.raises(NotFound):

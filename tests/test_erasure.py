@@ -319,18 +319,18 @@ def test_a_process_that_knows_her_name_still_counts_her_once(open_store: Callabl
 
 
 @given(
-    said=st.lists(
+    message=st.lists(
         st.tuples(st.integers(0, 4), st.sampled_from(SIGNAL_TYPES), st.integers(1, 997)), min_size=4, max_size=12
     ),
     names=st.permutations(["a", "b", "c", "d", "e"]),
 )
 def test_the_adaptive_rule_does_not_care_what_authors_are_called(
-    said: list[tuple[int, SignalType, int]], names: list[str]
+    message: list[tuple[int, SignalType, int]], names: list[str]
 ) -> None:
     def ranked(called: str | list[str]) -> list[Ranked]:
         items = [
             Opinion(1, 1, kind, confidence / 997, place, author=called[who], similarity=1.0)
-            for place, (who, kind, confidence) in enumerate(said)
+            for place, (who, kind, confidence) in enumerate(message)
         ]
         return Adaptive().rank([Candidate(1, 0.5), Candidate(2, 0.5)], items, 0.9, 100)
 
@@ -350,13 +350,13 @@ opinions = st.lists(
 )
 
 
-@given(said=opinions)
+@given(message=opinions)
 @some(1 / 8)
-def test_no_score_and_no_vote_changes(new_store: Callable[[ManualClock], Heedful], said: list[Any]) -> None:
+def test_no_score_and_no_vote_changes(new_store: Callable[[ManualClock], Heedful], message: list[Any]) -> None:
     clock = ManualClock()
     with new_store(clock) as store:
         facts = store.remember([RETURNS, REFUNDS, "Parcels are sent back at the desk."]).fact_ids
-        for place, kind, author, query, confidence in said:
+        for place, kind, author, query, confidence in message:
             clock.advance(hours=7)
             store.signal(
                 [Signal(fact_id=facts[place], signal_type=kind, query=query, author=author, confidence=confidence)]
@@ -375,7 +375,7 @@ def test_no_score_and_no_vote_changes(new_store: Callable[[ManualClock], Heedful
 
         before = seen()
         report = erased(store.forget(author=NAME))
-        assert report.events == sum(author == NAME for _, _, author, _, _ in said)
+        assert report.events == sum(author == NAME for _, _, author, _, _ in message)
         assert seen() == before
         assert verify(store._workspace.database.name).differences == []
 

@@ -19,20 +19,20 @@ FILE = Path(heedful.__file__).parent / "interfaces/http/examples.json"
 
 
 @cache
-def kept() -> dict[str, Any]:
+def stored() -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(FILE.read_bytes())
     return found
 
 
 def test_every_operation_has_one_and_they_are_small() -> None:
-    assert list(kept()) == list(OPERATIONS)
+    assert list(stored()) == list(OPERATIONS)
     assert FILE.stat().st_size < 120_000
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.name)
 def test_the_request_is_one_that_the_operation_takes(operation: Operation) -> None:
     made = shape(operation)
-    request = kept()[operation.name]["request"]
+    request = stored()[operation.name]["request"]
     assert set(made.path) <= set(request)
     given = {name: value for name, value in request.items() if name not in (*made.path, *made.headers)}
     made.request.model_validate_json(orjson.dumps(given), strict=True)
@@ -41,7 +41,7 @@ def test_the_request_is_one_that_the_operation_takes(operation: Operation) -> No
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.name)
 def test_the_response_is_one_that_the_operation_gives(operation: Operation) -> None:
     result = shape(operation).result
-    response = kept()[operation.name]["response"]
+    response = stored()[operation.name]["response"]
     read = result.validate_json(orjson.dumps(response))
     assert result.dump_python(read, mode="json") == response
 
@@ -52,4 +52,4 @@ def test_they_are_what_the_code_gives_now() -> None:
         module = importlib.import_module("docs.examples")
     finally:
         sys.path.remove(str(ROOT))
-    assert orjson.loads(module.written()) == kept(), "run python -m docs.examples"
+    assert orjson.loads(module.written()) == stored(), "run python -m docs.examples"

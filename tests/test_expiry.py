@@ -162,7 +162,7 @@ def test_what_is_learnt_from_a_fact_ends_with_it(store: Heedful, clock: ManualCl
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("values", "message"),
     [
         (datetime(2040, 1, 1), "has no time zone"),
         (datetime(2001, 1, 1, tzinfo=UTC), "which is in the past"),
@@ -170,12 +170,12 @@ def test_what_is_learnt_from_a_fact_ends_with_it(store: Heedful, clock: ManualCl
         (2_000_000_000, "must be a datetime"),
     ],
 )
-def test_a_bad_end_is_refused_by_name(open_store: Callable[..., Heedful], given: Any, said: str) -> None:
+def test_a_bad_end_is_refused_by_name(open_store: Callable[..., Heedful], values: Any, message: str) -> None:
     store = open_store()
-    with pytest.raises(Invalid, match=said) as caught:
-        store.remember(CODE, expires_at=given)
+    with pytest.raises(Invalid, match=message) as caught:
+        store.remember(CODE, expires_at=values)
     assert caught.value.field == "expires_at"
-    assert str(getattr(given, "isoformat", lambda: given)()) in str(caught.value)
+    assert str(getattr(values, "isoformat", lambda: values)()) in str(caught.value)
     assert "2030-01-31T12:00:00Z" in (caught.value.remedy or "")
     assert store.datasets() == []
 

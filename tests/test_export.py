@@ -259,7 +259,7 @@ def _first(kind: str, **changes: Any) -> Callable[[list[Line]], list[Line]]:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (_cut, "cut off"),
         (_half, "cut off"),
@@ -286,11 +286,11 @@ def _first(kind: str, **changes: Any) -> Callable[[list[Line]], list[Line]]:
     ],
 )
 def test_a_damaged_file_is_refused_and_nothing_is_imported(
-    lived: Path, place: Place, damage: Callable[[list[Line]], list[Line]], told: str
+    lived: Path, place: Place, damage: Callable[[list[Line]], list[Line]], message: str
 ) -> None:
     target = place("sqlite")
     lines = exported(lived, "other")
-    with pytest.raises(Invalid, match=told):
+    with pytest.raises(Invalid, match=message):
         import_file(target, packed(damage(lines)), embedding=WordEmbedder())
     assert not Path(target).exists() or verify(target).projects == []
 

@@ -13,93 +13,95 @@ SECRET = "the launch code is swordfish"
 
 
 @pytest.fixture
-def theirs(open_store: Callable[..., Heedful]) -> Heedful:
+def other_project(open_store: Callable[..., Heedful]) -> Heedful:
     return open_store(project="theirs")
 
 
 @pytest.fixture
-def ours(open_store: Callable[..., Heedful]) -> Heedful:
+def own_project(open_store: Callable[..., Heedful]) -> Heedful:
     return open_store(project="ours")
 
 
 @pytest.fixture
-def fact(theirs: Heedful) -> str:
-    fact_id = theirs.remember(SECRET, source="vault", metadata={"k": 1}).fact_ids[0]
-    theirs.remember("in another dataset", dataset="private")
+def fact(other_project: Heedful) -> str:
+    fact_id = other_project.remember(SECRET, source="vault", metadata={"k": 1}).fact_ids[0]
+    other_project.remember("in another dataset", dataset="private")
     return fact_id
 
 
 @pytest.fixture
-def shown(theirs: Heedful, fact: str) -> Recall:
-    return theirs.recall("launch code")
+def shown(other_project: Heedful, fact: str) -> Recall:
+    return other_project.recall("launch code")
 
 
 @pytest.fixture
-def event(theirs: Heedful, fact: str) -> str:
-    return theirs.signal([Signal(fact_id=fact, signal_type="helpful", query="launch code")]).event_ids[0]
+def event(other_project: Heedful, fact: str) -> str:
+    return other_project.signal([Signal(fact_id=fact, signal_type="helpful", query="launch code")]).event_ids[0]
 
 
 @pytest.fixture
-def before(theirs: Heedful, fact: str, event: str) -> FactStats:
-    return theirs.fact_stats(fact)
+def before(other_project: Heedful, fact: str, event: str) -> FactStats:
+    return other_project.fact_stats(fact)
 
 
-def test_recall_finds_nothing_of_the_other(ours: Heedful, fact: str) -> None:
-    assert len(ours.recall("launch code")) == 0
-    ours.remember("our own launch")
+def test_recall_finds_nothing_of_the_other(own_project: Heedful, fact: str) -> None:
+    assert len(own_project.recall("launch code")) == 0
+    own_project.remember("our own launch")
     for options in ({}, {"where": {"k": 1}}, {"boost_by_usefulness": True}):
-        assert SECRET not in {hit.text for hit in ours.recall("launch code swordfish", **options)}
+        assert SECRET not in {hit.text for hit in own_project.recall("launch code swordfish", **options)}
 
 
-def test_the_datasets_of_the_other_are_not_named(ours: Heedful, fact: str) -> None:
-    ours.remember("x", dataset="mine")
-    assert ours.datasets() == ["mine"]
+def test_the_datasets_of_the_other_are_not_named(own_project: Heedful, fact: str) -> None:
+    own_project.remember("x", dataset="mine")
+    assert own_project.datasets() == ["mine"]
     with pytest.raises(NotFound) as caught:
-        ours.recall("x", dataset="private")
+        own_project.recall("x", dataset="private")
     assert caught.value.remedy == "It has: mine"
     with pytest.raises(NotFound):
-        ours.usefulness_stats("private")
+        own_project.usefulness_stats("private")
 
 
 def test_a_signal_on_the_other_s_fact_is_not_found(
-    ours: Heedful, theirs: Heedful, fact: str, before: FactStats
+    own_project: Heedful, other_project: Heedful, fact: str, before: FactStats
 ) -> None:
-    mine = ours.remember("mine").fact_ids[0]
-    result = ours.signal(
+    mine = own_project.remember("mine").fact_ids[0]
+    result = own_project.signal(
         [Signal(fact_id=each, signal_type="not_helpful", query="launch code") for each in (fact, mine)]
     )
     assert [(error.index, error.code, error.fact_id) for error in result.errors] == [(0, "not_found", fact)]
     assert result.processed == 1
-    assert theirs.fact_stats(fact) == before
+    assert other_project.fact_stats(fact) == before
 
 
-def test_it_is_answered_like_a_fact_that_never_was(ours: Heedful, fact: str) -> None:
-    ours.remember("mine")
+def test_it_is_answered_like_a_fact_that_never_was(own_project: Heedful, fact: str) -> None:
+    own_project.remember("mine")
     answers = [
-        ours.signal([Signal(fact_id=each, signal_type="used", query="q")]).errors[0].message.replace(each, "…")
+        own_project.signal([Signal(fact_id=each, signal_type="used", query="q")]).errors[0].message.replace(each, "…")
         for each in (fact, "nobody")
     ]
     assert answers[0] == answers[1]
 
 
-def test_the_receipt_of_the_other_is_not_found(ours: Heedful, theirs: Heedful, fact: str, shown: Recall) -> None:
+def test_the_receipt_of_the_other_is_not_found(
+    own_project: Heedful, other_project: Heedful, fact: str, shown: Recall
+) -> None:
     with pytest.raises(NotFound):
-        ours.receipt(shown.recall_id)
+        own_project.receipt(shown.recall_id)
     with pytest.raises(NotFound):
-        ours.signal_recall(shown.recall_id, used=[fact])
-    assert theirs.fact_stats(fact).signal_count == 0
+        own_project.signal_recall(shown.recall_id, used=[fact])
+    assert other_project.fact_stats(fact).signal_count == 0
 
 
 def test_the_event_of_the_other_can_not_be_retracted(
-    ours: Heedful, theirs: Heedful, fact: str, event: str, before: FactStats
+    own_project: Heedful, other_project: Heedful, fact: str, event: str, before: FactStats
 ) -> None:
     with pytest.raises(NotFound):
-        ours.retract(event)
-    assert theirs.fact_stats(fact) == before
+        own_project.retract(event)
+    assert other_project.fact_stats(fact) == before
 
 
-def test_the_other_s_facts_can_not_be_forgotten(ours: Heedful, theirs: Heedful, fact: str) -> None:
-    mine = ours.remember("mine").fact_ids[0]
+def test_the_other_s_facts_can_not_be_forgotten(own_project: Heedful, other_project: Heedful, fact: str) -> None:
+    mine = own_project.remember("mine").fact_ids[0]
     for options in (
         {"fact_ids": fact},
         {"fact_ids": [mine, fact]},
@@ -107,42 +109,44 @@ def test_the_other_s_facts_can_not_be_forgotten(ours: Heedful, theirs: Heedful, 
         {"dataset": "private"},
     ):
         with pytest.raises(NotFound):
-            ours.forget(**options)
-    ours.forget(dataset="main_dataset")
-    assert theirs.usefulness_stats().total_facts == 1
-    assert theirs.datasets() == ["main_dataset", "private"]
+            own_project.forget(**options)
+    own_project.forget(dataset="main_dataset")
+    assert other_project.usefulness_stats().total_facts == 1
+    assert other_project.datasets() == ["main_dataset", "private"]
 
 
-def test_the_statistics_of_the_other_are_not_seen(ours: Heedful, fact: str, before: FactStats) -> None:
+def test_the_statistics_of_the_other_are_not_seen(own_project: Heedful, fact: str, before: FactStats) -> None:
     with pytest.raises(NotFound):
-        ours.fact_stats(fact)
-    stats = ours.usefulness_stats()
+        own_project.fact_stats(fact)
+    stats = own_project.usefulness_stats()
     assert (stats.total_facts, stats.total_signals, stats.queries) == (0, 0, 0)
 
 
-def test_the_same_text_is_a_fact_of_each(ours: Heedful, theirs: Heedful, fact: str, before: FactStats) -> None:
-    result = ours.remember(SECRET, source="vault", metadata={"k": 1})
+def test_the_same_text_is_a_fact_of_each(
+    own_project: Heedful, other_project: Heedful, fact: str, before: FactStats
+) -> None:
+    result = own_project.remember(SECRET, source="vault", metadata={"k": 1})
     assert (result.added, result.known) == (1, 0)
     assert result.fact_ids[0] != fact
-    assert ours.fact_stats(result.fact_ids[0]).score == 0.5
-    assert ours.recall("launch code", boost_by_usefulness=True)[0].usefulness_source == "neutral"
+    assert own_project.fact_stats(result.fact_ids[0]).score == 0.5
+    assert own_project.recall("launch code", boost_by_usefulness=True)[0].usefulness_source == "neutral"
 
 
-def test_keys_are_each_project_s_own(ours: Heedful, theirs: Heedful, fact: str) -> None:
-    mine = ours.remember("mine").fact_ids[0]
-    one = theirs.signal(
+def test_keys_are_each_project_s_own(own_project: Heedful, other_project: Heedful, fact: str) -> None:
+    mine = own_project.remember("mine").fact_ids[0]
+    one = other_project.signal(
         [Signal(fact_id=fact, signal_type="used", query="q", idempotency_key="item")], idempotency_key="call"
     )
-    other = ours.signal(
+    other = own_project.signal(
         [Signal(fact_id=mine, signal_type="used", query="q", idempotency_key="item")], idempotency_key="call"
     )
     assert (one.processed, other.processed) == (1, 1)
     assert one.event_ids != other.event_ids
 
 
-def test_the_doctor_looks_at_one_project(ours: Heedful, fact: str) -> None:
-    ours.remember("x", dataset="mine")
-    named = " ".join(f"{check.name} {check.detail}" for check in ours.doctor())
+def test_the_doctor_looks_at_one_project(own_project: Heedful, fact: str) -> None:
+    own_project.remember("x", dataset="mine")
+    named = " ".join(f"{check.name} {check.detail}" for check in own_project.doctor())
     assert "mine" in named
     assert "private" not in named
     assert "main_dataset" not in named

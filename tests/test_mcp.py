@@ -94,12 +94,12 @@ async def connected(path: Path) -> AsyncIterator[Client]:
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """The structured result of a call that succeeds."""
     result = await client.call_tool(tool, arguments)
-    assert not result.is_error, said(result)
+    assert not result.is_error, text_of(result)
     content: dict[str, Any] = result.structured_content
     return content
 
 
-def said(result: CallToolResult) -> str:
+def text_of(result: CallToolResult) -> str:
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
@@ -225,9 +225,9 @@ def test_a_model_can_read_the_text_alone(path: Path) -> None:
     async def talk() -> None:
         async with connected(path) as client:
             stored = await client.call_tool("remember", {"texts": ["Ada is the CEO.", "Ada\nsings."]})
-            assert said(stored).startswith("2 new, 0 known in main_dataset\n")
+            assert text_of(stored).startswith("2 new, 0 known in main_dataset\n")
             shown = await client.call_tool("recall", {"query": "Who is the CEO?", "session_id": "s1"})
-            hits, lines = shown.structured_content["hits"], said(shown).splitlines()
+            hits, lines = shown.structured_content["hits"], text_of(shown).splitlines()
             assert lines[0] == f"recall_id {shown.structured_content['recall_id']}: 2 hits"
             for hit, line in zip(hits, lines[1:3], strict=True):
                 text = hit["text"].replace("\n", " ")
@@ -235,9 +235,11 @@ def test_a_model_can_read_the_text_alone(path: Path) -> None:
             assert lines[3].startswith("answer: Ada is the CEO.")
             assert lines[4] == f"session_id s1, qa_id {shown.structured_content['qa_id']}"
             named = {"fact_id": "nope", "signal_type": "used", "query": "x"}
-            assert "not taken: no fact 'nope'" in said(await client.call_tool("signal", {"signals": named}))
-            assert said(await client.call_tool("improve", {})) == "nothing new in main_dataset"
-            assert said(await client.call_tool("forget", {"dataset": "main_dataset"})).startswith("2 facts forgotten")
+            assert "not taken: no fact 'nope'" in text_of(await client.call_tool("signal", {"signals": named}))
+            assert text_of(await client.call_tool("improve", {})) == "nothing new in main_dataset"
+            assert text_of(await client.call_tool("forget", {"dataset": "main_dataset"})).startswith(
+                "2 facts forgotten"
+            )
 
     asyncio.run(talk())
 
@@ -252,7 +254,7 @@ def test_a_time_is_read_from_its_text(path: Path) -> None:
             for bad in ("tomorrow", 4_102_444_800):
                 refused = await client.call_tool("remember", values | {"expires_at": bad})
                 assert refused.is_error
-                assert "expires_at must be a time such as 2030-01-31T12:00:00Z" in said(refused)
+                assert "expires_at must be a time such as 2030-01-31T12:00:00Z" in text_of(refused)
 
     asyncio.run(talk())
 
@@ -361,8 +363,8 @@ def test_bad_input_is_an_answer_that_says_what_is_wrong(
             error = result.structured_content["error"]
             assert error["code"] == code
             assert message in error["message"]
-            assert len(said(result)) < 500
-            assert said(result) == f"error ({code}): {error['message']}" + (
+            assert len(text_of(result)) < 500
+            assert text_of(result) == f"error ({code}): {error['message']}" + (
                 f"\n{error['remedy']}" if error["remedy"] else ""
             )
             assert (await call(client, "remember", texts="Still here."))["added"] == 1

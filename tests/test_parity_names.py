@@ -101,6 +101,8 @@ COMMANDS = {
     "feedback.update": "feedback update",
     "feedback.delete": "feedback retract",
     "chat.execution_cache_lookup": "cache lookup",
+    "chat.confirm_suggestion": "cache confirm-suggestion",
+    "chat.execution_cache_coverage": "cache coverage",
     "chat.chat_to_answer": "ask",
     "golden_examples.create": "golden add",
     "golden_examples.list": "golden list",

@@ -141,7 +141,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory, world: World) -> list[Ste
         return live(engine, clock, world)
 
 
-def told(steps: list[Step]) -> list[tuple[str, Any]]:
+def outcomes(steps: list[Step]) -> list[tuple[str, Any]]:
     """What came of each call; where the words are known to differ, without them."""
     plain = Plain()
     return [
@@ -168,7 +168,7 @@ def test_it_makes_no_difference_where_the_engine_is(
     with opened(tmp_path / "store.db") as (engine, clock):
         steps = live(engine, clock, world)
     assert len(steps) == len(expected)
-    for here, there, step in zip(told(expected), told(steps), expected, strict=True):
+    for here, there, step in zip(outcomes(expected), outcomes(steps), expected, strict=True):
         assert there == here, f"{step.name}{step.args}{step.kwargs}"
 
 
@@ -179,7 +179,7 @@ def test_it_makes_no_difference_which_store_it_is(
     with opened(empty_database) as (engine, clock):
         steps = live(engine, clock, world)
     assert len(steps) == len(expected)
-    for here, there, step in zip(told(expected), told(steps), expected, strict=True):
+    for here, there, step in zip(outcomes(expected), outcomes(steps), expected, strict=True):
         assert there == here, f"{step.name}{step.args}{step.kwargs}"
 
 

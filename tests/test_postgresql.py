@@ -261,14 +261,14 @@ class TestParts:
 
 class TestLocks:
     @contextmanager
-    def held(self, url: str, project: str) -> Iterator[None]:
+    def lock_held(self, url: str, project: str) -> Iterator[None]:
         with psycopg.connect(url) as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (number(locks.project(project)),))
             yield
 
     def test_projects_do_not_wait_for_each_other(self, opening: Callable[..., Heedful], empty_database: str) -> None:
         ours = opening("ours")
-        with self.held(empty_database, "theirs"):
+        with self.lock_held(empty_database, "theirs"):
             fact = ours.remember("x").fact_ids[0]
             ours.signal([{"fact_id": fact, "signal_type": "used", "query": "x"}])
 
@@ -277,7 +277,7 @@ class TestLocks:
     ) -> None:
         store = opening("ours")
         store.remember("x")
-        with self.held(empty_database, "ours"):
+        with self.lock_held(empty_database, "ours"):
             shown = store.recall("x")
         assert store.signal_recall(shown.recall_id, used=[shown[0].fact_id]).processed == 1
 

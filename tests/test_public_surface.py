@@ -172,7 +172,16 @@ def test_the_methods_of_insight_are_these() -> None:
                 "update",
             },
         ),
-        (Chat, {"chat_to_answer", "chat_to_sql", "execution_cache_lookup"}),
+        (
+            Chat,
+            {
+                "chat_to_answer",
+                "chat_to_sql",
+                "confirm_suggestion",
+                "execution_cache_coverage",
+                "execution_cache_lookup",
+            },
+        ),
         (ChatSessions, {"create", "delete", "get", "get_questions", "list"}),
         (GoldenExamples, {"create", "delete", "get", "import_examples", "import_file", "list", "promote", "update"}),
         (Review, {"ask_again", "assign", "dismiss", "get", "list", "fix", "reopen", "resolve", "undo"}),

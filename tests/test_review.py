@@ -348,7 +348,7 @@ def test_what_goes_with_its_session_leaves_the_queue(either: Heedful) -> None:
     assert either.review.list(status=None).items == []
     with pytest.raises(NotFound):
         either.review.get(item_id)
-    assert left(either, "review_items", "review_members", "review_notes") == [0, 0, 0]
+    assert row_counts(either, "review_items", "review_members", "review_notes") == [0, 0, 0]
 
 
 def test_a_session_that_was_gone_before_anybody_looked_is_passed_over(either: Heedful) -> None:
@@ -454,7 +454,7 @@ def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., 
         assert (item.status, item.assignee, item.opinions) == (expected.status, expected.assignee, len(negative))
 
 
-def left(store: Heedful, *tables: str) -> list[int]:
+def row_counts(store: Heedful, *tables: str) -> list[int]:
     """How many rows tables have."""
     with store._workspace.read() as connection:
         return [connection.execute(sqlalchemy.text(f"SELECT count(*) FROM {table}")).scalar_one() for table in tables]

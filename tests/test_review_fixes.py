@@ -57,7 +57,7 @@ def given(store: Heedful) -> list[tuple[Any, ...]]:
     return [(each.qa_id, each.feedback_score, each.feedback_text) for each in entries]
 
 
-def said(store: Heedful) -> list[Any]:
+def execution_feedback(store: Heedful) -> list[Any]:
     """What is said of executions."""
     return store.feedback.list().items
 
@@ -175,7 +175,7 @@ def test_an_execution_is_blocked_and_back(geo: Heedful, run: str, clock: ManualC
     geo.feedback.create_negative(execution_id=other, author="ole")
     item = only(geo)
     clock.advance(seconds=1)
-    before, cache = said(geo), cached(geo)
+    before, cache = execution_feedback(geo), cached(geo)
     assert cache[0]
     event = geo.review.fix(item.item_id, "block", execution_id=run, note="Counts villages.", author="rev")
     hit, gate, reason = cached(geo)
@@ -184,7 +184,7 @@ def test_an_execution_is_blocked_and_back(geo: Heedful, run: str, clock: ManualC
     with pytest.raises(Conflict):
         geo.review.fix(item.item_id, "block", execution_id=run, author="rev")
     geo.review.undo(event.event_id, author="rev")
-    assert said(geo) == before
+    assert execution_feedback(geo) == before
     assert cached(geo)[0]
 
 
@@ -192,13 +192,13 @@ def test_a_reviewers_own_earlier_word_comes_back_with_the_undoing(geo: Heedful, 
     geo.feedback.create_negative(execution_id=run, feedback="Wrong.", author="ida")
     own = geo.feedback.create_positive(execution_id=run, feedback_text="Right.", author="rev")
     item = only(geo)
-    before = said(geo)
+    before = execution_feedback(geo)
     clock.advance(seconds=1)
     event = geo.review.fix(item.item_id, "block", execution_id=run, author="rev")
     assert not geo.feedback.get(own.id).is_positive
     clock.advance(seconds=1)
     geo.review.undo(event.event_id)
-    assert sorted(said(geo), key=lambda each: each.id) == sorted(before, key=lambda each: each.id)
+    assert sorted(execution_feedback(geo), key=lambda each: each.id) == sorted(before, key=lambda each: each.id)
     later = geo.review.fix(item.item_id, "block", execution_id=run, author="rev")
     geo.feedback.update(own.id, is_positive=True, feedback="Right after all.")
     geo.review.undo(later.event_id)
@@ -207,12 +207,12 @@ def test_a_reviewers_own_earlier_word_comes_back_with_the_undoing(geo: Heedful, 
 
 def test_feedback_about_an_execution_is_taken_back_and_given_again(geo: Heedful, run: str, clock: ManualClock) -> None:
     geo.feedback.create_negative(execution_id=run, feedback="Wrong.", author="ida")
-    before, cache = said(geo), cached(geo)
+    before, cache = execution_feedback(geo), cached(geo)
     item = only(geo)
     (opinion,) = geo.review.get(item.item_id).opinions
     clock.advance(seconds=1)
     event = geo.review.fix(item.item_id, "retract", event_id=opinion.event_id, author="rev")
-    assert (said(geo), geo.review.list().items) == ([], [])
+    assert (execution_feedback(geo), geo.review.list().items) == ([], [])
     remaining = geo.review.get(item.item_id)
     assert (remaining.item.question, remaining.item.opinions, remaining.sql_query, remaining.opinions) == (
         IN_ITALY,
@@ -222,7 +222,7 @@ def test_feedback_about_an_execution_is_taken_back_and_given_again(geo: Heedful,
     )
     assert cached(geo) != cache
     geo.review.undo(event.event_id)
-    assert said(geo) == before
+    assert execution_feedback(geo) == before
     assert cached(geo)[1] == "feedback"
     assert only(geo).last_at == item.last_at
 
@@ -235,13 +235,13 @@ def test_an_execution_is_promoted_by_the_reviewers_word_and_back(geo: Heedful, r
         geo.review.fix(item.item_id, "promote", execution_id=wrong, author="rev")
     assert caught.value.code == "not_proven"
     assert "ida" in caught.value.message
-    before = said(geo)
+    before = execution_feedback(geo)
     event = geo.review.fix(item.item_id, "promote", execution_id=run, author="rev")
     (example,) = geo.golden_examples.list()
     assert (example.id, example.execution_id) == (event.details["example_id"], run)
-    assert [each.author for each in said(geo)] == ["rev", "ida"]
+    assert [each.author for each in execution_feedback(geo)] == ["rev", "ida"]
     geo.review.undo(event.event_id)
-    assert (geo.golden_examples.list(), said(geo)) == ([], before)
+    assert (geo.golden_examples.list(), execution_feedback(geo)) == ([], before)
     right = geo.feedback.create_positive(execution_id=run, author="ole")
     event = geo.review.fix(item.item_id, "promote", execution_id=run, question="Italian cities?", author="rev")
     assert [each.question for each in geo.golden_examples.list()] == ["Italian cities?"]
@@ -339,7 +339,7 @@ def test_two_reviewers_do_not_fix_the_same_twice(geo: Heedful, run: str) -> None
     with pytest.raises(Conflict) as caught:
         geo.review.fix(seen.item_id, "block", execution_id=run, author="ole", if_match=etag(seen))
     assert caught.value.code == "changed_meanwhile"
-    assert [each.author for each in said(geo)] == ["rev", "ida"]
+    assert [each.author for each in execution_feedback(geo)] == ["rev", "ida"]
 
 
 def test_events_of_the_queue_have_no_words(geo: Heedful, run: str) -> None:
@@ -372,13 +372,13 @@ def count(store: Heedful, table: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("action", "given"),
+    ("action", "values"),
     [("supersede", {"fact_id": "nope", "text": RIGHT}), ("block", {"execution_id": "nope"})],
 )
-def test_what_is_not_there_is_told_with_where_to_look(store: Heedful, action: Fix, given: dict[str, str]) -> None:
+def test_what_is_not_there_is_told_with_where_to_look(store: Heedful, action: Fix, values: dict[str, str]) -> None:
     store.remember("The Lisbon office opens at eight.")
     result = store.recall("When does the Lisbon office open?", session_id="monday")
     store.sessions.add_feedback("monday", str(result.qa_id), None, 1, author="ida")
     with pytest.raises(NotFound) as caught:
-        store.review.fix(only(store).item_id, action, **given)
+        store.review.fix(only(store).item_id, action, **values)
     assert caught.value.remedy

@@ -197,7 +197,7 @@ def changed(lines: list[Line], kind: str, **changes: Any) -> list[Line]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes", "said"),
+    ("kind", "changes", "message"),
     [
         ("review_item", {"status": "lost"}, r"line \d+ has the unknown status 'lost'"),
         ("review_item", {"digest": "zz"}, r"line \d+ has digest"),
@@ -207,8 +207,8 @@ def changed(lines: list[Line], kind: str, **changes: Any) -> list[Line]:
     ],
 )
 def test_a_damaged_line_of_the_queue_is_named(
-    source: Heedful, done: Done, place: Place, path: Path, kind: str, changes: Line, said: str
+    source: Heedful, done: Done, place: Place, path: Path, kind: str, changes: Line, message: str
 ) -> None:
-    with pytest.raises(Invalid, match=said) as refused:
+    with pytest.raises(Invalid, match=message) as refused:
         import_file(place("sqlite"), packed(changed(exported(path), kind, **changes)), embedding=WordEmbedder())
     assert refused.value.code == "file_damaged"

@@ -122,10 +122,10 @@ def test_filters_are_kept_and_lose_nothing(both: tuple[Heedful, Heedful], mode: 
         one, other = ([hit.text for hit in store.recall(text, mode=mode, where=where, top_k=10)] for store in both)
         assert len(set(one) & set(other)) >= 0.8 * len(one)
         books = {hit.metadata["book"] for hit in both[1].recall(text, mode=mode, where=where)}
-        assert all(kept(book, where["book"]) for book in books)
+        assert all(passes(book, where["book"]) for book in books)
 
 
-def kept(book: Any, wanted: Any) -> bool:
+def passes(book: Any, wanted: Any) -> bool:
     if not isinstance(wanted, dict):
         return bool(book == wanted)
     ((operator, limit),) = wanted.items()

@@ -37,7 +37,7 @@ def active(store: Heedful) -> list[Feedback]:
 
 
 @pytest.mark.parametrize(
-    ("given", "rating", "comment"),
+    ("value", "rating", "comment"),
     [
         ({"rating": "up", "comment": "The response was very helpful!"}, "up", "The response was very helpful!"),
         ({"rating": "down", "comment": "The answer was incomplete"}, "down", "The answer was incomplete"),
@@ -51,15 +51,15 @@ def active(store: Heedful) -> list[Feedback]:
     ],
 )
 def test_a_session_is_rated(
-    session: Heedful, clock: ManualClock, given: dict[str, Any], rating: str | None, comment: str
+    session: Heedful, clock: ManualClock, value: dict[str, Any], rating: str | None, comment: str
 ) -> None:
-    before = dict(given)
-    feedback = give(session, given)
+    before = dict(value)
+    feedback = give(session, value)
     assert (feedback.rating, feedback.comment, feedback.created_at) == (rating, comment, clock.now)
     assert (feedback.session_id, feedback.target_type, feedback.target_id) == ("s", "session", "s")
     assert (feedback.score, feedback.author, feedback.extra) == (None, None, {})
     assert active(session) == [feedback]
-    assert given == before
+    assert value == before
 
 
 @pytest.mark.parametrize("rating", ["maybe", "UP", "", "neutral", 1, True, False, 0, ["up"], b"up"])

@@ -328,10 +328,10 @@ def test_one_bad_message_keeps_all_out(store: Heedful, message: Any, field: str)
     assert not store.sessions.exists("s")
 
 
-@pytest.mark.parametrize("given", ["hello", {"role": "user", "content": "x"}, 5, None])
-def test_messages_are_a_list(store: Heedful, given: Any) -> None:
+@pytest.mark.parametrize("value", ["hello", {"role": "user", "content": "x"}, 5, None])
+def test_messages_are_a_list(store: Heedful, value: Any) -> None:
     with pytest.raises(Invalid, match="messages must be a list"):
-        store.sessions.add_messages("s", given)
+        store.sessions.add_messages("s", value)
 
 
 def test_too_many_messages_at_once_are_refused(store: Heedful) -> None:

@@ -35,7 +35,7 @@ SINCE = UNTIL - timedelta(days=14)
 
 
 @dataclass(frozen=True)
-class Seen:
+class TrafficData:
     """A store that was filled, and what is in it."""
 
     file: Path
@@ -46,7 +46,7 @@ class Seen:
     executions: list[Execution]
 
 
-def look(file: Path, filled: Filled, memory: Heedful) -> Seen:
+def look(file: Path, filled: Filled, memory: Heedful) -> TrafficData:
     sessions: list[Session] = []
     cursor = None
     while True:
@@ -56,18 +56,18 @@ def look(file: Path, filled: Filled, memory: Heedful) -> Seen:
         if cursor is None:
             break
     entries = [entry for session in sessions for entry in memory.sessions.entries(session.session_id).items]
-    return Seen(file, filled, memory, sessions, entries, memory.executions.list().items)
+    return TrafficData(file, filled, memory, sessions, entries, memory.executions.list().items)
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrafficData]:
     file = tmp_path_factory.mktemp("traffic") / "demo.db"
     filled = fill(file, sessions=120, until=UNTIL, embedding=WordEmbedder())
     with heedful.open(file, project="demo", embedding=WordEmbedder(), worker=False) as memory:
         yield look(file, filled, memory)
 
 
-def test_the_counts_are_what_the_store_has(seen: Seen) -> None:
+def test_the_counts_are_what_the_store_has(seen: TrafficData) -> None:
     counts = seen.filled.counts
     visits = [session for session in seen.sessions if "variant" in session.metadata]
     assert len(visits) == counts["sessions"] == 120
@@ -79,7 +79,7 @@ def test_the_counts_are_what_the_store_has(seen: Seen) -> None:
     assert counts["supersessions"] == counts["retractions"] == 1
 
 
-def test_all_kinds_of_people_come(seen: Seen) -> None:
+def test_all_kinds_of_people_come(seen: TrafficData) -> None:
     visits = [session.metadata for session in seen.sessions if "variant" in session.metadata]
     assert Counter(each["variant"] for each in visits) == {"A": 60, "B": 60}
     assert {each["channel"] for each in visits} == {"web", "app"}
@@ -88,19 +88,19 @@ def test_all_kinds_of_people_come(seen: Seen) -> None:
     assert {entry.model for entry in seen.entries} == {"clerk-mini", "clerk-large"}
 
 
-def test_answers_have_their_evidence(seen: Seen) -> None:
+def test_answers_have_their_evidence(seen: TrafficData) -> None:
     assert all(entry.recall_id and entry.used and entry.usage for entry in seen.entries)
     assert {entry.dataset for entry in seen.entries} == {"help", "handbook"}
 
 
-def test_a_part_is_rated(seen: Seen) -> None:
+def test_a_part_is_rated(seen: TrafficData) -> None:
     counts = seen.filled.counts
     assert 0.3 < counts["ratings"] / counts["entries"] < 0.45
     assert 0.1 < counts["session ratings"] / counts["sessions"] < 0.3
     assert {entry.feedback_score for entry in seen.entries} >= {1, 2, 3, 4, 5}
 
 
-def test_nothing_lies_outside_the_two_weeks(seen: Seen) -> None:
+def test_nothing_lies_outside_the_two_weeks(seen: TrafficData) -> None:
     times = [
         *(moment for session in seen.sessions for moment in (session.created_at, session.updated_at)),
         *(entry.time for entry in seen.entries),
@@ -121,7 +121,7 @@ def test_nothing_lies_outside_the_two_weeks(seen: Seen) -> None:
     assert recorded <= UNTIL.timestamp() * 1e6
 
 
-def test_the_variant_that_learns_is_better_in_truth_and_in_what_people_say(seen: Seen) -> None:
+def test_the_variant_that_learns_is_better_in_truth_and_in_what_people_say(seen: TrafficData) -> None:
     def share(variant: str) -> float:
         of = {quality: seen.filled.counts[f"{quality} answers of {variant}"] for quality in ("good", "bad")}
         return of["good"] / sum(of.values())
@@ -133,20 +133,20 @@ def test_the_variant_that_learns_is_better_in_truth_and_in_what_people_say(seen:
     assert result["B"].satisfaction > result["A"].satisfaction
 
 
-def test_complaints_about_refunds_come_in_a_wave(seen: Seen) -> None:
+def test_complaints_about_refunds_come_in_a_wave(seen: TrafficData) -> None:
     wave = SINCE + timedelta(days=9)
     about = [entry.time >= wave for entry in seen.entries if "refund" in (entry.feedback_text or "").lower()]
     # A day of the wave has at least three times as many as a day before it.
     assert sum(about) / 5 > 3 * (len(about) - sum(about)) / 9
 
 
-def test_a_fact_is_corrected_by_somebody_and_recalled_since(seen: Seen) -> None:
+def test_a_fact_is_corrected_by_somebody_and_recalled_since(seen: TrafficData) -> None:
     result = seen.memory.recall("When is shipping free?", dataset="help", top_k=20)
     assert CORRECTION in [hit.text for hit in result.hits]
     assert FACTS["help"]["ship-free"] not in [hit.text for hit in result.hits]
 
 
-def test_no_complaint_becomes_a_fact(seen: Seen) -> None:
+def test_no_complaint_becomes_a_fact(seen: TrafficData) -> None:
     with closing(sqlite3.connect(seen.file)) as store:
         rows = store.execute("SELECT text FROM facts WHERE metadata LIKE '%\"feedback\"%'").fetchall()
     stated = {text.partition("\n")[2] for (text,) in rows}
@@ -163,22 +163,22 @@ def test_remarks_that_only_complain_correct_no_fact(subject: Subject) -> None:
         assert "at the moment" in said or set(result) == {None}, said
 
 
-def test_executions_are_new_or_proven_and_rated_both_ways(seen: Seen) -> None:
+def test_executions_are_new_or_proven_and_rated_both_ways(seen: TrafficData) -> None:
     assert {each.origin for each in seen.executions} >= {"query", "served", "written"}
     assert {each.is_positive for each in seen.memory.feedback.list()} == {True, False}
     assert {each.origin for each in seen.memory.golden_examples.list()} >= {"given"}
 
 
-def test_the_end_is_hostile(seen: Seen) -> None:
+def test_the_end_is_hostile(seen: TrafficData) -> None:
     said = {entry.feedback_text for entry in seen.entries}
     assert said >= set(HOSTILE)
 
 
-def test_the_store_is_sound(seen: Seen) -> None:
+def test_the_store_is_sound(seen: TrafficData) -> None:
     assert all(check.ok for check in seen.memory.doctor(repair=False))
 
 
-def plain(seen: Seen) -> list[object]:
+def plain(seen: TrafficData) -> list[object]:
     """All that a seed decides: no ids, and nothing that was measured."""
     return [
         seen.filled,
@@ -204,7 +204,7 @@ def test_a_seed_repeats_the_traffic(tmp_path: Path) -> None:
     assert result[0] != result[2]
 
 
-def test_a_project_with_facts_is_left_alone(seen: Seen) -> None:
+def test_a_project_with_facts_is_left_alone(seen: TrafficData) -> None:
     with pytest.raises(Conflict, match="has facts already"):
         fill(seen.file, sessions=1, until=UNTIL, embedding=WordEmbedder())
 

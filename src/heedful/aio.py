@@ -136,6 +136,8 @@ class AsyncChat(_Awaiting):
     chat_to_sql = _as_async(ChatProtocol.chat_to_sql)
     chat_to_answer = _as_async(ChatProtocol.chat_to_answer)
     execution_cache_lookup = _as_async(ChatProtocol.execution_cache_lookup)
+    confirm_suggestion = _as_async(ChatProtocol.confirm_suggestion)
+    execution_cache_coverage = _as_async(ChatProtocol.execution_cache_coverage)
 
 
 class AsyncChatSessions(_Awaiting):

@@ -253,6 +253,7 @@ class Store:
         executions = ExecutionSpace(workspace, space, self._language_model, queries, proofs, permissions)
 
         def finish() -> None:
+            proofs.close()
             if worker is not None:
                 worker.close()
             if not shared:

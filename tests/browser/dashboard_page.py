@@ -51,7 +51,7 @@ class Visit:
         self.page.on("dialog", lambda dialog: self.problems.append(f"a dialog: {dialog.message}"))
         self.page.on("requestfailed", self._failed)
         self.page.on("response", self._answered)
-        self.page.on("request", self._asked)
+        self.page.on("request", self._on_request)
         # What a server refuses is told by the response already.
         self.page.on(
             "console",
@@ -70,7 +70,7 @@ class Visit:
         """Waits for the parts that come later."""
         expect(self.page.locator("[aria-busy]")).to_have_count(0)
 
-    def told(self, words: str) -> None:
+    def expect_message(self, words: str) -> None:
         """What the last action did is said."""
         expect(self.page.locator(".flash")).to_contain_text(words)
 
@@ -86,7 +86,7 @@ class Visit:
         if response.status >= 400 and response.status not in self.refused:
             self.problems.append(f"{response.status} {response.url}")
 
-    def _asked(self, request: Request) -> None:
+    def _on_request(self, request: Request) -> None:
         name = urlsplit(request.url).path.partition("/do/")[2]
         if request.method == "POST" and name:
             fix = parse_qs(request.post_data or "").get("fix")

@@ -60,17 +60,17 @@ def test_a_fact_is_corrected_and_brought_back(served: Served) -> None:
     page.get_by_text("Correct", exact=True).click()
     page.get_by_label("What is right").fill("Refunds take 30 days.")
     page.get_by_role("button", name="Put it in its place").click()
-    ada.told("The fact was corrected")
+    ada.expect_message("The fact was corrected")
     expect(page.locator(".fact-text")).to_have_text("Refunds take 30 days.")
     assert [hit.text for hit in store.recall(ASKED)] == ["Refunds take 30 days."]
     ada.undo()
-    ada.told("It was retracted")
+    ada.expect_message("It was retracted")
     expect(page.locator(".fact-text")).to_have_text("Refunds take 14 days.")
     assert [hit.text for hit in store.recall(ASKED)] == ["Refunds take 14 days."]
     store.supersede(fact, "Refunds take 60 days.", author="bob")
     page.reload()
     page.get_by_role("button", name="Bring it back").click()
-    ada.told("It was retracted")
+    ada.expect_message("It was retracted")
     expect(page.get_by_text("recalled in its place")).to_be_hidden()
 
 
@@ -85,10 +85,10 @@ def test_a_signal_is_retracted_and_given_back(served: Served) -> None:
     signals = part(ada, "Signals")
     expect(signals).to_contain_text("vic")
     signals.get_by_role("button", name="Retract").click()
-    ada.told("It was retracted")
+    ada.expect_message("It was retracted")
     expect(signals).to_contain_text("Nobody said yet")
     ada.undo()
-    ada.told("It counts again")
+    ada.expect_message("It counts again")
     expect(signals).to_contain_text("vic")
     assert store.fact_stats(result[0].fact_id).score == before
     expect(page.locator(".figure-number")).to_have_text(f"{before:.2f}")
@@ -101,14 +101,14 @@ def test_an_item_is_resolved_with_a_note_opened_by_undo_and_resolved_once_more(s
     page.get_by_role("link", name=ASKED).first.click()
     page.get_by_label("Note").fill("asked the warehouse")
     page.get_by_role("button", name="Resolve").click()
-    ada.told("It is resolved")
+    ada.expect_message("It is resolved")
     expect(page.get_by_role("heading", name="All done")).to_be_visible()
     ada.undo()
-    ada.told("Undone: Ada resolved it.")
+    ada.expect_message("Undone: Ada resolved it.")
     status(ada, "open")
     expect(part(ada, "History")).to_contain_text("asked the warehouse")
     ada.undo()
-    ada.told("It is resolved")
+    ada.expect_message("It is resolved")
     assert served.dashboard.store.review.get(item).item.status == "resolved"
 
 
@@ -117,19 +117,19 @@ def test_an_item_is_dismissed_by_a_key_and_opened_again_in_two_ways(served: Serv
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")
     page.keyboard.press("d")
-    ada.told("It is dismissed")
+    ada.expect_message("It is dismissed")
     ada.undo()
-    ada.told("Undone: Ada dismissed it.")
+    ada.expect_message("Undone: Ada dismissed it.")
     status(ada, "open")
     page.get_by_role("button", name="Dismiss").click()
-    ada.told("It is dismissed")
+    ada.expect_message("It is dismissed")
     page = ada.open(f"review/{item}")
     page.get_by_label("Note").fill("it is work after all")
     page.get_by_role("button", name="Open it again").click()
-    ada.told("It is open again")
+    ada.expect_message("It is open again")
     status(ada, "open")
     ada.undo()
-    ada.told("Undone")
+    ada.expect_message("Undone")
     status(ada, "dismissed")
 
 
@@ -139,14 +139,14 @@ def test_an_item_is_assigned_to_me_to_somebody_else_and_back(served: Served) -> 
     page = ada.open(f"review/{item}")
     assigned = part(ada, "Assigned to")
     page.get_by_role("button", name="Assign to me").click()
-    ada.told("Ada is assigned now")
+    ada.expect_message("Ada is assigned now")
     expect(assigned.locator(".assignee")).to_have_text("Ada")
     assigned.get_by_text("Somebody else").click()
     assigned.get_by_label("Name").fill("Bob")
     assigned.get_by_role("button", name="Assign", exact=True).click()
-    ada.told("Bob is assigned now")
+    ada.expect_message("Bob is assigned now")
     ada.undo()
-    ada.told("Undone")
+    ada.expect_message("Undone")
     expect(assigned.locator(".assignee")).to_have_text("Ada")
     page.goto(f"{ada.url}/p/default/review")
     page.get_by_role("link", name="Mine").click()
@@ -160,14 +160,14 @@ def test_a_fact_behind_an_answer_is_corrected_compared_and_brought_back(served: 
     page.get_by_text("Correct this fact").click()
     page.get_by_label("What is right").fill("Refunds take 30 days.")
     page.get_by_role("button", name="Put it in its place").click()
-    ada.told("The fact was corrected")
+    ada.expect_message("The fact was corrected")
     page.get_by_role("link", name="Ask again").click()
     again = part(ada, "Ask again and compare")
     expect(again.locator(".beside > div").nth(0)).to_contain_text("Refunds take 14 days.")
     expect(again.locator(".beside > div").nth(1)).to_contain_text("Refunds take 30 days.")
     expect(again).to_contain_text("It is not what it was")
     part(ada, "History").get_by_role("button", name="Undo").click()
-    ada.told("Undone: Ada corrected a fact.")
+    ada.expect_message("Undone: Ada corrected a fact.")
     assert [hit.text for hit in served.dashboard.store.recall(ASKED)] == ["Refunds take 14 days."]
 
 
@@ -177,10 +177,10 @@ def test_an_opinion_is_taken_back_and_given_again(served: Served) -> None:
     ada.open(f"review/{item}")
     said = part(ada, "What people say")
     said.get_by_role("button", name="Retract").click()
-    ada.told("The opinion was retracted")
+    ada.expect_message("The opinion was retracted")
     expect(said).to_contain_text("No active opinion is left")
     ada.undo()
-    ada.told("Undone")
+    ada.expect_message("Undone")
     expect(said).to_contain_text("That was last year")
 
 
@@ -191,10 +191,10 @@ def test_what_somebody_said_is_taught_and_forgotten(served: Served) -> None:
     page.get_by_text("Teach this").click()
     page.get_by_label("What is true").fill("Refunds take 30 days since May.")
     page.get_by_role("button", name="Make it a fact").click()
-    ada.told("It is a fact now")
+    ada.expect_message("It is a fact now")
     assert any("30 days since May" in hit.text for hit in served.dashboard.store.recall(ASKED))
     ada.undo()
-    ada.told("Undone")
+    ada.expect_message("Undone")
     assert [hit.text for hit in served.dashboard.store.recall(ASKED)] == ["Refunds take 14 days."]
 
 
@@ -204,17 +204,17 @@ def test_sql_is_blocked_and_a_better_one_is_added_each_with_its_undo(served: Ser
     store = served.dashboard.store
     page = ada.open(f"review/{item}")
     page.get_by_role("button", name="Block it").click()
-    ada.told("The execution is blocked")
+    ada.expect_message("The execution is blocked")
     assert store.feedback.list_negative().total == 2
     ada.undo()
-    ada.told("Undone")
+    ada.expect_message("Undone")
     assert store.feedback.list_negative().total == 1
     page.get_by_label("SQL that answers it").fill("select count(*) as all_orders from orders")
     page.get_by_role("button", name="Add it").click()
-    ada.told("The golden example was added")
+    ada.expect_message("The golden example was added")
     assert [each.sql_query for each in store.golden_examples.list()] == ["select count(*) as all_orders from orders"]
     ada.undo()
-    ada.told("Undone")
+    ada.expect_message("Undone")
     assert store.golden_examples.list() == []
 
 
@@ -224,10 +224,10 @@ def test_a_reviewer_who_was_wrong_promotes_the_sql_and_undoes_that(served: Serve
     store = served.dashboard.store
     page = ada.open(f"review/{item}")
     page.get_by_role("button", name="It is right: make it a golden example").click()
-    ada.told("The execution is a golden example now")
+    ada.expect_message("The execution is a golden example now")
     assert [each.origin for each in store.golden_examples.list()] == ["promoted"]
     ada.undo()
-    ada.told("Undone")
+    ada.expect_message("Undone")
     assert store.golden_examples.list() == []
 
 
@@ -239,18 +239,18 @@ def test_an_execution_is_said_to_be_right_then_wrong_and_all_of_it_is_undone(ser
     said = part(ada, "Was it right?")
     said.get_by_label("Comment").fill("as in the books")
     said.get_by_role("button", name="Right").click()
-    ada.told("You said that it is right")
+    ada.expect_message("You said that it is right")
     said.get_by_label("Change your mind").fill("too few")
     said.get_by_role("button", name="Wrong").click()
-    ada.told("You said that it is wrong")
+    ada.expect_message("You said that it is wrong")
     ada.undo()
-    ada.told("You said that it is right")
+    ada.expect_message("You said that it is right")
     expect(said.locator(".opinions")).to_contain_text("as in the books")
     said.get_by_role("button", name="Retract").click()
-    ada.told("It was retracted")
+    ada.expect_message("It was retracted")
     expect(said).to_contain_text("Nobody said yet")
     ada.undo()
-    ada.told("You said that it is right")
+    ada.expect_message("You said that it is right")
     ada.open(f"executions/{execution}")
     expect(said.locator(".opinions")).to_contain_text("as in the books")
 
@@ -263,13 +263,13 @@ def test_a_golden_example_is_made_removed_and_made_again_by_undo(served: Served)
     expect(golden.get_by_role("button")).to_have_count(0)
     page.get_by_role("button", name="Right").click()
     golden.get_by_role("button", name="Make it one").click()
-    ada.told("It is a golden example now")
+    ada.expect_message("It is a golden example now")
     ada.undo()
-    ada.told("It is no longer a golden example")
+    ada.expect_message("It is no longer a golden example")
     ada.undo()
-    ada.told("It is a golden example now")
+    ada.expect_message("It is a golden example now")
     golden.get_by_role("button", name="Remove").click()
-    ada.told("It is no longer a golden example")
+    ada.expect_message("It is no longer a golden example")
     assert served.dashboard.store.golden_examples.list() == []
 
 
@@ -291,7 +291,7 @@ def test_a_key_is_made_shown_once_works_and_is_revoked(served: Served) -> None:
     row = page.locator("tr", has_text="a program")
     row.locator("summary").click()
     row.get_by_role("button", name="Revoke").click()
-    ada.told("is revoked")
+    ada.expect_message("is revoked")
     expect(row).to_contain_text("revoked")
     bob.page.goto(f"{bob.url}/p/default/sessions")
     expect(bob.page.get_by_role("heading", name="Log in")).to_be_visible()
@@ -307,10 +307,10 @@ def test_a_policy_is_set_in_the_settings_and_beside_experiments_and_undone(serve
         row = part(ada, "Policy").locator("tr", has_text="help")
         row.get_by_label(label).select_option("adaptive")
         row.get_by_role("button", name="Set").click()
-        ada.told("Recalls of “help” use the policy adaptive")
+        ada.expect_message("Recalls of “help” use the policy adaptive")
         expect(row.get_by_role("combobox")).to_have_value("adaptive")
         ada.undo()
-        ada.told("that is usual there")
+        ada.expect_message("that is usual there")
         expect(row.get_by_role("combobox")).to_have_value("")
         assert page.url.endswith(place)
 
@@ -324,12 +324,12 @@ def test_alerts_are_delivered_or_given_up_after_a_question(served: Served) -> No
     dashboard.store._project.sessions.store.write(lambda tx: tx.outbox.add("s", [waiting]))
     page = ada.open("settings")
     page.get_by_role("button", name="Deliver now").click()
-    ada.told("Nothing was delivered here")
+    ada.expect_message("Nothing was delivered here")
     row = page.locator("tr", has_text="slack")
     row.locator("summary").click()
     expect(row.get_by_text("It is not tried again.")).to_be_visible()
     row.get_by_role("button", name="Give up").click()
-    ada.told("The alert was given up")
+    ada.expect_message("The alert was given up")
     expect(page.get_by_text("No alert waits to be delivered.")).to_be_visible()
 
 
@@ -340,7 +340,7 @@ def test_the_second_of_two_reviewers_is_told_and_keeps_what_they_typed(served: S
     for reviewer, note in ((ada, "fixed it on Friday"), (bob, "I looked at it, too")):
         reviewer.open(f"review/{item}").get_by_label("Note").fill(note)
     ada.page.get_by_role("button", name="Resolve").click()
-    ada.told("It is resolved")
+    ada.expect_message("It is resolved")
     bob.refused = {409}
     bob.page.get_by_role("button", name="Resolve").click()
     alert = bob.page.get_by_role("alert")
@@ -371,5 +371,5 @@ def test_a_login_that_expires_in_the_middle_loses_nothing(served: Served) -> Non
     expect(page.get_by_role("alert")).to_contain_text("Nothing has been done yet, and nothing is lost")
     expect(page.get_by_label("Text")).to_have_value("Refunds take 30 days.\nSince May.")
     page.get_by_role("button", name="Go on").click()
-    ada.told("The fact was corrected")
+    ada.expect_message("The fact was corrected")
     assert [hit.text for hit in served.dashboard.store.recall(ASKED)] == ["Refunds take 30 days.\nSince May."]

@@ -65,9 +65,9 @@ def test_many_wrong_keys_at_once_have_to_wait(path: Path, clock: ManualClock, mo
     assert int(answers[-1].headers["retry-after"]) >= 1
 
 
-@pytest.mark.parametrize("there", ["https://elsewhere.test/", "//elsewhere.test", "/\\elsewhere.test", "\t/x"])
-def test_logging_in_leads_nowhere_else(dashboard: Dashboard, there: str) -> None:
-    entered = dashboard.client().post("/login", data={"api_key": dashboard.admin, "to": there})
+@pytest.mark.parametrize("target", ["https://elsewhere.test/", "//elsewhere.test", "/\\elsewhere.test", "\t/x"])
+def test_logging_in_leads_nowhere_else(dashboard: Dashboard, target: str) -> None:
+    entered = dashboard.client().post("/login", data={"api_key": dashboard.admin, "to": target})
     assert entered.headers["location"] == "/"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,7 @@ def ran(dashboard: Dashboard, sql: str = "select count(*) as orders from orders"
     return f"/p/default/executions/{made.execution_id}"
 
 
-def said(dashboard: Dashboard) -> list[tuple[bool, str | None, str | None]]:
+def stored_feedback(dashboard: Dashboard) -> list[tuple[bool, str | None, str | None]]:
     return [(each.is_positive, each.feedback, each.author) for each in dashboard.store.feedback.list().items]
 
 
@@ -60,27 +62,27 @@ def test_somebody_says_that_it_is_right_and_undoes_that(dashboard: Dashboard) ->
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     (form,) = forms(client.get(there).text, "rate_execution")
     done = send(client, form, rating="right", comment="as in the books")
-    assert said(dashboard) == [(True, "as in the books", "Ada")]
+    assert stored_feedback(dashboard) == [(True, "as in the books", "Ada")]
     undone(client, done)
-    assert said(dashboard) == []
+    assert stored_feedback(dashboard) == []
 
 
 def test_undoing_a_changed_mind_brings_back_what_was_said_before(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     send(client, forms(client.get(there).text, "rate_execution")[0], rating="right", comment="as in the books")
     done = send(client, forms(client.get(there).text, "rate_execution")[0], rating="wrong", comment="too few")
-    assert said(dashboard) == [(False, "too few", "Ada")]
+    assert stored_feedback(dashboard) == [(False, "too few", "Ada")]
     undone(client, done)
-    assert said(dashboard) == [(True, "as in the books", "Ada")]
+    assert stored_feedback(dashboard) == [(True, "as in the books", "Ada")]
 
 
 def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     send(client, forms(client.get(there).text, "rate_execution")[0], rating="wrong", comment="too few")
     done = send(client, forms(client.get(there).text, "unrate_execution")[0])
-    assert said(dashboard) == []
+    assert stored_feedback(dashboard) == []
     undone(client, done)
-    assert said(dashboard) == [(False, "too few", "Ada")]
+    assert stored_feedback(dashboard) == [(False, "too few", "Ada")]
 
 
 def test_what_is_neither_right_nor_wrong_is_refused_with_what_was_typed(dashboard: Dashboard) -> None:
@@ -88,7 +90,7 @@ def test_what_is_neither_right_nor_wrong_is_refused_with_what_was_typed(dashboar
     answer = send(client, forms(client.get(there).text, "rate_execution")[0], rating="maybe", comment="I wonder")
     assert answer.status_code == 422
     assert "I wonder" in answer.text
-    assert said(dashboard) == []
+    assert stored_feedback(dashboard) == []
 
 
 def test_what_is_proven_becomes_a_golden_example_and_that_is_undone_and_redone(dashboard: Dashboard) -> None:
@@ -115,6 +117,39 @@ def test_what_the_cache_decided_is_told_by_reason(dashboard: Dashboard) -> None:
     assert "Nothing found: no stored question is like it" in page
     assert "1 (50%)" in page
     assert "<script>" not in page
+
+
+PHONE = "What is the private mobile phone contact of {}?"
+QUICKLY = "the private mobile phone contact of Cy Moss, quickly"
+
+
+def test_what_the_cache_covers_and_a_suggestion_that_is_confirmed_and_undone(dashboard: Dashboard) -> None:
+    client = dashboard.visitor(name="Ada")
+    assert "Nothing is proven yet" in client.get("/p/default/executions/coverage").text
+    with closing(sqlite3.connect("shop.sqlite")) as database:
+        database.executescript(
+            "create table staff (name text, phone text);"
+            "insert into staff values ('Ann Lee', '1'), ('Bob Ray', '2'), ('Cy Moss', '3')"
+        )
+    dashboard.store.connectors.refresh("shop")
+    for name in ("Ann Lee", "Bob Ray"):
+        there = ran(dashboard, f"select phone from staff where name = '{name}'", PHONE.format(name))
+        dashboard.store.feedback.create_positive(execution_id=there.rpartition("/")[2])
+    dashboard.store.chat.execution_cache_lookup(QUICKLY)
+    dashboard.store.chat.execution_cache_lookup(f"Something else {HOSTILE}")
+    page = client.get("/p/default/executions/coverage").text
+    assert "of 1 kinds" in page
+    assert PHONE.format("cy moss") in page
+    assert "no stored question is like it" in page
+    assert "<script>" not in page
+    (form,) = forms(page, "confirm_suggestion")
+    done = send(client, form)
+    assert dashboard.store.chat.execution_cache_lookup(QUICKLY).cache_hit
+    assert ("Ada" in str(stored_feedback(dashboard))) is True
+    assert PHONE.format("cy moss") in undone(client, done)
+    reader = dashboard.visitor(dashboard.key("read"))
+    assert "/do/" not in reader.get("/p/default/executions/coverage").text
+    assert reader.get("/p/default/executions/coverage?connector=nope").status_code == 422
 
 
 def test_readers_see_no_buttons(dashboard: Dashboard) -> None:

@@ -255,17 +255,17 @@ def test_the_theme_is_in_the_page_from_its_first_byte(dashboard: Dashboard) -> N
 
 
 @pytest.mark.parametrize(
-    ("since", "until", "said"),
+    ("since", "until", "message"),
     [
         ("yesterday", "", "is not a date"),
         ("2026-02-30", "", "is not a date"),
         ("2026-02-02", "2026-02-01", "before it begins"),
     ],
 )
-def test_a_wrong_range_is_told_and_kept(dashboard: Dashboard, since: str, until: str, said: str) -> None:
+def test_a_wrong_range_is_told_and_kept(dashboard: Dashboard, since: str, until: str, message: str) -> None:
     answer = dashboard.visitor().get("/p/default/overview", params={"since": since, "until": until})
     assert answer.status_code == 422
-    assert said in answer.text
+    assert message in answer.text
     assert hidden(answer.text, "since") == since
 
 
@@ -328,7 +328,7 @@ def test_a_dataset_whose_name_has_two_lines_can_be_chosen_as_browsers_send_it(da
 
 
 @pytest.mark.parametrize(
-    ("asked", "there"),
+    ("question", "target"),
     [
         ("/p/default/", "/p/default"),
         ("/p/default/overview/", "/p/default/overview"),
@@ -336,8 +336,8 @@ def test_a_dataset_whose_name_has_two_lines_can_be_chosen_as_browsers_send_it(da
         ("/p/default/sessions/a%2F/", "/p/default/sessions/a%2F"),
     ],
 )
-def test_an_address_that_ends_with_a_slash_leads_to_the_page(dashboard: Dashboard, asked: str, there: str) -> None:
-    assert dashboard.visitor().get(asked).headers["location"] == there
+def test_an_address_that_ends_with_a_slash_leads_to_the_page(dashboard: Dashboard, question: str, target: str) -> None:
+    assert dashboard.visitor().get(question).headers["location"] == target
 
 
 def test_the_first_days_of_all_are_written_in_full() -> None:

@@ -238,7 +238,7 @@ def test_an_item_that_is_not_there_is_said_so(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("status=nope", "unknown status &#39;nope&#39;"),
         ("cursor=garbage", "Go to the start of the list"),
@@ -248,12 +248,12 @@ def test_an_item_that_is_not_there_is_said_so(dashboard: Dashboard) -> None:
     ],
 )
 def test_a_filter_that_can_not_be_is_told_and_no_zero_stands_for_what_was_not_counted(
-    dashboard: Dashboard, query: str, said: str
+    dashboard: Dashboard, query: str, message: str
 ) -> None:
     disliked(dashboard)
     answer = dashboard.visitor().get(f"/p/default/review?{query}")
     assert answer.status_code == 422
-    assert said.lower() in answer.text.lower()
+    assert message.lower() in answer.text.lower()
     assert "Nothing here" not in answer.text
     assert "next_cursor" not in answer.text
     counted = re.findall(r'<span class="num small">(\d+)</span>', answer.text.partition('aria-label="Status"')[2])

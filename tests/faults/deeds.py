@@ -55,10 +55,10 @@ class Deed:
         return str(store.remember(self.text).fact_ids[0])
 
     def _signal(self, store: Any, facts: Facts) -> str:
-        return str(store.signal([self._said(facts.judged, "used", self.key)]).event_ids[0])
+        return str(store.signal([self._signal_body(facts.judged, "used", self.key)]).event_ids[0])
 
     def _call(self, store: Any, facts: Facts) -> str:
-        said = self._said(facts.judged, "helpful", None)
+        said = self._signal_body(facts.judged, "helpful", None)
         return str(store.signal([said], idempotency_key=f"call/{self.key}").event_ids[0])
 
     def _feedback(self, store: Any, facts: Facts) -> str:
@@ -69,10 +69,10 @@ class Deed:
 
     def _retract(self, store: Any, facts: Facts) -> str:
         # What is said again with its key has the id that it had: nobody need keep it.
-        opinions = [self._said(facts.disputed, "used", f"{self.key}/{fate}") for fate in ("gone", "kept")]
+        opinions = [self._signal_body(facts.disputed, "used", f"{self.key}/{fate}") for fate in ("gone", "kept")]
         return str(store.retract(store.signal(opinions).event_ids[0]).event_id)
 
-    def _said(self, fact: str, kind: str, key: str | None) -> dict[str, Any]:
+    def _signal_body(self, fact: str, kind: str, key: str | None) -> dict[str, Any]:
         feedback = {"fact_id": fact, "signal_type": kind, "query": self._query, "confidence": CONFIDENCE}
         return feedback if key is None else {**feedback, "idempotency_key": key}
 

@@ -40,31 +40,31 @@ def judge(documented_score: Score) -> Judge:
 
     def judging(world: World, crew: Crew) -> None:
         with closing(Database(world.url)) as database:
-            kept = _kept(database)
-        assert kept.keys() == crew.facts.keys()
+            stored = _read_stored(database)
+        assert stored.keys() == crew.facts.keys()
         for project, judged in crew.facts.items():
             done, attempted = crew.done(project), crew.attempted(project)
             assert done, f"nothing was acknowledged in {project}"
-            _check_ledger(kept[project], done, attempted)
-            _check_facts(kept[project], done, attempted, project)
+            _check_ledger(stored[project], done, attempted)
+            _check_facts(stored[project], done, attempted, project)
             # At one moment, so that a score can be compared.
-            clock = ManualClock(max(from_stored(event["at"]) for event in kept[project].events))
+            clock = ManualClock(max(from_stored(event["at"]) for event in stored[project].events))
             with world.open(project, clock=clock) as store:
-                _check_engine(store, kept[project], done)
+                _check_engine(store, stored[project], done)
                 for fact in (judged.judged, judged.disputed):
-                    _check_score(store, fact, kept[project], documented_score, clock.now)
-                strange = [row for other in kept.keys() - {project} for row in kept[other].facts]
+                    _check_score(store, fact, stored[project], documented_score, clock.now)
+                strange = [row for other in stored.keys() - {project} for row in stored[other].facts]
                 _check_search(store, done, strange)
                 assert [check for check in store.doctor(repair=False) if not check.ok] == []
         assert verify(world.url).differences == []
         if world.kind == "postgresql":
-            _check_walls(world.url, kept)
+            _check_walls(world.url, stored)
 
     return judging
 
 
 @dataclass(slots=True)
-class Kept:
+class Stored:
     """What the tables have of one project."""
 
     events: list[RowMapping]
@@ -75,10 +75,10 @@ class Kept:
         return {event["target_id"] for event in self.events if event["kind"] == "retraction"}
 
 
-def _kept(database: Database) -> dict[str, Kept]:
+def _read_stored(database: Database) -> dict[str, Stored]:
     owned = select(projects.c.name.label("project"), facts).join(datasets, datasets.c.project_id == projects.c.id)
     with database.read() as connection:
-        result = {name: Kept([], []) for name in connection.execute(select(projects.c.name)).scalars()}
+        result = {name: Stored([], []) for name in connection.execute(select(projects.c.name)).scalars()}
         ledger = select(projects.c.name.label("project"), events).join(projects).order_by(events.c.at, events.c.seq)
         for row in connection.execute(ledger).mappings():
             result[row["project"]].events.append(row)
@@ -92,10 +92,10 @@ def _key(event: RowMapping) -> str:
     return re.sub(r"^(\w+)@[^/]*/", r"\1/", event["idempotency_key"])
 
 
-def _check_ledger(kept: Kept, done: dict[Deed, str], attempted: set[Deed]) -> None:
-    by_key = Counter(_key(event) for event in kept.events)
-    ids = {event["id"]: event for event in kept.events}
-    assert len(ids) == len(kept.events), "an event is there twice"
+def _check_ledger(stored: Stored, done: dict[Deed, str], attempted: set[Deed]) -> None:
+    by_key = Counter(_key(event) for event in stored.events)
+    ids = {event["id"]: event for event in stored.events}
+    assert len(ids) == len(stored.events), "an event is there twice"
     assert {key: times for key, times in by_key.items() if times > 1} == {}, "a key is there twice"
     for deed, made in done.items():
         if deed.kind != "remember":
@@ -106,20 +106,20 @@ def _check_ledger(kept: Kept, done: dict[Deed, str], attempted: set[Deed]) -> No
     # What has no key of its own in the ledger is known by its id, but for the one that each writer was doing.
     calls = {made for deed, made in done.items() if deed.kind == "call"}
     pending = sum(deed.kind == "call" and deed not in done for deed in attempted)
-    unkeyed = [event for event in kept.events if event["idempotency_key"] == event["id"]]
+    unkeyed = [event for event in stored.events if event["idempotency_key"] == event["id"]]
     assert len(calls) <= len(unkeyed) <= len(calls) + pending
     assert calls <= {event["id"] for event in unkeyed}
     possible = {key for deed in attempted for key in deed.in_ledger}
-    keyed = {_key(event) for event in kept.events if event["value"] in ("used", "up")}
+    keyed = {_key(event) for event in stored.events if event["value"] in ("used", "up")}
     assert keyed <= possible, "something is there that nobody wrote"
     retractions = {made for deed, made in done.items() if deed.kind == "retract"}
-    assert retractions <= {event["id"] for event in kept.events if event["kind"] == "retraction"}
+    assert retractions <= {event["id"] for event in stored.events if event["kind"] == "retraction"}
 
 
-def _check_facts(kept: Kept, done: dict[Deed, str], attempted: set[Deed], project: str) -> None:
-    texts = Counter(row["text"] for row in kept.facts)
+def _check_facts(stored: Stored, done: dict[Deed, str], attempted: set[Deed], project: str) -> None:
+    texts = Counter(row["text"] for row in stored.facts)
     assert {text: times for text, times in texts.items() if times > 1} == {}, "a fact is there twice"
-    ids = {row["id"]: row["text"] for row in kept.facts}
+    ids = {row["id"]: row["text"] for row in stored.facts}
     for deed, made in done.items():
         if deed.kind == "remember":
             assert ids.get(made) == deed.text, f"{deed} was acknowledged, and is not there"
@@ -127,12 +127,12 @@ def _check_facts(kept: Kept, done: dict[Deed, str], attempted: set[Deed], projec
     assert texts.keys() <= possible, "a fact is there that nobody wrote"
 
 
-def _check_engine(store: Heedful, kept: Kept, done: dict[Deed, str]) -> None:
+def _check_engine(store: Heedful, stored: Stored, done: dict[Deed, str]) -> None:
     """Reads return what the tables have."""
     listed = list(_all(lambda cursor: store.facts(cursor=cursor, limit=1000)))
-    assert sorted(fact.fact_id for fact in listed) == sorted(row["id"] for row in kept.facts)
-    assert store.usefulness_stats().total_facts == len(kept.facts)
-    stated = [event["id"] for event in kept.events if event["kind"] == "feedback"]
+    assert sorted(fact.fact_id for fact in listed) == sorted(row["id"] for row in stored.facts)
+    assert store.usefulness_stats().total_facts == len(stored.facts)
+    stated = [event["id"] for event in stored.events if event["kind"] == "feedback"]
     said: list[str] = []
     for session in _all(lambda cursor: store.sessions.list(cursor=cursor)):
         name = session.session_id
@@ -146,10 +146,10 @@ def _check_engine(store: Heedful, kept: Kept, done: dict[Deed, str]) -> None:
     assert store.sessions.feedback_metrics().total == len(stated)
 
 
-def _check_score(store: Heedful, fact: str, kept: Kept, score: Score, now: datetime) -> None:
+def _check_score(store: Heedful, fact: str, stored: Stored, score: Score, now: datetime) -> None:
     """The score of a fact that all writers of a project judge is the fold of what stands in the ledger."""
-    retracted = kept.retracted
-    about = [event for event in kept.events if (event["kind"], event["target_id"]) == ("signal", fact)]
+    retracted = stored.retracted
+    about = [event for event in stored.events if (event["kind"], event["target_id"]) == ("signal", fact)]
     active = [event for event in about if event["id"] not in retracted]
     signals = [(event["value"], event["confidence"], from_stored(event["at"])) for event in active]
     stats = store.fact_stats(fact)
@@ -167,7 +167,7 @@ def _check_search(store: Heedful, done: dict[Deed, str], strange: list[RowMappin
         assert row["id"] not in [hit.fact_id for hit in store.recall(row["text"])]
 
 
-def _check_walls(url: str, kept: dict[str, Kept]) -> None:
+def _check_walls(url: str, stored: dict[str, Stored]) -> None:
     """What somebody sees who asks the database without the engine, as the role of the store."""
     with psycopg.connect(url, options="-c search_path=heedful,public") as connection:
 
@@ -182,10 +182,10 @@ def _check_walls(url: str, kept: dict[str, Kept]) -> None:
             return result
 
         assert set(seen("project", "").values()) == {0}
-        apart = {project: seen("project", project) for project in kept}
+        apart = {project: seen("project", project) for project in stored}
         together = seen("everything", "on")
     for project, counts in apart.items():
-        assert (counts["events"], counts["facts"]) == (len(kept[project].events), len(kept[project].facts))
+        assert (counts["events"], counts["facts"]) == (len(stored[project].events), len(stored[project].facts))
     assert {table: sum(counts[table] for counts in apart.values()) for table in together} == together
 
 

@@ -629,6 +629,27 @@ def execution_feedback(life: Life) -> None:
     refused("chat.execution_cache_lookup", IN_ITALY, connector_id="geo", top_n=0)
     mistyped("chat.execution_cache_lookup", IN_ITALY, connector_id="geo", max_age_days="old")
     mistyped("chat.execution_cache_lookup", IN_ITALY, connector_id="geo", only_positive_feedback="yes")
+    suggestions(life)
+
+
+def suggestions(life: Life) -> None:
+    call, refused, mistyped = life.call, life.refused, life.mistyped
+    for street in ("Via Appia", "Karl Johan"):
+        sql = f"SELECT c.name FROM city c JOIN street s ON s.city_id = c.id WHERE s.name = '{street}'"
+        asked = f"Which large old city has the street {street}?"
+        done = call("executions.execute_query", sql, question=asked, connector_id="geo")
+        call("feedback.create_positive", execution_id=done.execution_id)
+    meant = "the large old city that has the street Via Veneto, quickly"
+    likely = call("chat.execution_cache_lookup", meant, connector_id="geo").suggestion
+    call("chat.execution_cache_coverage", connector_id="geo")
+    call("chat.execution_cache_coverage", connector_id="geo", max_age_days=1, limit=1)
+    refused("chat.execution_cache_coverage", connector_id="moon")
+    refused("chat.execution_cache_coverage", connector_id="geo", limit=0)
+    mistyped("chat.execution_cache_coverage", connector_id="geo", max_age_days="old")
+    refused("chat.confirm_suggestion", meant, NOBODY, connector_id="geo")
+    refused("chat.confirm_suggestion", "", likely.execution_id, connector_id="geo")
+    mistyped("chat.confirm_suggestion", meant, 5, connector_id="geo")
+    call("chat.confirm_suggestion", meant, likely.execution_id, connector_id="geo", author="ann")
 
 
 def examples(life: Life) -> None:

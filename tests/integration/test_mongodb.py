@@ -376,13 +376,13 @@ def test_a_server_that_is_down_is_named_without_its_password(opening: Open) -> N
             call()
         assert refused.value.code == "store_unreachable"
         assert f"127.0.0.1:{port}" in str(refused.value)
-        assert SECRET not in told(refused.value)
+        assert SECRET not in error_text(refused.value)
     assert SECRET not in repr(store) + store.name
 
 
-def told(error: BaseException | None) -> str:
+def error_text(error: BaseException | None) -> str:
     """All that an error and those behind it show."""
-    return "" if error is None else f"{error!r} {error} {vars(error)}" + told(error.__cause__)
+    return "" if error is None else f"{error!r} {error} {vars(error)}" + error_text(error.__cause__)
 
 
 def test_a_login_that_fails_tells_what_to_check(opening: Open, started: Callable[..., Mongod]) -> None:
@@ -394,10 +394,10 @@ def test_a_login_that_fails_tells_what_to_check(opening: Open, started: Callable
     place = f"127.0.0.1:{server.port}/db?directConnection=true&authSource=admin"
     with pytest.raises(Forbidden, match="Check user") as refused:
         create(opening(f"mongodb://ann:{SECRET}-wrong@{place}"))
-    assert SECRET not in told(refused.value)
+    assert SECRET not in error_text(refused.value)
     with pytest.raises(Forbidden, match="readWrite") as refused:
         create(opening(f"mongodb://ann:{SECRET}@{place}"))
-    assert SECRET not in told(refused.value)
+    assert SECRET not in error_text(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url: str) -> No
         store.check()
     assert isinstance(refused.value, Invalid)
     assert refused.value.field == "url"
-    assert SECRET not in told(refused.value)
+    assert SECRET not in error_text(refused.value)
 
 
 def test_without_pymongo_the_remedy_is_told() -> None:

@@ -131,11 +131,11 @@ def test_parameters_are_bound_and_not_pasted(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "named"), [({}, "p1"), ({"p2": 1}, "p1"), ({"p1": 1, "p2": 1}, "p2")], ids=["none", "other", "more"]
+    ("values", "named"), [({}, "p1"), ({"p2": 1}, "p1"), ({"p1": 1, "p2": 1}, "p2")], ids=["none", "other", "more"]
 )
-def test_each_parameter_has_one_value(place: Place, given: dict[str, Any], named: str) -> None:
+def test_each_parameter_has_one_value(place: Place, values: dict[str, Any], named: str) -> None:
     with pytest.raises(Invalid) as raised:
-        run(place.database, "SELECT name FROM city WHERE id = :p1", given)
+        run(place.database, "SELECT name FROM city WHERE id = :p1", values)
     assert (raised.value.code, raised.value.value) == ("sql_parameter", [named])
 
 

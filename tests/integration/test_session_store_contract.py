@@ -590,9 +590,9 @@ def sessions_where(store: SessionStore, where: Metadata) -> set[str]:
 
 
 @some(1 / 4)
-@given(described=st.lists(METADATA, min_size=1, max_size=4), asked=st.lists(CONDITIONS, min_size=10, max_size=20))
+@given(described=st.lists(METADATA, min_size=1, max_size=4), question=st.lists(CONDITIONS, min_size=10, max_size=20))
 def test_a_filter_finds_the_sessions_it_describes(
-    place: Place, described: list[Metadata], asked: list[tuple[str, str, Any]]
+    place: Place, described: list[Metadata], question: list[tuple[str, str, Any]]
 ) -> None:
     store = place.open(uuid4().hex)
 
@@ -601,7 +601,7 @@ def test_a_filter_finds_the_sessions_it_describes(
             t.conversations.create(str(number), metadata, AT)
 
     store.write(fill)
-    for key, how, wanted in asked:
+    for key, how, wanted in question:
         where = {key: {how: wanted}}
         found = sessions_where(store, where)
         expected = {str(number) for number, each in enumerate(described) if holds(each, key, how, wanted)}

@@ -59,7 +59,7 @@ class SQLiteWitness:
         self.connection.executescript(schema)
         self.actions: set[int] = set()
         self._called: set[str] = set()
-        self.connection.set_authorizer(self._told)
+        self.connection.set_authorizer(self._authorize)
 
     def calls(self, sql: str) -> set[str] | None:
         """The functions that a statement calls, and the tables that are functions; None if SQLite refuses it."""
@@ -71,7 +71,7 @@ class SQLiteWitness:
             return self._called or None
         return self._called
 
-    def _told(self, action: int, first: str | None, second: str | None, *_: object) -> int:
+    def _authorize(self, action: int, first: str | None, second: str | None, *_: object) -> int:
         self.actions.add(action)
         if action == sqlite3.SQLITE_FUNCTION:
             self._called.add((second or "").lower())

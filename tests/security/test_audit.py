@@ -31,7 +31,7 @@ def server(any_store: str) -> Iterator[Running]:
         yield made
 
 
-def whole(server: Running) -> list[AuditEntry]:
+def audit_trail(server: Running) -> list[AuditEntry]:
     """The audit trail of the whole server, the newest first."""
     server.state.refusals.flush()
     answer = httpx.get(f"{server.url}/v1/audit", headers={"Authorization": f"Bearer {server.key}"})
@@ -56,7 +56,7 @@ def test_refusals_and_what_admins_do_leave_a_line_each_and_nothing_of_what_was_s
         f"{server.url}/api/projects/default/connectors/probed-id/test",
         headers={"Authorization": f"Bearer {reader.api_key}"},
     )
-    found = whole(server)
+    found = audit_trail(server)
     names = {(each.kind, each.operation, each.code, each.caller, each.project, each.target) for each in found}
     assert names == {
         ("action", "keys.create", None, "admin", "default", reader.key_id),

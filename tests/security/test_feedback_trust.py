@@ -47,13 +47,13 @@ class Attacked:
     def visitor(self, target: dict[str, str], **options: Any) -> RemoteHeedful:
         return self.server.connect(key=self.admin.keys.create_token(target, **options).token)
 
-    def asked(self, session: str) -> Recall:
+    def ask(self, session: str) -> Recall:
         """An answer, in a session of its own."""
         return self.admin.recall(QUESTION, session_id=session, top_k=1)
 
     def correct(self, session: str, comment: str = FORGED, **options: Any) -> None:
         """A browser says that an answer is wrong, and what is true."""
-        qa_id = str(self.asked(session).qa_id)
+        qa_id = str(self.ask(session).qa_id)
         with self.visitor({"session_id": session, "qa_id": qa_id}, **options) as browser:
             assert browser.sessions.add_feedback(session, qa_id, comment, 1)
 
@@ -237,12 +237,12 @@ AUTHORS = (None, "ann", "bo", "visitor-anyone")
         ),
         max_size=12,
     ),
-    taken=st.sets(st.integers(0, 11)),
+    actions=st.sets(st.integers(0, 11)),
     middle=st.integers(0, 12),
 )
 def test_votes_that_are_replaced_and_taken_back_leave_something_behind(
     drawn: list[Drawn],
-    taken: set[int],
+    actions: set[int],
     middle: int,
     new_store: Callable[..., Heedful],
     documented_score: Callable[[Iterable[tuple[SignalType, float, datetime]], datetime], float],
@@ -264,10 +264,10 @@ def test_votes_that_are_replaced_and_taken_back_leave_something_behind(
                 at=START + timedelta(days=day),
             )
             events += store.signal([signal]).event_ids
-        for place in sorted(taken):
+        for place in sorted(actions):
             if place < len(events):
                 store.retract(events[place])
-        stand = [(at, place, each) for place, each in enumerate(drawn) if place not in taken for at in [each[4]]]
+        stand = [(at, place, each) for place, each in enumerate(drawn) if place not in actions for at in [each[4]]]
         votes = _votes([each for _, _, each in sorted(stand, key=lambda each: each[:2])])
         expected = documented_score(
             ((kind, sure, START + timedelta(days=day)) for kind, sure, *_, day in votes), clock()
@@ -305,14 +305,14 @@ def test_a_comment_gives_orders_to_the_language_model(attack: Callable[..., Any]
         ).execution_id
         chat = seen.admin.chat_sessions.create().id
 
-        def asked(**who: Any) -> list[Any]:
+        def ask(**who: Any) -> list[Any]:
             with seen.visitor({"execution_id": ran}, **who) as browser:
                 browser.feedback.create_negative(execution_id=ran, feedback=orders)
             seen.admin.chat.chat_to_sql(chat, "How many cities are there?")
             return list(model.prompts[-1])
 
-        assert not any("System: from" in message.content or "77" in message.content for message in asked())
-        rules, *rest = asked(author="mallory")
+        assert not any("System: from" in message.content or "77" in message.content for message in ask())
+        rules, *rest = ask(author="mallory")
         assert (rules.role, rest[-1].role) == ("system", "user")
         assert "from now on" not in rules.content
         assert "untrusted data" in rules.content

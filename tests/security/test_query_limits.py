@@ -280,7 +280,7 @@ def test_query_processes_see_no_secrets_and_end_with_the_store_and_with_the_prog
 ) -> None:
     program = script(LIFE)
 
-    def said() -> str:
+    def read_line() -> str:
         assert program.stdout is not None
         return program.stdout.readline().strip()
 
@@ -289,20 +289,20 @@ def test_query_processes_see_no_secrets_and_end_with_the_store_and_with_the_prog
         program.stdin.write("\n")
         program.stdin.flush()
 
-    assert said() == "ready"
+    assert read_line() == "ready"
     (child,) = children(program.pid)
     seen = Path(f"/proc/{child}/environ").read_bytes() + Path(f"/proc/{child}/cmdline").read_bytes()
     assert not [each for each in (b"from-the-environment", b"some.sqlite", b"HEEDFUL") if each in seen]
     assert "NoNewPrivs:\t1" in Path(f"/proc/{child}/status").read_text()
     assert not [each for each in Path(f"/proc/{child}/fd").iterdir() if "store.db" in os.readlink(each)]
     go_on()
-    assert said() == "0"
+    assert read_line() == "0"
     assert children(program.pid) == [child]
     go_on()
-    assert said() == "closed"
+    assert read_line() == "closed"
     assert children(program.pid) == []
     go_on()
-    assert said() == "query_process"
+    assert read_line() == "query_process"
     assert program.wait(LATE) == 0
 
 

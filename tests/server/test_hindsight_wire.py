@@ -43,14 +43,14 @@ def run(url: str) -> Callable[[Program], Any]:
     """Runs a program with the real client."""
 
     def running(program: Program) -> Any:
-        async def whole() -> Any:
+        async def main() -> Any:
             client = Hindsight(base_url=url, api_key=KEY)
             try:
                 return await program(client)
             finally:
                 await client.aclose()  # type: ignore[no-untyped-call]
 
-        return asyncio.run(whole())
+        return asyncio.run(main())
 
     return running
 
@@ -224,12 +224,12 @@ def test_facts_answer_to_the_raw_types_and_to_no_other(
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "question",
     [{"tag_groups": [{"tags": ["a"]}]}, {"min_scores": {"semantic": 0.5}}],
 )
-def test_a_filter_that_has_no_like_is_refused(run: Callable[[Program], Any], asked: dict[str, Any]) -> None:
+def test_a_filter_that_has_no_like_is_refused(run: Callable[[Program], Any], question: dict[str, Any]) -> None:
     with pytest.raises(ApiException) as refused:
-        run(lambda client: client.arecall("my-agent", "x", **asked))
+        run(lambda client: client.arecall("my-agent", "x", **question))
     assert refused.value.status == 422
     assert "not supported here" in str(refused.value.body)
 
@@ -489,11 +489,11 @@ def test_a_body_that_is_no_list_of_signals_is_a_422(http: httpx.Client, body: An
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "question",
     [{}, {"query": " "}, {"query": "x", "usefulness_weight": 2}, {"query": "x", "budget": "all"}, {"query": ["x"]}],
 )
-def test_a_recall_that_cant_be_accepted_is_a_422(http: httpx.Client, asked: dict[str, Any]) -> None:
-    assert http.post(f"{BANK}/memories/recall", json=asked).status_code == 422
+def test_a_recall_that_cant_be_accepted_is_a_422(http: httpx.Client, question: dict[str, Any]) -> None:
+    assert http.post(f"{BANK}/memories/recall", json=question).status_code == 422
 
 
 @pytest.mark.parametrize(

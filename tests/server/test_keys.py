@@ -18,7 +18,7 @@ from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
 
-def kept(path: Path) -> bytes:
+def stored_bytes(path: Path) -> bytes:
     return b"".join(each.read_bytes() for each in path.parent.iterdir() if each.name.startswith(path.name))
 
 
@@ -26,10 +26,10 @@ def test_the_store_has_no_secret(store: Heedful, path: Path) -> None:
     made = store.keys.create("app")
     token = store.keys.create_token({"session_id": "s"})
     assert made.api_key.startswith("hf_")
-    assert made.key_id.encode() in kept(path)
-    assert made.api_key.encode() not in kept(path)
-    assert made.api_key.split("_", 2)[2].encode() not in kept(path)
-    assert token.token.encode() not in kept(path)
+    assert made.key_id.encode() in stored_bytes(path)
+    assert made.api_key.encode() not in stored_bytes(path)
+    assert made.api_key.split("_", 2)[2].encode() not in stored_bytes(path)
+    assert token.token.encode() not in stored_bytes(path)
 
 
 def test_a_key_is_shown_once(store: Heedful) -> None:
@@ -195,7 +195,7 @@ def test_where_a_key_is_looked_for(authorization: str | None, api_key: str | Non
 
 
 @pytest.mark.parametrize(
-    ("authorization", "said"),
+    ("authorization", "text"),
     [
         (None, "no key was sent"),
         ("Bearer ", "no key was sent"),
@@ -203,10 +203,10 @@ def test_where_a_key_is_looked_for(authorization: str | None, api_key: str | Non
         ("Basic secret", "the header Authorization has another scheme than Bearer"),
     ],
 )
-def test_what_is_wrong_with_a_header_is_said_and_not_what_it_holds(authorization: str | None, said: str) -> None:
+def test_what_is_wrong_with_a_header_is_said_and_not_what_it_holds(authorization: str | None, text: str) -> None:
     with pytest.raises(Forbidden) as caught:
         presented_key(authorization, None)
-    assert (caught.value.code, caught.value.message) == ("key_missing", said)
+    assert (caught.value.code, caught.value.message) == ("key_missing", text)
     assert "secret" not in str(caught.value)
 
 

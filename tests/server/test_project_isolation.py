@@ -101,7 +101,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
             yield Two(server, ids, keys, http)
 
 
-def told(response: httpx.Response, ids: dict[str, str]) -> Any:
+def normalized(response: httpx.Response, ids: dict[str, str]) -> Any:
     """What an answer says, but for the ids that it was asked about."""
     text = response.text
     for each in sorted(ids.values(), key=len, reverse=True):
@@ -117,11 +117,11 @@ def test_what_is_another_projects_is_as_what_was_never_there(two: Two, name: str
     operation = OPERATIONS[name]
     unknown = {each: new_id() for each in two.ids["theirs"]}
     body = BODIES.get(name, {})
-    never = told(two.send(operation, "mine", two.keys["mine"], unknown, body), unknown)
+    never = normalized(two.send(operation, "mine", two.keys["mine"], unknown, body), unknown)
     theirs = two.ids["theirs"] | {"session_id": new_id()}
     with two.server.connect("theirs") as h:
         h.sessions.create(theirs["session_id"])
-    foreign = told(two.send(operation, "mine", two.keys["mine"], theirs, body), theirs)
+    foreign = normalized(two.send(operation, "mine", two.keys["mine"], theirs, body), theirs)
     if name in MAKES:
         assert foreign[0] == never[0] == 200
         return
@@ -135,9 +135,9 @@ def test_bodies_cant_name_what_is_another_projects(two: Two, name: str, body: di
     kind = {"by": "fact_id"}.get(field, field)
     unknown = {kind: new_id()}
     mine = two.ids["mine"]
-    never = told(two.send(operation, "mine", two.keys["mine"], mine, {**body, field: unknown[kind]}), unknown)
+    never = normalized(two.send(operation, "mine", two.keys["mine"], mine, {**body, field: unknown[kind]}), unknown)
     theirs = {kind: two.ids["theirs"][kind]}
-    foreign = told(two.send(operation, "mine", two.keys["mine"], mine, {**body, field: theirs[kind]}), theirs)
+    foreign = normalized(two.send(operation, "mine", two.keys["mine"], mine, {**body, field: theirs[kind]}), theirs)
     if name == "recall":
         assert foreign[0] == never[0] == 200
         return

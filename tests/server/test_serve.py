@@ -216,7 +216,7 @@ def test_origins_are_written_as_browsers_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--port", "99999"], "port"),
         (["--workers", "0"], "workers"),
@@ -224,8 +224,8 @@ def test_origins_are_written_as_browsers_do() -> None:
         (["--host", "no.such.host.invalid"], "can't listen on"),
     ],
 )
-def test_settings_that_cant_be(path: Path, arguments: list[str], said: str) -> None:
-    assert said in refused(path, *arguments)
+def test_settings_that_cant_be(path: Path, arguments: list[str], message: str) -> None:
+    assert message in refused(path, *arguments)
 
 
 @pytest.mark.parametrize("key", ["hunter2", "hunter2 hunter2 hunter2", "hunter2-hunter2-ü"])

@@ -446,7 +446,7 @@ def test_a_postgresql_connector_is_made_by_the_client_itself(
 
 
 @pytest.mark.parametrize(
-    ("given", "url"),
+    ("value", "url"),
     [
         ({"db_type": "sqlite", "database": "/a/b.db"}, "sqlite:////a/b.db"),
         ({"db_type": "DuckDB", "database": "b.duckdb"}, "duckdb:///b.duckdb"),
@@ -458,9 +458,9 @@ def test_a_postgresql_connector_is_made_by_the_client_itself(
         ({"config": {"sslmode": "require", "role": "reader"}}, "postgresql://me@host/base?sslmode=require"),
     ],
 )
-def test_a_connector_is_a_url(given: dict[str, Any], url: str) -> None:
+def test_a_connector_is_a_url(value: dict[str, Any], url: str) -> None:
     usual = {"db_type": "postgres", "host": "host", "username": "me", "database": "base"}
-    assert url_of({**usual, **given}) == url
+    assert url_of({**usual, **value}) == url
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_large_counts_are_no_trouble() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "said"),
+    ("ratio", "message"),
     [
         (1.5, "grew ×1.5"),
         (1.9, "doubled"),
@@ -191,9 +191,9 @@ def test_large_counts_are_no_trouble() -> None:
         (0.043, "fell to 4.3%"),
     ],
 )
-def test_a_ratio_is_said_in_words(ratio: float, said: str) -> None:
+def test_a_ratio_is_said_in_words(ratio: float, message: str) -> None:
     some = replace(changed([1, 1, 1, 1, 9, 9]), ratio=ratio)
-    assert describe(some, "down-votes", "Tuesday 10 November") == f"down-votes {said} since Tuesday 10 November"
+    assert describe(some, "down-votes", "Tuesday 10 November") == f"down-votes {message} since Tuesday 10 November"
 
 
 def test_what_is_new_and_what_has_ended_is_said_so() -> None:

@@ -37,7 +37,7 @@ class Connection(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         self.close_connection = True
 
-    def whole(self, code: int, content: bytes, **headers: str) -> None:
+    def respond(self, code: int, content: bytes, **headers: str) -> None:
         self.send_response(code)
         for name, value in {"Content-Length": str(len(content)), **headers}.items():
             self.send_header(name.replace("_", "-"), value)
@@ -69,7 +69,7 @@ def streams(*pieces: bytes, ending: bool = True) -> Script:
 
 
 def answers(code: int, content: bytes, **headers: str) -> Script:
-    return lambda connection: connection.whole(code, content, **headers)
+    return lambda connection: connection.respond(code, content, **headers)
 
 
 def vanishes(connection: Connection) -> None:
@@ -385,7 +385,7 @@ def test_a_server_that_is_not_there_is_unavailable(pauses: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         (answers(200, b"<html>hello</html>"), "neither a stream of events nor JSON: <html>hello"),
         (answers(200, b"{"), "not JSON"),
@@ -409,9 +409,9 @@ def test_a_server_that_is_not_there_is_unavailable(pauses: list[float]) -> None:
         (streams(delta("Ada"), event({"error": {"message": "out of memory"}})), "an error: out of memory"),
     ],
 )
-def test_what_is_no_answer_is_unavailable_and_says_so(make: Make, server: Server, script: Script, said: str) -> None:
+def test_what_is_no_answer_is_unavailable_and_says_so(make: Make, server: Server, script: Script, message: str) -> None:
     server.script = [script]
-    with pytest.raises(Unavailable, match=said) as caught:
+    with pytest.raises(Unavailable, match=message) as caught:
         make().complete(ASKED)
     assert caught.value.code == "model_unreachable"
     assert len(server.bodies) == 1
@@ -464,9 +464,9 @@ def test_a_url_with_a_model_chooses_an_endpoint() -> None:
     assert chosen.name == "llama@http://127.0.0.1:9/v1"
 
 
-@pytest.mark.parametrize("given", [None, "", "  "])
-def test_nothing_chooses_no_model(given: str | None) -> None:
-    assert language_model_from(given) is None
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_nothing_chooses_no_model(value: str | None) -> None:
+    assert language_model_from(value) is None
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def best(asked: str, known: Evidence) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("asked", "display"),
+    ("question", "display"),
     [
         ("Hull shops", SHOPS.format("Hull")),
         ("are there any shops in Hull?", SHOPS.format("Hull")),
@@ -66,13 +66,13 @@ def best(asked: str, known: Evidence) -> Verdict:
         ("size 400 shops", BAND.format(400)),
     ],
 )
-def test_another_order_and_quiet_words_are_no_difference(asked: str, display: str) -> None:
-    result = best(asked, evidence(*PROVEN))
+def test_another_order_and_quiet_words_are_no_difference(question: str, display: str) -> None:
+    result = best(question, evidence(*PROVEN))
     assert (result.decision, result.display) == ("rebind", display)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "question",
     [
         "shops without a bakery in Hull",
         "shops not in Hull",
@@ -82,8 +82,8 @@ def test_another_order_and_quiet_words_are_no_difference(asked: str, display: st
         "who works in Hull",
     ],
 )
-def test_words_that_change_the_meaning_are_refused(asked: str) -> None:
-    result = best(asked, evidence(*PROVEN))
+def test_words_that_change_the_meaning_are_refused(question: str) -> None:
+    result = best(question, evidence(*PROVEN))
     assert result.decision == "refuse"
     assert result.reason
 
@@ -145,3 +145,88 @@ def test_a_majority_decides_and_a_dispute_does_not() -> None:
     agreed = [(f"list shops in {{{town}}}", SHOPS) for town in towns] + [("name shops in {Bath}", SHOPS)]
     assert best("Hull shops", evidence(*agreed, ("give shops in {York}", wrong))).decision == "rebind"
     assert best("Hull shops", evidence(*agreed[:2], ("give shops in {York}", wrong))).decision == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("asked", "proven"),
+    [
+        ("is the shop in Hull?", "shops in {Leeds}"),
+        ("shops in Hull", "is the shop in {Leeds}?"),
+        ("does Hull have shops", "which shops does {Leeds} have"),
+    ],
+)
+def test_a_question_for_yes_or_no_is_not_one_for_a_list(asked: str, proven: str) -> None:
+    given = best(asked, evidence((proven, SHOPS)))
+    assert (given.decision, given.gate) == ("refuse", "form")
+
+
+@pytest.mark.parametrize("asked", ["are there any shops in Hull?", "can you show me the shops in Hull?"])
+def test_a_polite_request_is_no_question_for_yes_or_no(asked: str) -> None:
+    assert best(asked, evidence(("shops in {Leeds}", SHOPS))).decision == "rebind"
+
+
+TOWNS = ("Leeds", "York", "Bath", "Hull")
+WRONG = "SELECT name FROM shop WHERE town <> '{}'"
+
+
+def disputed(*said: tuple[str, str, str]) -> list[Verdict]:
+    """The verdicts on "shops in Bath" after (author, town, SQL) were proven."""
+    proven = [
+        ProvenQuery(place, f"shops in {town}", sql.format(town), NOW, frozenset((author,)))
+        for place, (author, town, sql) in enumerate(said)
+    ]
+    return choose("shops in Bath", proven, now=NOW, evidence=Evidence("sqlite", VALUES, proven))
+
+
+def used(verdicts: list[Verdict]) -> set[str | None]:
+    return {verdict.display for verdict in verdicts if verdict.decision != "refuse"}
+
+
+def test_one_author_who_proves_much_does_not_win_a_dispute() -> None:
+    hostile = [("eve", town, WRONG) for town in TOWNS * 10]
+    verdicts = disputed(("ann", "Leeds", SHOPS), *hostile)
+    assert used(verdicts) == set()
+    assert {verdict.gate for verdict in verdicts} == {"conflict"}
+
+
+def test_many_authors_win_a_dispute_against_one() -> None:
+    hostile = [("eve", town, WRONG) for town in TOWNS * 10]
+    honest = [(author, town, SHOPS) for author, town in zip(("ann", "bo", "cy", "di"), TOWNS, strict=True)]
+    assert used(disputed(*honest, *hostile)) == {SHOPS.format("Bath")}
+
+
+def test_one_author_who_proves_much_does_not_win_an_agreement() -> None:
+    said = [("eve", f"{words} in {town}", WRONG) for words in ("shops open", "open shops to visit") for town in TOWNS]
+    said += [
+        ("ann", "open shops that you can visit in Leeds", SHOPS),
+        ("ann", "open shops one may visit in York", SHOPS),
+    ]
+    proven = [
+        ProvenQuery(place, question, sql.format(question.split()[-1]), NOW, frozenset((author,)))
+        for place, (author, question, sql) in enumerate(said)
+    ]
+    made = Evidence("sqlite", VALUES, proven)
+    assert used(choose("visit open Hull shops", proven, now=NOW, evidence=made)) == set()
+    alone = Evidence("sqlite", VALUES, proven[:8])
+    assert used(choose("visit open Hull shops", proven[:8], now=NOW, evidence=alone)) == {WRONG.format("Hull")}
+
+
+@pytest.mark.parametrize(
+    ("authors", "decision"),
+    [("eve eve eve", "rebind"), ("eve eve eve ann", "refuse"), ("eve ann eve ann", "rebind")],
+)
+def test_one_author_among_several_does_not_settle_what_an_ambiguous_value_means(authors: str, decision: str) -> None:
+    sql = "SELECT size FROM shop WHERE name = '{}'"
+    known = Known({**NAMES, ("dish", "name"): ["soup", "Old Mill"]})
+    said = [*[(f"size of {name}", sql.format(name)) for name in NAMES["shop", "name"][:3]], ("how many", "SELECT 1")]
+    proven = [
+        ProvenQuery(place, question, text, NOW, frozenset((author,)))
+        for place, ((question, text), author) in enumerate(zip(said, authors.split(), strict=False))
+    ]
+    made = Evidence("sqlite", known, proven)
+    verdicts = choose("size of Old Mill", proven, now=NOW, evidence=made)
+    assert verdicts[0].decision == decision
+    assert decision == "rebind" or verdicts[0].gate == "kind"
+
+
+NAMES = {("shop", "name"): ["Red Barn", "Blue Door", "Grey Gate", "Old Mill"]}

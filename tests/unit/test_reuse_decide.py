@@ -57,9 +57,9 @@ SERVED = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "proven", "sql"), SERVED)
-def test_the_same_question_in_other_words_is_served(asked: str, proven: str, sql: str) -> None:
-    result = verdict(asked, proven, sql)
+@pytest.mark.parametrize(("question", "proven", "sql"), SERVED)
+def test_the_same_question_in_other_words_is_served(question: str, proven: str, sql: str) -> None:
+    result = verdict(question, proven, sql)
     assert (result.decision, result.gate, result.sql, result.parameters) == ("serve", "same", sql, {}), result.reason
 
 
@@ -104,11 +104,11 @@ REBOUND = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "proven", "sql", "bound", "parameters"), REBOUND)
+@pytest.mark.parametrize(("question", "proven", "sql", "bound", "parameters"), REBOUND)
 def test_a_question_that_differs_in_values_alone_is_rebound(
-    asked: str, proven: str, sql: str, bound: str, parameters: dict[str, object]
+    question: str, proven: str, sql: str, bound: str, parameters: dict[str, object]
 ) -> None:
-    result = verdict(asked, proven, sql)
+    result = verdict(question, proven, sql)
     assert (result.decision, result.sql, result.parameters) == ("rebind", bound, parameters), result.reason
     assert result.gate == "rebind"
 
@@ -178,9 +178,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "proven", "sql", "gate"), REFUSED)
-def test_a_question_that_only_looks_alike_is_refused_by_its_gate(asked: str, proven: str, sql: str, gate: str) -> None:
-    result = verdict(asked, proven, sql)
+@pytest.mark.parametrize(("question", "proven", "sql", "gate"), REFUSED)
+def test_a_question_that_only_looks_alike_is_refused_by_its_gate(
+    question: str, proven: str, sql: str, gate: str
+) -> None:
+    result = verdict(question, proven, sql)
     assert (result.decision, result.gate) == ("refuse", gate), result.reason
     assert result.sql is None
     assert result.reason

@@ -81,7 +81,7 @@ RUSSIAN_SLOW = ["Очень медленно отвечает", "Слишком 
 Found = list[tuple[str, set[str]]]
 
 
-def told(embedder: Embedder, *topics: list[str]) -> Found:
+def found_themes(embedder: Embedder, *topics: list[str]) -> Found:
     """The name and the comments of each theme that is found in some topics, shuffled."""
     texts = [text for topic in topics for text in topic]
     Random(1).shuffle(texts)
@@ -95,7 +95,7 @@ def along(axes: Sequence[int], dimensions: int = 4) -> Vectors:
 
 class TestWithTheBundledModel:
     def test_english_comments_are_grouped_by_their_matter(self, bundled: Embedder) -> None:
-        found = told(bundled, REFUNDS, SLOW, PRICES, LANGUAGE, OTHERS)
+        found = found_themes(bundled, REFUNDS, SLOW, PRICES, LANGUAGE, OTHERS)
         assert [group for _, group in found] == [
             set(REFUNDS),
             *map(set, sorted_by_name(found, SLOW, PRICES)),
@@ -103,7 +103,7 @@ class TestWithTheBundledModel:
         ]
 
     def test_and_named_by_it(self, bundled: Embedder) -> None:
-        names = {name for name, _ in told(bundled, REFUNDS, SLOW, PRICES, LANGUAGE, OTHERS)}
+        names = {name for name, _ in found_themes(bundled, REFUNDS, SLOW, PRICES, LANGUAGE, OTHERS)}
         firsts = {word for name in names for word in name.split()}
         assert {"refund", "slow", "price", "language"} <= firsts
         assert all(1 <= len(name.split()) <= 3 for name in names)
@@ -120,18 +120,18 @@ class TestWithTheBundledModel:
     def test_other_languages_are_told_apart_too(
         self, bundled: Embedder, one: list[str], other: list[str], names: tuple[str, str]
     ) -> None:
-        found = told(bundled, one, other, REFUNDS)
+        found = found_themes(bundled, one, other, REFUNDS)
         assert {frozenset(group) for _, group in found} == {frozenset(one), frozenset(other), frozenset(REFUNDS)}
         for name in names:
             assert any(name in each.split() for each, _ in found)
 
     def test_comments_that_have_nothing_in_common_make_no_theme(self, bundled: Embedder) -> None:
-        assert told(bundled, OTHERS) == []
+        assert found_themes(bundled, OTHERS) == []
 
     def test_strange_comments_are_no_trouble(self, bundled: Embedder) -> None:
         strange = ["", "  \n", "refund " * 1_500, "👍", "👍", "👍", "😡", "😡 ", "😡", "!!!", "\u200f", "\x00", "12345"]
         strange += ["ההחזר לא הגיע", "איפה ההחזר שלי", "ההחזר מאחר"]
-        found = told(bundled, strange, REFUNDS)
+        found = found_themes(bundled, strange, REFUNDS)
         assert ("👍", {"👍"}) in found
         assert any("😡" in name for name, _ in found)
         assert any("ההחזר" in name for name, _ in found)

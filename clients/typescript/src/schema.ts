@@ -39,6 +39,16 @@ export interface BulkDeletion {
   failed_ids: string[];
 }
 
+/** What the cache knows of one connector, and what it is asked and refuses. */
+export interface CacheCoverage {
+  connector_id: string;
+  proven: ProvenKind[];
+  proven_questions: number;
+  proven_kinds: number;
+  refused: RefusedKind[];
+  missing: MissingExample[];
+}
+
 /** One decision of the cache. */
 export interface CacheDecision {
   at: string;
@@ -97,10 +107,11 @@ export interface ChatAnswer {
   chat_session_id: string;
   query: string;
   sql_query: string;
-  origin: "query" | "served" | "rebound" | "written";
+  origin: "query" | "served" | "rebound" | "written" | "suggested";
   explanation: string;
   derived_from: string | null;
   model: string | null;
+  suggestion: CacheSuggestion | null;
   answer: string;
   execution_result: Execution | null;
 }
@@ -119,6 +130,13 @@ export interface ChatChatToSqlRequest {
   remarks?: string[];
 }
 
+export interface ChatConfirmSuggestionRequest {
+  user_query: string;
+  execution_id: string;
+  connector_id?: string | null;
+  author?: string | null;
+}
+
 export interface ChatExecutionCacheLookupRequest {
   user_query: string;
   connector_id?: string | null;
@@ -135,7 +153,7 @@ export interface ChatQuestion {
   chat_message_id: string;
   question: string;
   sql_query: string | null;
-  origin: "query" | "served" | "rebound" | "written" | null;
+  origin: "query" | "served" | "rebound" | "written" | "suggested" | null;
   created_at: string;
 }
 
@@ -157,10 +175,11 @@ export interface ChatSql {
   chat_session_id: string;
   query: string;
   sql_query: string;
-  origin: "query" | "served" | "rebound" | "written";
+  origin: "query" | "served" | "rebound" | "written" | "suggested";
   explanation: string;
   derived_from: string | null;
   model: string | null;
+  suggestion: CacheSuggestion | null;
 }
 
 /** One line of `doctor`. */
@@ -354,7 +373,7 @@ export interface Execution {
   parameters: Record<string, unknown>;
   result: QueryResult;
   execution_time_ms: number;
-  origin: "query" | "served" | "rebound" | "written";
+  origin: "query" | "served" | "rebound" | "written" | "suggested";
   derived_from: string | null;
   chat_message_id: string | null;
   created_at: string;
@@ -690,6 +709,14 @@ export interface Message {
   at: string;
 }
 
+/** A question whose proof would answer others, too. */
+export interface MissingExample {
+  question: string;
+  asked: number;
+  questions: number;
+  suggestion: CacheSuggestion | null;
+}
+
 /** A fact that helps in one context and hurts in another. */
 export interface MixedFact {
   fact_id: string;
@@ -744,6 +771,13 @@ export interface Note {
   ratio: number | null;
   worse: boolean;
   arithmetic: string[];
+}
+
+/** Proven questions whose SQL is the same but for its values. */
+export interface ProvenKind {
+  sql_template: string;
+  questions: number;
+  example: string;
 }
 
 export type QueryResult = Record<string, unknown>;
@@ -805,6 +839,14 @@ export interface RecordedSignal {
   event_id: string;
   fact_id: string;
   signal_type: "used" | "ignored" | "helpful" | "not_helpful";
+}
+
+/** Questions that one gate refuses. */
+export interface RefusedKind {
+  gate: string;
+  asked: number;
+  questions: number;
+  examples: string[];
 }
 
 export interface RememberRequest {
@@ -1416,6 +1458,12 @@ export interface FeedbackGetFeedbackForMessageRequest {
   limit?: number;
 }
 
+export interface ChatExecutionCacheCoverageRequest {
+  connector_id?: string;
+  max_age_days?: number;
+  limit?: number;
+}
+
 export interface ChatSessionsListRequest {
   cursor?: string;
   limit?: number;
@@ -1860,6 +1908,23 @@ export interface ChatMethods {
    */
   executionCacheLookup(fields: ChatExecutionCacheLookupRequest, options?: ChangeOptions): Promise<CacheLookup>;
   /**
+   * Says that what was suggested for a question is what it means, and runs it.
+   *
+   * `execution_id` is that of the suggestion. The run is rated as right by the author, so it is proven for the
+   * question from then on; retract the feedback to undo it. Where that isn't suggested any more, it is a `Conflict`.
+   *
+   * Needs the scope `write`.
+   */
+  confirmSuggestion(fields: ChatConfirmSuggestionRequest, options?: ChangeOptions): Promise<Execution>;
+  /**
+   * Which kinds of question are proven on a connector, which were asked and are refused, by gate, and which question to prove next: the one whose proof would answer most of what is refused.
+   *
+   * `limit` is how many of each are listed.
+   *
+   * Needs the scope `read`.
+   */
+  executionCacheCoverage(fields?: ChatExecutionCacheCoverageRequest, options?: CallOptions): Promise<CacheCoverage>;
+  /**
    * The SQL for a question: proven if it can be, else written by the language model.
    *
    * The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
@@ -1873,6 +1938,9 @@ export interface ChatMethods {
   chatToSql(chat_session_id: string, fields: ChatChatToSqlRequest, options?: ChangeOptions): Promise<ChatSql>;
   /**
    * The SQL for a question, run now, and what it gave in words.
+   *
+   * If nothing proven answers it and it has exactly one likely reading, that is its `suggestion`; without a language
+   * model, it is all there is, and nothing runs before `confirm_suggestion`.
    *
    * Needs the scope `write`.
    */
@@ -2401,6 +2469,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "feedback.update": {"method":"PATCH","path":"{project}/feedback/{feedback_id}","places":["feedback_id"],"fields":"body","once":true},
   "feedback.delete": {"method":"DELETE","path":"{project}/feedback/{feedback_id}","places":["feedback_id"],"once":true},
   "chat.executionCacheLookup": {"method":"POST","path":"{project}/execution-cache-lookup","places":[],"fields":"body","slow":true},
+  "chat.confirmSuggestion": {"method":"POST","path":"{project}/confirm-suggestion","places":[],"fields":"body","once":true,"slow":true},
+  "chat.executionCacheCoverage": {"method":"GET","path":"{project}/execution-cache-coverage","places":[],"fields":"query","slow":true},
   "chat.chatToSql": {"method":"POST","path":"{project}/chat-sessions/{chat_session_id}/chat-to-sql","places":["chat_session_id"],"fields":"body","once":true,"slow":true},
   "chat.chatToAnswer": {"method":"POST","path":"{project}/chat-sessions/{chat_session_id}/chat-to-answer","places":["chat_session_id"],"fields":"body","once":true,"slow":true},
   "chatSessions.create": {"method":"POST","path":"{project}/chat-sessions","places":[],"fields":"body","once":true},

@@ -11,8 +11,9 @@ from pydantic import SerializerFunctionWrapHandler, field_validator, model_seria
 from heedful.model.base import AuthorTrust, Model
 from heedful.results import Column, Result, decode, encode
 
-Origin = Literal["query", "served", "rebound", "written"]
-"""How an execution came about: given as SQL, proven and run again, proven with other values, or written by a model."""
+Origin = Literal["query", "served", "rebound", "written", "suggested"]
+"""How SQL came about: given, proven and run again, proven with other values, written by a model, or the likely reading
+of a question, which is not run before somebody confirms it."""
 
 Decision = Literal["serve", "rebind", "refuse"]
 Reuse = Literal["sql", "result"]
@@ -210,7 +211,7 @@ class CacheSuggestion(Model):
     question: str
     """The proven question with the values of the one that was asked."""
     sql_query: str
-    """The SQL for it. `golden_examples.create` with the question that was asked and this SQL confirms it."""
+    """The SQL for it. `chat.confirm_suggestion` with the question that was asked and `execution_id` confirms it."""
     proven_question: str
     """The question that was proven."""
     execution_id: str
@@ -227,6 +228,60 @@ class CacheLookup(Model):
     candidates_checked: int
     suggestion: CacheSuggestion | None = None
     """What the question probably means, if nothing may be used and there is exactly one likely reading."""
+
+
+class ProvenKind(Model):
+    """Proven questions whose SQL is the same but for its values."""
+
+    sql_template: str
+    """The SQL, with … for its values."""
+    questions: int
+    """How many were proven."""
+    example: str
+    """One of them."""
+
+
+class RefusedKind(Model):
+    """Questions that one gate refuses."""
+
+    gate: str
+    """Which gate refuses them."""
+    asked: int
+    """How often they were asked."""
+    questions: int
+    """How many different ones there are."""
+    examples: list[str]
+    """Some of them, the most frequent first."""
+
+
+class MissingExample(Model):
+    """A question whose proof would answer others, too."""
+
+    question: str
+    """The most frequent of them."""
+    asked: int
+    """How often it, or one that differs from it in values alone, was asked."""
+    questions: int
+    """How many different ones that are."""
+    suggestion: CacheSuggestion | None = None
+    """What it probably means, if there is one likely reading."""
+
+
+class CacheCoverage(Model):
+    """What the cache knows of one connector, and what it is asked and refuses."""
+
+    connector_id: str
+    """The connector."""
+    proven: list[ProvenKind]
+    """The most frequent first."""
+    proven_questions: int
+    """Of all kinds."""
+    proven_kinds: int
+    """How many kinds there are in all."""
+    refused: list[RefusedKind]
+    """What was asked and would be refused now, by gate, the most frequent first."""
+    missing: list[MissingExample]
+    """The questions whose proof would answer most, first."""
 
 
 class ChatSession(Model):
@@ -257,12 +312,14 @@ class ChatSql(Model):
     query: str
     sql_query: str
     origin: Origin
-    """`served` and `rebound` were proven before; `written` is new."""
+    """`served` and `rebound` were proven before; `written` is new; `suggested` has to be confirmed."""
     explanation: str
     """Where the SQL comes from, in words."""
     derived_from: str | None = None
     model: str | None = None
     """The language model that wrote it."""
+    suggestion: CacheSuggestion | None = None
+    """What the question probably means, if nothing proven answers it and there is exactly one likely reading."""
 
 
 class ChatAnswer(ChatSql):
@@ -270,3 +327,4 @@ class ChatAnswer(ChatSql):
 
     answer: str
     execution_result: Execution | None
+    """None if nothing ran, because there is only a suggestion."""

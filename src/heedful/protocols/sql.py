@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from heedful.model import (
     BulkDeletion,
+    CacheCoverage,
     CacheLookup,
     ChatAnswer,
     ChatQuestion,
@@ -208,7 +209,11 @@ class ChatProtocol(Protocol):
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
     ) -> ChatAnswer:
-        """The SQL for a question, run now, and what it gave in words."""
+        """The SQL for a question, run now, and what it gave in words.
+
+        If nothing proven answers it and it has exactly one likely reading, that is its `suggestion`; without a language
+        model, it is all there is, and nothing runs before `confirm_suggestion`.
+        """
 
     def execution_cache_lookup(
         self,
@@ -226,6 +231,24 @@ class ChatProtocol(Protocol):
 
         Similarity finds candidates; it never decides. The first match that may be used is run now; with
         `reuse="result"`, its stored result is taken instead, as old as it is.
+        """
+
+    def confirm_suggestion(
+        self, user_query: str, execution_id: str, *, connector_id: str | None = None, author: str | None = None
+    ) -> Execution:
+        """Says that what was suggested for a question is what it means, and runs it.
+
+        `execution_id` is that of the suggestion. The run is rated as right by the author, so it is proven for the
+        question from then on; retract the feedback to undo it. Where that isn't suggested any more, it is a `Conflict`.
+        """
+
+    def execution_cache_coverage(
+        self, *, connector_id: str | None = None, max_age_days: float = 30, limit: int = 10
+    ) -> CacheCoverage:
+        """Which kinds of question are proven on a connector, which were asked and are refused, by gate, and which
+        question to prove next: the one whose proof would answer most of what is refused.
+
+        `limit` is how many of each are listed.
         """
 
 

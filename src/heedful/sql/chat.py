@@ -5,19 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.errors import HeedfulError, Unavailable
+from heedful.clock import DAY
+from heedful.errors import Conflict, HeedfulError, Unavailable
 from heedful.memory import checks as values
-from heedful.model import CacheLookup, CacheSuggestion, ChatAnswer, ChatSql, Execution, Origin, Reuse
+from heedful.model import (
+    CacheCoverage,
+    CacheLookup,
+    CacheSuggestion,
+    ChatAnswer,
+    ChatSql,
+    Execution,
+    Origin,
+    Reuse,
+)
 from heedful.protocols.sql import ChatProtocol
 from heedful.sql import chat_sessions, checks, connector_access, runs
 from heedful.sql.chat_sessions import row_of
-from heedful.sql.feedback import relevant
+from heedful.sql.feedback import new_opinion, put, relevant
 from heedful.sql.generation import Example, write_sql
 from heedful.sql.reuse import cache, candidates
+from heedful.sql.reuse import coverage as covering
 from heedful.sql.reuse.cache import Limits
 from heedful.sql.reuse.candidates import Candidate
 from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
+from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
 
@@ -31,6 +43,8 @@ MAX_EARLIER = 4
 MIN_EXAMPLE_SIMILARITY = 0.3
 """Examples below this similarity are not shown to a model."""
 
+_LIKELY = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=False, examples=True, explained=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -41,6 +55,7 @@ class Plan:
     explanation: str
     derived_from: str | None = None
     model: str | None = None
+    suggestion: CacheSuggestion | None = None
 
 
 class Chat(ChatProtocol):
@@ -58,7 +73,7 @@ class Chat(ChatProtocol):
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
     ) -> ChatSql:
-        return self._answer(chat_session_id, query, connector_id, feedback_cutoff, remarks)[-1]
+        return self._answer(chat_session_id, query, connector_id, feedback_cutoff, remarks, suggest=False)[-1]
 
     def chat_to_answer(
         self,
@@ -69,7 +84,11 @@ class Chat(ChatProtocol):
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
     ) -> ChatAnswer:
-        connector, vector, plan, answered = self._answer(chat_session_id, query, connector_id, feedback_cutoff, remarks)
+        connector, vector, plan, answered = self._answer(
+            chat_session_id, query, connector_id, feedback_cutoff, remarks, suggest=True
+        )
+        if plan.origin == "suggested":
+            return ChatAnswer(**dict(answered), answer=plan.explanation, execution_result=None)
         execution = runs.execute(
             self._space,
             connector,
@@ -106,6 +125,42 @@ class Chat(ChatProtocol):
             connector = self._space.connector(connection, connector_id)
         return cache.lookup(self._space, connector, user_query, limits, top_n, reuse)
 
+    def confirm_suggestion(
+        self, user_query: str, execution_id: str, *, connector_id: str | None = None, author: str | None = None
+    ) -> Execution:
+        checks.question("user_query", user_query)
+        values.identifier("execution_id", execution_id)
+        values.author(author)
+        space = self._space
+        with space.workspace.read() as connection:
+            connector = space.connector(connection, connector_id)
+        vector = space.workspace.embed([user_query])[0]
+        judged, _ = cache.judge(space, connector, user_query, vector, _LIKELY, "sql")
+        likely = cache.suggested(judged)
+        if likely is None or likely.execution_id != execution_id:
+            raise Conflict(
+                f"this is not what is suggested for {user_query!r} now",
+                code="not_suggested",
+                field="execution_id",
+                value=execution_id,
+                remedy="Look it up again: chat.execution_cache_lookup",
+            )
+        asked = QuestionSource(user_query, None, pack(vector))
+        done = runs.execute(space, connector, Statement(likely.sql_query, {}), asked, "rebound", execution_id)
+        with space.workspace.write() as connection:
+            opinions = SqlFeedbacks.on(connection, space.own_project(connection))
+            put(opinions, new_opinion(done.execution_id, None, True, None, author, space.now()), None, None)
+        return done
+
+    def execution_cache_coverage(
+        self, *, connector_id: str | None = None, max_age_days: float = 30, limit: int = 10
+    ) -> CacheCoverage:
+        since = self._space.now() - int(checks.age(max_age_days) * DAY)
+        checks.whole_number("limit", limit, 1, 1_000)
+        with self._space.workspace.read() as connection:
+            connector = self._space.connector(connection, connector_id)
+        return covering.coverage(self._space, connector, since, limit)
+
     def _checked(self, chat_session_id: str, query: str, connector_id: str | None, cutoff: float) -> AnyRow:
         checks.question("query", query)
         values.fraction("feedback_cutoff", cutoff)
@@ -114,13 +169,23 @@ class Chat(ChatProtocol):
             return self._space.connector(connection, connector_id)
 
     def _answer(
-        self, chat_session_id: str, query: str, connector_id: str | None, cutoff: float, remarks: Sequence[str]
+        self,
+        chat_session_id: str,
+        query: str,
+        connector_id: str | None,
+        cutoff: float,
+        remarks: Sequence[str],
+        *,
+        suggest: bool,
     ) -> tuple[AnyRow, Vectors, Plan, ChatSql]:
         """Finds or writes the SQL for a question, and stores both as a turn of the conversation."""
         connector = self._checked(chat_session_id, query, connector_id, cutoff)
         checked_remarks = checks.remarks(remarks)
         vector = self._space.workspace.embed([query])[0]
         plan = self._plan(connector, chat_session_id, query, vector, cutoff, checked_remarks)
+        if plan.origin == "suggested" and not suggest:
+            assert plan.suggestion is not None
+            raise _only_suggested(query, plan.suggestion)
         return connector, vector, plan, self._store_turn(connector, chat_session_id, query, plan)
 
     def _plan(
@@ -168,13 +233,8 @@ class Chat(ChatProtocol):
     ) -> Plan:
         model = self._space.language_model
         if model is None and likely is not None:
-            raise Unavailable(
-                f"there is no proven SQL for {query!r}. Did you mean: {likely.question}",
-                code="nothing_proven",
-                field="query",
-                value=query,
-                remedy=f"Confirm it: golden_examples.create({query!r}, {likely.sql_query!r})",
-            )
+            told = f"Did you mean: {likely.question}"
+            return Plan(Statement(likely.sql_query, {}), "suggested", told, likely.execution_id, suggestion=likely)
         if model is None:
             hint = "Nothing like it was proven" if nearest is None else f"The nearest is: {nearest.question}"
             raise Unavailable(
@@ -188,6 +248,7 @@ class Chat(ChatProtocol):
         earlier = [
             (turn.question, turn.sql)
             for turn in chat_sessions.turns(self._space.sessions, chat_session_id, MAX_EARLIER)
+            if turn.origin != "suggested"
         ]
         all_remarks = list(dict.fromkeys([*remarks, *relevant(self._space.workspace, query)]))
         failed: tuple[str, str] | None = None
@@ -213,7 +274,7 @@ class Chat(ChatProtocol):
                 continue
             suffix = f", with {len(all_remarks)} remarks" if all_remarks else ""
             explanation = f"written by {written.model} from the schema and {len(examples)} proven examples{suffix}"
-            return Plan(statement, "written", explanation, None, written.model)
+            return Plan(statement, "written", explanation, None, written.model, likely)
 
     def _examples_and_warnings(
         self, connector: AnyRow, vector: Vectors, cutoff: float
@@ -262,7 +323,18 @@ class Chat(ChatProtocol):
             explanation=plan.explanation,
             derived_from=plan.derived_from,
             model=plan.model,
+            suggestion=plan.suggestion,
         )
+
+
+def _only_suggested(query: str, likely: CacheSuggestion) -> Unavailable:
+    return Unavailable(
+        f"there is no proven SQL for {query!r}. Did you mean: {likely.question}",
+        code="nothing_proven",
+        field="query",
+        value=query,
+        remedy=f"Confirm it: chat.confirm_suggestion({query!r}, {likely.execution_id!r})",
+    )
 
 
 def _describe_result(execution: Execution) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from heedful.errors import NotFound
 from heedful.memory import checks as values
-from heedful.model import Execution, Page
+from heedful.model import Execution, Origin, Page
 from heedful.protocols.sql import PAGE_LIMIT, ExecutionsProtocol
 from heedful.sessions import checks as paging
 from heedful.sessions.conversations import page
@@ -56,7 +56,9 @@ class Executions(ExecutionsProtocol):
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id or turn.connector_id)
         source = QuestionSource(turn.question, name)
-        return running.execute(self._space, connector, turn.statement, source, turn.origin, turn.derived_from)
+        # What was suggested and is run is a proven query with other values, like any other.
+        origin: Origin = "rebound" if turn.origin == "suggested" else turn.origin
+        return running.execute(self._space, connector, turn.statement, source, origin, turn.derived_from)
 
     def get(self, execution_id: str) -> Execution:
         with self._space.workspace.read() as connection:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.ids import new_id
@@ -44,14 +46,16 @@ def execute(
     source: QuestionSource,
     origin: Origin,
     derived_from: str | None = None,
+    beside: Callable[[Connection, str], None] | None = None,
 ) -> Execution:
-    """Runs one read-only statement and stores its result."""
+    """Runs one read-only statement and stores its result; `beside` is written with it, given its id."""
     ran = space.queries.run(space.target(connector), statement.sql, statement.parameters, statement.display)
     result = ran.result
     vector = source.vector
     if vector is None and source.question is not None:
         vector = space.vector(source.question)
-    with space.workspace.write() as connection:
+    # A hit says nothing that isn't stored elsewhere; whoever rates it waits for the disk.
+    with space.workspace.write(durable=origin not in runs.OF_CACHE) as connection:
         new = NewRun(
             id=new_id(),
             project_id=connector.project_id,
@@ -75,6 +79,8 @@ def execute(
             result_digest=_digest(ran.encoded),
         )
         runs.add(connection, runs.as_stored(connection, new))
+        if beside is not None:
+            beside(connection, new.id)
     return _execution(new, result)
 
 

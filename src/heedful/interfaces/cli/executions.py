@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from heedful.interfaces.cli.common import (
     yes,
 )
 from heedful.interfaces.cli.tables import FittingTable
-from heedful.model import CacheLookup, Execution, QueryResult, etag
+from heedful.model import CacheCoverage, CacheLookup, CacheSuggestion, Execution, QueryResult, etag
 
 MAX_ROWS = 20
 """Rows of a result that are shown."""
@@ -213,10 +214,11 @@ def ask(
         print_json(answer)
         return
     echo(answer.answer)
-    echo(f"\n{answer.sql_query}")
-    echo(f"{answer.origin}: {answer.explanation}")
-    assert answer.execution_result is not None
-    echo(f"execution {answer.execution_result.execution_id}  chat session {answer.chat_session_id}")
+    if answer.execution_result is not None:
+        echo(f"\n{answer.sql_query}")
+        echo(f"{answer.origin}: {answer.explanation}")
+        echo(f"execution {answer.execution_result.execution_id}  chat session {answer.chat_session_id}")
+    _show_suggestion(query, answer.suggestion)
 
 
 @click.group()
@@ -265,9 +267,68 @@ def lookup(
         print_json(found)
     else:
         _show_lookup(found)
-        if found.suggestion is not None:
-            console().print(f"Did you mean: {found.suggestion.question}", highlight=False)
-            console().print(f"  {found.suggestion.sql_query}", highlight=False)
+        _show_suggestion(user_query, found.suggestion)
+
+
+@cache.command()
+@click.argument("user_query")
+@click.argument("execution_id")
+@connector
+@click.option("--author", metavar="NAME", help="Who says so.")
+@as_json
+@needs_project
+def confirm_suggestion(
+    options: Options, user_query: str, execution_id: str, connector_id: str | None, author: str | None, as_json: bool
+) -> None:
+    """Confirm that a suggestion is what the question means: run it, and prove it for this question."""
+    with options.open() as heedful:
+        done = heedful.chat.confirm_suggestion(user_query, execution_id, connector_id=connector_id, author=author)
+    show(done, as_json)
+
+
+@cache.command()
+@connector
+@click.option("--max-age-days", default=30.0, show_default=True, help="How long ago a refused question was asked.")
+@click.option("--limit", default=10, show_default=True, help="How many of each are shown.")
+@as_json
+@needs_project
+def coverage(options: Options, connector_id: str | None, max_age_days: float, limit: int, as_json: bool) -> None:
+    """Show which kinds of question are proven, which are refused, and which to prove next."""
+    with options.open() as heedful:
+        found = heedful.chat.execution_cache_coverage(connector_id=connector_id, max_age_days=max_age_days, limit=limit)
+    if as_json:
+        print_json(found)
+    else:
+        _show_coverage(found)
+
+
+def _show_coverage(found: CacheCoverage) -> None:
+    screen = console()
+    echo(f"{found.proven_questions} proven questions of {found.proven_kinds} kinds")
+    proven = table("proven", "for example", "SQL", numbers=("proven",))
+    for kind in found.proven:
+        proven.add_row(str(kind.questions), escape(shortened(kind.example, 50)), escape(shortened(kind.sql_template)))
+    refused = table("refused by", "asked", "questions", "for example", numbers=("asked", "questions"))
+    for each in found.refused:
+        example = escape(shortened(each.examples[0], 60))
+        refused.add_row(each.gate, str(each.asked), str(each.questions), example)
+    missing = table("to prove next", "asked", "questions", "probably means", numbers=("asked", "questions"))
+    for one in found.missing:
+        likely = "" if one.suggestion is None else escape(shortened(one.suggestion.question, 50))
+        missing.add_row(escape(shortened(one.question, 60)), str(one.asked), str(one.questions), likely)
+    for rows, items in ((proven, found.proven), (refused, found.refused), (missing, found.missing)):
+        if items:
+            screen.print(rows)
+
+
+def _show_suggestion(user_query: str, likely: CacheSuggestion | None) -> None:
+    if likely is None:
+        return
+    screen = console()
+    screen.print(f"Did you mean: {escape(likely.question)}", highlight=False)
+    screen.print(f"  {escape(likely.sql_query)}", highlight=False)
+    confirm = f"heedful cache confirm-suggestion {shlex.quote(user_query)} {likely.execution_id}"
+    screen.print(f"Confirm it: {escape(confirm)}", highlight=False, soft_wrap=True)
 
 
 def _show_lookup(found: CacheLookup) -> None:

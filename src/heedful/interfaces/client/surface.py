@@ -143,6 +143,8 @@ class RemoteChat(_Remote):
     chat_to_sql = _remote(ChatProtocol.chat_to_sql)
     chat_to_answer = _remote(ChatProtocol.chat_to_answer)
     execution_cache_lookup = _remote(ChatProtocol.execution_cache_lookup)
+    confirm_suggestion = _remote(ChatProtocol.confirm_suggestion)
+    execution_cache_coverage = _remote(ChatProtocol.execution_cache_coverage)
 
 
 class RemoteChatSessions(_Remote):

@@ -63,6 +63,7 @@ REASONS = {
     "literals": "values differ, and can't be exchanged",
     "operators": "they compare differently",
     "negation": "only one of them negates",
+    "form": "only one of them asks for yes or no",
     "aggregate": "they ask for different figures",
     "scope": "their scope differs",
     "argument_order": "the same words appear in another order",

@@ -195,6 +195,8 @@ _ALL = (
     Operation("feedback.update", "PATCH", "/feedback/{feedback_id}", "feedback"),
     _delete("feedback.delete", "/feedback/{feedback_id}", "feedback"),
     _post("chat.execution_cache_lookup", "/execution-cache-lookup", "write", repeatable=True, slow=True, queries=True),
+    _post("chat.confirm_suggestion", "/confirm-suggestion", "write", slow=True, queries=True),
+    _get("chat.execution_cache_coverage", "/execution-cache-coverage", slow=True),
     _post("chat.chat_to_sql", f"{_CHAT}/chat-to-sql", "write", slow=True, queries=True),
     _post("chat.chat_to_answer", f"{_CHAT}/chat-to-answer", "write", slow=True, queries=True),
     _post("chat_sessions.create", "/chat-sessions", "write"),

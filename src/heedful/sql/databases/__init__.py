@@ -11,7 +11,7 @@ from heedful.sql.databases.mysql import MySQL
 from heedful.sql.databases.postgresql import PostgreSQL
 from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table, fingerprint
 from heedful.sql.databases.sqlite import SQLite
-from heedful.sql.databases.values import TextValues, text_values
+from heedful.sql.databases.values import TextValues, stream_values, text_values
 from heedful.sql.guard import CheckedStatement, check_statement
 from heedful.sql.secrets import parse_url
 
@@ -27,6 +27,7 @@ __all__ = [
     "fingerprint",
     "open_database",
     "run",
+    "stream_values",
     "text_values",
 ]
 

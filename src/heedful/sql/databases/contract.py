@@ -32,6 +32,8 @@ class Limits:
     seconds: float = 30.0
     rows: int = 10_000
     bytes: int = 10_000_000
+    take: Callable[[Sequence[Row]], None] | None = None
+    """Takes the rows as they come, so that no more than a batch is in memory; the result has none then."""
 
     def __post_init__(self) -> None:
         for name in ("seconds", "rows", "bytes"):
@@ -102,6 +104,8 @@ def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], li
     """Fetches rows in batches with `fetch(count)` until a limit is reached."""
     rows: list[tuple[Any, ...]] = []
     size, truncated_by = 0, None
+    if limits.take is not None:
+        return Result(tuple(columns), (), *_passed_on(fetch, limits, limits.take), monotonic() - started)
     batch = min(_FIRST_BATCH, limits.rows + 1)
     while truncated_by is None:
         fetched = fetch(batch)
@@ -117,6 +121,19 @@ def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], li
         room = (limits.bytes - size) * (len(rows) + 1) // max(size, 1)
         batch = max(1, min(_LARGEST_BATCH, limits.rows + 1 - len(rows), room))
     return Result(tuple(columns), tuple(rows), truncated_by is not None, truncated_by, monotonic() - started)
+
+
+def _passed_on(
+    fetch: Callable[[int], Sequence[Row]], limits: Limits, take: Callable[[Sequence[Row]], None]
+) -> tuple[bool, str | None]:
+    """Hands rows on, batch by batch; whether there were more than the limit, and which one."""
+    left = limits.rows
+    while fetched := fetch(min(_LARGEST_BATCH, left + 1)):
+        take(fetched[:left])
+        if len(fetched) > left:
+            return True, "rows"
+        left -= len(fetched)
+    return False, None
 
 
 def bound(query: CheckedStatement, parameters: Parameters) -> dict[str, Any]:

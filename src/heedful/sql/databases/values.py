@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from sqlglot import exp
@@ -52,6 +53,19 @@ def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, 
             if result.truncated:
                 partial.add(key)
     return TextValues(values, frozenset(partial))
+
+
+def stream_values(
+    database: Database, schema: Schema, table: str, column: str, limits: Limits, take: Callable[[list[str]], None]
+) -> bool:
+    """Hands on the distinct texts of one column, in parts; whether those are all of them."""
+    found = schema.table(table)
+    if found is None or all(each.name != column for each in found.columns):
+        return True
+    query = check_statement(_distinct(found, column, database.dialect), database.dialect)
+    passing = replace(limits, take=lambda rows: take([row[0] for row in rows if isinstance(row[0], str)]))
+    with database.session() as session:
+        return not session.run(query, {}, passing).truncated
 
 
 def _distinct(table: Table, column: str, dialect: str) -> str:

@@ -42,7 +42,8 @@ class Doubt(Exception):
 
 
 def changed_values(asked: Frame, study: Study) -> list[Change]:
-    """The values in which a question differs from a proven one with the same kinds of values.
+    """The values in which a question differs from a proven one with the same kinds of values; raises `Doubt` when the
+    SQL doesn't use one of them.
 
     Values of one kind are taken in their order, but for "from" and "to", which say which is which.
     """
@@ -54,6 +55,8 @@ def changed_values(asked: Frame, study: Study) -> list[Change]:
     for word, slots in new.items():
         for slot, before in zip(slots, old[word], strict=True):
             if slot.text != before.text and number(slot.text) != (number(before.text) or before.text):
+                if before.start not in opened:
+                    raise Doubt("literals", f"the proven SQL doesn't use “{before.text}”, nor would it “{slot.text}”")
                 found.append(Change(opened[before.start], slot, word))
     return found
 
@@ -83,7 +86,8 @@ def ambiguous(change: Change, asked: Frame, values: Values) -> str | None:
     """What else the new value may name that the proven one can't, or None when the question settles its kind."""
     if change.old.kind in (NUMBER, DATE):
         return None
-    new, old = ({values.kind(*column) for column in values.columns_of(each.text)} for each in (change.new, change.old))
+    texts = change.new.value, change.old.held or change.old.text
+    new, old = ({values.kind(*column) for column in values.columns_of(text)} for text in texts)
     others = new - old - {change.old.kind}
     return ", ".join(sorted(others)) if others and not _says_kind(change, asked) else None
 
@@ -92,7 +96,7 @@ def says_otherwise(change: Change, asked: Frame, values: Values) -> bool:
     """Whether a word beside the value says that it is one of another column: "the Ohio river"."""
     beside = _beside(change, asked)
     own = {values.kind(*each.column) for each in change.old.literals if each.column is not None}
-    others = [column for column in values.columns_of(change.new.text) if values.kind(*column) not in own]
+    others = [column for column in values.columns_of(change.new.value) if values.kind(*column) not in own]
     return any(not beside.isdisjoint(_names(column)) for column in others)
 
 
@@ -129,8 +133,11 @@ def _numeric(text: str, operator: str) -> int | Decimal:
 
 def _spelled(asked: str, change: Change, literal: Literal, values: Values) -> str:
     """The new value as the column writes it; among several spellings, the one that the question has."""
-    text, column = change.new.text, literal.column
+    text, column = change.new.value, literal.column
     assert column is not None
+    if change.new.held and not change.old.held:
+        # A name is what it is: "Alien" is not "Aliens".
+        raise Doubt("kind", f"“{change.new.text}” is no value of {'.'.join(column)}, only “{text}” is")
     spellings = values.spellings(*column, text)
     if literal.operator == "like":
         for each in change.old.literals:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlalchemy import Connection
+
 from heedful.clock import DAY, from_stored
 from heedful.errors import HeedfulError
 from heedful.model import DECISIONS, CacheLookup, CacheMatch, CacheSuggestion, Decision, Execution, Origin, Reuse
@@ -21,7 +23,9 @@ from heedful.storage.executions.runs import NewDecision
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
 
-GATES_OF_WORDS = frozenset(("literals", "words", "scope", "aggregate", "operators", "negation", "argument_order"))
+GATES_OF_WORDS = frozenset(
+    ("literals", "words", "scope", "aggregate", "operators", "negation", "form", "argument_order")
+)
 WRONG = Verdict("refuse", "sql", "somebody says that this SQL is wrong")
 
 
@@ -122,7 +126,7 @@ def lookup(
             each = each.refused("run", failed[each.written])
         elif each.decision != "refuse" and used is None:
             statement = each.written
-            used, each = use(space, connector, asked, each, reuse)
+            used, each = _use(space, connector, asked, each, reuse)
             done = used
             decisive = each if used is not None else decisive
             if used is None and reuse == "sql":
@@ -130,7 +134,8 @@ def lookup(
                 failed[statement] = each.reason
         decisive = decisive or each
         matches.append(_match(space, each, done, reuse))
-    record(space, connector, question, decisive, used)
+    if used is None or reuse == "result":
+        record(space, connector, question, decisive, used)
     order = {decision: place for place, decision in enumerate(DECISIONS)}
     # What failed to run was refused only now.
     matches.sort(key=lambda match: order[match.decision])
@@ -153,24 +158,35 @@ def record(
     if space.workspace.database.read_only:
         return
     with space.workspace.write(durable=False) as connection:
-        runs.add_decision(
-            connection,
-            NewDecision(
-                project_id=space.own_project(connection),
-                connector_id=connector.id,
-                question=question,
-                decision="nothing" if decisive is None else decisive.decision,
-                gate="candidates" if decisive is None else decisive.gate,
-                reason="no question that is stored is like it" if decisive is None else decisive.reason,
-                similarity=None if decisive is None else decisive.candidate.similarity,
-                candidate_id=None if decisive is None else decisive.candidate.id,
-                execution_id=None if used is None else used.execution_id,
-                at=space.now(),
-            ),
-        )
+        _add_decision(space, connection, connector, question, decisive, None if used is None else used.execution_id)
 
 
-def use(
+def _add_decision(
+    space: ExecutionSpace,
+    connection: Connection,
+    connector: AnyRow,
+    question: str,
+    decisive: JudgedCandidate | None,
+    execution_id: str | None,
+) -> None:
+    runs.add_decision(
+        connection,
+        NewDecision(
+            project_id=space.own_project(connection),
+            connector_id=connector.id,
+            question=question,
+            decision="nothing" if decisive is None else decisive.decision,
+            gate="candidates" if decisive is None else decisive.gate,
+            reason="no question that is stored is like it" if decisive is None else decisive.reason,
+            similarity=None if decisive is None else decisive.candidate.similarity,
+            candidate_id=None if decisive is None else decisive.candidate.id,
+            execution_id=execution_id,
+            at=space.now(),
+        ),
+    )
+
+
+def _use(
     space: ExecutionSpace, connector: AnyRow, asked: QuestionSource, each: JudgedCandidate, reuse: Reuse
 ) -> tuple[Execution | None, JudgedCandidate]:
     """Runs what may be reused, or takes its stored result; if that fails, it is refused, with the reason."""
@@ -191,6 +207,9 @@ def use(
             asked,
             origin,
             each.candidate.id,
+            beside=lambda connection, made: _add_decision(
+                space, connection, connector, str(asked.question), each, made
+            ),
         )
     except HeedfulError as error:
         return None, each.refused("run", f"it could not be run now: {error.message}")
@@ -208,14 +227,15 @@ def _judge_candidate(candidate: Candidate, verdict: Verdict) -> JudgedCandidate:
         {**candidate.parameters, **verdict.parameters} if verdict.decision != "refuse" else {},
         verdict.display if verdict.decision == "rebind" else None,
         False,
-        _suggestion(candidate, verdict.suggested),
+        None if verdict.suggested is None else suggestion(candidate.question, candidate.id, verdict.suggested),
     )
 
 
-def _suggestion(candidate: Candidate, likely: Verdict | None) -> CacheSuggestion | None:
-    if likely is None or likely.display is None:
+def suggestion(proven_question: str, execution_id: str, likely: Verdict) -> CacheSuggestion | None:
+    """What a question probably means: a proven one with the values of the one that was asked."""
+    if likely.display is None:
         return None
-    question = candidate.question
+    question = proven_question
     for each in likely.differences:
         if each.kind == "value":
             place = re.compile(rf"(?<!\w){re.escape(each.proven)}(?!\w)", re.IGNORECASE)
@@ -223,8 +243,8 @@ def _suggestion(candidate: Candidate, likely: Verdict | None) -> CacheSuggestion
     return CacheSuggestion(
         question=question,
         sql_query=likely.display,
-        proven_question=candidate.question,
-        execution_id=candidate.id,
+        proven_question=proven_question,
+        execution_id=execution_id,
     )
 
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from heedful.ranking.similarity import difference
-from heedful.sql.reuse.question_reading import DECIDING, OPERATORS, Frame, canonical, is_slot, number
+from heedful.sql.reuse.question_reading import DECIDING, OPERATORS, POLAR, Frame, canonical, is_slot, number
 
 Words = tuple[str, ...]
 Kinds = tuple[str, ...]
+Author = str | None
 
 NEIGHBOURS = 2
 """The nearest proven questions that must all have the same SQL template."""
@@ -37,7 +38,7 @@ WITNESSES = 2
 MAX_EXCHANGED = 2
 
 TIED_SHARE = 0.8
-"""The share of the nearest questions that must have one template."""
+"""The share of the authors, and of what each of them proves, that settles which of several templates is meant."""
 
 MIN_LIKENESS, MARGIN = 0.4, 0.1
 """How like the nearest question must be, and by how much others may be less like to be as near as it."""
@@ -60,7 +61,6 @@ _OPEN_DECIDING = frozenset(("by", "over", "above", "under", "below"))
 _TIMES = frozenset(("next", "previous", "past", "current", "coming", "upcoming", "recent"))
 _NOT = frozenset(("no", "not", "without", "non"))
 _OF_COUNTING = frozenset(("as", "for", "toward", "towards"))
-POLAR = "?"
 _MAX_KNOWN = 1_000  # Questions whose neighbours are kept until a proven one is added or removed.
 _VALUE = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b")
 
@@ -84,14 +84,14 @@ def terms(frame: Frame) -> Terms:
     said = _said(frame)
     words = [word for word in said if not is_slot(word)]
     counted: Counter[str] = Counter()
-    content = [POLAR] if frame.polar else []
+    content = []
     for word in words:
         if not _decides(word):
             counted[word] += 1
             content.append(word if counted[word] == 1 else f"{word}#{counted[word]}")
     pairs = {(word, after) for word, after in pairwise([*said, ""]) if word in OPERATORS or word in _TIMES}
     deciding = tuple(sorted(word for word in words if _decides(word)))
-    head = next((word for word in words if not _decides(word)), "")
+    head = next((word for word in words if word != POLAR and not _decides(word)), "")
     kinds = tuple(sorted(slot.kind for slot in frame.slots))
     return Terms(kinds, frozenset(content), deciding, frozenset(pairs), head)
 
@@ -135,6 +135,23 @@ class _Template:
     pairs: Counter[frozenset[tuple[str, str]]] = field(default_factory=Counter)
     heads: Counter[str] = field(default_factory=Counter)
     members: dict[Hashable, Terms] = field(default_factory=dict)
+    alike: dict[tuple[frozenset[str], Words], dict[Hashable, None]] = field(default_factory=dict)
+    """The members by what makes them alike: content and deciding words."""
+
+
+def is_settled(votes: Iterable[tuple[Author, str]], template: str) -> bool:
+    """Whether authors agree on a template, given what each of them has proven.
+
+    >>> is_settled([("ann", "a"), ("bo", "a"), ("cy", "a"), ("di", "a"), *[("eve", "b")] * 50], "a")
+    True
+    >>> is_settled([("ann", "a"), *[("eve", "b")] * 50], "b")
+    False
+    """
+    by_author: dict[Author, Counter[str]] = defaultdict(Counter)
+    for author, name in votes:
+        by_author[author][name] += 1
+    agreeing = sum(counts[template] >= TIED_SHARE * counts.total() for counts in by_author.values())
+    return agreeing >= TIED_SHARE * len(by_author)
 
 
 class Agreement(NamedTuple):
@@ -159,21 +176,24 @@ class Consensus:
 
     def __init__(self) -> None:
         self._groups: dict[Kinds, dict[str, _Template]] = defaultdict(dict)
+        self._authors: dict[Hashable, frozenset[Author]] = {}
         self._frequency: Counter[str] = Counter()
         self._users: dict[str, set[tuple[Kinds, str]]] = defaultdict(set)
         self._fills: dict[Rest, dict[str, Counter[str]]] = defaultdict(dict)
         self._rests: dict[str, Counter[Rest]] = defaultdict(Counter)
         self._known = _Known()
 
-    def add(self, proven_id: Hashable, frame: Frame, template: str) -> None:
+    def add(self, proven_id: Hashable, frame: Frame, template: str, authors: frozenset[Author]) -> None:
         """Count a proven question in."""
         self._known = _Known()
+        self._authors[proven_id] = authors
         said = terms(frame)
         group = self._groups[said.kinds].setdefault(template, _Template(_VALUE.sub("?", template)))
         group.words.update(said.content)
         group.pairs[said.pairs] += 1
         group.heads[said.head] += 1
         group.members[proven_id] = said
+        group.alike.setdefault((said.content, said.deciding), {})[proven_id] = None
         self._frequency.update(said.content)
         for word in said.content:
             self._users[word].add((said.kinds, template))
@@ -187,7 +207,11 @@ class Consensus:
         said = terms(frame)
         groups = self._groups[said.kinds]
         group = groups[template]
-        del group.members[proven_id]
+        del group.members[proven_id], self._authors[proven_id]
+        same = group.alike[said.content, said.deciding]
+        del same[proven_id]
+        if not same:
+            del group.alike[said.content, said.deciding]
         if not group.members:
             del groups[template]
         group.words = group.words - Counter(said.content)
@@ -214,6 +238,13 @@ class Consensus:
             known[said] = self._agreement(said)
         return known[said]
 
+    def is_contested(self, frame: Frame, template: str) -> bool:
+        """Whether questions of the same words, in any order, are proven with another template, and none with this."""
+        said = terms(frame)
+        words = said.content, said.deciding
+        others = {name for name, group in self._groups.get(said.kinds, {}).items() if words in group.alike}
+        return bool(others) and template not in others
+
     def likely(self, frame: Frame) -> Agreement | None:
         """The nearest proven question, if it compares alike and no other template is nearly as near."""
         said = terms(frame)
@@ -221,7 +252,8 @@ class Consensus:
         scored = self._nearest(said, groups)
         if not scored or scored[0][0] < LIKELY:
             return None
-        score, template, proven_id = scored[0]
+        score, template, ids = scored[0]
+        proven_id = next(iter(ids))
         rival = next((other for other, name, _ in scored if name != template), 0.0)
         group, nearest = groups[template], groups[template].members[proven_id]
         if score - rival < LIKELY_MARGIN or (nearest.deciding, nearest.pairs) != (said.deciding, said.pairs):
@@ -241,14 +273,17 @@ class Consensus:
         if not fitting:
             return None
         scored = self._nearest(said, groups)
-        if len(scored) < NEIGHBOURS:
+        counts = accumulate(len(ids) for _, _, ids in scored)
+        last = next((score for (score, _, _), count in zip(scored, counts, strict=True) if count >= NEIGHBOURS), None)
+        if last is None:
             return None
-        best = scored[0][0]
         # All that are about as near as the nearest: none of them is before the others.
-        least = min(scored[NEIGHBOURS - 1][0], best - MARGIN)
-        nearest = [(template, each) for score, template, each in scored if score >= least]
-        (template, count), *_ = Counter(template for template, _ in nearest).most_common()
-        if template not in fitting or best < MIN_LIKENESS or count < TIED_SHARE * len(nearest):
+        best = scored[0][0]
+        least = min(last, best - MARGIN)
+        nearest = [(template, each) for score, template, ids in scored if score >= least for each in ids]
+        votes = [(author, template) for template, each in nearest for author in self._authors[each]]
+        template = next((each for each in fitting if is_settled(votes, each)), None)
+        if template is None or best < MIN_LIKENESS:
             return None
         if any(
             score >= best / 2 and other != template and groups[other].shape == groups[template].shape
@@ -322,26 +357,24 @@ class Consensus:
             any(self._exchangeable(word, old) for old in ("", *absent)) for word in unknown
         )
 
-    def _nearest(self, said: Terms, groups: dict[str, _Template]) -> list[tuple[float, str, Hashable]]:
-        """The proven questions with the same kinds of values, with how like they are, the most like first."""
+    def _nearest(self, said: Terms, groups: dict[str, _Template]) -> list[tuple[float, str, dict[Hashable, None]]]:
+        """The proven questions with the same kinds of values, those with the same words together, with how like they
+        are; the most like first."""
         own = {word: self._weight(frozenset((word,))) for word in said.content}
-        scored = []
-        for template, group in groups.items():
-            known: dict[tuple[frozenset[str], Words], float] = {}
-            for proven_id, other in group.members.items():
-                words = other.content, other.deciding
-                if words not in known:
-                    known[words] = self._likeness(said, own, other)
-                scored.append((known[words], template, proven_id))
+        scored = [
+            (self._likeness(said, own, content, deciding), template, ids)
+            for template, group in groups.items()
+            for (content, deciding), ids in group.alike.items()
+        ]
         scored.sort(key=lambda each: -each[0])
         return scored
 
-    def _likeness(self, said: Terms, own: Mapping[str, float], other: Terms) -> float:
+    def _likeness(self, said: Terms, own: Mapping[str, float], content: frozenset[str], deciding: Words) -> float:
         """The share of weight that is common: of words that carry meaning, the rarer the more, and of deciding ones."""
-        common = sum(weight for word, weight in own.items() if word in other.content)
-        both = sum(own.values()) + self._weight(other.content) - common
-        common += len({*said.deciding} & {*other.deciding})
-        both += len({*said.deciding, *other.deciding})
+        common = sum(weight for word, weight in own.items() if word in content)
+        both = sum(own.values()) + self._weight(content) - common
+        common += len({*said.deciding} & {*deciding})
+        both += len({*said.deciding, *deciding})
         return common / both if both else 1.0
 
     def _weight(self, words: frozenset[str]) -> float:

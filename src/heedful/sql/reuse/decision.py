@@ -19,7 +19,6 @@ from heedful.sql.reuse.binding import (
     relative_dates,
     says_otherwise,
 )
-from heedful.sql.reuse.consensus import TIED_SHARE
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
 from heedful.sql.reuse.query_parts import follows_clock, names_dates
 from heedful.sql.reuse.question_reading import (
@@ -42,6 +41,7 @@ from heedful.sql.reuse.values import Values, plain
 from heedful.sql.reuse.verdict import Difference, Gate, Verdict
 
 _ORDER: tuple[tuple[Gate, frozenset[str]], ...] = (
+    ("form", frozenset((question_reading.POLAR,))),
     ("negation", question_reading.NEGATIONS),
     ("aggregate", question_reading.AGGREGATES),
     ("operators", question_reading.OPERATORS),
@@ -51,6 +51,7 @@ _PRESENT = frozenset(("now", "nowadays", "currently"))  # What is so when the SQ
 _NEAR = 8  # Words in which two frames may differ before they are held apart without looking closer.
 _FIXED = question_reading.NEGATIONS | question_reading.AGGREGATES
 _SAYS: dict[Gate, str] = {
+    "form": "only one of them asks for yes or no",
     "literals": "values differ",
     "negation": "only one of them negates",
     "aggregate": "they ask for different figures",
@@ -183,7 +184,7 @@ class Question:
             self.by_key.setdefault(frame.key, []).append(frame)
         self.learned: dict[tuple[Words, str], FrameMatch] = {}
         self.rebound: dict[Hashable, str] = {}
-        self.certain = all(len(span.kinds) == 1 for span in self.spans)
+        self.certain = all(len(span.kinds) == 1 for span in self.spans if not span.held)
 
 
 def decide(
@@ -228,13 +229,28 @@ def choose(
     if all(verdict.decision == "refuse" for verdict in verdicts):
         return _with_suggestion(reading, candidates, verdicts, evidence)
     answers = {verdict.canonical for verdict in verdicts if verdict.decision != "refuse"}
-    if len(answers) < 2:
+    if len(answers) < 2 and not _is_contested(reading, candidates, verdicts, evidence):
         return verdicts
     reason = "proven questions that mean the same have different SQL"
     return [
         verdict if verdict.decision == "refuse" else Verdict("refuse", "conflict", reason, verdict.differences)
         for verdict in verdicts
     ]
+
+
+def _is_contested(
+    asked: Question, candidates: Sequence[ProvenQuery], verdicts: Sequence[Verdict], evidence: Evidence
+) -> bool:
+    """Whether words had to be exchanged to meet a proven question, and others with other SQL are nearer as it is."""
+    for each, verdict in zip(candidates, verdicts, strict=True):
+        if verdict.decision != "refuse" and any(one.kind == "learned" for one in verdict.differences):
+            known = evidence.study(each)
+            assert known is not None
+            kinds = sorted(slot.kind for slot in known.frame.slots)
+            for frame in asked.frames:
+                if sorted(slot.kind for slot in frame.slots) == kinds and evidence.is_contested(frame, known.template):
+                    return True
+    return False
 
 
 def same_frame_ids(asked: str, evidence: Evidence) -> list[Hashable]:
@@ -391,7 +407,10 @@ def _with_values(
     learned: tuple[Difference, ...],
 ) -> Verdict:
     """The verdict when the frames are the same: on the values in them."""
-    found = changed_values(frame, known)
+    try:
+        found = changed_values(frame, known)
+    except Doubt as doubt:
+        return Verdict("refuse", doubt.gate, doubt.reason, learned)
     shown = (*differences(found), *learned)
     if missing := _unnamed(asked, frame, known, learned):
         return Verdict("refuse", "literals", f"values differ: “{missing}” is not in both", shown)
@@ -451,15 +470,17 @@ def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Diff
 def _disputed(asked: Question, known: Study, evidence: Evidence) -> str | None:
     """Why proven questions with the same words speak against this SQL."""
     for frame in asked.frames:
-        proven = evidence.templates(frame.key)
-        if proven.keys() - {known.template} and proven.get(known.template, 0) < TIED_SHARE * sum(proven.values()):
+        if evidence.templates(frame.key).keys() - {known.template} and not evidence.is_settled(
+            frame.key, known.template
+        ):
             return "the same words are proven with different SQL, too"
     return None
 
 
 def _always_meant(frame: Frame, change: Change, known: Study, evidence: Evidence | None) -> bool:
-    """Whether so many values were meant as that kind, in these words, that another kind is unlikely."""
-    if evidence is None:
+    """Whether so many values were meant as that kind, in these words and not by one author alone, that another kind is
+    unlikely."""
+    if evidence is None or not evidence.is_shared(known.template):
         return False
     if frame.key == known.frame.key:
         return evidence.templates(frame.key).get(known.template, 0) >= MIN_PROVEN_VALUES

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from cachetools import FIFOCache
 
-from heedful.sql.reuse.consensus import Agreement, Consensus
+from heedful.sql.reuse.consensus import Agreement, Author, Consensus, is_settled
 from heedful.sql.reuse.query_parts import Literal, Query, parse_query
 from heedful.sql.reuse.question_reading import (
     DATE,
@@ -31,7 +31,7 @@ from heedful.sql.reuse.question_reading import (
     read,
     spans,
 )
-from heedful.sql.reuse.values import Values, plain, split
+from heedful.sql.reuse.values import Values, other_numbers, plain, split
 
 Words = tuple[str, ...]
 Comparisons = tuple[tuple[str, str, str], ...]
@@ -71,6 +71,9 @@ class Evidence:
         self._keys: dict[Words, Counter[Words]] = defaultdict(Counter)
         self._frames: Counter[tuple[Words, str]] = Counter()
         self._texts: dict[tuple[str, Comparisons], Counter[str]] = defaultdict(Counter)
+        self._proven: dict[Hashable, ProvenQuery] = {}
+        self._by_author: Counter[Author] = Counter()
+        self._by_template: dict[str, Counter[Author]] = defaultdict(Counter)
         self._consensus = Consensus()
         for each in proven:
             self.add(each)
@@ -98,7 +101,10 @@ class Evidence:
         members.setdefault(_values(known.frame), {})[proven.id] = None
         for each in known.open:
             self._texts[template, each.comparisons][each.text] += 1
-        self._consensus.add(proven.id, known.frame, template)
+        self._proven[proven.id] = proven
+        self._by_author.update(proven.authors)
+        self._by_template[template].update(proven.authors)
+        self._consensus.add(proven.id, known.frame, template, proven.authors)
         self._frames[words, template] += 1
         if self._frames[words, template] == 1:
             for hole, fill in _holes(words):
@@ -120,6 +126,9 @@ class Evidence:
             del members[template]
         for each in known.open:
             _less(self._texts[template, each.comparisons], each.text)
+        authors = self._proven.pop(proven_id).authors
+        self._by_author -= Counter(authors)
+        self._by_template[template] -= Counter(authors)
         self._consensus.remove(proven_id, known.frame, template)
         self._frames[words, template] -= 1
         if self._frames[words, template] == 0:
@@ -133,13 +142,44 @@ class Evidence:
         """The SQL templates proven for a frame, and with how many different values."""
         return {template: len(values) for template, values in self._members.get(key, {}).items()}
 
+    def by_template(self) -> dict[str, list[ProvenQuery]]:
+        """What is proven, by SQL template."""
+        found: dict[str, list[ProvenQuery]] = defaultdict(list)
+        for proven_id, proven in self._proven.items():
+            known = self._studies[proven_id]
+            assert known is not None
+            found[known.template].append(proven)
+        return found
+
+    def proven(self, ids: Iterable[Hashable]) -> list[ProvenQuery]:
+        """What is proven, by id."""
+        return [self._proven[each] for each in ids]
+
+    def is_settled(self, key: Words, template: str) -> bool:
+        """Whether those who prove a frame agree on a template. Each author has one vote, however much they prove."""
+        votes = [
+            (author, name)
+            for name, members in self._members.get(key, {}).items()
+            for ids in members.values()
+            for author in frozenset().union(*(self._proven[each].authors for each in ids))
+        ]
+        return is_settled(votes, template)
+
     def distinct_values(self, template: str, value: OpenValue) -> int:
         """With how many different values a template is proven in the place of this one."""
         return len(self._texts.get((template, value.comparisons), ()))
 
+    def is_shared(self, template: str) -> bool:
+        """Whether several authors have proven a template, or there is only one author of all that is proven."""
+        return len(self._by_template.get(template, ())) > 1 or len(self._by_author) == 1
+
     def agreed(self, frame: Frame) -> Agreement | None:
         """What the nearest proven questions with the same kinds of values agree on."""
         return self._consensus.agreed(frame)
+
+    def is_contested(self, frame: Frame, template: str) -> bool:
+        """Whether questions of the same words, in any order, are proven with another template, and none with this."""
+        return self._consensus.is_contested(frame, template)
 
     def likely(self, frame: Frame) -> Agreement | None:
         """What is probably meant, where nothing is agreed on."""
@@ -210,6 +250,8 @@ class ProvenQuery(NamedTuple):
     question: str
     sql: str
     at: datetime
+    authors: frozenset[Author] = frozenset((None,))
+    """Who says that it is right; None stands for verified callers that name nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +264,8 @@ class OpenValue:
     literals: tuple[Literal, ...]
     certain: bool = True
     """Whether one question shows that the literals come from it; otherwise two with different values do."""
+    held: str = ""
+    """What the literals have, where that is the singular or plural of what the question says."""
 
     @property
     def comparisons(self) -> Comparisons:
@@ -231,7 +275,7 @@ class OpenValue:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A proven question read together with its SQL."""
+    """A proven question read together with its SQL. Its frame also has the numbers that the SQL doesn't use."""
 
     words: tuple[str, ...]
     query: Query
@@ -243,8 +287,8 @@ class Study:
 
     @property
     def values(self) -> list[tuple[str, str]]:
-        """The open values, as (kind, words)."""
-        return [(each.kind, each.text) for each in self.open]
+        """The values of the frame, as (kind, words)."""
+        return [(slot.kind, slot.text) for slot in self.frame.slots]
 
 
 def study(question: str, sql: str, dialect: str, values: Values) -> Study | None:
@@ -262,22 +306,34 @@ def study(question: str, sql: str, dialect: str, values: Values) -> Study | None
     found: list[OpenValue] = []
     taken: set[int] = set()
     for (text, quoted), literals in sorted(groups.items(), key=lambda item: -len(item[0][0].split())):
-        places = [at for at in _places(words, text, quoted) if taken.isdisjoint(range(at, at + len(text.split())))]
-        taken.update(place for at in places for place in range(at, at + len(text.split())))
         kind = _kind(text, quoted, literals, values)
-        if len(places) == 1 and kind is not None and not _inside(places[0], text, known):
+        said, held = text, ""
+        if quoted and kind is not None and not _places(words, text, quoted):
+            others = [each for each in other_numbers(text) if each in words]
+            said, held = (others[0], text) if others and values.columns_of(text) else (text, "")
+        places = [at for at in _places(words, said, quoted) if taken.isdisjoint(range(at, at + len(said.split())))]
+        taken.update(place for at in places for place in range(at, at + len(said.split())))
+        if len(places) == 1 and kind is not None and not _inside(places[0], said, known):
             certain = all(each.operator in _SETTLED for each in literals) and (len(literals) == 1 or quoted)
-            found.append(OpenValue(places[0], text, kind, tuple(literals), certain))
+            found.append(OpenValue(places[0], said, kind, tuple(literals), certain, held))
     found.sort(key=lambda each: each.start)
     chosen = []
     for each in found:
         kinds = next((span.kinds for span in known if span.start == each.start), (each.kind,))
-        chosen.append((Span(each.start, each.start + len(each.text.split()), kinds), each.kind))
+        chosen.append((Span(each.start, each.start + len(each.text.split()), kinds, each.held), each.kind))
+    chosen += [(span, span.kinds[0]) for span in known if _is_ignored(words, span, taken, groups)]
     template = query.template([literal.place for each in found for literal in each.literals])
     opened = {each.text for each in found}
     texts = {text for text, quoted in groups if quoted and _places(words, text, quoted)}
     fixed = tuple(sorted((texts | {name(words, span) for span in known if is_name(span)}) - opened))
     return Study(words, query, tuple(found), frame(words, chosen), template, fixed)
+
+
+def _is_ignored(words: Sequence[str], span: Span, taken: Set[int], literals: Mapping[tuple[str, bool], object]) -> bool:
+    """Whether a question names a number that its SQL doesn't use: it is asked for, whatever is answered."""
+    text = name(words, span)
+    is_used = (text, True) in literals or (str(number(text)), False) in literals
+    return not is_used and span.kinds == (NUMBER,) and taken.isdisjoint(range(span.start, span.stop))
 
 
 def _places(words: Sequence[str], text: str, quoted: bool) -> list[int]:

@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.sql import connector_access
-from heedful.sql.reuse import Evidence, Known, ProvenQuery
+from heedful.sql.reuse import Evidence, ProvenQuery
+from heedful.sql.reuse.column_values import ColumnValues
 from heedful.sql.sandbox.pool import Queries, Target
 from heedful.storage.executions import golden, proofs
 from heedful.storage.executions.connectors import revision
@@ -58,10 +59,12 @@ class SharedLock:
 VALUES_TTL_SECONDS = 600.0
 """How long the values of columns are taken as read; a name that is newer than that is not known, and refused."""
 
+OF_EXAMPLES: frozenset[str | None] = frozenset(("golden examples",))
+"""The author of golden examples, which have no other: all of them together have one vote."""
+
 ToTarget = Callable[[AnyRow], Target]
 OpenConnection = Callable[[], AbstractContextManager[Connection]]
 Project = Callable[[Connection], int]
-ColumnValues = Mapping[tuple[str, str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,12 @@ class _ConnectorState:
     """What is known of one connector. It is changed by who holds `lock` alone, and read by those who share it."""
 
     connector: AnyRow
-    values: ColumnValues
     read_at: float
     evidence: Evidence
     authors: int
     """How many known authors must call SQL wrong to block it."""
-    ids: set[str] = field(default_factory=set)
+    authors_of: dict[str, frozenset[str | None]] = field(default_factory=dict)
+    """Who has proven what, by the names of the proofs."""
     blocked: Mapping[bytes, str | None] = field(default_factory=dict)
     revision: int | None = None
     lock: SharedLock = field(default_factory=SharedLock)
@@ -95,24 +98,28 @@ class _ConnectorState:
             return
         blocked = proofs.blocked(connection, project, self.connector.id, self.authors)
         runs = proofs.proven(connection, project, self.connector.id)
-        active = {name for name, template in runs.items() if template not in blocked}
+        active = {name: proof.authors for name, proof in runs.items() if proof.template not in blocked}
         # An example that was changed is another one: its time is part of its name.
         examples = {f"{row.id}/{row.updated_at}": row for row in golden.of_connector(connection, self.connector.id)}
-        for gone in self.ids - active - examples.keys():
+        authors_of = active | dict.fromkeys(examples, OF_EXAMPLES)
+        new = {name for name, authors in authors_of.items() if self.authors_of.get(name) != authors}
+        for gone in self.authors_of.keys() - (authors_of.keys() - new):
             self.evidence.remove(gone)
-        for row in proofs.questions(connection, sorted(active - self.ids)):
-            self.evidence.add(ProvenQuery(row.id, row.question, row.sql_query, from_stored(row.at)))
-        for name in examples.keys() - self.ids:
+        for row in proofs.questions(connection, sorted(new & active.keys())):
+            proven_at = from_stored(row.at)
+            self.evidence.add(ProvenQuery(row.id, row.question, row.sql_query, proven_at, active[row.id]))
+        for name in new & examples.keys():
             row = examples[name]
-            self.evidence.add(ProvenQuery(name, row.question, row.sql_query, from_stored(row.updated_at)))
-        self.ids, self.blocked, self.revision = active | examples.keys(), blocked, now
+            proven_at = from_stored(row.updated_at)
+            self.evidence.add(ProvenQuery(name, row.question, row.sql_query, proven_at, OF_EXAMPLES))
+        self.authors_of, self.blocked, self.revision = authors_of, blocked, now
 
 
 class Proofs:
     """The evidence of each connector of a project. It follows the store; values of columns are read now and then."""
 
     def __init__(self, queries: Queries, authors_to_veto: int) -> None:
-        self._queries = queries
+        self._values = ColumnValues(queries)
         self._authors = authors_to_veto
         self._lock = threading.Lock()
         self._kept: dict[str, _ConnectorState] = {}
@@ -135,6 +142,11 @@ class Proofs:
         """Has everything about a connector read again."""
         with self._lock:
             self._kept.pop(connector_id, None)
+        self._values.forget(connector_id)
+
+    def close(self) -> None:
+        """Stops reading values."""
+        self._values.close()
 
     def _current(self, connector: AnyRow, target: ToTarget, read: OpenConnection, project: Project) -> _ConnectorState:
         """What is known of a connector, with values that are fresh.
@@ -146,7 +158,7 @@ class Proofs:
             kept = self._kept.get(connector.id)
             loading = self._loading.setdefault(connector.id, threading.Lock())
         usable = kept is not None and kept.connector.fingerprint == connector.fingerprint
-        if usable and kept is not None and _is_fresh(kept):
+        if usable and kept is not None and self._is_fresh(kept):
             return kept
         if not loading.acquire(blocking=not usable):
             assert kept is not None
@@ -154,7 +166,7 @@ class Proofs:
         try:
             with self._lock:
                 newer = self._kept.get(connector.id)
-            if newer is not None and newer.connector.fingerprint == connector.fingerprint and _is_fresh(newer):
+            if newer is not None and newer.connector.fingerprint == connector.fingerprint and self._is_fresh(newer):
                 return newer
             made = self._read(connector, newer, target, read, project)
             with self._lock:
@@ -171,21 +183,22 @@ class Proofs:
         read: OpenConnection,
         project: Project,
     ) -> _ConnectorState:
-        values = self._queries.text_values(target(connector))
-        if before is not None and before.values == values and before.connector.fingerprint == connector.fingerprint:
+        values = self._values.newest(connector.id)
+        if values is None or before is None or before.evidence.values is values:
+            values = self._values.read(connector.id, connector.fingerprint, target(connector))
+        if before is not None and before.evidence.values is values:
             before.read_at = monotonic()
             return before
         made = _ConnectorState(
             connector,
-            values,
             monotonic(),
-            Evidence(connector_access.dialect_of(connector), Known(values)),
+            Evidence(connector_access.dialect_of(connector), values),
             self._authors,
         )
         with read() as connection:
             made.follow(connection, project(connection))
         return made
 
-
-def _is_fresh(kept: _ConnectorState) -> bool:
-    return monotonic() - kept.read_at <= VALUES_TTL_SECONDS
+    def _is_fresh(self, kept: _ConnectorState) -> bool:
+        is_newest = self._values.newest(kept.connector.id) in (None, kept.evidence.values)
+        return is_newest and monotonic() - kept.read_at <= VALUES_TTL_SECONDS

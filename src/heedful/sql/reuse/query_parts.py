@@ -139,6 +139,11 @@ def _template(sql: str, dialect: str) -> str:
     return meaning(tree, dialect)
 
 
+def with_gaps(template: str) -> str:
+    """A template as people read it, with … for the values that are left open."""
+    return template.replace(_OPEN, "…")
+
+
 def is_short(sql: str) -> bool:
     """Whether a statement is parsed soon, whatever is in it: others wait while this process reads.
 

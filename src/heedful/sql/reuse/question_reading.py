@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from heedful.ranking.similarity import root
-from heedful.sql.reuse.values import Values, plain, split
+from heedful.sql.reuse.values import Values, other_numbers, plain, split
 
 _PHRASES = """
 how many people live = population; how many people reside = population; how many people in = population in
@@ -50,6 +50,15 @@ average mean avg; total sum; maximum max; minimum min; fewest least; latest newe
 named called titled; only solely exclusively; begin start; end finish; buy purchase
 movie film; car automobile; doctor physician; airplane plane aircraft; photo photograph
 """
+# Past forms that don't end with "ed"; both mean the same beside their verb, as "cited" does beside "cite".
+_IRREGULAR = """
+begin began begun; bring brought; build built; buy bought; choose chose chosen; come came; do done; draw drew drawn
+drive drove driven; eat ate eaten; fall fell fallen; find found; fly flew flown; give gave given; go went gone
+grow grew grown; hold held; keep kept; know knew known; lead led; leave left; lend lent; lose lost; make made; meet met
+pay paid; rise rose risen; run ran; say said; see saw seen; sell sold; send sent; sit sat; speak spoke spoken
+spend spent; stand stood; swim swam swum; take took taken; teach taught; tell told; think thought; win won
+write wrote written
+"""
 FILLERS = frozenset(
     """
     a an the is are was were be been being am do does did has have had having of in within with
@@ -58,9 +67,14 @@ FILLERS = frozenset(
 )
 _LEADS = """
 give show tell list name find return display get fetch provide print enumerate identify retrieve
+giving showing telling listing naming informing
 """
 LEADS = frozenset(_LEADS.split())
-ASKING = frozenset("can could would will you i we us me want need like to know see please let hello hi hey".split())  # noqa: SIM905
+ASKING = frozenset(
+    "can could would will do you i we us me want need like to know see please let hello hi hey ask mind happen".split()  # noqa: SIM905
+)
+_ASKED = frozenset("know see please hello hi hey want need like ask mind".split())  # noqa: SIM905
+"""What an introduction ends with where nothing like "show" follows."""
 SCOPE_AT_LEAD = frozenset(("all", "some", "any"))
 
 NEGATIONS = frozenset("not no never without except neither nor nobody nothing non but exclude".split())  # noqa: SIM905
@@ -85,7 +99,10 @@ _COUNTED = """
 two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
 twenty
 """
-NUMBERS = {word: str(number) for number, word in enumerate(_COUNTED.split(), start=2)}
+_TENS = "thirty forty fifty sixty seventy eighty ninety"
+NUMBERS = {word: str(number) for number, word in enumerate(_COUNTED.split(), start=2)} | {
+    word: f"{number}0" for number, word in enumerate(_TENS.split(), start=3)
+}
 
 PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
     tuple(left.split()): tuple(right.split())
@@ -97,6 +114,9 @@ MAX_PHRASE_WORDS = max(map(len, PHRASES))
 SAME: dict[str, str] = {
     word: group.split()[0] for group in _SAME.replace("\n", ";").split(";") if group.strip() for word in group.split()
 }
+_PAST: dict[str, str] = {
+    form: group.split()[0] for group in _IRREGULAR.replace("\n", ";").split(";") for form in group.split()[1:]
+}
 
 
 NUMBER, DATE = "number", "date"
@@ -107,6 +127,10 @@ DECIDING = OPERATORS | AGGREGATES | NEGATIONS | SCOPES
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)")
 PLURAL = "+s"
+POLAR = "?"
+"""Begins a frame that can be answered by yes or no: "is the shop in Hull?"; not so "are there any shops?"."""
+_OPENINGS = frozenset("for in of during at on by with after before between this next last".split())  # noqa: SIM905
+_NOT_POLAR = LEADS | frozenset("what which who whom whose when where why how that".split())  # noqa: SIM905
 _AUXILIARIES = frozenset("is are was were am do does did has have had can could will would should may must".split())  # noqa: SIM905
 
 
@@ -116,14 +140,22 @@ class Span(NamedTuple):
     start: int
     stop: int
     kinds: tuple[str, ...]
+    held: str = ""
+    """What the columns hold, where that is the singular or plural of what the question says."""
 
 
 class Slot(NamedTuple):
-    """A value that a frame leaves open: its kind, its words, and where they begin."""
+    """A value that a frame leaves open: its kind, its words, where they begin, and what columns may hold instead."""
 
     kind: str
     text: str
     start: int
+    held: str = ""
+
+    @property
+    def value(self) -> str:
+        """The words as columns hold them."""
+        return self.held or self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +164,6 @@ class Frame:
 
     words: tuple[str, ...]
     slots: tuple[Slot, ...]
-    polar: bool = False
-    """Whether it can be answered by yes or no: "does Ann teach chess?"; not so "are there any towns?"."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -200,8 +230,12 @@ def spans(words: Sequence[str], values: Values) -> list[Span]:
     found = []
     place = 0
     while place < len(words):
-        length = values.longest(words, place)
+        length, held = values.longest(words, place), ""
         kinds: tuple[str, ...] = ()
+        if not length and not _common(words[place]):
+            held = next((each for each in other_numbers(words[place]) if values.columns_of(each)), "")
+            columns = values.columns_of(held) if held else set()
+            kinds = tuple(sorted({values.kind(*column) for column in columns}))
         if length and not (length == 1 and _common(words[place])):
             columns = values.columns_of(" ".join(words[place : place + length]))
             kinds = tuple(sorted({values.kind(*column) for column in columns}))
@@ -210,14 +244,14 @@ def spans(words: Sequence[str], values: Values) -> list[Span]:
         elif _is_date(words[place]):
             length, kinds = 1, (DATE,)
         if kinds:
-            found.append(Span(place, place + length, kinds))
+            found.append(Span(place, place + max(1, length), kinds, held))
         place += max(1, length)
     return found
 
 
 def is_name(span: Span) -> bool:
     """Whether a span may be a value of a column, and not only a number or a date."""
-    return any(kind not in (NUMBER, DATE) for kind in span.kinds)
+    return not span.held and any(kind not in (NUMBER, DATE) for kind in span.kinds)
 
 
 def name(words: Sequence[str], span: Span) -> str:
@@ -240,13 +274,23 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]]) -> Frame:
         if parts and parts[-1] == "the" and kind not in (NUMBER, DATE):
             parts[-1] = "the_"  # "border the Mississippi" names the river and "border Mississippi" the state.
         parts.append(f"‹{kind}›")
-        slots.append(Slot(kind, name(words, span), place))
+        slots.append(Slot(kind, name(words, span), place, span.held))
         place = span.stop
-    return Frame(canonical(tuple(parts)), tuple(slots), _is_polar(words))
+    said = canonical(tuple(parts))
+    return Frame((POLAR, *said) if _is_polar(words) else said, tuple(slots))
 
 
 def _is_polar(words: Sequence[str]) -> bool:
-    return len(words) > 1 and words[0] in _AUXILIARIES and words[1] not in ("there", "you")
+    """Whether yes or no answers it. "Are there any shops" asks for them, and "can you show" is polite."""
+    said = _without_lead(list(words))
+    start = 0
+    if said and said[0] in _OPENINGS:
+        # "In Hull, are the shops open?"
+        places = (place for place, word in enumerate(said) if word in _AUXILIARIES or word in _NOT_POLAR)
+        start = next(places, 0)
+    if len(said) < start + 2 or said[start] not in _AUXILIARIES:
+        return False
+    return said[start + 1] != "you" and said[start : start + 2] not in (["are", "there"], ["were", "there"])
 
 
 def readings(words: Sequence[str], found: Sequence[Span]) -> Iterator[Frame]:
@@ -334,6 +378,8 @@ def _canonical(word: str) -> str:
         return SAME[word]
     if word in DECIDING:
         return word
+    if word in _PAST:
+        return f"{root(_PAST[word])}+ed"
     base = root(f"{word[:-3]}i" if word.endswith("ies") and len(word) > 4 else word)
     base = f"{base[:-1]}i" if base.endswith("y") and len(base) > 3 else base
     if word.endswith("ed") and len(word) > 4:
@@ -369,7 +415,7 @@ def _without_lead(words: list[str]) -> list[str]:
         place += 1
         if place < len(words) and words[place] in ("me", "us"):
             place += 1
-    elif place and words[place - 1] not in ("know", "see", "please", "hello", "hi", "hey", "want", "need", "like"):
+    elif place and words[place - 1] not in _ASKED:
         place = 0
     rest = words[place:]
     for at, word in enumerate(rest):

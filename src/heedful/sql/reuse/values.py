@@ -3,25 +3,98 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from decimal import Decimal
 from typing import Protocol
 
 Column = tuple[str, str]
 """(table, column), in lower case."""
 
 _WORD = re.compile(r"\d{4}-\d{2}-\d{2}|(?<![\w.)])-?\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+|!=|<>|[<>]=|[<>=≤≥≠$€£¥%+#]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_COUNTED = {word: count for count, word in enumerate(_ONES.split())} | {
+    word: 10 * count for count, word in enumerate(_TENS.split(), start=2)
+}
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_COMPOUND = frozenset((*_SCALES, *_TENS.split()))
 _SAME_SHARE = 0.6  # The share of a column's values that another one has when both name the same kind of thing.
 
 
 def split(text: str) -> list[str]:
-    """The words of a text in lower case, without punctuation, but with signs that compare or are units.
+    """The words of a text in lower case, without accents and punctuation, but with signs that compare or are units.
+    A number in several words is one.
 
-    >>> split("St. Louis, on 2024-05-01: over 1,500")
-    ['st', 'louis', 'on', '2024-05-01', 'over', '1,500']
+    >>> split("Saint-Étienne, on 2024-05-01: over 1,500")
+    ['saint', 'etienne', 'on', '2024-05-01', 'over', '1,500']
+    >>> split("more than two hundred and fifty thousand")
+    ['more', 'than', '250000']
     """
     text = text.casefold().replace("’", "'").replace("can't", "can not").replace("won't", "will not")
-    return _WORD.findall(text.replace("n't", " not"))
+    if not text.isascii():
+        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    words = _WORD.findall(text.replace("n't", " not"))
+    return words if _COMPOUND.isdisjoint(words) else _with_numbers(words)
+
+
+def _with_numbers(words: Sequence[str]) -> list[str]:
+    """The words, with numbers of several words as one: "twenty-five", "two hundred and five", "2.5 million"."""
+    made, place = [], 0
+    while place < len(words):
+        length, value = _number(words, place)
+        made.append(format(value.normalize(), "f") if length > 1 else words[place])
+        place += length
+    return made
+
+
+def _number(words: Sequence[str], start: int) -> tuple[int, Decimal]:
+    """How many words from `start` on are one number, and its value; 1 where there is none."""
+    follows = words[start + 1] if start + 1 < len(words) else ""
+    total, current, place = Decimal(0), Decimal(0), start
+    if follows in _SCALES and (words[start] in ("a", "an") or _DIGITS.fullmatch(words[start])):
+        current, place = Decimal(1 if words[start] in ("a", "an") else words[start].replace(",", "")), start + 1
+    while place < len(words):
+        word = words[place]
+        follows = words[place + 1] if place + 1 < len(words) else ""
+        if word in _SCALES and current:
+            scale = _SCALES[word]
+            total, current = (total, current * scale) if scale == 100 else (total + current * scale, Decimal(0))
+        elif word in _COUNTED and _follows(current, _COUNTED[word]):
+            current += _COUNTED[word]
+        elif word != "and" or not (total or current >= 100) or follows not in _COUNTED or current % 100:
+            break
+        place += 1
+    return max(1, place - start), total + current
+
+
+def _follows(current: Decimal, count: int) -> bool:
+    """Whether a count may stand behind a number: "twenty" before "five", "hundred" before anything."""
+    tens = current % 100
+    return not tens or (tens >= 20 and not tens % 10 and 0 < count < 10)
+
+
+def other_numbers(word: str) -> tuple[str, ...]:
+    """The singular or the plural that a noun may be of.
+
+    >>> other_numbers("cities"), other_numbers("boxes"), other_numbers("car")
+    (('city',), ('box', 'boxe'), ('cars', 'cares'))
+    """
+    if len(word) < 3 or not word.isalpha():
+        return ()
+    if word.endswith("ies") and len(word) > 4:
+        return (f"{word[:-3]}y",)
+    if word.endswith("es"):
+        return word[:-2], word[:-1]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return (word[:-1],)
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return (f"{word[:-1]}ies",)
+    return f"{word}s", f"{word}es"
 
 
 def plain(value: str) -> str:
@@ -53,7 +126,53 @@ class Values(Protocol):
         ...
 
 
-class Known:
+Spellings = Mapping[Column, Set[str]]
+
+
+class ValuesByText:
+    """`Values` of something that finds the spellings of a text."""
+
+    _kinds: Mapping[Column, str]
+
+    def _find(self, text: str) -> Spellings:
+        """How each column that holds a text writes it."""
+        raise NotImplementedError
+
+    def _most_words(self, first: str) -> int:
+        """How many words a value may have that begins with this one."""
+        raise NotImplementedError
+
+    def columns_of(self, value: str) -> set[Column]:
+        return set(self._find(plain(value)))
+
+    def has(self, table: str, column: str, value: str) -> bool:
+        return bool(self.spellings(table, column, value))
+
+    def spellings(self, table: str, column: str, value: str) -> set[str]:
+        return set(self._find(plain(value)).get((table.lower(), column.lower()), ()))
+
+    def kind(self, table: str, column: str) -> str:
+        table, column = table.lower(), column.lower()
+        return self._kinds.get((table, column), f"{table}.{column}")
+
+    def longest(self, words: Sequence[str], start: int) -> int:
+        for length in range(min(self._most_words(words[start]), len(words) - start), 0, -1):
+            if self._find(" ".join(words[start : start + length])):
+                return length
+        return 0
+
+
+def grouped(sizes: Mapping[Column, int], shared: Mapping[Column, Mapping[Column, int]]) -> dict[Column, str]:
+    """Each column's kind, named by the largest column that has most of its values; `shared` counts those that two
+    columns have in common."""
+    kinds = {}
+    for column, size in sizes.items():
+        alike = [(sizes[other], other) for other, count in shared[column].items() if count >= _SAME_SHARE * size]
+        kinds[column] = ".".join(max([*alike, (size, column)])[1])
+    return kinds
+
+
+class Known(ValuesByText):
     """`Values` in memory, from the distinct texts of each column.
 
     >>> known = Known({("city", "name"): ["Paris", "New York"], ("state", "name"): ["New York", "Ohio"]})
@@ -75,35 +194,14 @@ class Known:
                 sizes[column] += column not in known
                 known.setdefault(column, set()).add(value)
                 self._longest[words[0]] = max(self._longest.get(words[0], 0), len(words))
-        self._kinds = self._grouped(sizes)
-
-    def columns_of(self, value: str) -> set[Column]:
-        return set(self._spellings.get(plain(value), ()))
-
-    def has(self, table: str, column: str, value: str) -> bool:
-        return bool(self.spellings(table, column, value))
-
-    def spellings(self, table: str, column: str, value: str) -> set[str]:
-        return self._spellings.get(plain(value), {}).get((table.lower(), column.lower()), set())
-
-    def kind(self, table: str, column: str) -> str:
-        table, column = table.lower(), column.lower()
-        return self._kinds.get((table, column), f"{table}.{column}")
-
-    def longest(self, words: Sequence[str], start: int) -> int:
-        for length in range(min(self._longest.get(words[start], 0), len(words) - start), 0, -1):
-            if " ".join(words[start : start + length]) in self._spellings:
-                return length
-        return 0
-
-    def _grouped(self, sizes: Mapping[Column, int]) -> dict[Column, str]:
-        """Each column's kind, named by the largest column that has most of its values."""
         shared: dict[Column, Counter[Column]] = {column: Counter() for column in sizes}
-        for columns in self._spellings.values():
-            for column in columns:
-                shared[column].update(columns.keys())
-        kinds = {}
-        for column, others in shared.items():
-            alike = [(sizes[other], other) for other, count in others.items() if count >= _SAME_SHARE * sizes[column]]
-            kinds[column] = ".".join(max(alike)[1])
-        return kinds
+        for holding in self._spellings.values():
+            for column in holding:
+                shared[column].update(holding.keys())
+        self._kinds = grouped(sizes, shared)
+
+    def _find(self, text: str) -> Spellings:
+        return self._spellings.get(text, {})
+
+    def _most_words(self, first: str) -> int:
+        return self._longest.get(first, 0)

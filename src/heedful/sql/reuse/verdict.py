@@ -14,6 +14,7 @@ Gate = Literal[
     "literals",
     "operators",
     "negation",
+    "form",
     "aggregate",
     "scope",
     "argument_order",

@@ -12,7 +12,7 @@ from typing import Any
 
 from heedful.errors import HeedfulError
 from heedful.results import encode
-from heedful.sql.databases import Database, Limits, open_database, text_values
+from heedful.sql.databases import Database, Limits, open_database, stream_values, text_values
 from heedful.sql.databases.errors import out_of_memory
 from heedful.sql.guard import CheckedStatement, check_statement
 from heedful.sql.sandbox.confine import reading, renew
@@ -88,8 +88,22 @@ def _schema(request: Request, reply: SendReply) -> dict[str, Any]:
 
 def _values(request: Request, reply: SendReply) -> list[Any]:
     database = _database(request)
-    result = text_values(database, database.read_schema())
-    return [[table, column, texts] for (table, column), texts in result.values.items()]
+    found = text_values(database, database.read_schema())
+    return [[*key, texts, key in found.partial] for key, texts in found.values.items()]
+
+
+def _column(request: Request, reply: SendReply) -> bool:
+    database = _database(request)
+    schema = database.read_schema()
+    reply({"stage": "running"})
+    return stream_values(
+        database,
+        schema,
+        request["table"],
+        request["column"],
+        Limits(request["seconds"], request["rows"]),
+        lambda texts: reply({"part": texts}),
+    )
 
 
 def _version(request: Request, reply: SendReply) -> str | None:
@@ -98,6 +112,7 @@ def _version(request: Request, reply: SendReply) -> str | None:
 
 _DO: dict[str, Callable[[Request, SendReply], Any]] = {
     "check": _check,
+    "column": _column,
     "run": _run,
     "schema": _schema,
     "values": _values,

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from heedful.results import Result, decode
 from heedful.sql.databases.contract import CONNECT_SECONDS, Limits, timed_out
 from heedful.sql.databases.errors import address, out_of_memory, unreachable
 from heedful.sql.databases.schema import Schema
+from heedful.sql.databases.values import TextValues
 from heedful.sql.sandbox.confine import QueryLimits
 from heedful.sql.sandbox.process import Process, ProcessDied
 from heedful.sql.sandbox.protocol import decode_error, decode_schema, encode_parameters
@@ -39,14 +40,22 @@ class Pool:
         self._lock = threading.Lock()
         self._is_open = False
 
-    def ask(self, project: str, request: dict[str, Any], stages: Mapping[str, float], seconds: float) -> Any:
-        """A process's answer to a request; its errors are raised here. `seconds` is the limit of a query."""
+    def ask(
+        self,
+        project: str,
+        request: dict[str, Any],
+        stages: Mapping[str, float],
+        seconds: float,
+        take: Callable[[Any], None] | None = None,
+    ) -> Any:
+        """What a process answers to a request; what it refuses is raised here. `seconds` is what a query may take, and
+        `take` gets what comes before the answer."""
         self._open()
         request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
         with self._gate.slot(project, request_context.subject() or None):
             process = IDLE_PROCESSES.take()
             try:
-                answer = process.ask(request, stages)
+                answer = process.ask(request, stages, take)
             except BaseException as error:
                 IDLE_PROCESSES.replace()
                 if isinstance(error, ProcessDied):
@@ -325,10 +334,20 @@ class Queries:
         request = {"do": "schema", **_connection_fields(target), "privileged": target.privileged}
         return decode_schema(self._ask(request, _SCHEMA))
 
-    def text_values(self, target: Target) -> dict[tuple[str, str], tuple[str, ...]]:
-        """The distinct texts in the columns of a database, within limits."""
-        reply = self._ask({"do": "values", **_connection_fields(target)}, _SCHEMA)
-        return {(table, column): tuple(texts) for table, column, texts in reply}
+    def text_values(self, target: Target) -> TextValues:
+        """The texts that stand in the columns of a database, as far as they are few."""
+        found = self._ask({"do": "values", **_connection_fields(target)}, _SCHEMA)
+        values = {(table, column): tuple(texts) for table, column, texts, _ in found}
+        return TextValues(values, frozenset((table, column) for table, column, _, partial in found if partial))
+
+    def stream_values(
+        self, target: Target, table: str, column: str, rows: int, take: Callable[[list[str]], None]
+    ) -> bool:
+        """Hands on the texts of one column, up to so many, in parts; whether those are all of them."""
+        request = {"do": "column", **_connection_fields(target), "table": table, "column": column, "rows": rows}
+        running = self._pool.limits.seconds + GRACE_SECONDS
+        found: bool = self._ask(request, {**_SCHEMA, "running": running}, take)
+        return found
 
     def data_version(self, target: Target) -> str | None:
         """A value that changes whenever data change; None if the database has none."""
@@ -360,8 +379,10 @@ class Queries:
         reply: dict[str, Any] = self._ask(request, {**_CONNECT, "running": running, "answering": _ANSWERING})
         return reply
 
-    def _ask(self, request: dict[str, Any], stages: Mapping[str, float]) -> Any:
-        return self._pool.ask(self._project, request, stages, self._pool.limits.seconds)
+    def _ask(
+        self, request: dict[str, Any], stages: Mapping[str, float], take: Callable[[Any], None] | None = None
+    ) -> Any:
+        return self._pool.ask(self._project, request, stages, self._pool.limits.seconds, take)
 
 
 def _connection_fields(target: Target) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from heedful.errors import Unavailable
@@ -84,8 +84,11 @@ class Process:
     def alive(self) -> bool:
         return self._popen.poll() is None
 
-    def ask(self, request: dict[str, Any], stages: Mapping[str, float]) -> dict[str, Any]:
-        """The answer to a request; `stages` says how many seconds each part of it may take, from `start` on.
+    def ask(
+        self, request: dict[str, Any], stages: Mapping[str, float], take: Callable[[Any], None] | None = None
+    ) -> dict[str, Any]:
+        """The answer to a request; `stages` says how many seconds each part of it may take, from `start` on. `take`
+        gets what comes before the answer.
 
         Whatever goes wrong, the process is gone afterwards: nobody can tell what it would answer next.
         """
@@ -96,9 +99,14 @@ class Process:
                 self._is_ready = True
             self._enter("start", stages)
             send(self._requests.fileno(), request)
-            while (stage := (answer := self._receive()).get("stage")) is not None:
-                self._enter(stage, stages)
-            return answer
+            while True:
+                answer = self._receive()
+                if "stage" in answer:
+                    self._enter(answer["stage"], stages)
+                elif "part" in answer and take is not None:
+                    take(answer["part"])
+                else:
+                    return answer
         except BrokenPipeError:
             raise self._died() from None
         except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, select, update
 
@@ -81,16 +82,30 @@ def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
         connection.execute(update(feedbacks).where(feedbacks.c.seq == row.seq).values(extra={RETAINED_SQL: retained}))
 
 
-def proven(connection: Connection, project: int, connector: str) -> dict[str, bytes]:
-    """The executions of a connector with a question that somebody rated as right, with their templates."""
-    right = select(feedbacks.c.about_id).where(*rated(project, "execution", "up")).distinct().subquery()
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The template of an execution that somebody says is right, and who says so; None for verified callers."""
+
+    template: bytes
+    authors: frozenset[str | None]
+
+
+def proven(connection: Connection, project: int, connector: str) -> dict[str, Proof]:
+    """The executions of a connector that have a question and that somebody says are right."""
     rows = connection.execute(
-        select(executions.c.id, executions.c.template)
-        .select_from(right)
-        .join(executions, executions.c.id == right.c.about_id)
-        .where(executions.c.connector_id == connector, executions.c.question.is_not(None))
+        select(executions.c.id, executions.c.template, feedbacks.c.author)
+        .select_from(feedbacks)
+        .join(executions, executions.c.id == feedbacks.c.about_id)
+        .where(
+            *rated(project, "execution", "up"),
+            executions.c.connector_id == connector,
+            executions.c.question.is_not(None),
+        )
     )
-    return {row.id: row.template for row in rows}
+    authors: dict[tuple[str, bytes], set[str | None]] = {}
+    for row in rows:
+        authors.setdefault((row.id, row.template), set()).add(row.author)
+    return {name: Proof(template, frozenset(said)) for (name, template), said in authors.items()}
 
 
 def questions(connection: Connection, ids: Sequence[str]) -> list[AnyRow]:

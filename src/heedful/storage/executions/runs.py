@@ -342,3 +342,28 @@ class NewDecision:
 
 def add_decision(connection: Connection, new: NewDecision) -> None:
     connection.execute(insert(decisions).values(id=new_id(), **asdict(new)))
+
+
+def refused_questions(connection: Connection, project: int, connector: str, since: int, limit: int) -> list[AnyRow]:
+    """What was asked of a connector and refused, or like nothing that is stored: question, gate of the last time,
+    times. The most frequent first."""
+    times, last = func.count().label("times"), func.max(decisions.c.seq).label("last")
+    asked = (
+        select(decisions.c.question, times, last)
+        .where(
+            decisions.c.project_id == project,
+            decisions.c.connector_id == connector,
+            decisions.c.at >= since,
+            decisions.c.decision.in_(("refuse", "nothing")),
+        )
+        .group_by(decisions.c.question)
+        .subquery()
+    )
+    return list(
+        connection.execute(
+            select(asked.c.question, asked.c.times, decisions.c.gate)
+            .join(decisions, decisions.c.seq == asked.c.last)
+            .order_by(asked.c.times.desc(), asked.c.last.desc())
+            .limit(limit)
+        )
+    )

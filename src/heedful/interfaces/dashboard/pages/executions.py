@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from heedful.errors import Invalid, NotFound
+from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.dashboard import queue, rendering
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
@@ -51,6 +51,27 @@ def cache_page(here: PageContext) -> Response:
     return here.html("cache.html", status=days.status, range=days, report=report, rows=rows, decided=_decision_label)
 
 
+def coverage_page(here: PageContext) -> Response:
+    """What is proven on a connector, what is refused, and what to prove next."""
+    connectors = here.heedful.connectors.list()
+    wanted = here.query.get("connector") or (connectors[0].connector_id if connectors else None)
+    problem, found = None, None
+    if wanted is not None:
+        try:
+            found = here.heedful.chat.execution_cache_coverage(connector_id=wanted, limit=PAGE_SIZE)
+        except HeedfulError as error:
+            problem = rendering.full_text(error)
+    return here.html(
+        "coverage.html",
+        status=422 if problem else 200,
+        found=found,
+        problem=problem,
+        connectors=connectors,
+        wanted=wanted,
+        reason=queue.reason,
+    )
+
+
 def detail_page(here: PageContext) -> Response:
     """One execution, with its result and what people say of it."""
     execution = here.heedful.executions.get(here.path["execution_id"])
@@ -90,6 +111,20 @@ def unrate(here: PageContext) -> ActionResult:
         Undo("rate_execution", _again(feedback)) if feedback.execution_id and feedback.author == here.author else None
     )
     return ActionResult("It was retracted, as if it had never been said.", undo=undo)
+
+
+def confirm(here: PageContext) -> ActionResult:
+    """Says that a suggestion is what a question means."""
+    done = here.heedful.chat.confirm_suggestion(
+        here.field("question"),
+        here.field("execution_id"),
+        connector_id=here.field("connector_id"),
+        author=here.author,
+    )
+    opinions = queue.feedback(here.heedful, [done.execution_id])[done.execution_id]
+    return ActionResult(
+        "It is proven for this question now.", undo=Undo("unrate_execution", {"feedback_id": opinions[-1].id})
+    )
 
 
 def promote(here: PageContext) -> ActionResult:
@@ -139,11 +174,13 @@ def _decision_label(decision: str) -> str:
 PAGES = (
     Page("/executions", list_page),
     Page("/executions/cache", cache_page),
+    Page("/executions/coverage", coverage_page),
     Page("/executions/{execution_id}", detail_page),
 )
 ACTIONS = (
     Action("rate_execution", "feedback.create", "say whether an execution is right", rate, ("comment",)),
     Action("unrate_execution", "feedback.delete", "retract your opinion", unrate),
+    Action("confirm_suggestion", "chat.confirm_suggestion", "confirm what a question means", confirm),
     Action("promote_execution", "golden_examples.promote", "make a golden example", promote, ("question",)),
     Action("remove_example", "golden_examples.delete", "remove a golden example", remove_example),
 )

@@ -1,0 +1,105 @@
+"""The values of columns that hold too many to keep in memory: an index on disk, of this process alone."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from cachetools import LRUCache
+
+from heedful.sql.reuse.values import Column, Spellings, ValuesByText, grouped, plain
+
+MAX_VALUE_WORDS = 12
+"""Words of a value beyond which it isn't looked for in questions."""
+
+_MAX_CACHED = 20_000
+_CACHE_PAGES = -16_000  # KiB of the file that SQLite keeps in memory.
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = {pages};
+CREATE TABLE spellings (hash INTEGER NOT NULL, place INTEGER NOT NULL, spelling TEXT NOT NULL);
+"""
+_INDEX = "CREATE INDEX by_hash ON spellings (hash, place)"
+_SHARED = """
+SELECT mine.place, other.place, COUNT(DISTINCT mine.hash) FROM spellings mine
+JOIN spellings other ON other.hash = mine.hash AND other.place <> mine.place GROUP BY mine.place, other.place
+"""
+_FIND = "SELECT place, spelling FROM spellings WHERE hash = ?"
+
+
+class ValueIndex(ValuesByText):
+    """`Values` in a file without a name, which is gone when this object is. Add the values of columns, then `finish`.
+
+    >>> index = ValueIndex()
+    >>> index.add(("city", "name"), ["Paris", "New York"])
+    >>> index.finish()
+    >>> index.columns_of("new york"), index.spellings("city", "name", "PARIS")
+    ({('city', 'name')}, {'Paris'})
+    """
+
+    def __init__(self) -> None:
+        # An empty name is a temporary file that SQLite has removed already.
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._database.executescript(_SCHEMA.format(pages=_CACHE_PAGES))
+        self._database.execute("BEGIN")
+        self._places: dict[Column, int] = {}
+        self._columns: list[Column] = []
+        self._sizes: Counter[Column] = Counter()
+        self._kinds: Mapping[Column, str] = {}
+        self._longest = 1
+        self._found: LRUCache[str, Spellings] = LRUCache(_MAX_CACHED)
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def is_usable(self) -> bool:
+        """Not in a process that was forked from the one that made it: they would share the file's connection."""
+        return self._process == os.getpid()
+
+    def add(self, column: Column, values: Iterable[str]) -> None:
+        """Takes values of a column in."""
+        column = (column[0].lower(), column[1].lower())
+        place = self._places.setdefault(column, len(self._columns))
+        if place == len(self._columns):
+            self._columns.append(column)
+        rows = []
+        for value in values:
+            text = plain(value)
+            words = text.count(" ") + 1
+            if text and words <= MAX_VALUE_WORDS:
+                self._longest = max(self._longest, words)
+                # Hashes of texts hold for one process, as the file does.
+                rows.append((hash(text), place, value))
+        self._sizes[column] += len(rows)
+        self._database.executemany("INSERT INTO spellings VALUES (?, ?, ?)", rows)
+
+    def finish(self) -> None:
+        """Makes what was added ready to be found."""
+        self._database.execute(_INDEX)
+        self._database.execute("COMMIT")
+        shared: dict[Column, dict[Column, int]] = {column: {} for column in self._columns}
+        for mine, other, count in self._database.execute(_SHARED):
+            shared[self._columns[mine]][self._columns[other]] = count
+        self._kinds = grouped(self._sizes, shared)
+
+    def _find(self, text: str) -> Spellings:
+        if not self.is_usable:
+            return {}
+        with self._lock:
+            if text not in self._found:
+                self._found[text] = self._read(text)
+            return self._found[text]
+
+    def _read(self, text: str) -> Spellings:
+        found: dict[Column, set[str]] = {}
+        for place, spelling in self._database.execute(_FIND, (hash(text),)):
+            if plain(spelling) == text:
+                found.setdefault(self._columns[place], set()).add(spelling)
+        return found
+
+    def _most_words(self, first: str) -> int:
+        return self._longest
