@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /src
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1
 RUN python -m venv /opt/heedful
 # What changes seldom comes first: the locked dependencies, then the model, which is built from published weights.
 COPY requirements/image.lock requirements/
@@ -10,10 +10,12 @@ COPY packages/heedful-minilm packages/heedful-minilm
 RUN /opt/heedful/bin/pip install --no-deps ./packages/heedful-minilm
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src src
-# The running container can't write byte code, so it is made here.
-RUN /opt/heedful/bin/pip install --no-deps . \
-    && /opt/heedful/bin/pip uninstall --yes pip \
-    && python -m compileall -q -j 0 /opt/heedful/lib
+RUN /opt/heedful/bin/pip install --no-deps .
+# What only builds, downloads, tests and training need is not taken along.
+WORKDIR /opt/heedful/lib/python3.13/site-packages
+RUN rm -rf pip pip-* hf_xet* huggingface_hub* fsspec* filelock* tqdm* \
+        onnxruntime/transformers onnxruntime/tools onnxruntime/quantization \
+    && find . -type d \( -name tests -o -name __pycache__ \) -prune -exec rm -rf {} +
 
 FROM python:3.13-slim-bookworm
 LABEL org.opencontainers.image.title="Heedful" \
@@ -22,7 +24,8 @@ LABEL org.opencontainers.image.title="Heedful" \
 RUN useradd --uid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin heedful \
     && install -d -o heedful -g heedful -m 0700 /data
 COPY --from=build /opt/heedful /opt/heedful
-ENV PATH=/opt/heedful/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 HEEDFUL_STORE=/data/heedful.db
+# Byte code would be a fifth of the image: each container makes its own, once.
+ENV PATH=/opt/heedful/bin:$PATH PYTHONPYCACHEPREFIX=/tmp/pycache PYTHONUNBUFFERED=1 HEEDFUL_STORE=/data/heedful.db
 USER 10001:10001
 WORKDIR /data
 # The only folders that are written to: the root file system may be read-only, with a tmpfs on /tmp.

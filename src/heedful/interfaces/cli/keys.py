@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from rich.markup import escape
@@ -30,8 +30,14 @@ from heedful.interfaces.cli.common import (
 from heedful.model import AUDIT_KINDS, SCOPES, AuditKind, Scope
 from heedful.protocols.access import DEFAULT_SCOPES
 
+# Its type has a parameter from click 8.4 on.
+if TYPE_CHECKING:
+    _IntType = click.ParamType[int]
+else:
+    _IntType = click.ParamType
 
-class _Seconds(click.ParamType[int]):
+
+class _Seconds(_IntType):
     """A time such as 90, 30m, 1h or 2d."""
 
     name = "time"
