@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -242,3 +243,11 @@ def test_try_shows_the_loop_on_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "call the help desk" in last.splitlines()[1]
     assert "nothing is kept" in shown
     assert {each.name for each in tmp_path.iterdir()} == {"desk.jsonl"}
+
+
+def test_the_guide_names_the_commands_that_need_the_store_itself() -> None:
+    root = Path(__file__).parents[1]
+    sources = [file.read_text(encoding="utf-8") for file in root.glob("src/heedful/interfaces/cli/*.py")]
+    named = {name for source in sources for name in re.findall(r'\.local\("([^"]+)"\)', source)}
+    guide = (root / "docs/howto/connect.md").read_text(encoding="utf-8")
+    assert {name for name in named if f"`{name}`" not in guide.partition("### What needs the store")[2]} == set()
