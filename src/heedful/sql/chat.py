@@ -145,12 +145,12 @@ class Chat(ChatProtocol):
                 value=execution_id,
                 remedy="Look it up again: chat.execution_cache_lookup",
             )
-        asked = QuestionSource(user_query, None, pack(vector))
-        done = runs.execute(space, connector, Statement(likely.sql_query, {}), asked, "rebound", execution_id)
+        source = QuestionSource(user_query, None, pack(vector))
+        execution = runs.execute(space, connector, Statement(likely.sql_query, {}), source, "rebound", execution_id)
         with space.workspace.write() as connection:
             opinions = SqlFeedbacks.on(connection, space.own_project(connection))
-            put(opinions, new_opinion(done.execution_id, None, True, None, author, space.now()), None, None)
-        return done
+            put(opinions, new_opinion(execution.execution_id, None, True, None, author, space.now()), None, None)
+        return execution
 
     def execution_cache_coverage(
         self, *, connector_id: str | None = None, max_age_days: float = 30, limit: int = 10
@@ -233,8 +233,10 @@ class Chat(ChatProtocol):
     ) -> Plan:
         model = self._space.language_model
         if model is None and likely is not None:
-            told = f"Did you mean: {likely.question}"
-            return Plan(Statement(likely.sql_query, {}), "suggested", told, likely.execution_id, suggestion=likely)
+            explanation = f"Did you mean: {likely.question}"
+            return Plan(
+                Statement(likely.sql_query, {}), "suggested", explanation, likely.execution_id, suggestion=likely
+            )
         if model is None:
             hint = "Nothing like it was proven" if nearest is None else f"The nearest is: {nearest.question}"
             raise Unavailable(

@@ -127,12 +127,12 @@ def _passed_on(
     fetch: Callable[[int], Sequence[Row]], limits: Limits, take: Callable[[Sequence[Row]], None]
 ) -> tuple[bool, str | None]:
     """Hands rows on, batch by batch; whether there were more than the limit, and which one."""
-    left = limits.rows
-    while fetched := fetch(min(_LARGEST_BATCH, left + 1)):
-        take(fetched[:left])
-        if len(fetched) > left:
+    remaining = limits.rows
+    while fetched := fetch(min(_LARGEST_BATCH, remaining + 1)):
+        take(fetched[:remaining])
+        if len(fetched) > remaining:
             return True, "rows"
-        left -= len(fetched)
+        remaining -= len(fetched)
     return False, None
 
 

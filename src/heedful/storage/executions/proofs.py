@@ -105,7 +105,7 @@ def proven(connection: Connection, project: int, connector: str) -> dict[str, Pr
     authors: dict[tuple[str, bytes], set[str | None]] = {}
     for row in rows:
         authors.setdefault((row.id, row.template), set()).add(row.author)
-    return {name: Proof(template, frozenset(said)) for (name, template), said in authors.items()}
+    return {name: Proof(template, frozenset(raters)) for (name, template), raters in authors.items()}
 
 
 def questions(connection: Connection, ids: Sequence[str]) -> list[AnyRow]:

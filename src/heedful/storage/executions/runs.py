@@ -348,7 +348,7 @@ def refused_questions(connection: Connection, project: int, connector: str, sinc
     """What was asked of a connector and refused, or like nothing that is stored: question, gate of the last time,
     times. The most frequent first."""
     times, last = func.count().label("times"), func.max(decisions.c.seq).label("last")
-    asked = (
+    refused = (
         select(decisions.c.question, times, last)
         .where(
             decisions.c.project_id == project,
@@ -361,9 +361,9 @@ def refused_questions(connection: Connection, project: int, connector: str, sinc
     )
     return list(
         connection.execute(
-            select(asked.c.question, asked.c.times, decisions.c.gate)
-            .join(decisions, decisions.c.seq == asked.c.last)
-            .order_by(asked.c.times.desc(), asked.c.last.desc())
+            select(refused.c.question, refused.c.times, decisions.c.gate)
+            .join(decisions, decisions.c.seq == refused.c.last)
+            .order_by(refused.c.times.desc(), refused.c.last.desc())
             .limit(limit)
         )
     )
