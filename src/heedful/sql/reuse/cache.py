@@ -116,7 +116,7 @@ def lookup(
     vector = space.workspace.embed([question])[0]
     asked = QuestionSource(question, None, pack(vector))
     judged, checked = judge(space, connector, question, vector, limits, reuse)
-    matches: list[CacheMatch] = []
+    matches: list[tuple[JudgedCandidate, Execution | None]] = []
     decisive: JudgedCandidate | None = None
     used: Execution | None = None
     failed: dict[str | None, str] = {}
@@ -133,15 +133,15 @@ def lookup(
                 # What fails once would fail for each copy of it, after as long a wait.
                 failed[statement] = each.reason
         decisive = decisive or each
-        matches.append(_match(space, each, done, reuse))
+        matches.append((each, done))
     if used is None or reuse == "result":
         record(space, connector, question, decisive, used)
     order = {decision: place for place, decision in enumerate(DECISIONS)}
     # What failed to run was refused only now.
-    matches.sort(key=lambda match: order[match.decision])
+    matches.sort(key=lambda match: order[match[0].decision])
     return CacheLookup(
         cache_hit=used is not None,
-        matches=matches[:top_n],
+        matches=[_match(space, each, done, reuse) for each, done in matches[:top_n]],
         candidates_checked=checked,
         suggestion=suggested(judged),
     )

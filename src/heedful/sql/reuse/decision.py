@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from difflib import SequenceMatcher
 
 from heedful.ranking.similarity import difference
@@ -219,11 +219,16 @@ def choose(
     """
     reading = Question(asked, evidence.values, now)
     verdicts = []
+    # The same question is often stored many times, with the same SQL.
+    known: dict[tuple[str, str, date, bool], Verdict] = {}
     for place, each in enumerate(candidates):
-        known = evidence.study(each)
-        verdicts.append(
-            _decide(reading, each, known, evidence.dialect, evidence.values, evidence, explain=place < explained)
-        )
+        key = each.question, each.sql, each.at.date(), place < explained
+        if key not in known:
+            study = evidence.study(each)
+            known[key] = _decide(
+                reading, each, study, evidence.dialect, evidence.values, evidence, explain=place < explained
+            )
+        verdicts.append(known[key])
     if all(verdict.decision == "refuse" for verdict in verdicts):
         verdicts = _by_consensus(reading, candidates, verdicts, evidence)
     if all(verdict.decision == "refuse" for verdict in verdicts):
@@ -366,6 +371,8 @@ def _match_frames(asked: Question, known: Study, evidence: Evidence | None) -> F
         if frame is not None and frame.key == known.frame.key:
             return [frame], ()
     if evidence is None or not asked.certain:  # What an ambiguous value means hangs on the words beside it.
+        return [], ()
+    if not any(is_near(frame.words, known.frame.words) for frame in asked.frames):
         return [], ()
     place = known.frame.words, known.template
     if place not in asked.learned:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from cachetools import FIFOCache
@@ -273,7 +274,7 @@ class OpenValue:
         return tuple(sorted((*(each.column or ("", "")), each.operator) for each in self.literals))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Study:
     """A proven question read together with its SQL. Its frame also has the numbers that the SQL doesn't use."""
 
@@ -281,9 +282,13 @@ class Study:
     query: Query
     open: tuple[OpenValue, ...]
     frame: Frame
-    template: str
     fixed: tuple[str, ...]
     """Values that stand in the question and are not open: known ones, and texts of the SQL."""
+
+    @cached_property
+    def template(self) -> str:
+        """The SQL without its open values. It takes longer than the rest, and most candidates are refused before."""
+        return self.query.template([literal.place for each in self.open for literal in each.literals])
 
     @property
     def values(self) -> list[tuple[str, str]]:
@@ -322,11 +327,10 @@ def study(question: str, sql: str, dialect: str, values: Values) -> Study | None
         kinds = next((span.kinds for span in known if span.start == each.start), (each.kind,))
         chosen.append((Span(each.start, each.start + len(each.text.split()), kinds, each.held), each.kind))
     chosen += [(span, span.kinds[0]) for span in known if _is_ignored(words, span, taken, groups)]
-    template = query.template([literal.place for each in found for literal in each.literals])
     opened = {each.text for each in found}
     texts = {text for text, quoted in groups if quoted and _places(words, text, quoted)}
     fixed = tuple(sorted((texts | {name(words, span) for span in known if is_name(span)}) - opened))
-    return Study(words, query, tuple(found), frame(words, chosen), template, fixed)
+    return Study(words, query, tuple(found), frame(words, chosen), fixed)
 
 
 def _is_ignored(words: Sequence[str], span: Span, taken: Set[int], literals: Mapping[tuple[str, bool], object]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from cachetools import LRUCache
@@ -21,7 +20,12 @@ _SCHEMA = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 PRAGMA cache_size = {pages};
+CREATE TABLE added (place INTEGER NOT NULL, spelling TEXT NOT NULL);
 CREATE TABLE spellings (hash INTEGER NOT NULL, place INTEGER NOT NULL, spelling TEXT NOT NULL);
+"""
+_HASHED = """
+INSERT INTO spellings SELECT hash, place, spelling FROM (SELECT hash_of(spelling) hash, place, spelling FROM added)
+WHERE hash IS NOT NULL
 """
 _INDEX = "CREATE INDEX by_hash ON spellings (hash, place)"
 _SHARED = """
@@ -45,10 +49,10 @@ class ValueIndex(ValuesByText):
         # An empty name is a temporary file that SQLite has removed already.
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._database.executescript(_SCHEMA.format(pages=_CACHE_PAGES))
+        self._database.create_function("hash_of", 1, self._hash)
         self._database.execute("BEGIN")
         self._places: dict[Column, int] = {}
         self._columns: list[Column] = []
-        self._sizes: Counter[Column] = Counter()
         self._kinds: Mapping[Column, str] = {}
         self._longest = 1
         self._found: LRUCache[str, Spellings] = LRUCache(_MAX_CACHED)
@@ -61,30 +65,33 @@ class ValueIndex(ValuesByText):
         return self._process == os.getpid()
 
     def add(self, column: Column, values: Iterable[str]) -> None:
-        """Takes values of a column in."""
+        """Takes values of a column in, as quickly as it can: meanwhile, the database that they come from waits."""
         column = (column[0].lower(), column[1].lower())
         place = self._places.setdefault(column, len(self._columns))
         if place == len(self._columns):
             self._columns.append(column)
-        rows = []
-        for value in values:
-            text = plain(value)
-            words = text.count(" ") + 1
-            if text and words <= MAX_VALUE_WORDS:
-                self._longest = max(self._longest, words)
-                # Hashes of texts hold for one process, as the file does.
-                rows.append((hash(text), place, value))
-        self._sizes[column] += len(rows)
-        self._database.executemany("INSERT INTO spellings VALUES (?, ?, ?)", rows)
+        self._database.executemany("INSERT INTO added VALUES (?, ?)", ((place, value) for value in values))
 
     def finish(self) -> None:
         """Makes what was added ready to be found."""
-        self._database.execute(_INDEX)
-        self._database.execute("COMMIT")
+        for statement in (_HASHED, "DROP TABLE added", _INDEX, "COMMIT"):
+            self._database.execute(statement)
+        counts = self._database.execute("SELECT place, COUNT(*) FROM spellings GROUP BY place")
+        sizes = {self._columns[place]: count for place, count in counts}
         shared: dict[Column, dict[Column, int]] = {column: {} for column in self._columns}
         for mine, other, count in self._database.execute(_SHARED):
             shared[self._columns[mine]][self._columns[other]] = count
-        self._kinds = grouped(self._sizes, shared)
+        self._kinds = grouped(sizes, shared)
+
+    def _hash(self, value: str) -> int | None:
+        """What a value is found by, or None if it is none that is looked for."""
+        text = plain(value)
+        words = text.count(" ") + 1
+        if not text or words > MAX_VALUE_WORDS:
+            return None
+        self._longest = max(self._longest, words)
+        # Hashes of texts hold for one process, as the file does.
+        return hash(text)
 
     def _find(self, text: str) -> Spellings:
         if not self.is_usable:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, exists, func, insert, select, update
 
 from heedful.ids import new_id
 from heedful.model import Metadata
@@ -303,21 +303,25 @@ def prune_hits(connection: Connection, project: int, before: int, limit: int) ->
 
 def _repeated(connection: Connection, new: NewRun, source: str) -> AnyRow | None:
     """The candidate that a served run repeats: the one it was served from, or what ran for the same golden example."""
-    rows = connection.execute(
-        select(executions.c.id, executions.c.repeats_id, executions.c.parameters)
-        .where(
-            or_(
-                executions.c.id == source,
-                and_(executions.c.derived_from == source, executions.c.hit.in_(CANDIDATES)),
-            ),
-            executions.c.connector_id == new.connector_id,
-            executions.c.sql_query == new.sql_query,
-            executions.c.fingerprint == new.fingerprint,
-            executions.c.question.is_not(None),
+    # One after the other: joined by OR, SQLite would look at all executions of the connector.
+    for origin in (
+        executions.c.id == source,
+        and_(executions.c.derived_from == source, executions.c.hit.in_(CANDIDATES)),
+    ):
+        rows = connection.execute(
+            select(executions.c.id, executions.c.repeats_id, executions.c.parameters)
+            .where(
+                origin,
+                executions.c.connector_id == new.connector_id,
+                executions.c.sql_query == new.sql_query,
+                executions.c.fingerprint == new.fingerprint,
+                executions.c.question.is_not(None),
+            )
+            .order_by(executions.c.seq)
         )
-        .order_by(executions.c.seq)
-    )
-    return next((row for row in rows if row.parameters == new.parameters), None)
+        if found := next((row for row in rows if row.parameters == new.parameters), None):
+            return found
+    return None
 
 
 def _used(connection: Connection, execution_id: str, **values: object) -> None:
