@@ -47,8 +47,9 @@ def facts(store: Heedful) -> list[str]:
 
 
 class TestWhichPolicy:
-    def test_the_documented_one_unless_told_otherwise(self, store: Heedful, facts: list[str]) -> None:
-        assert store.recall(QUERY).policy == "documented"
+    def test_adaptive_unless_the_call_asks_for_the_boost(self, store: Heedful, facts: list[str]) -> None:
+        assert store.recall(QUERY).policy == "adaptive"
+        assert store.recall(QUERY, boost_by_usefulness=True).policy == "documented"
 
     def test_a_call_comes_before_the_dataset_and_the_dataset_before_the_project(
         self, store: Heedful, facts: list[str]
@@ -60,20 +61,22 @@ class TestWhichPolicy:
         assert store.recall(QUERY, policy="adaptive").policy == "adaptive"
         store.set_policy(None, dataset="main_dataset")
         assert store.recall(QUERY).policy == "adaptive"
-        store.set_policy(None)
+        store.set_policy("documented")
         assert store.recall(QUERY).policy == "documented"
+        store.set_policy(None)
+        assert store.recall(QUERY).policy == "adaptive"
 
     def test_a_dataset_of_another_name_or_project_is_left_alone(
         self, store: Heedful, facts: list[str], open_store: Callable[..., Heedful]
     ) -> None:
         store.remember("pears", dataset="fruit")
-        store.set_policy("adaptive", dataset="fruit")
-        assert store.recall("pears", dataset="fruit").policy == "adaptive"
-        assert store.recall("pears").policy == "documented"
-        store.set_policy("adaptive")
+        store.set_policy("documented", dataset="fruit")
+        assert store.recall("pears", dataset="fruit").policy == "documented"
+        assert store.recall("pears").policy == "adaptive"
+        store.set_policy("documented")
         other = open_store(project="other")
         other.remember("pears")
-        assert other.recall("pears").policy == "documented"
+        assert other.recall("pears").policy == "adaptive"
 
     def test_it_is_kept_and_written_on_the_receipt(
         self, store: Heedful, facts: list[str], open_store: Callable[..., Heedful]
@@ -116,9 +119,15 @@ class TestLearning:
             ]
         ).fact_ids
         praise(store, facts[1], *CREW, "eve", "fay", query="How do I reset my password?")
+<<<<<<< HEAD
         question = "How can I reset my password?"
         assert store.recall(question)[0].fact_id == facts[0]
         assert boosted(store, question)[0].fact_id == facts[1]
+=======
+        asked = "How can I reset my password?"
+        assert store.recall(asked, boost_by_usefulness=False)[0].fact_id == facts[0]
+        assert boosted(store, asked)[0].fact_id == facts[1]
+>>>>>>> 3439f3e (Let feedback count by default: the adaptive policy decides unless a recall says otherwise)
 
     def test_it_says_nothing_of_another_question(self, store: Heedful, facts: list[str]) -> None:
         praise(store, facts[4], "ann", "bob", "cy")

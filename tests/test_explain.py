@@ -88,7 +88,7 @@ def test_a_global_score_lists_all_events_of_the_fact(store: Heedful, facts: list
     events = store.signal(
         [Signal(fact_id=facts[0], signal_type="used", query=query) for query in ("apples", "boats")]
     ).event_ids
-    why = explained(store, "something unrelated", facts[0])
+    why = explained(store, "something unrelated", facts[0], boost_by_usefulness=True)
     assert [event.event_id for event in why.events] == events
     assert "none in this context" in why.arithmetic[1]
 
@@ -102,6 +102,6 @@ def test_retracted_events_are_not_listed(store: Heedful, facts: list[str]) -> No
 def test_the_events_make_the_usefulness(store: Heedful, facts: list[str], clock: ManualClock) -> None:
     for _ in range(3):
         store.signal([Signal(fact_id=facts[0], signal_type="ignored", query="apples")])
-    hit = store.recall("apples", explain=True)[0]
+    hit = store.recall("apples", boost_by_usefulness=True, explain=True)[0]
     assert hit.explanation is not None
     assert hit.usefulness == pytest.approx(0.5 - 0.05 * len(hit.explanation.events))

@@ -663,7 +663,7 @@ def test_the_influence_of_feedback_is_the_weight_of_usefulness(plain: Shop) -> N
         assert scores(feedback_influence=influence) == scores(
             boost_by_usefulness=influence > 0, usefulness_weight=influence
         )
-    assert scores(feedback_influence=0.0) == scores()
+    assert scores(feedback_influence=0.0) == scores(boost_by_usefulness=False)
     assert scores(feedback_influence=1.0)[0][0] == SOFTWARE
     assert scores(feedback_influence=0.2, usefulness_weight=0.9) == scores(feedback_influence=0.2)
     for bad in (-0.1, 1.1, True, "0.5", float("nan")):

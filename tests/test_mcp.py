@@ -52,6 +52,7 @@ SENT = {
     "str": TEXT,
     "str | None": either(TEXT, NULL),
     "bool": {"type": "boolean"},
+    "bool | float | None": either({"type": "boolean"}, {"type": "number"}, NULL),
     "int": {"type": "integer"},
     "int | None": either({"type": "integer"}, NULL),
     "float": {"type": "number"},

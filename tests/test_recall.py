@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from properties import some
 
 import heedful
-from heedful import Heedful, NotFound, Signal
+from heedful import Heedful, Invalid, NotFound, Signal
 from heedful.model import MODES, Mode
 from heedful.providers.embedding import Embedder, Vectors
 from heedful.testing import ManualClock, WordEmbedder
@@ -56,8 +56,55 @@ def test_top_k_is_the_most_that_is_returned(filled: Heedful) -> None:
 
 def test_without_a_boost_the_score_is_the_relevance(filled: Heedful) -> None:
     helpful(filled, filled.recall("red")[0].fact_id, "red", 3)
-    for hit in filled.recall("red"):
+    for hit in filled.recall("red", boost_by_usefulness=False):
         assert hit.score == hit.relevance
+
+
+class TestWhatDecides:
+    """`boost_by_usefulness` left out, true, false, and as a weight."""
+
+    def test_left_out_one_rating_changes_the_ranking_and_undoing_it_changes_it_back(self, store: Heedful) -> None:
+        facts = store.remember(["the red boat leaks", "the red boat sails", "the red boat floats"]).fact_ids
+        before = store.recall("red boat")
+        last = before[-1].fact_id
+        given = store.signal([Signal(fact_id=last, signal_type="helpful", query="red boat", author="ann")])
+        after = store.recall("red boat")
+        assert (after.policy, after[0].fact_id) == ("adaptive", last)
+        store.retract(given.event_ids[0])
+        assert [(hit.fact_id, hit.score) for hit in store.recall("red boat")] == [
+            (hit.fact_id, hit.score) for hit in before
+        ]
+        assert len(facts) == 3
+
+    def test_left_out_feedback_elsewhere_changes_nothing(self, filled: Heedful) -> None:
+        before = [(hit.fact_id, hit.score) for hit in filled.recall("trees")]
+        for number in range(5):
+            helpful(filled, filled.recall("red")[0].fact_id, f"something else {number}", 3)
+        assert [(hit.fact_id, hit.score) for hit in filled.recall("trees")] == before
+
+    def test_true_is_the_blend_and_a_weight_is_its_weight(self, filled: Heedful) -> None:
+        helpful(filled, filled.recall("red")[0].fact_id, "red", 3)
+        for boost, weight in ((True, 0.3), (0.5, 0.5), (1, 1.0), (0, 0.0)):
+            found = filled.recall("red", boost_by_usefulness=boost)
+            assert found.policy == "documented"
+            for hit in found:
+                assert hit.score == pytest.approx((1 - weight) * hit.relevance + weight * hit.usefulness)
+
+    def test_the_policy_that_was_set_decides_where_one_was(self, filled: Heedful) -> None:
+        filled.set_policy("adaptive")
+        assert filled.recall("red", boost_by_usefulness=True).policy == "adaptive"
+        filled.set_policy("documented")
+        assert filled.recall("red").policy == "documented"
+
+    def test_an_influence_of_nothing_turns_it_off(self, filled: Heedful) -> None:
+        helpful(filled, filled.recall("red")[0].fact_id, "red", 3)
+        for hit in filled.recall("red", feedback_influence=0.0):
+            assert hit.score == hit.relevance
+
+    def test_anything_else_is_refused(self, filled: Heedful) -> None:
+        for wrong in (1.5, -0.1, "yes"):
+            with pytest.raises(Invalid, match="boost_by_usefulness must be true, false or a weight"):
+                filled.recall("red", boost_by_usefulness=wrong)  # type: ignore[arg-type]
 
 
 def test_words_alone_need_no_model(open_store: Callable[..., Heedful]) -> None:
@@ -190,7 +237,7 @@ class TestBoost:
         assert [hit.fact_id for hit in result] == [fact]
 
     def test_without_a_boost_none_is_left_out(self, filled: Heedful) -> None:
-        assert len(filled.recall("trees", min_usefulness=1.0)) == 4
+        assert len(filled.recall("trees", boost_by_usefulness=False, min_usefulness=1.0)) == 4
 
     def test_a_proven_fact_is_found_though_its_words_are_others(self, store: Heedful) -> None:
         store.remember([f"holiday plan number {number}" for number in range(300)])

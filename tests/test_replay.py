@@ -84,7 +84,8 @@ def test_the_recommended_weight_does_what_was_promised(store: Heedful, clock: Ma
 
 
 def test_raters_who_toss_coins_earn_no_weight(store: Heedful, clock: ManualClock) -> None:
-    ask(store, clock, needs(store), tuple(SimulatedUser(seed, noise=0.5, examination=0) for seed in (3, 4)))
+    tossing = tuple(SimulatedUser(seed, noise=0.5, examination=0) for seed in (3, 4))
+    ask(store, clock, needs(store), tossing, boost_by_usefulness=False)
     report = store.replay()
     assert advised(report) == {"documented": 0, "adaptive": 0}
     assert all("relevance alone" in advice.reason for advice in report.advice)

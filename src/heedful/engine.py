@@ -161,7 +161,7 @@ class Heedful(HeedfulProtocol):
         top_k: int = 10,
         mode: Mode = "hybrid",
         where: Metadata | None = None,
-        boost_by_usefulness: bool = False,
+        boost_by_usefulness: bool | float | None = None,
         usefulness_weight: float = 0.3,
         feedback_influence: float | None = None,
         min_usefulness: float = 0.0,
@@ -175,7 +175,7 @@ class Heedful(HeedfulProtocol):
     ) -> Recall:
         if feedback_influence is not None:
             usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
-            boost_by_usefulness = boost_by_usefulness or usefulness_weight > 0
+            boost_by_usefulness = usefulness_weight > 0
         request = _recall.check_request(
             query,
             dataset,

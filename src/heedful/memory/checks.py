@@ -54,6 +54,20 @@ def flag(field: str, value: Any) -> bool:
     return value
 
 
+def boost(value: Any) -> bool | float | None:
+    """Whether usefulness counts, with which weight, or None where the policy decides."""
+    if value is None or isinstance(value, bool):
+        return value
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise Invalid(
+            f"boost_by_usefulness must be true, false or a weight in [0, 1], got {value!r}",
+            field="boost_by_usefulness",
+            value=value,
+            remedy="Leave it out to rank by the policy of the project.",
+        )
+    return float(value)
+
+
 def seed(value: Any) -> int | None:
     """The seed of a draw, if there is one."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):

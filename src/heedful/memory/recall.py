@@ -27,7 +27,11 @@ from heedful.storage.vectors import ModelRow, Vectors, pack
 DIGITS = 6
 """Relevance is rounded to this many digits, so that the arithmetic of a score can be checked by hand."""
 
-DEFAULT_POLICY: PolicyName = "documented"
+DEFAULT_POLICY: PolicyName = "adaptive"
+"""The policy of a project that has set none."""
+
+BLEND_POLICY: PolicyName = "documented"
+"""The policy of a recall that asks for the boost, where none was set."""
 
 CLOSE = 1e-9
 """A score that is this close to the least that is asked for is enough."""
@@ -48,6 +52,8 @@ class RecallRequest:
     exploration: float
     seed: int | None
     explain: bool
+    default_policy: PolicyName = DEFAULT_POLICY
+    """What counts where neither this call nor the project names a policy."""
 
     @property
     def boosted(self) -> bool:
@@ -60,7 +66,7 @@ def check_request(
     top_k: int,
     mode: Mode,
     where: Metadata | None,
-    boost_by_usefulness: bool,
+    boost_by_usefulness: bool | float | None,
     usefulness_weight: float,
     min_usefulness: float,
     policy: PolicyName | None,
@@ -72,19 +78,22 @@ def check_request(
     checks.mode(mode)
     weight = checks.fraction("usefulness_weight", usefulness_weight)
     least = checks.fraction("min_usefulness", min_usefulness)
-    boosted = checks.flag("boost_by_usefulness", boost_by_usefulness)
+    boost = checks.boost(boost_by_usefulness)
+    if not isinstance(boost, bool) and boost is not None:
+        weight = boost
     return RecallRequest(
         query=checks.query(query),
         dataset=checks.name("dataset", dataset),
         top_k=checks.top_k(top_k),
         mode=mode,
         where=_where(where),
-        weight=weight if boosted else 0.0,
-        min_usefulness=least if boosted else 0.0,
+        weight=0.0 if boost is False else weight,
+        min_usefulness=0.0 if boost is False else least,
         policy=None if policy is None else checks.policy(policy),
         exploration=checks.fraction("exploration", exploration),
         seed=checks.seed(seed),
         explain=checks.flag("explain", explain),
+        default_policy=DEFAULT_POLICY if boost is None else BLEND_POLICY,
     )
 
 
@@ -123,7 +132,7 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
         model = workspace.fitting(state.model)
         dataset = workspace.existing(connection, request.dataset, state.dataset)
         if model is None or dataset is None:
-            outcome = _Outcome([], request.policy or DEFAULT_POLICY, vector)
+            outcome = _Outcome([], request.policy or request.default_policy, vector)
         else:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     workspace.keep_vectors()
@@ -168,7 +177,7 @@ def _search(
             vector = workspace.embed([request.query])[0]
         known = workspace.contexts(connection, dataset, model, state.event)
         context, judged = Context(known.matches(request.query, vector)), known.judged
-    policy = checks.policy(request.policy or state.policy or DEFAULT_POLICY)
+    policy = checks.policy(request.policy or state.policy or request.default_policy)
     now = workspace.now()
     judge: Judge
     if policy == "adaptive":

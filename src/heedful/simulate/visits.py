@@ -104,7 +104,7 @@ class HelpDesk:
             random.choice(want.queries[visit.person.language] or want.queries["en"]),
             dataset=visit.dataset,
             top_k=TOP_K,
-            boost_by_usefulness=visit.variant == "B",
+            boost_by_usefulness=None if visit.variant == "B" else False,
             session_id=visit.session_id,
         )
         assert shown.qa_id is not None

@@ -74,8 +74,8 @@ def show_loop(options: Options) -> None:
         for question in QUESTIONS:
             screen.print(f"   {question!r}")
 
-        after = memory.recall(RELATED_QUESTION, top_k=5, boost_by_usefulness=True, explain=True)
-        screen.print(f"\n[bold]4. Recall[/bold] {RELATED_QUESTION!r} again, boosted by usefulness:")
+        after = memory.recall(RELATED_QUESTION, top_k=5, explain=True)
+        screen.print(f"\n[bold]4. Recall[/bold] {RELATED_QUESTION!r} again:")
         _ranking(screen, after.hits, before.hits)
 
         screen.print("\n[bold]5. Explain[/bold] the first rank:")
@@ -86,7 +86,7 @@ def show_loop(options: Options) -> None:
 
         for event in events:
             memory.retract(event)
-        undone = memory.recall(RELATED_QUESTION, top_k=5, boost_by_usefulness=True)
+        undone = memory.recall(RELATED_QUESTION, top_k=5)
         same = [hit.fact_id for hit in undone.hits] == [hit.fact_id for hit in before.hits]
         verdict = "exactly as it was" if same else "changed, which should not be"
         screen.print(f"\n[bold]6. Retract[/bold] all {len(events)} signals: the ranking is {verdict}.\n")

@@ -123,10 +123,16 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option(
     "-w", "--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated."
 )
-@click.option("--boost-by-usefulness", is_flag=True, help="Also rank by usefulness.")
+@click.option(
+    "--boost-by-usefulness/--no-boost-by-usefulness",
+    default=None,
+    help="Blend relevance and usefulness, or rank by relevance alone. Left out, the policy of the dataset decides.",
+)
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
 @click.option(
-    "--feedback-influence", type=float, help="The same as --usefulness-weight; above 0, it turns on the boost."
+    "--feedback-influence",
+    type=float,
+    help="The same as --usefulness-weight; above 0, it turns the boost on, and 0 turns it off.",
 )
 @click.option("--min-usefulness", default=0.0, show_default=True, help="Leave out facts below this.")
 @click.option("--policy", type=click.Choice(POLICY_NAMES), help="Override the dataset's policy.")
@@ -146,7 +152,7 @@ def recall(
     top_k: int,
     mode: Mode,
     where: tuple[str, ...],
-    boost_by_usefulness: bool,
+    boost_by_usefulness: bool | None,
     usefulness_weight: float,
     feedback_influence: float | None,
     min_usefulness: float,
@@ -203,7 +209,6 @@ def explain(
             query,
             dataset=dataset,
             top_k=top_k,
-            boost_by_usefulness=True,
             usefulness_weight=usefulness_weight,
             policy=policy,
             explain=True,

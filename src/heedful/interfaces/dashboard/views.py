@@ -74,7 +74,7 @@ def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall
         top_k=MAX_RESULTS,
         mode="hybrid",
         where=None,
-        boost_by_usefulness=boost,
+        boost_by_usefulness=None if boost else False,
         usefulness_weight=0.3,
         min_usefulness=0.0,
         policy=None,

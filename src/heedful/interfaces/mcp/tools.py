@@ -17,7 +17,7 @@ INSTRUCTIONS = (
     "A memory that gets better by feedback. Recall before you answer, and answer from the hits. Then pass the "
     "recall_id to signal_recall, with the fact_ids that you used and those that proved helpful or not_helpful. "
     "Remember what should be known later. When a person rates an answer, pass that to feedback, and call improve now "
-    "and then. Recall with boost_by_usefulness to let all of this count."
+    "and then. The next recall ranks by all of this."
 )
 
 
