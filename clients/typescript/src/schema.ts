@@ -810,7 +810,7 @@ export interface RecallRequest {
   top_k?: number;
   mode?: "hybrid" | "semantic" | "lexical" | "graph";
   where?: Record<string, unknown> | null;
-  boost_by_usefulness?: boolean;
+  boost_by_usefulness?: boolean | number | null;
   usefulness_weight?: number;
   feedback_influence?: number | null;
   min_usefulness?: number;
@@ -2217,11 +2217,15 @@ export interface Heedful {
   /**
    * Finds the facts that answer a query, best first.
    *
-   * With `boost_by_usefulness`, `score = (1 - usefulness_weight) × relevance + usefulness_weight × usefulness`, and
-   * facts below `min_usefulness` are left out. `policy` chooses another rule for this call. With the chance of
+   * Left out, `boost_by_usefulness` follows the policy of the dataset or project, which is `adaptive` where none was
+   * set: feedback on similar queries moves a fact as far as its evidence goes, and without any, facts rank by
+   * relevance. With `True`, or a weight in place of `usefulness_weight`, and where no policy was set, `score =
+   * (1 - usefulness_weight) × relevance + usefulness_weight × usefulness`. With `False`, relevance alone counts.
+   *
+   * Facts below `min_usefulness` are left out. `policy` chooses the rule of this call. With the chance of
    * `exploration`, a fact that nobody has judged gets the last place, drawn with `seed`. `where` filters by
-   * metadata. `explain` adds the reasons. `feedback_influence` is the same dial as `usefulness_weight`; above 0, it
-   * turns the boost on.
+   * metadata. `explain` adds the reasons. `feedback_influence` is another name of the weight: above 0, it is that of
+   * the boost, and 0 turns the boost off.
    *
    * With `answer`, the result has one: written by the language model if there is one, else made of the sentences
    * that answer; `on_token` gets its parts as they come. With a `session_id` it always has, and question and answer

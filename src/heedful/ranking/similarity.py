@@ -159,7 +159,7 @@ class _Query:
         return not name.isupper() or not (low in self.initials or (len(low) > 2 and low[:-1] in self.initials))
 
 
-_query = lru_cache(maxsize=4096)(_Query)
+_query = lru_cache(maxsize=512)(_Query)
 
 
 def _swapped(a: _Query, b: _Query) -> tuple[str, str] | None:

@@ -48,7 +48,7 @@ _MONTHS = {
 }
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def words(text: str) -> tuple[Word, ...]:
     """The words of a text, in order.
 
@@ -113,7 +113,7 @@ _STOP = frozenset(
 )
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 14)
 def _term(word: str) -> int | None:
     if word in _STOP:
         return None
@@ -129,7 +129,7 @@ _stemmer = EnglishStemmer()
 _stemming = threading.Lock()
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 14)
 def stem(word: str) -> str:
     """The stem of a word in lower case.
 

@@ -177,7 +177,7 @@ def _depth(sql: str) -> int:
     return deepest
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def parse_query(sql: str, dialect: str) -> Query | None:
     """The statement, or None when it is not exactly one that can be read soon, with all its values."""
     if not is_short(sql):
