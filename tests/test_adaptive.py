@@ -119,15 +119,9 @@ class TestLearning:
             ]
         ).fact_ids
         praise(store, facts[1], *CREW, "eve", "fay", query="How do I reset my password?")
-<<<<<<< HEAD
         question = "How can I reset my password?"
-        assert store.recall(question)[0].fact_id == facts[0]
+        assert store.recall(question, boost_by_usefulness=False)[0].fact_id == facts[0]
         assert boosted(store, question)[0].fact_id == facts[1]
-=======
-        asked = "How can I reset my password?"
-        assert store.recall(asked, boost_by_usefulness=False)[0].fact_id == facts[0]
-        assert boosted(store, asked)[0].fact_id == facts[1]
->>>>>>> 3439f3e (Let feedback count by default: the adaptive policy decides unless a recall says otherwise)
 
     def test_it_says_nothing_of_another_question(self, store: Heedful, facts: list[str]) -> None:
         praise(store, facts[4], "ann", "bob", "cy")

@@ -280,7 +280,7 @@ def test_recall_has_the_documented_parameters_and_defaults() -> None:
         "top_k": 10,
         "mode": "hybrid",
         "where": None,
-        "boost_by_usefulness": False,
+        "boost_by_usefulness": None,
         "usefulness_weight": 0.3,
         "feedback_influence": None,
         "min_usefulness": 0.0,
