@@ -96,7 +96,7 @@ PARAMETERS = {
     "min_usefulness": "Leave out facts below this. Not with `boost_by_usefulness` false.",
     "mode": "`hybrid` (meaning and words), `semantic` (meaning), `lexical` (words), or `graph` (hybrid and links).",
     "not_helpful": "Facts a person called not helpful.",
-    "boost_by_usefulness": "Left out, the policy decides; true or a weight blends usefulness in; false ranks by relevance.",
+    "boost_by_usefulness": "Left out, the policy decides; true or a weight blends it in; false ranks by relevance.",
     "policy": "`documented` or `adaptive`; None leaves it to the dataset, then to the project.",
     "progress": "Called with (done, total) during long work.",
     "project": "The project; nothing crosses it.",
