@@ -48,45 +48,45 @@ class Comments:
     def newest(self, since: int | None, until: int | None, dataset: str | None) -> list[Comment]:
         """The newest that are active."""
         reading = partial(_read, dataset, since, until)
-        found: list[tuple[str, str, int]] = self._store.read(reading)
+        rows: list[tuple[str, str, int]] = self._store.read(reading)
         if self._store.remote:
             with self._workspace.read() as connection:
                 project = scopes.project_id(connection, self._workspace.project)
                 if project is not None:
-                    found += insight.negative_comments(connection, project, dataset, since, until, MAX_COMMENTS)
-        found.sort(key=lambda each: (-each[2], each[0]))
-        return [Comment(*each) for each in found[:MAX_COMMENTS] if each[1].strip()]
+                    rows += insight.negative_comments(connection, project, dataset, since, until, MAX_COMMENTS)
+        rows.sort(key=lambda row: (-row[2], row[0]))
+        return [Comment(*row) for row in rows[:MAX_COMMENTS] if row[1].strip()]
 
     def groups(self, comments: Sequence[Comment]) -> list[tuple[str, list[Comment]]]:
         """Comments that are about the same, under their most typical words; the most typical first."""
         if not comments:
             return []
-        texts = [each.text for each in comments]
+        texts = [comment.text for comment in comments]
         return [
-            (theme.name, [comments[place] for place in theme.members])
+            (theme.name, [comments[index] for index in theme.members])
             for theme in grouped(texts, self._embedded(texts))
         ]
 
     def themes(self, since: int | None, until: int | None, dataset: str | None) -> Themes:
         """What the newest comments are about."""
         comments = self.newest(since, until, dataset)
-        found = self.groups(comments)
+        groups = self.groups(comments)
         return Themes(
             comments=len(comments),
-            themes=[_theme(name, members) for name, members in found],
-            other=len(comments) - sum(len(members) for _, members in found),
+            themes=[_theme(name, members) for name, members in groups],
+            other=len(comments) - sum(len(members) for _, members in groups),
         )
 
     def _embedded(self, texts: Sequence[str]) -> Vectors:
         digests = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
         with self._lock:
-            known = {each: self._vectors[each] for each in digests if each in self._vectors}
-        missing = {each: text for each, text in zip(digests, texts, strict=True) if each not in known}
+            vectors = {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
+        missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in vectors}
         if missing:
-            known |= dict(zip(missing, self._workspace.embed(list(missing.values())), strict=True))
+            vectors |= dict(zip(missing, self._workspace.embed(list(missing.values())), strict=True))
         with self._lock:
-            self._vectors.update(known)
-        return np.stack([known[each] for each in digests])
+            self._vectors.update(vectors)
+        return np.stack([vectors[digest] for digest in digests])
 
 
 def _read(dataset: str | None, since: int | None, until: int | None, tx: Transaction) -> list[tuple[str, str, int]]:

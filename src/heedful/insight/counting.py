@@ -45,23 +45,23 @@ class Counting:
     def counts(self, query: TallyQuery) -> list[TallyCounts]:
         """One line for each value and bucket."""
         self.fold(query.key or "")
-        found: list[TallyCounts] = []
+        lines: list[TallyCounts] = []
         if self._store.remote:
-            found += self._store.read(lambda tx: tx.feedbacks.tallies(query))
+            lines += self._store.read(lambda tx: tx.feedbacks.tallies(query))
         if query.key is None or not self._store.remote:
             with self._workspace.read() as connection:
                 project = scopes.project_id(connection, self._workspace.project)
-                found += [] if project is None else tallies.counts(connection, project, query)
-        return _totals(found)
+                lines += [] if project is None else tallies.counts(connection, project, query)
+        return _totals(lines)
 
     def values(self, key: str) -> dict[str, int]:
         """How many sessions have each value of a metadata key."""
-        found: dict[str, int] = self._store.read(lambda tx: tx.feedbacks.values(key))
-        if len(found) > MAX_VALUES:
-            raise too_many(key, len(found))
-        if not found:
+        sessions_by_value: dict[str, int] = self._store.read(lambda tx: tx.feedbacks.values(key))
+        if len(sessions_by_value) > MAX_VALUES:
+            raise too_many(key, len(sessions_by_value))
+        if not sessions_by_value:
             self._check_known(key)
-        return found
+        return sessions_by_value
 
     def telling_keys(self) -> list[str]:
         """The metadata keys that have a few values, those with the fewest first: they have most opinions for each.
@@ -99,21 +99,21 @@ class Counting:
             return
         with self._workspace.read() as connection:
             project = scopes.project_id(connection, self._workspace.project)
-            behind = project is not None and tallies.needs_fold(connection, project, key)
-        if behind and not self._workspace.database.read_only:
+            outdated = project is not None and tallies.needs_fold(connection, project, key)
+        if outdated and not self._workspace.database.read_only:
             with self._workspace.write(durable=False) as connection:
                 assert project is not None
                 tallies.fold(connection, project, key)
 
     def _check_known(self, key: str) -> None:
-        known: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))
-        if known:
+        keys: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))
+        if keys:
             raise Invalid(
                 f"no session has the metadata key {key!r}",
                 code="unknown_key",
                 field="by",
                 value=key,
-                remedy=f"Sessions have: {', '.join(known)}. Opinions have: {', '.join(FACETS)}",
+                remedy=f"Sessions have: {', '.join(keys)}. Opinions have: {', '.join(FACETS)}",
             )
 
 
@@ -133,13 +133,13 @@ def too_many(by: str, values: int) -> Invalid:
 
 
 def _totals(lines: Iterable[TallyCounts]) -> list[TallyCounts]:
-    found: dict[tuple[Any, Any], TallyCounts] = {}
+    totals: dict[tuple[Any, Any], TallyCounts] = {}
     for line in lines:
         key = line.value, line.start
-        earlier = found.get(key)
+        earlier = totals.get(key)
         sums = line[2:] if earlier is None else [one + other for one, other in zip(earlier[2:], line[2:], strict=True)]
-        found[key] = TallyCounts(*key, *sums)
-    return list(found.values())
+        totals[key] = TallyCounts(*key, *sums)
+    return list(totals.values())
 
 
 def coverage(
@@ -149,7 +149,7 @@ def coverage(
     start = None if since is None else since // DAY * DAY
     stop = None if until is None else -(-until // DAY) * DAY
     lines = counting.counts(TallyQuery(by="target_type", since=start, until=stop, dataset=dataset))
-    counted = {line.value: (line.shown, line.rated) for line in lines}
+    counts = {line.value: (line.shown, line.rated) for line in lines}
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
         number = None if dataset is None else scopes.dataset_id(connection, workspace.project, dataset)
@@ -158,9 +158,9 @@ def coverage(
         else:
             recalls = insight.recalls(connection, project, number, start, stop)
     return Coverage(
-        answers=_to_covered("answers", *counted.get("entry", (0, 0))),
-        executions=_to_covered("executions", *counted.get("execution", (0, 0))),
-        recalls=_to_covered("recalls", recalls, min(recalls, counted.get("recall", (0, 0))[1])),
+        answers=_to_covered("answers", *counts.get("entry", (0, 0))),
+        executions=_to_covered("executions", *counts.get("execution", (0, 0))),
+        recalls=_to_covered("recalls", recalls, min(recalls, counts.get("recall", (0, 0))[1])),
     )
 
 

@@ -26,10 +26,10 @@ def digest(workspace: Workspace, counting: Counting, comments: Comments, since: 
     """All of it, added up by the database."""
     now = _opinion_counts(counting, since, until, OUTCOMES)
     # Where nobody rates answers, what is said of facts is what there is.
-    about: tuple[OpinionTarget, ...] = OUTCOMES if _all(now) else ("fact",)
-    now = _opinion_counts(counting, since, until, about)
-    before = _opinion_counts(counting, since - (until - since), since, about)
-    found = (
+    target_types: tuple[OpinionTarget, ...] = OUTCOMES if _all(now) else ("fact",)
+    now = _opinion_counts(counting, since, until, target_types)
+    before = _opinion_counts(counting, since - (until - since), since, target_types)
+    changes = (
         notes(counting, comments, None, min(since, until - SPAN * DAY), until, None)[:MAX_LISTED] if _all(now) else []
     )
     themes = comments.themes(since, until, None).themes[:MAX_LISTED]
@@ -45,20 +45,20 @@ def digest(workspace: Workspace, counting: Counting, comments: Comments, since: 
         now=now,
         before=before,
         themes=themes,
-        notes=found,
+        notes=changes,
         open_items=items,
         headline=headline,
-        text=_text(headline, start, stop, now, before, themes, found, items),
+        text=_text(headline, start, stop, now, before, themes, changes, items),
     )
 
 
-def opinions(found: Digest) -> int:
+def opinions(report: Digest) -> int:
     """How many there are in the time of a digest."""
-    return _all(found.now)
+    return _all(report.now)
 
 
-def _opinion_counts(counting: Counting, since: int, until: int, about: tuple[OpinionTarget, ...]) -> Variant:
-    lines = counting.counts(TallyQuery(since=since, until=until, target_types=about, without_sources=DERIVED))
+def _opinion_counts(counting: Counting, since: int, until: int, target_types: tuple[OpinionTarget, ...]) -> Variant:
+    lines = counting.counts(TallyQuery(since=since, until=until, target_types=target_types, without_sources=DERIVED))
     return variant(None, lines[0] if lines else NO_COUNTS)
 
 
@@ -98,15 +98,15 @@ def _text(
     now: Variant,
     before: Variant,
     themes: Sequence[Theme],
-    found: Sequence[Note],
+    changes: Sequence[Note],
     items: int,
 ) -> str:
     parts = [
         headline,
         f"From {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} (UTC): {_counts(now)}\nBefore: {_counts(before)}",
     ]
-    if found:
-        parts.append("What changed:\n" + "\n".join(f"- {note.text}" for note in found))
+    if changes:
+        parts.append("What changed:\n" + "\n".join(f"- {note.text}" for note in changes))
     if themes:
         lines = [f'- {theme.name} ({theme.comments}): "{theme.examples[0]}"' for theme in themes]
         parts.append("What negative comments are about:\n" + "\n".join(lines))

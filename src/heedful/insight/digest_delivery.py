@@ -25,14 +25,14 @@ def send(
 
     Returns what became of it, for each channel; nothing, if nobody said anything in that time.
     """
-    named = {each.name: new_id() if again else _key(space.project, each, since, until) for each in channels}
-    if None in _stored_alerts(space, named.values()):
-        found = insight.digest(since=from_stored(since), until=from_stored(until))
-        if not _digest.opinions(found):
+    keys = {each.name: new_id() if again else _key(space.project, each, since, until) for each in channels}
+    if None in _stored_alerts(space, keys.values()):
+        digest = insight.digest(since=from_stored(since), until=from_stored(until))
+        if not _digest.opinions(digest):
             return []
-        payload = {"type": "digest", **found.model_dump(mode="json")}
+        payload = {"type": "digest", **digest.model_dump(mode="json")}
         at = space.now()
-        rows = [AlertRow(key, channel, payload, at, next_at=at) for channel, key in named.items()]
+        rows = [AlertRow(key, channel, payload, at, next_at=at) for channel, key in keys.items()]
 
         def put(tx: Transaction) -> None:
             tx.outbox.add(None, [row for row in rows if tx.outbox.get(row.id) is None])
@@ -41,12 +41,12 @@ def send(
     dispatcher = Dispatcher(space.store, space.now, background=False)
     dispatcher.add(*channels)
     dispatcher.deliver_due()
-    return [row for row in _stored_alerts(space, named.values()) if row is not None]
+    return [row for row in _stored_alerts(space, keys.values()) if row is not None]
 
 
 def _stored_alerts(space: SessionSpace, keys: Iterable[str]) -> list[AlertRow | None]:
-    found: list[AlertRow | None] = space.store.read(lambda tx: [tx.outbox.get(key) for key in keys])
-    return found
+    alerts: list[AlertRow | None] = space.store.read(lambda tx: [tx.outbox.get(key) for key in keys])
+    return alerts
 
 
 def _key(project: str, channel: Channel, since: int, until: int) -> str:

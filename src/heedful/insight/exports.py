@@ -36,27 +36,27 @@ class Reading:
 
     def all(self, table: ExportTable, query: ExportQuery) -> Iterator[Rows]:
         """All rows, in pages. What is in one SQL database is as it was at one moment."""
-        for place in self._places(table):
-            if place == MAIN_STORE:
-                yield from self._here(table, query)
+        for store in self._places(table):
+            if store == MAIN_STORE:
+                yield from self._main_store_rows(table, query)
             else:
-                yield from self._apart(table, query)
+                yield from self._session_store_rows(table, query)
 
     def page(self, table: ExportTable, query: ExportQuery, cursor: Any, limit: int) -> tuple[Rows, str | None]:
         """Some rows, and the cursor behind them; None at the end."""
         places = self._places(table)
-        place, after = _read(cursor) if cursor is not None else (places[0], None)
-        if place not in places:
+        store, after = _read(cursor) if cursor is not None else (places[0], None)
+        if store not in places:
             raise misplaced(cursor)
-        if place == MAIN_STORE:
+        if store == MAIN_STORE:
             with self.workspace.read() as connection:
                 rows, following = self._sql(connection, table, query, after, limit)
         else:
             rows, following = self._stored(table, query, after, limit)
         if following is not None:
-            return rows, f"{place}.{following}"
-        rest = places[places.index(place) + 1 :]
-        return rows, f"{rest[0]}." if rest else None
+            return rows, f"{store}.{following}"
+        remaining = places[places.index(store) + 1 :]
+        return rows, f"{remaining[0]}." if remaining else None
 
     def _places(self, table: ExportTable) -> list[str]:
         if not self.store.remote:
@@ -69,13 +69,13 @@ class Reading:
             else [MAIN_STORE]
         )
 
-    def _here(self, table: ExportTable, query: ExportQuery) -> Iterator[Rows]:
+    def _main_store_rows(self, table: ExportTable, query: ExportQuery) -> Iterator[Rows]:
         with self.workspace.read() as connection:
             project = scopes.project_id(connection, self.workspace.project)
             if project is not None:
                 yield from exports.every(connection, project, table.name, query, BATCH_SIZE)
 
-    def _apart(self, table: ExportTable, query: ExportQuery) -> Iterator[Rows]:
+    def _session_store_rows(self, table: ExportTable, query: ExportQuery) -> Iterator[Rows]:
         after: str | None = None
         while True:
             # Each in a view of its own: a long one is more than the server keeps.
@@ -93,8 +93,8 @@ class Reading:
         return exports.page(connection, project, table.name, query, after, limit)
 
     def _stored(self, table: ExportTable, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
-        found: tuple[Rows, str | None] = self.store.read(lambda tx: tx.exports.page(table.name, query, after, limit))
-        return found
+        page: tuple[Rows, str | None] = self.store.read(lambda tx: tx.exports.page(table.name, query, after, limit))
+        return page
 
 
 def _read(cursor: Any) -> tuple[str, str | None]:
@@ -102,7 +102,7 @@ def _read(cursor: Any) -> tuple[str, str | None]:
         raise Invalid(
             f"invalid cursor {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
         )
-    place, dot, after = cursor.partition(".")
+    store, dot, after = cursor.partition(".")
     if not dot or "\0" in after:
         raise misplaced(cursor)
-    return place, after or None
+    return store, after or None

@@ -26,7 +26,7 @@ class Series:
 
     about: str
     value: Any
-    what: str
+    subject: str
     """What is counted, in words."""
     downs: Counter[int] = field(default_factory=Counter)
     opinions: Counter[int] = field(default_factory=Counter)
@@ -59,53 +59,53 @@ def notes(
         series += _series_by_slice(
             counting, TallyQuery(facet, None, "day", since, until, dataset, targets, DERIVED), facet
         )
-    named = [key] if key is not None and counting.values(key) else []
-    for each_key in dict.fromkeys([*named, *counting.telling_keys()]):
+    chosen_keys = [key] if key is not None and counting.values(key) else []
+    for each_key in dict.fromkeys([*chosen_keys, *counting.telling_keys()]):
         query = TallyQuery(None, each_key, "day", since, until, dataset, OUTCOMES, DERIVED)
         series += _series_by_slice(counting, query, f"metadata.{each_key}")
     series += _series_by_theme(comments, all_of_it, since, until, dataset)
-    looked_at = [each for each in series if sum(each.downs.values())]
-    found = []
-    for each in looked_at:
+    tested = [each for each in series if sum(each.downs.values())]
+    significant = []
+    for each in tested:
         changed = change(
             list(days),
             [each.downs[number] for number in days],
             [float(each.opinions[number]) for number in days],
-            tests=len(looked_at),
+            tests=len(tested),
         )
         if changed is not None and _is_significant(changed, each, days):
-            found.append((changed, each))
-    found.sort(key=lambda pair: pair[0].p_value)
-    return [_note(changed, each) for changed, each in found]
+            significant.append((changed, each))
+    significant.sort(key=lambda pair: pair[0].p_value)
+    return [_note(changed, each) for changed, each in significant]
 
 
 def _series_by_slice(counting: Counting, query: TallyQuery, about: str) -> list[Series]:
-    found: dict[str, Series] = {}
+    by_value: dict[str, Series] = {}
     together = Series(about, None, "")
     for line in counting.counts(query):
         _count(together, line)
         if not line.value:
             continue
         value = line.value if query.key is None else decode_tag(line.value)
-        what = f"down-votes with {about} {str(value).lower() if isinstance(value, bool) else value}"
-        _count(found.setdefault(line.value, Series(about, value, what, among=together)), line)
+        subject = f"down-votes with {about} {str(value).lower() if isinstance(value, bool) else value}"
+        _count(by_value.setdefault(line.value, Series(about, value, subject, among=together)), line)
     # Where there is only one, it says what all of it says.
-    return list(found.values()) if len(found) > 1 else []
+    return list(by_value.values()) if len(by_value) > 1 else []
 
 
 def _series_by_theme(
     comments: Comments, all_of_it: Series, since: int, until: int, dataset: str | None
 ) -> list[Series]:
-    read = comments.newest(since, until, dataset)
+    recent = comments.newest(since, until, dataset)
     # What is older than the oldest comment that was read may have had the same theme, unseen.
-    first = since // DAY if len(read) < MAX_COMMENTS else read[-1].at // DAY + 1
-    seen: defaultdict[str, Series] = defaultdict(lambda: Series("theme", None, ""))
-    for name, members in comments.groups(read):
-        series = seen[name]
-        series.value, series.what = name, f"down-votes on {name}"
-        series.downs.update(each.at // DAY for each in members if each.at // DAY >= first)
+    first = since // DAY if len(recent) < MAX_COMMENTS else recent[-1].at // DAY + 1
+    by_theme: defaultdict[str, Series] = defaultdict(lambda: Series("theme", None, ""))
+    for name, members in comments.groups(recent):
+        series = by_theme[name]
+        series.value, series.subject = name, f"down-votes on {name}"
+        series.downs.update(comment.at // DAY for comment in members if comment.at // DAY >= first)
         series.opinions.update({number: count for number, count in all_of_it.opinions.items() if number >= first})
-    return list(seen.values())
+    return list(by_theme.values())
 
 
 def _is_significant(changed: Change, series: Series, days: range) -> bool:
@@ -123,7 +123,7 @@ def _count(series: Series, line: TallyCounts) -> None:
 
 def _note(changed: Change, series: Series) -> Note:
     since = day(changed.since)
-    text = describe(changed, series.what, f"{since:%A} {since.day} {since:%B}")
+    text = describe(changed, series.subject, f"{since:%A} {since.day} {since:%B}")
     return Note(
         text=text[0].upper() + text[1:],
         about=series.about,

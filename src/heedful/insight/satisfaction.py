@@ -56,22 +56,23 @@ def satisfaction(
     query = TallyQuery(facet, key, None, since, until, dataset, target_types, DERIVED)
     if key is not None:
         values = counting.values(key)
-        counted = {line.value: line for line in counting.counts(query)} if values else {}
-        found = [
-            variant(decode_tag(value), counted.get(value, NO_COUNTS), sessions) for value, sessions in values.items()
+        counts_by_value = {line.value: line for line in counting.counts(query)} if values else {}
+        variants = [
+            variant(decode_tag(value), counts_by_value.get(value, NO_COUNTS), sessions)
+            for value, sessions in values.items()
         ]
     else:
         lines = [line for line in counting.counts(query) if line.up or line.down or line.neutral]
         if len(lines) > MAX_VALUES:
             raise too_many(by, len(lines))
-        found = [variant(line.value or None, line) for line in lines]
-    found.sort(key=lambda each: (-_size(each), str(each.value)))
-    rated = [each for each in found if each.up + each.down and _is_comparable(each, facet)]
+        variants = [variant(line.value or None, line) for line in lines]
+    variants.sort(key=lambda each: (-_size(each), str(each.value)))
+    rated = [each for each in variants if each.up + each.down and _is_comparable(each, facet)]
     ups_and_downs = [(each.up, each.down) for each in rated]
     best = dict(zip(map(id, rated), probability_best(ups_and_downs), strict=True))
     return Satisfaction(
         by=by if facet else str(key),
-        variants=[each.model_copy(update={"probability_best": best.get(id(each))}) for each in found],
+        variants=[each.model_copy(update={"probability_best": best.get(id(each))}) for each in variants],
         comparisons=[_comparison(one, other) for one, other in combinations(rated, 2)],
         stopping=_stopping(rated, ups_and_downs),
     )
@@ -115,13 +116,13 @@ def _comparison(one: Variant, other: Variant) -> Comparison:
 def _stopping(rated: Sequence[Variant], counts: Sequence[tuple[int, int]]) -> Stopping | None:
     if len(rated) < 2:
         return None
-    found = stopping(counts, names=[str(each.value) for each in rated])
+    decision = stopping(counts, names=[str(each.value) for each in rated])
     return Stopping(
-        decided=found.decided,
-        best=rated[found.best].value,
-        expected_loss=found.expected_loss,
-        needed=found.needed,
-        reason=found.reason,
+        decided=decision.decided,
+        best=rated[decision.best].value,
+        expected_loss=decision.expected_loss,
+        needed=decision.needed,
+        reason=decision.reason,
     )
 
 
@@ -246,7 +247,9 @@ def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
         distribution=_distribution(bins),
         most_useful=[_ranked(row) for row in best],
         least_useful=[_ranked(row) for row in worst],
-        mixed=[found for each in divided if (found := _mixed(workspace, each)) is not None][:MAX_RANKED],
+        mixed=[mixed_fact for candidate in divided if (mixed_fact := _mixed(workspace, candidate)) is not None][
+            :MAX_RANKED
+        ],
     )
 
 
@@ -264,7 +267,7 @@ def _ranked(row: AnyRow) -> RankedFact:
 
 
 def _distribution(bins: dict[int, int]) -> dict[str, int]:
-    return {f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}": bins.get(place, 0) for place in range(BINS)}
+    return {f"{index / BINS:.1f}-{(index + 1) / BINS:.1f}": bins.get(index, 0) for index in range(BINS)}
 
 
 def _empty(dataset: str) -> UsefulnessReport:

@@ -148,8 +148,8 @@ class Insight(InsightProtocol):
     ) -> Page[dict[str, Any]]:
         query = self._query(since, until, dataset)
         chosen = table_named(table, dataset)
-        found, following = self._reading.page(chosen, query, cursor, checks.limit(limit))
-        return Page(items=writing.to_json_rows(chosen, found), next_cursor=following)
+        rows, following = self._reading.page(chosen, query, cursor, checks.limit(limit))
+        return Page(items=writing.to_json_rows(chosen, rows), next_cursor=following)
 
     def export(
         self,
@@ -163,10 +163,10 @@ class Insight(InsightProtocol):
         overwrite: bool = False,
     ) -> ExportResult:
         query = self._query(since, until, dataset)
-        with export(table, path, format, dataset, overwrite) as made:
-            for found in self._reading.all(made.table, query):
-                made.add(found)
-        return made.result()
+        with export(table, path, format, dataset, overwrite) as output:
+            for rows in self._reading.all(output.table, query):
+                output.add(rows)
+        return output.result()
 
     def _query(self, since: Any, until: Any, dataset: Any) -> ExportQuery:
         start, stop = counting.check_range(since, until)

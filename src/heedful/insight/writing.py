@@ -45,12 +45,12 @@ class Writer(Protocol):
 
 def format_of(path: Target, requested: Any) -> ExportFormat:
     """The format that was asked for, or the one of the file's name."""
-    named = requested
-    if named is None and isinstance(path, str | Path):
-        named = Path(path).suffix.lower().lstrip(".")
-    for known in EXPORT_FORMATS:
-        if named == known:
-            return known
+    name = requested
+    if name is None and isinstance(path, str | Path):
+        name = Path(path).suffix.lower().lstrip(".")
+    for supported in EXPORT_FORMATS:
+        if name == supported:
+            return supported
     raise Invalid(
         "format is missing and can't be inferred from the file name"
         if requested is None
@@ -99,8 +99,8 @@ def _iso(stored: Sequence[int]) -> list[str]:
     # Only a store has times to convert; a client gets them as text.
     import numpy as np
 
-    made = np.datetime_as_string(np.array(stored, dtype="datetime64[us]"), unit="us", timezone="UTC")
-    texts: list[str] = made.tolist()
+    formatted = np.datetime_as_string(np.array(stored, dtype="datetime64[us]"), unit="us", timezone="UTC")
+    texts: list[str] = formatted.tolist()
     return texts
 
 
@@ -218,8 +218,8 @@ def _converted(
 
 
 def _times(values: Values) -> Values:
-    known = iter(_iso([value for value in values if value is not None]))
-    return [None if value is None else next(known) for value in values]
+    texts = iter(_iso([value for value in values if value is not None]))
+    return [None if value is None else next(texts) for value in values]
 
 
 def _booleans(values: Values) -> Values:
@@ -292,8 +292,8 @@ class Export:
 
     def result(self) -> ExportResult:
         """What was written until now."""
-        named = str(self.path) if isinstance(self.path, str | Path) else None
-        return ExportResult(table=self.table.name, rows=self._rows, path=named)
+        path = str(self.path) if isinstance(self.path, str | Path) else None
+        return ExportResult(table=self.table.name, rows=self._rows, path=path)
 
 
 @contextmanager
