@@ -89,38 +89,38 @@ class Refusals:
         self._database = database
         self._now = now
         self._lock = threading.Lock()
-        self._counted: Counter[Refusal] = Counter()
-        self._more = 0
-        self._left, self._at = float(BURST_LIMIT), time.monotonic()
+        self._counts: Counter[Refusal] = Counter()
+        self._omitted = 0
+        self._tokens, self._at = float(BURST_LIMIT), time.monotonic()
         self._reported_at = -60.0
-        self._come, self._closing = threading.Event(), threading.Event()
+        self._arrived, self._closing = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def note(self, refusal: Refusal) -> None:
         """Counts a refusal; it is in the store within about a second."""
         with self._lock:
-            if refusal in self._counted or len(self._counted) < BURST_LIMIT:
-                self._counted[refusal] += 1
+            if refusal in self._counts or len(self._counts) < BURST_LIMIT:
+                self._counts[refusal] += 1
             else:
-                self._more += 1
+                self._omitted += 1
             if self._thread is None and not self._closing.is_set():
                 self._thread = threading.Thread(target=self._work, name="heedful-audit", daemon=True)
                 self._thread.start()
-        self._come.set()
+        self._arrived.set()
 
     def flush(self, *, last: bool = False) -> None:
         """Writes what was counted."""
         with self._lock:
-            counted, self._counted = self._counted, Counter()
+            counts, self._counts = self._counts, Counter()
             at = time.monotonic()
-            self._left = min(float(BURST_LIMIT), self._left + (at - self._at) * RATE_PER_SECOND)
+            self._tokens = min(float(BURST_LIMIT), self._tokens + (at - self._at) * RATE_PER_SECOND)
             self._at = at
-            fitting = counted.most_common(int(self._left))
-            self._left -= len(fitting)
-            self._more += counted.total() - sum(times for _, times in fitting)
-            if self._more and (last or at - self._reported_at >= 60):
-                fitting.append((Refusal("", SUMMARY_CODE), self._more))
-                self._more, self._reported_at = 0, at
+            fitting = counts.most_common(int(self._tokens))
+            self._tokens -= len(fitting)
+            self._omitted += counts.total() - sum(times for _, times in fitting)
+            if self._omitted and (last or at - self._reported_at >= 60):
+                fitting.append((Refusal("", SUMMARY_CODE), self._omitted))
+                self._omitted, self._reported_at = 0, at
         if not fitting:
             return
         try:
@@ -133,14 +133,14 @@ class Refusals:
     def close(self) -> None:
         """Writes what is left."""
         self._closing.set()
-        self._come.set()
+        self._arrived.set()
         if self._thread is not None:
             self._thread.join()
         self.flush(last=True)
 
     def _work(self) -> None:
         while not self._closing.is_set():
-            self._come.wait()
-            self._come.clear()
+            self._arrived.wait()
+            self._arrived.clear()
             self._closing.wait(FLUSH_SECONDS)
             self.flush()

@@ -52,13 +52,13 @@ def check_security(
 
 def _files(database: Database, folder: Path) -> Check:
     paths = [] if database.folder is None else [Path(database.name), database.folder]
-    beside = [Path(f"{database.name}{suffix}") for suffix in ("-wal", "-shm")] if paths else []
-    found = [str(each) for each in (*paths, *beside, folder / FILE) if readable_by_others(each)]
+    sidecars = [Path(f"{database.name}{suffix}") for suffix in ("-wal", "-shm")] if paths else []
+    readable = [str(path) for path in (*paths, *sidecars, folder / FILE) if readable_by_others(path)]
     return _check(
         "files",
-        found,
+        readable,
         "readable by their owner alone",
-        f"others may read {_join_names(found)}; run: chmod go= {' '.join(shlex.quote(each) for each in found)}",
+        f"others may read {_join_names(readable)}; run: chmod go= {' '.join(shlex.quote(path) for path in readable)}",
     )
 
 
@@ -135,8 +135,8 @@ def _encryption(connection: Connection, environment: Mapping[str, str]) -> Check
 def _store_role(connection: Connection) -> Check:
     strong, has_roles = False, dialect_of(connection).has_row_level_security
     if has_roles:
-        found = connection.execute(text("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"))
-        strong = bool(found.scalar())
+        result = connection.execute(text("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"))
+        strong = bool(result.scalar())
     return _check(
         "store's user",
         strong,
@@ -157,10 +157,10 @@ def _proxies(settings: Settings) -> Check:
 
 
 def _teaching(settings: Settings) -> Check:
-    alone = settings.authors_to_teach < 2
+    one_suffices = settings.authors_to_teach < 2
     return _check(
         "teaching",
-        alone,
+        one_suffices,
         f"{settings.authors_to_teach} known authors must agree",
         "one known author can teach a fact alone; set authors_to_teach to 2 or more",
     )
@@ -174,9 +174,9 @@ def _connectors(connection: Connection, matches: Callable[..., bool]) -> list[st
 
 
 def _join_names(names: list[str]) -> str:
-    others = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(names[:MAX_LISTED]) + others
+    suffix = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + suffix
 
 
-def _check(name: str, found: object, fine: str, finding: str) -> Check:
-    return Check(name=name, ok=not found, detail=finding if found else fine)
+def _check(name: str, problem: object, fine: str, finding: str) -> Check:
+    return Check(name=name, ok=not problem, detail=finding if problem else fine)

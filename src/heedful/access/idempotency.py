@@ -38,7 +38,7 @@ def run_once(
     A call that failed may be sent again; so may one whose process died, a minute later, and whether that one was done
     nobody knows. What is `secret` is returned once and not kept: sending that again is a `Conflict` too.
     """
-    mine = new_id()
+    lease_id = new_id()
     checks.idempotency_key(key)
     with database.write(project) as connection:
         at = now()
@@ -55,9 +55,9 @@ def run_once(
         if first is not None and "result" in first:
             return first["result"]
         if first is None:
-            requests.store_result(connection, number, key, fingerprint, _lease(mine, at), at)
+            requests.store_result(connection, number, key, fingerprint, _lease(lease_id, at), at)
         elif at >= first["until"]:
-            requests.replace(connection, number, key, _lease(mine, at), at)
+            requests.replace(connection, number, key, _lease(lease_id, at), at)
         else:
             raise Conflict(
                 f"the call with idempotency_key {key!r} is still in progress",
@@ -70,20 +70,20 @@ def run_once(
     def renew() -> None:
         # Not alone: who writes for long must not keep the lease of another from being renewed.
         with database.write(project, durable=False, exclusive=False) as connection:
-            if _holds(connection, number, key, fingerprint, mine):
+            if _holds(connection, number, key, fingerprint, lease_id):
                 at = now()
-                requests.replace(connection, number, key, _lease(mine, at), at)
+                requests.replace(connection, number, key, _lease(lease_id, at), at)
 
     try:
         with HEARTBEAT.renewing(renew):
             result = work()
     except BaseException:
         with database.write(project) as connection:
-            if _holds(connection, number, key, fingerprint, mine):
+            if _holds(connection, number, key, fingerprint, lease_id):
                 requests.forget(connection, number, key)
         raise
     with database.write(project) as connection:
-        if _holds(connection, number, key, fingerprint, mine):
+        if _holds(connection, number, key, fingerprint, lease_id):
             requests.replace(connection, number, key, {"shown": True} if secret else {"result": result}, now())
     return result
 

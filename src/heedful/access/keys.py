@@ -76,18 +76,18 @@ class Keys(KeysProtocol):
                 value=subject,
                 remedy="Pass author for somebody you know, or subject for an anonymous visitor",
             )
-        who = checks.author(author) or _visitor(self._workspace.project, subject)
+        identity = checks.author(author) or _visitor(self._workspace.project, subject)
         now = self._workspace.now()
         # In sight of all projects: the secret is none of a project's own.
         with self._workspace.database.write() as connection:
             secret = keys.ensure_signing_secret(connection, now)
         until = now + expires_in * SECOND
         plain = tuple(tokens.target(**each.plain()) for each in allowed)
-        claims = tokens.Claims(self._workspace.project, who, plain, until)
+        claims = tokens.Claims(self._workspace.project, identity, plain, until)
         return FeedbackToken(
             token=tokens.sign(claims, secret),
-            author=who,
-            author_trust=trust_of(who),
+            author=identity,
+            author_trust=trust_of(identity),
             targets=allowed,
             expires_at=from_stored(until),
         )
@@ -153,17 +153,17 @@ def _visitor(project: str, subject: str | None) -> str:
     return VISITOR + hashlib.sha256(f"{project}\0{subject}".encode()).hexdigest()[:12]
 
 
-def _targets(named: Any) -> list[Target]:
-    if isinstance(named, str) or not isinstance(named, Sequence) or not named:
+def _targets(targets: Any) -> list[Target]:
+    if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
         raise Invalid(
-            f"targets must be a non-empty list, got {named!r}",
+            f"targets must be a non-empty list, got {targets!r}",
             field="targets",
-            value=named,
+            value=targets,
             remedy="Name the targets that may be rated",
         )
-    checks.batch("targets", named, limits.MAX_TARGETS)
+    checks.batch("targets", targets, limits.MAX_TARGETS)
     try:
-        return _TARGETS.validate_python({"targets": list(named)})["targets"]
+        return _TARGETS.validate_python({"targets": list(targets)})["targets"]
     except ValidationError as error:
         raise Invalid.from_validation(error) from None
 

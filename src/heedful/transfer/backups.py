@@ -143,13 +143,13 @@ def _check_backup(file: Path) -> dict[str, int]:
 def _use_pg_dump(url: URL, file: Path) -> Invalid:
     # The password stays out of it: pg_dump asks for it, or reads PGPASSWORD or ~/.pgpass.
     plain = stores.without_secrets(url).set(drivername="postgresql")
-    shown = plain.render_as_string()
+    address = plain.render_as_string()
     # It must say that it wants the rows of all projects.
-    everything = f"{shown}{'&' if '?' in shown else '?'}options=-c%20{EVERYTHING}%3Don"
+    unrestricted = f"{address}{'&' if '?' in address else '?'}options=-c%20{EVERYTHING}%3Don"
     dump = (
         f"pg_dump --format=custom --schema={SCHEMA} --enable-row-security --exclude-table-data={SCHEMA}.signing "
         f"--exclude-table-data={SCHEMA}.logins --file={shlex.quote(str(file))} "
-        f"{shlex.quote(everything)}"
+        f"{shlex.quote(unrestricted)}"
     )
     new = shlex.quote(plain.set(database=NEW_DATABASE).render_as_string())
     extension = f"psql --dbname={new} --command='CREATE EXTENSION vector SCHEMA public'"
@@ -157,7 +157,7 @@ def _use_pg_dump(url: URL, file: Path) -> Invalid:
     return Invalid(
         "a store on PostgreSQL is backed up with PostgreSQL's own tools",
         field="store",
-        value=shown,
+        value=address,
         remedy=f"Run: {dump}\n  and to restore it into an empty database, first: {extension}\n  and then: {restore}",
     )
 
@@ -171,11 +171,11 @@ def copy(source: str | Path, target: str | Path, *, progress: Progress | None = 
 
     It may be stopped and started again; until it ends, the target can't be opened otherwise. Nobody may write to it.
     """
-    origin, made = stores.open_both(source, target)
+    origin, destination = stores.open_both(source, target)
     try:
-        return _Copying(origin, made, progress).run(stores.identity(origin.name))
+        return _Copying(origin, destination, progress).run(stores.identity(origin.name))
     finally:
-        made.close()
+        destination.close()
         origin.close()
 
 
@@ -201,8 +201,8 @@ class _Copying:
             checksums = checksum.of_store(reading)
             last = [(each, self._last(reading, each)) for each in _sequence_columns()]
         with self._target.read() as connection:
-            found = {table.name: table_rows.count(connection, table) for table in table_rows.TABLES}
-            self._compare(counts, found, "rows")
+            copied = {table.name: table_rows.count(connection, table) for table in table_rows.TABLES}
+            self._compare(counts, copied, "rows")
             self._compare(
                 {each.project: each for each in checksums},
                 {each.project: each for each in checksum.of_store(connection)},
@@ -221,23 +221,23 @@ class _Copying:
         if self._marker.resumed:
             for table in reversed(table_rows.TABLES):
                 self._remove(reading, table)
-        done = 0
+        processed = 0
         for table in table_rows.TABLES:
             for run in self._pairs(reading, table):
                 self._write(table, run)
-                done += len(run)
+                processed += len(run)
                 if self._progress is not None:
-                    self._progress(done, total)
+                    self._progress(processed, total)
 
     def _remove(self, reading: Connection, table: Table) -> None:
         """What the source has no longer goes first, in the reverse order, so that nothing refers to it."""
         for run in self._pairs(reading, table):
-            gone = [table_rows.key(table, after) for before, after in run if before is None and after is not None]
-            if gone:
+            surplus = [table_rows.key(table, after) for before, after in run if before is None and after is not None]
+            if surplus:
                 with self._target.write(durable=False) as connection:
                     self._marker.check(connection)
-                    table_rows.remove(connection, table, gone)
-                self._written += len(gone)
+                    table_rows.remove(connection, table, surplus)
+                self._written += len(surplus)
 
     def _write(self, table: Table, run: list[Pair]) -> None:
         new = [before for before, after in run if before is not None and after is None]
@@ -264,12 +264,12 @@ class _Copying:
     def _last(self, reading: Connection, column: Column[int]) -> int:
         return self._source.last_number(reading, column)
 
-    def _compare(self, expected: dict[str, Any], found: dict[str, Any], what: str) -> None:
-        for name in [*expected, *found]:
-            if expected.get(name) != found.get(name):
+    def _compare(self, expected: dict[str, Any], actual: dict[str, Any], subject: str) -> None:
+        for name in [*expected, *actual]:
+            if expected.get(name) != actual.get(name):
                 raise Conflict(
-                    f"the copy {self._target.name} differs from its source: {what} of {name} are "
-                    f"{found.get(name)} instead of {expected.get(name)}",
+                    f"the copy {self._target.name} differs from its source: {subject} of {name} are "
+                    f"{actual.get(name)} instead of {expected.get(name)}",
                     code="copy_differs",
                     remedy="Nobody else may write to it: run the same copy again, and it is corrected",
                 )
@@ -279,12 +279,12 @@ def _merge(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dict
     """Two runs of rows in the order of their keys as one."""
     before, after = next(source, None), next(target, None)
     while before is not None or after is not None:
-        one = None if before is None else table_rows.key(table, before)
-        other = None if after is None else table_rows.key(table, after)
-        if other is None or (one is not None and one < other):
+        source_key = None if before is None else table_rows.key(table, before)
+        target_key = None if after is None else table_rows.key(table, after)
+        if target_key is None or (source_key is not None and source_key < target_key):
             yield before, None
             before = next(source, None)
-        elif one is None or other < one:
+        elif source_key is None or target_key < source_key:
             yield None, after
             after = next(target, None)
         else:
@@ -294,5 +294,5 @@ def _merge(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dict
 
 def _sequence_columns() -> list[Column[int]]:
     """The columns that give numbers by themselves."""
-    found = (table.autoincrement_column for table in table_rows.TABLES)
-    return [column for column in found if column is not None and column.autoincrement is True]
+    columns = (table.autoincrement_column for table in table_rows.TABLES)
+    return [column for column in columns if column is not None and column.autoincrement is True]

@@ -41,18 +41,18 @@ class Checksum:
 def of_project(connection: Connection, number: int, name: str) -> ProjectChecksum:
     """The checksums of one project, in the order of its facts and events."""
     names = Names(connection, number)
-    made = {}
+    checksums = {}
     for kind in ("fact", "event"):
-        made[kind] = Checksum()
+        checksums[kind] = Checksum()
         for run in lines(connection, KINDS[kind], number, names):
             for line in run:
-                made[kind].add(line)
+                checksums[kind].add(line)
     return ProjectChecksum(
         project=name,
-        facts=made["fact"].count,
-        events=made["event"].count,
-        facts_checksum=made["fact"].value,
-        ledger_checksum=made["event"].value,
+        facts=checksums["fact"].count,
+        events=checksums["event"].count,
+        facts_checksum=checksums["fact"].value,
+        ledger_checksum=checksums["event"].value,
     )
 
 
@@ -75,22 +75,22 @@ def damaged(connection: Connection, project: int | None) -> Iterator[tuple[str, 
         if condition is None:
             continue
         key = [table.c.id] if "id" in table.columns else list(table.primary_key)
-        found: dict[str, list[str]] = {}
+        ids_by_fault: dict[str, list[str]] = {}
         statement = select(*key, *(raw_json(connection, column) for column in columns)).where(condition).order_by(*key)
         for row in connection.execution_options(yield_per=BATCH_SIZE).execute(statement):
             for column, value in zip(columns, row[len(key) :], strict=True):
-                wrong = broken(table.name, column.name, value, nullable=bool(column.nullable))
-                if wrong is not None:
-                    found.setdefault(wrong, []).append("/".join(str(part) for part in row[: len(key)]))
-        for wrong, ids in sorted(found.items()):
-            yield table.name, wrong, ids
+                fault = broken(table.name, column.name, value, nullable=bool(column.nullable))
+                if fault is not None:
+                    ids_by_fault.setdefault(fault, []).append("/".join(str(part) for part in row[: len(key)]))
+        for fault, ids in sorted(ids_by_fault.items()):
+            yield table.name, fault, ids
 
 
 def _with_json() -> dict[Table, list[Column[Any]]]:
-    found = {
+    json_columns = {
         table: [column for column in table.columns if isinstance(column.type, JSON)] for table in metadata.sorted_tables
     }
-    return {table: columns for table, columns in found.items() if columns}
+    return {table: columns for table, columns in json_columns.items() if columns}
 
 
 def _without_project(table: Table) -> ColumnElement[bool] | None:

@@ -50,12 +50,12 @@ def export(
         with database.read() as connection:
             number = scopes.project_id(connection, project)
             if number is None:
-                known = scopes.project_names(connection)
+                names = scopes.project_names(connection)
                 raise NotFound(
                     f"store {database.name} has no project {project!r}",
                     field="project",
                     value=project,
-                    remedy=f"It has: {', '.join(known)}" if known else "It is empty",
+                    remedy=f"It has: {', '.join(names)}" if names else "It is empty",
                 )
             return _Exporting(connection, number, project, vectors).run(write, progress)
     finally:
@@ -89,15 +89,15 @@ class _Exporting:
         counts = {name: self._count(name) for name in KINDS}
         checksums = {"fact": Checksum(), "event": Checksum()}
         write(_packed(self._header(counts)))
-        done = 0
+        written = 0
         for run in self._lines():
             for line in run:
                 if line["type"] in checksums:
                     checksums[line["type"]].add(line)
                 write(_packed(line))
-            done += len(run)
+            written += len(run)
             if progress is not None:
-                progress(done, sum(counts.values()))
+                progress(written, sum(counts.values()))
         write(_packed(closing(counts, checksums)))
         return Transferred(
             project=self._project,

@@ -125,23 +125,23 @@ def _write(
             return vectors.read(size) if must else None
 
         writing = Writing(connection, Numbers(connection, project), model, vector)
-        done, total = 0, sum(header.counts.values())
+        written, total = 0, sum(header.counts.values())
         for kind, run in reading.groups(file):
             try:
                 writing.write(kind, run)
             except (DataError, IntegrityError) as error:
                 where = f"{run[0].number} (or one of the {len(run) - 1} behind it)"
                 raise reading.damaged(run[0].number, f"can't be stored: {where}: {error.orig}") from error
-            done += len(run)
+            written += len(run)
             if progress is not None:
-                progress(done, total)
+                progress(written, total)
         for dataset in writing.numbers.datasets.values():
             maintenance.refold(database, connection, dataset)
 
 
 def _embed(file: IO[bytes], header: Header, embedder: Embedder, vectors: IO[bytes]) -> int:
     """Writes the vectors of the facts that the file has none for, in their order; returns how many."""
-    made = 0
+    count = 0
     for kind, run in reading.groups(file):
         if kind.name != "fact":
             continue
@@ -149,8 +149,8 @@ def _embed(file: IO[bytes], header: Header, embedder: Embedder, vectors: IO[byte
         for start in range(0, len(texts), BATCH_SIZE):
             for row in embedder.embed(texts[start : start + BATCH_SIZE]):
                 vectors.write(pack(row))
-                made += 1
-    return made
+                count += 1
+    return count
 
 
 def _lacks(each: Numbered, header: Header, embedder: Embedder) -> bool:

@@ -106,48 +106,48 @@ def in_project(table: Table, project: int) -> ColumnElement[bool]:
 
 
 def lines(
-    connection: Connection, kind: Kind, project: int, found: Names, model: int | None = None
+    connection: Connection, kind: Kind, project: int, name_lookup: Names, model: int | None = None
 ) -> Iterator[list[Line]]:
     """The lines of one kind in the order in which they were written, in batches; with vectors of `model`, if given."""
     chosen: Select[Any] = select(*kind.table.columns).where(in_project(kind.table, project))
     if kind.table is schema.facts and model is not None:
-        made = (schema.vectors.c.fact_seq == schema.facts.c.seq) & (schema.vectors.c.model_id == model)
-        chosen = chosen.add_columns(schema.vectors.c.vector).outerjoin(schema.vectors, made)
+        join_condition = (schema.vectors.c.fact_seq == schema.facts.c.seq) & (schema.vectors.c.model_id == model)
+        chosen = chosen.add_columns(schema.vectors.c.vector).outerjoin(schema.vectors, join_condition)
     result = connection.execution_options(yield_per=BATCH_SIZE).execute(chosen.order_by(*kind.table.primary_key))
     names = [str(column.name) for column in chosen.selected_columns]
     for run in result.partitions(BATCH_SIZE):
-        yield _embed_lines(connection, kind, [dict(zip(names, row, strict=True)) for row in run], found, model)
+        yield _embed_lines(connection, kind, [dict(zip(names, row, strict=True)) for row in run], name_lookup, model)
 
 
 def _embed_lines(
-    connection: Connection, kind: Kind, rows: Sequence[Row], found: Names, model: int | None
+    connection: Connection, kind: Kind, rows: Sequence[Row], name_lookup: Names, model: int | None
 ) -> list[Line]:
-    words: dict[str, Mapping[Any, str]] = {
-        "dataset_id": found.datasets,
-        "query_id": found.queries(row["query_id"] for row in rows) if "query_id" in kind.references else {},
+    names_by_column: dict[str, Mapping[Any, str]] = {
+        "dataset_id": name_lookup.datasets,
+        "query_id": name_lookup.queries(row["query_id"] for row in rows) if "query_id" in kind.references else {},
         "session_seq": _ids(connection, schema.sessions, "session_seq", kind, rows),
         "fact_seq": _ids(connection, schema.facts, "fact_seq", kind, rows),
         "item_seq": _ids(connection, review_items, "item_seq", kind, rows),
     }
     entities = _entities(connection, rows) if kind.table is schema.facts else {}
     if kind.links is not None and kind.renamed is not None:
-        links = found.links(link for row in rows for link in kind.links(row))
+        links = name_lookup.links(link for row in rows for link in kind.links(row))
         rows = [kind.renamed(row, links) for row in rows]
     plain = [str(column.name) for column in kind.plain]
     references = kind.references
-    made: list[Line] = []
+    result: list[Line] = []
     for row in rows:
         line: Line = {"type": kind.name}
         for column, field in references.items():
-            line[field] = words[column].get(row[column])
+            line[field] = names_by_column[column].get(row[column])
         line |= {name: _jsonable(row[name]) for name in plain}
         if "seq" in row and row["seq"] in entities:
             line["entities"] = entities[row["seq"]]
         vector = row.get("vector")
         if model is not None and vector is not None and row.get("model_id", model) == model:
             line["vector"] = b64encode(vector).decode()
-        made.append({name: value for name, value in line.items() if value is not None})
-    return made
+        result.append({name: value for name, value in line.items() if value is not None})
+    return result
 
 
 def _jsonable(value: Any) -> Any:
@@ -167,9 +167,9 @@ def _ids(connection: Connection, table: Table, column: str, kind: Kind, rows: Se
 
 def _entities(connection: Connection, rows: Sequence[Row]) -> dict[int, list[str]]:
     """What a language model found in facts: nobody else could find it again."""
-    read = [row["seq"] for row in rows if row["linked"] == BY_MODEL]
-    found: dict[int, list[str]] = {seq: [] for seq in read}
-    for run in batches(read):
+    seqs = [row["seq"] for row in rows if row["linked"] == BY_MODEL]
+    names_by_fact: dict[int, list[str]] = {seq: [] for seq in seqs}
+    for run in batches(seqs):
         statement = (
             select(schema.links.c.fact_seq, schema.entities.c.name)
             .join(schema.entities, schema.entities.c.id == schema.links.c.entity_id)
@@ -177,8 +177,8 @@ def _entities(connection: Connection, rows: Sequence[Row]) -> dict[int, list[str
             .order_by(schema.links.c.fact_seq, schema.entities.c.id)
         )
         for row in connection.execute(statement):
-            found[row.fact_seq].append(row.name)
-    return found
+            names_by_fact[row.fact_seq].append(row.name)
+    return names_by_fact
 
 
 Shape = Callable[[Any, str], str | None]
@@ -201,7 +201,7 @@ def broken(table: str, column: str, stored: bytes | str | None, *, nullable: boo
     return wrong and f"wrong JSON: {wrong}"
 
 
-def _of(*kinds: type) -> Shape:
+def _instance_of(*kinds: type) -> Shape:
     """A value of one of these types."""
     expected = _KINDS[kinds[0]]
 
@@ -216,23 +216,27 @@ def _list_of(item: Shape) -> Shape:
     """A list of things of one shape."""
 
     def check(value: Any, name: str) -> str | None:
-        if wrong := _of(list)(value, name):
+        if wrong := _instance_of(list)(value, name):
             return wrong
         return next((wrong for each in value if (wrong := item(each, f"an item of {name}"))), None)
 
     return check
 
 
-def _row(*fields: Shape, least: int) -> Shape:
+def _row(*fields: Shape, min_length: int) -> Shape:
     """A list with fields in a fixed order, of which the first `least` are always there."""
 
     def check(value: Any, name: str) -> str | None:
-        if wrong := _of(list)(value, name):
+        if wrong := _instance_of(list)(value, name):
             return wrong
-        if not least <= len(value) <= len(fields):
-            return f"{name} has {len(value)} fields instead of {least}"
-        named = ((field, each, place) for place, (field, each) in enumerate(zip(fields, value, strict=False), start=1))
-        return next((wrong for field, each, place in named if (wrong := field(each, f"field {place} of {name}"))), None)
+        if not min_length <= len(value) <= len(fields):
+            return f"{name} has {len(value)} fields instead of {min_length}"
+        numbered = (
+            (field, each, index) for index, (field, each) in enumerate(zip(fields, value, strict=False), start=1)
+        )
+        return next(
+            (wrong for field, each, index in numbered if (wrong := field(each, f"field {index} of {name}"))), None
+        )
 
     return check
 
@@ -241,16 +245,16 @@ def _object(**fields: Shape) -> Shape:
     """An object; the fields that are named have a shape of their own where they are there."""
 
     def check(value: Any, name: str) -> str | None:
-        if wrong := _of(dict)(value, name):
+        if wrong := _instance_of(dict)(value, name):
             return wrong
-        there = ((field, value[key], key) for key, field in fields.items() if key in value)
-        return next((wrong for field, each, key in there if (wrong := field(each, f"{key} of {name}"))), None)
+        present = ((field, value[key], key) for key, field in fields.items() if key in value)
+        return next((wrong for field, each, key in present if (wrong := field(each, f"{key} of {name}"))), None)
 
     return check
 
 
-_TEXT = _of(str)
-_NUMBER = _of(float, int)
+_TEXT = _instance_of(str)
+_NUMBER = _instance_of(float, int)
 _TEXTS = _list_of(_TEXT)
 _OBJECTS = _list_of(_object())
 _ANY = _object()
@@ -258,20 +262,20 @@ _ANY = _object()
 SHAPES: dict[tuple[str, str], Shape] = {
     ("datasets", "metadata"): _ANY,
     ("facts", "metadata"): _ANY,
-    ("events", "body"): _object(created=_of(bool)),
+    ("events", "body"): _object(created=_instance_of(bool)),
     ("receipts", "shown"): _list_of(
-        _row(_TEXT, _NUMBER, _NUMBER, _NUMBER, _TEXT, _NUMBER, _TEXTS, least=6),
+        _row(_TEXT, _NUMBER, _NUMBER, _NUMBER, _TEXT, _NUMBER, _TEXTS, min_length=6),
     ),
     ("requests", "result"): _ANY,
     ("sessions", "metadata"): _ANY,
-    ("entries", "used"): _list_of(_row(_TEXT, _NUMBER, _TEXTS, least=3)),
+    ("entries", "used"): _list_of(_row(_TEXT, _NUMBER, _TEXTS, min_length=3)),
     ("entries", "usage"): _ANY,
     ("feedbacks", "extra"): _ANY,
     ("outbox", "payload"): _ANY,
     ("connectors", "options"): _ANY,
     ("connectors", "schema"): _object(tables=_OBJECTS),
     ("executions", "parameters"): _ANY,
-    ("executions", "result"): _object(columns=_OBJECTS, rows=_list_of(_of(list))),
+    ("executions", "result"): _object(columns=_OBJECTS, rows=_list_of(_instance_of(list))),
     ("keys", "scopes"): _TEXTS,
     ("jobs", "arguments"): _ANY,
 }

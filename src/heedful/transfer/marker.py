@@ -36,8 +36,8 @@ class Marker:
 
     def check(self, connection: Connection) -> None:
         """Fails if another copy to the same target has begun; else keeps it out until the transaction ends."""
-        mine = update(_MARKER).where(_MARKER.c.run == self._run).values(run=self._run)
-        if not connection.execute(mine).rowcount:
+        statement = update(_MARKER).where(_MARKER.c.run == self._run).values(run=self._run)
+        if not connection.execute(statement).rowcount:
             raise Conflict(
                 f"another heedful copy to {self._name} has begun",
                 code="copy_taken_over",
@@ -62,10 +62,10 @@ class Marker:
         connection.execute(insert(_MARKER).values(source=source, run=self._run))
 
     def _take_over(self, connection: Connection, source: str) -> None:
-        begun = connection.execute(select(_MARKER.c.source)).scalar_one()
-        if begun != source:
+        previous_source = connection.execute(select(_MARKER.c.source)).scalar_one()
+        if previous_source != source:
             raise Conflict(
-                f"the target {self._name} is an unfinished copy of {begun}, not of {source}",
+                f"the target {self._name} is an unfinished copy of {previous_source}, not of {source}",
                 code="target_not_empty",
                 field="target",
                 value=self._name,

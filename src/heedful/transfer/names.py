@@ -42,8 +42,8 @@ class Names:
         split = {name: pair for name in names if (pair := link_scores.parse_target(name)) is not None}
         keys: dict[int, str] = {}
         for run in batches(sorted({number for _, number in split.values()})):
-            found = self._connection.execute(select(entities.c.id, entities.c.key).where(entities.c.id.in_(run)))
-            keys.update({row.id: row.key for row in found})
+            rows = self._connection.execute(select(entities.c.id, entities.c.key).where(entities.c.id.in_(run)))
+            keys.update({row.id: row.key for row in rows})
         return {
             name: f"{fact}/{keys.get(number, f'{DELETED_PREFIX}{number}')}" for name, (fact, number) in split.items()
         }
@@ -73,11 +73,11 @@ def renamed_event(row: dict[str, Any], links: dict[str, str]) -> dict[str, Any]:
 
 
 def renamed_receipt(row: dict[str, Any], links: dict[str, str]) -> dict[str, Any]:
-    shown = [
+    lines = [
         [*line[:6], [links.get(link, link) for link in line[6]], *line[7:]] if len(line) > 6 else line
         for line in row["shown"]
     ]
-    return row | {"shown": shown}
+    return row | {"shown": lines}
 
 
 def renamed_entry(row: dict[str, Any], links: dict[str, str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Numbers:
 
     def queries(self, pairs: Iterable[Pair]) -> dict[Pair, int]:
         """The numbers of queries, by dataset and hash."""
-        found: dict[Pair, int] = {}
+        ids: dict[Pair, int] = {}
         for dataset, checksums in _by_dataset(pairs).items():
             for run in batches([bytes.fromhex(each) for each in checksums]):
                 rows = self._connection.execute(
@@ -34,35 +34,35 @@ class Numbers:
                         queries.c.dataset_id == dataset, queries.c.digest.in_(run)
                     )
                 )
-                found.update({(dataset, row.digest.hex()): row.id for row in rows})
-        return found
+                ids.update({(dataset, row.digest.hex()): row.id for row in rows})
+        return ids
 
     def links(self, pairs: Iterable[Pair]) -> dict[Pair, str]:
         """The names that links in words have here, by the dataset that they are in."""
         split = {(dataset, link): link.partition("/") for dataset, link in pairs}
         keys = _by_dataset((dataset, key) for (dataset, _), (_, _, key) in split.items())
-        known = {
+        entity_ids = {
             dataset: graph.entity_numbers(self._connection, dataset, list(names)) for dataset, names in keys.items()
         }
-        made: dict[Pair, str] = {}
+        renamed: dict[Pair, str] = {}
         for (dataset, link), (fact, _, key) in split.items():
-            number = known[dataset].get(key)
+            number = entity_ids[dataset].get(key)
             # What is gone must not read as the number of anything.
-            made[dataset, link] = (
+            renamed[dataset, link] = (
                 f"{fact}/{DELETED_PREFIX}{key.removeprefix(DELETED_PREFIX)}" if number is None else f"{fact}/{number}"
             )
-        return made
+        return renamed
 
     def facts(self, ids: Iterable[str]) -> dict[str, int]:
-        return self._of(facts, ids)
+        return self._seqs(facts, ids)
 
     def sessions(self, ids: Iterable[str]) -> dict[str, int]:
-        return self._of(sessions, ids)
+        return self._seqs(sessions, ids)
 
     def items(self, ids: Iterable[str]) -> dict[str, int]:
-        return self._of(review_items, ids)
+        return self._seqs(review_items, ids)
 
-    def _of(self, table: Table, ids: Iterable[str]) -> dict[str, int]:
+    def _seqs(self, table: Table, ids: Iterable[str]) -> dict[str, int]:
         statement = select(table.c.id, table.c.seq)
         if table is sessions:
             statement = statement.where(sessions.c.project_id == self.project)
@@ -74,7 +74,7 @@ class Numbers:
 
 
 def _by_dataset(pairs: Iterable[Pair]) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
+    grouped: dict[int, set[str]] = {}
     for dataset, name in pairs:
-        found.setdefault(dataset, set()).add(name)
-    return found
+        grouped.setdefault(dataset, set()).add(name)
+    return grouped

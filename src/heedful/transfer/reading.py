@@ -47,10 +47,10 @@ class Numbered:
     line: Line
 
 
-def damaged(number: int, what: str) -> Invalid:
+def damaged(number: int, fault: str) -> Invalid:
     """The error about a line."""
     return Invalid(
-        f"line {number} {what}",
+        f"line {number} {fault}",
         code="file_damaged",
         field="file",
         value=number,
@@ -122,17 +122,17 @@ def to_columns(kind: Kind, line: Line) -> dict[str, Any]:
 
 def _header(file: IO[bytes]) -> Header:
     file.seek(0)
-    found = _parsed(1, file.readline())
-    if found.get("type") != HEADER:
+    header = _parsed(1, file.readline())
+    if header.get("type") != HEADER:
         raise damaged(1, "is not the beginning of an exported project")
-    if found.get("format") not in range(1, FORMAT + 1):
+    if header.get("format") not in range(1, FORMAT + 1):
         raise Invalid(
-            f"the file has the format {found.get('format')!r}, and this version reads 1 to {FORMAT}",
+            f"the file has the format {header.get('format')!r}, and this version reads 1 to {FORMAT}",
             code="file_newer",
             field="file",
             remedy="Upgrade heedful; nothing was imported",
         )
-    project, model, counts = found.get("project"), found.get("model"), _counts(found.get("counts"))
+    project, model, counts = header.get("project"), header.get("model"), _counts(header.get("counts"))
     if not isinstance(project, str) or counts is None:
         raise damaged(1, "names neither the project nor the number of its lines")
     if model is None:
@@ -167,11 +167,13 @@ def _parsed(number: int, text: bytes) -> Line:
 
 def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
     columns = {column.name: column for column in kind.plain}
-    named = {field: kind.table.columns[column] for column, field in REFERENCES.items() if column in kind.table.columns}
+    references = {
+        field: kind.table.columns[column] for column, field in REFERENCES.items() if column in kind.table.columns
+    }
     for name, value in each.line.items():
         if name in columns:
             _check_value(each, columns[name], value)
-        elif name in named:
+        elif name in references:
             if not isinstance(value, str):
                 raise damaged(each.number, f"has {name} {value!r}, which is not a text")
             if name == "query":
@@ -180,7 +182,7 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
             _check_vector(each, value, header)
         elif not (name == "type" or (name == "entities" and kind.name == "fact")):
             raise damaged(each.number, f"has a field {name!r}, which a {kind.name} does not have")
-    for name, column in (columns | named).items():
+    for name, column in (columns | references).items():
         if not column.nullable and column.server_default is None and name not in each.line and name not in OLDER:
             raise damaged(each.number, f"has no {name}")
     entities = each.line.get("entities", [])

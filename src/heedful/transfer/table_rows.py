@@ -47,9 +47,9 @@ def streamed(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
         cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in columns(table)
     ]
     order = [dialect_of(connection).in_byte_order(column) for column in table.primary_key]
-    found = connection.execution_options(yield_per=BATCH_SIZE).execute(select(*verbatim).order_by(*order))
+    rows = connection.execution_options(yield_per=BATCH_SIZE).execute(select(*verbatim).order_by(*order))
     names = [str(column.name) for column in columns(table)]
-    for row in found:
+    for row in rows:
         yield dict(zip(names, row, strict=True))
 
 
@@ -85,8 +85,8 @@ def count(connection: Connection, table: Table) -> int:
 
 
 def is_empty(connection: Connection, table: Table) -> bool:
-    found: AnyRow | None = connection.execute(select(*table.primary_key).limit(1)).first()
-    return found is None
+    first_row: AnyRow | None = connection.execute(select(*table.primary_key).limit(1)).first()
+    return first_row is None
 
 
 def _raw_column(connection: Connection, column: Column[Any], name: str) -> ColumnElement[Any]:

@@ -39,10 +39,10 @@ def verify(
         with database.read() as connection:
             verifying = _Verifying(connection)
             selected = _projects(connection, database.name, project)
-            for done, (number, name) in enumerate(selected, start=1):
+            for index, (number, name) in enumerate(selected, start=1):
                 verifying.project(number, name)
                 if progress is not None:
-                    progress(done, len(selected))
+                    progress(index, len(selected))
             if project is None:
                 verifying.rows_of_the_store()
         return Verified(
@@ -59,10 +59,10 @@ def _projects(connection: Connection, store: str, project: str | None) -> list[t
     statement = select(projects.c.id, projects.c.name).order_by(projects.c.id)
     if project is not None:
         statement = statement.where(projects.c.name == checks.name("project", project))
-    found = [(row.id, row.name) for row in connection.execute(statement)]
-    if project is not None and not found:
+    selected = [(row.id, row.name) for row in connection.execute(statement)]
+    if project is not None and not selected:
         raise NotFound(f"store {store} has no project {project!r}", field="project", value=project)
-    return found
+    return selected
 
 
 class _Verifying:
@@ -81,8 +81,8 @@ class _Verifying:
             for dataset, title in dataset_numbers(self._connection, number).items():
                 self._scores(name, dataset, title)
                 self._links(name, dataset, title)
-        for what, check in CHECKS.items():
-            self._note(name, None, what, check(self._connection, number))
+        for description, check in CHECKS.items():
+            self._note(name, None, description, check(self._connection, number))
 
     def rows_of_the_store(self) -> None:
         """Looks at what belongs to no project: keys for all of them, and jobs."""
@@ -103,22 +103,22 @@ class _Verifying:
             self.compared += compared
             wrong += differing
         ids = stored_facts.ids(self._connection, wrong[:MAX_LISTED])
-        named = (ids.get(seq, str(seq)) for seq in wrong)
-        self._note(project, title, "scores of facts unlike the fold of the ledger", named)
+        names = (ids.get(seq, str(seq)) for seq in wrong)
+        self._note(project, title, "scores of facts unlike the fold of the ledger", names)
 
     def _links(self, project: str, dataset: int, title: str) -> None:
         compared, wrong = maintenance.compare_links(self._connection, dataset)
         self.compared += compared
         first = sorted(wrong)
         ids = stored_facts.ids(self._connection, [fact for fact, _ in first[:MAX_LISTED]])
-        named = (link_scores.target(ids.get(fact, str(fact)), entity) for fact, entity in first)
-        self._note(project, title, "scores of links unlike the fold of the ledger", named)
+        names = (link_scores.target(ids.get(fact, str(fact)), entity) for fact, entity in first)
+        self._note(project, title, "scores of links unlike the fold of the ledger", names)
 
-    def _note(self, project: str | None, dataset: str | None, what: str, found: Iterable[str]) -> None:
-        named = iter(found)
-        examples = list(islice(named, MAX_LISTED))
+    def _note(self, project: str | None, dataset: str | None, what: str, ids: Iterable[str]) -> None:
+        remaining = iter(ids)
+        examples = list(islice(remaining, MAX_LISTED))
         if examples:
-            count = len(examples) + sum(1 for _ in named)
+            count = len(examples) + sum(1 for _ in remaining)
             self.differences.append(
                 Difference(project=project, dataset=dataset, what=what, count=count, examples=examples)
             )
@@ -131,7 +131,7 @@ Check = Callable[[Connection, int], Iterator[str]]
 def feedback_without_event(connection: Connection, project: int) -> Iterator[str]:
     """Words of people whose event is not in the ledger."""
     event = exists().where(_its_event(), events.c.project_id == project, events.c.kind == FEEDBACK)
-    yield from _found(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~event))
+    yield from _ids(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~event))
 
 
 def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]:
@@ -144,28 +144,28 @@ def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]
         | ((feedbacks.c.active == 1) == is_retracted())
     )
     statement = select(feedbacks.c.id).join(events, _its_event()).where(feedbacks.c.project_id == project, unlike)
-    yield from _found(connection, statement)
+    yield from _ids(connection, statement)
 
 
 def keys_used_twice(connection: Connection, project: int) -> Iterator[str]:
     """Idempotency keys that more than one event has."""
     key = events.c.idempotency_key
     statement = select(key).where(events.c.project_id == project).group_by(key).having(func.count() > 1)
-    yield from _found(connection, statement)
+    yield from _ids(connection, statement)
 
 
 def keys_unlike_event(connection: Connection, project: int) -> Iterator[str]:
     """Idempotency keys that are kept for an event that has another one, and those of events that are not kept."""
     its = (event_keys.c.event_id == events.c.id) & (event_keys.c.idempotency_key == events.c.idempotency_key)
     of_event, of_key = events.c.project_id == project, event_keys.c.project_id == project
-    yield from _found(connection, select(event_keys.c.idempotency_key).where(of_key, ~exists().where(of_event, its)))
+    yield from _ids(connection, select(event_keys.c.idempotency_key).where(of_key, ~exists().where(of_event, its)))
     keyed = events.c.idempotency_key != events.c.id
-    yield from _found(connection, select(events.c.idempotency_key).where(of_event, keyed, ~exists().where(of_key, its)))
+    yield from _ids(connection, select(events.c.idempotency_key).where(of_event, keyed, ~exists().where(of_key, its)))
 
 
 def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
-    there = exists().where(events.c.id == notes.c.event_id, events.c.project_id == project)
-    yield from _found(connection, select(notes.c.event_id).where(in_project(notes, project), ~there))
+    event_exists = exists().where(events.c.id == notes.c.event_id, events.c.project_id == project)
+    yield from _ids(connection, select(notes.c.event_id).where(in_project(notes, project), ~event_exists))
 
 
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
@@ -173,10 +173,10 @@ def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[s
     supersession = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
     # A correction that was made for a supersession goes when that is retracted, unless another one names it.
     names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
-    undone = names.where(is_retracted()) & ~names.where(~is_retracted())
-    unlike = ((facts.c.superseded == 0) & supersession) | ((facts.c.superseded == 1) & ~supersession & ~undone)
+    was_undone = names.where(is_retracted()) & ~names.where(~is_retracted())
+    unlike = ((facts.c.superseded == 0) & supersession) | ((facts.c.superseded == 1) & ~supersession & ~was_undone)
     statement = select(facts.c.id).where(in_project(facts, project), unlike)
-    yield from _found(connection, statement)
+    yield from _ids(connection, statement)
 
 
 def signals_across_datasets(connection: Connection, project: int) -> Iterator[str]:
@@ -190,13 +190,13 @@ def signals_across_datasets(connection: Connection, project: int) -> Iterator[st
             events.c.dataset_id.is_distinct_from(facts.c.dataset_id),
         )
     )
-    yield from _found(connection, statement)
+    yield from _ids(connection, statement)
 
 
 def receipts_across_datasets(connection: Connection, project: int) -> Iterator[str]:
     """Receipts that showed a fact of another dataset, or whose query is gone; forgotten facts are not missed."""
     query = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
-    yield from _found(connection, select(receipts.c.id).where(in_project(receipts, project), ~query))
+    yield from _ids(connection, select(receipts.c.id).where(in_project(receipts, project), ~query))
     rows = connection.execution_options(yield_per=BATCH_SIZE).execute(
         select(receipts.c.id, receipts.c.dataset_id, raw_json(connection, receipts.c.shown)).where(
             in_project(receipts, project)
@@ -205,14 +205,14 @@ def receipts_across_datasets(connection: Connection, project: int) -> Iterator[s
     for run in rows.partitions(BATCH_SIZE):
         # Damaged rows are reported by themselves.
         sound = [row for row in run if lines.broken("receipts", "shown", row.shown, nullable=False) is None]
-        shown = {row.id: {line[0] for line in orjson.loads(row.shown)} for row in sound}
-        places = {
+        shown_facts = {row.id: {line[0] for line in orjson.loads(row.shown)} for row in sound}
+        dataset_of = {
             row.id: row.dataset_id
-            for some in batches(sorted(set().union(*shown.values())))
-            for row in connection.execute(select(facts.c.id, facts.c.dataset_id).where(facts.c.id.in_(some)))
+            for batch in batches(sorted(set().union(*shown_facts.values())))
+            for row in connection.execute(select(facts.c.id, facts.c.dataset_id).where(facts.c.id.in_(batch)))
         }
         for row in sound:
-            if any(places.get(fact, row.dataset_id) != row.dataset_id for fact in shown[row.id]):
+            if any(dataset_of.get(fact, row.dataset_id) != row.dataset_id for fact in shown_facts[row.id]):
                 yield row.id
 
 
@@ -239,6 +239,6 @@ def _its_event() -> ColumnElement[bool]:
     return events.c.id == feedbacks.c.event_id
 
 
-def _found(connection: Connection, statement: Select[str]) -> Iterator[str]:
+def _ids(connection: Connection, statement: Select[str]) -> Iterator[str]:
     for row in connection.execution_options(yield_per=BATCH_SIZE).execute(statement):
         yield row[0]

@@ -53,9 +53,9 @@ class Writing:
             return
         if kind.has_vector:
             self._add_vectors(run, rows)
-        self._put(kind.table, rows)
+        self._insert(kind.table, rows)
 
-    def _put(self, table: Table, rows: list[Row]) -> None:
+    def _insert(self, table: Table, rows: list[Row]) -> None:
         packed = [column.name for column in table.columns if isinstance(column.type, JSON)]
         texts = [{name: _packed(row[name]) for name in packed if name in row} for row in rows]
         insert_verbatim(self._connection, table, [row | text for row, text in zip(rows, texts, strict=True)])
@@ -70,28 +70,32 @@ class Writing:
         if "project_id" in columns:
             rows = [row | {"project_id": self.numbers.project} for row in rows]
         if "dataset_id" in columns:
-            rows = self._named(run, rows, "dataset", "dataset_id", self.numbers.datasets)
+            rows = self._with_references(run, rows, "dataset", "dataset_id", self.numbers.datasets)
         if "session_seq" in columns:
-            known = self.numbers.sessions(each.line["session"] for each in run if "session" in each.line)
-            rows = self._named(run, rows, "session", "session_seq", known)
+            seqs = self.numbers.sessions(each.line["session"] for each in run if "session" in each.line)
+            rows = self._with_references(run, rows, "session", "session_seq", seqs)
         if "fact_seq" in columns:
-            rows = self._named(run, rows, "fact", "fact_seq", self.numbers.facts(each.line["fact"] for each in run))
+            rows = self._with_references(
+                run, rows, "fact", "fact_seq", self.numbers.facts(each.line["fact"] for each in run)
+            )
         if "item_seq" in columns:
-            rows = self._named(run, rows, "item", "item_seq", self.numbers.items(each.line["item"] for each in run))
+            rows = self._with_references(
+                run, rows, "item", "item_seq", self.numbers.items(each.line["item"] for each in run)
+            )
         if "query_id" in columns:
             rows = self._with_queries(run, rows)
         return self._with_links(kind, run, rows)
 
-    def _named(
-        self, run: Sequence[Numbered], rows: list[Row], field: str, column: str, known: dict[str, int]
+    def _with_references(
+        self, run: Sequence[Numbered], rows: list[Row], field: str, column: str, seq_by_name: dict[str, int]
     ) -> list[Row]:
-        made = []
+        result = []
         for each, row in zip(run, rows, strict=True):
             name = each.line.get(field)
-            if name is not None and name not in known:
+            if name is not None and name not in seq_by_name:
                 raise damaged(each.number, f"names the {field} {name!r}, which no line before it has")
-            made.append(row | {column: None if name is None else known[name]})
-        return made
+            result.append(row | {column: None if name is None else seq_by_name[name]})
+        return result
 
     def _with_queries(self, run: Sequence[Numbered], rows: list[Row]) -> list[Row]:
         pairs = [
@@ -99,25 +103,25 @@ class Writing:
             for each, row in zip(run, rows, strict=True)
             if "query" in each.line and row["dataset_id"] is not None
         ]
-        known = self.numbers.queries(pairs)
-        made = []
+        query_ids = self.numbers.queries(pairs)
+        result = []
         for each, row in zip(run, rows, strict=True):
             pair = (row["dataset_id"], each.line.get("query", ""))
-            if pair[1] and pair not in known:
+            if pair[1] and pair not in query_ids:
                 raise damaged(each.number, f"names the query {pair[1]!r}, which no line before it has")
-            made.append(row | {"query_id": known.get(pair)})
-        return made
+            result.append(row | {"query_id": query_ids.get(pair)})
+        return result
 
     def _with_links(self, kind: Kind, run: Sequence[Numbered], rows: list[Row]) -> list[Row]:
         if kind.links is None or kind.renamed is None:
             return rows
-        places = [self.numbers.datasets.get(each.line.get("dataset", ""), 0) for each in run]
+        datasets = [self.numbers.datasets.get(each.line.get("dataset", ""), 0) for each in run]
         names = self.numbers.links(
-            (place, link) for place, row in zip(places, rows, strict=True) for link in kind.links(row)
+            (dataset, link) for dataset, row in zip(datasets, rows, strict=True) for link in kind.links(row)
         )
         return [
-            kind.renamed(row, {link: names[place, link] for link in kind.links(row)})
-            for place, row in zip(places, rows, strict=True)
+            kind.renamed(row, {link: names[dataset, link] for link in kind.links(row)})
+            for dataset, row in zip(datasets, rows, strict=True)
         ]
 
     def _check_new(self, kind: Kind, run: Sequence[Numbered]) -> None:
@@ -130,13 +134,13 @@ class Writing:
         lines = {each.line[column.name]: each.number for each in run}
         if len(lines) < len(run):
             raise damaged(run[0].number, "or a line soon after it has an id that another line has too")
-        known = self._connection.execute(select(column).where(column.in_(list(lines))).limit(1)).scalar()
-        if known is not None:
+        existing = self._connection.execute(select(column).where(column.in_(list(lines))).limit(1)).scalar()
+        if existing is not None:
             raise Conflict(
-                f"the store has the {kind.name} {known} of line {lines[known]} already",
+                f"the store has the {kind.name} {existing} of line {lines[existing]} already",
                 code="id_taken",
                 field="file",
-                value=known,
+                value=existing,
                 remedy="Ids are unique: import it into another store; nothing was imported",
             )
 
@@ -153,24 +157,24 @@ class Writing:
 
     def _datasets(self, run: Sequence[Numbered], rows: list[Row]) -> None:
         table = schema.datasets
-        self._put(table, rows)
-        found = self._connection.execute(
+        self._insert(table, rows)
+        result = self._connection.execute(
             select(table.c.name, table.c.id).where(table.c.project_id == self.numbers.project)
         )
-        self.numbers.datasets = {row.name: row.id for row in found}
+        self.numbers.datasets = {row.name: row.id for row in result}
 
     def _queries(self, run: Sequence[Numbered], rows: list[Row]) -> None:
         self._add_vectors(run, rows)
         for each, row in zip(run, rows, strict=True):
             if row["digest"] != receipts.digest(row["text"]):
                 raise damaged(each.number, "has the digest of another text")
-        self._put(schema.queries, rows)
+        self._insert(schema.queries, rows)
 
     def _facts(self, run: Sequence[Numbered], rows: list[Row]) -> None:
         for row in rows:
             row["digest"] = facts.digest(row["text"], row["source"], row["metadata"])
             row["linked"] = graph.BY_WORDS
-        self._put(schema.facts, rows)
+        self._insert(schema.facts, rows)
         seqs = self.numbers.facts(row["id"] for row in rows)
         self._connection.execute(
             insert(schema.vectors),
@@ -200,7 +204,7 @@ class Writing:
         ledger.append(self._connection, [Event(**row) for row in rows])
 
     def _sessions(self, run: Sequence[Numbered], rows: list[Row]) -> None:
-        self._put(schema.sessions, rows)
+        self._insert(schema.sessions, rows)
         seqs = self.numbers.sessions(row["id"] for row in rows)
         tags = [
             {"session_seq": seqs[row["id"]], "project_id": self.numbers.project, **tag}
@@ -217,7 +221,7 @@ class Writing:
             if not isinstance(options["dialect"], str) or not isinstance(options["role"], str | None):
                 raise damaged(each.number, "has malformed options")
             row |= {"enabled": 0, "options": {name: value for name, value in options.items() if value is not None}}
-        self._put(schema.connectors, rows)
+        self._insert(schema.connectors, rows)
 
 
 def _packed(value: Any) -> str | None:
