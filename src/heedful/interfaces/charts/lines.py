@@ -59,14 +59,14 @@ def line_chart(
     standalone: bool = False,
 ) -> str:
     """Lines in one frame; `least` and `most` hold the vertical axis where it is."""
-    known = [point for each in series for point in each.points]
-    places = [point.x for point in known] + [marker.x for marker in markers]
-    dated = any(isinstance(x, date) for x in places)
-    finest = 3600.0 if any(isinstance(x, datetime) for x in places) else DAY
-    xs = [number(x) for x in places]
+    points = [point for each in series for point in each.points]
+    positions = [point.x for point in points] + [marker.x for marker in markers]
+    dated = any(isinstance(x, date) for x in positions)
+    finest = 3600.0 if any(isinstance(x, datetime) for x in positions) else DAY
+    xs = [number(x) for x in positions]
     top = TOP + (24 if len(series) > 1 else 0)
     low_x, high_x = extent(xs) if len(set(xs)) != 1 else (xs[0] - 1, xs[0] + 1)
-    low_y, high_y = _heights(known, markers, least, most)
+    low_y, high_y = _heights(points, markers, least, most)
     across = Scale(low_x, high_x, LEFT, WIDTH - RIGHT)
     up = Scale(low_y, high_y, height - BOTTOM, top)
     parts = [_grid(across, up, finest if dated else None, percent, height, single=len(set(xs)) == 1, empty=not xs)]
@@ -76,11 +76,11 @@ def line_chart(
         parts.append(_line(each, across, up, index))
     for index, each in enumerate(series):
         if each.dots:
-            parts.append(_dots(each, across, up, index, dated, percent, high_x - low_x, named=len(series) > 1))
+            parts.append(_dots(each, across, up, index, dated, percent, high_x - low_x, with_name=len(series) > 1))
     parts += [_dot(marker, across, up, dated, high_x - low_x) for marker in markers if marker.y is not None]
     if len(series) > 1:
         parts.append(legend([each.name for each in series], TOP + 6))
-    if not any(point.y is not None for point in known) and not markers:
+    if not any(point.y is not None for point in points) and not markers:
         parts.append(text(WIDTH / 2, height / 2, "No data in this range", anchor="middle"))
     return frame(parts, height, title, desc, standalone=standalone)
 
@@ -88,8 +88,8 @@ def line_chart(
 def sparkline(values: Sequence[float | None], *, title: str, standalone: bool = False) -> str:
     """A small line without axes."""
     width, height = 120, 32
-    shown = [value for value in values if value is not None]
-    low, high = extent(shown)
+    numbers = [value for value in values if value is not None]
+    low, high = extent(numbers)
     across = Scale(0, max(1, len(values) - 1), 3, width - 3)
     up = Scale(low, high, height - 4, 4)
     points = [Point(float(index), value) for index, value in enumerate(values)]
@@ -102,9 +102,9 @@ def sparkline(values: Sequence[float | None], *, title: str, standalone: bool = 
 
 
 def _heights(
-    known: Sequence[Point], markers: Sequence[Marker], least: float | None, most: float | None
+    points: Sequence[Point], markers: Sequence[Marker], least: float | None, most: float | None
 ) -> tuple[float, float]:
-    values = [value for point in known for value in (point.y, point.low, point.high) if value is not None]
+    values = [value for point in points for value in (point.y, point.low, point.high) if value is not None]
     values += [marker.y for marker in markers if marker.y is not None]
     low, high = extent(values, least, most)
     if least is None and values:
@@ -128,14 +128,14 @@ def _grid(
     if empty:
         return "".join(parts)
     if single:
-        places = [(across.low + across.high) / 2]
+        positions = [(across.low + across.high) / 2]
     else:
-        places = (
+        positions = (
             ticks(across.low, across.high, 6) if finest is None else date_ticks(across.low, across.high, finest=finest)
         )
-    for place in places:
-        x = across(place)
-        label = format_value(place) if finest is None else moment(place, across.high - across.low)
+    for position in positions:
+        x = across(position)
+        label = format_value(position) if finest is None else moment(position, across.high - across.low)
         anchor = "end" if x > WIDTH - RIGHT - 24 else "middle"
         parts.append(text(x, height - BOTTOM + 22, label, anchor=anchor))
     return "".join(parts)
@@ -177,16 +177,16 @@ def _band(series: Series, across: Scale, up: Scale, index: int) -> str:
 
 
 def _dots(
-    series: Series, across: Scale, up: Scale, index: int, dated: bool, percent: bool, span: float, *, named: bool
+    series: Series, across: Scale, up: Scale, index: int, dated: bool, percent: bool, span: float, *, with_name: bool
 ) -> str:
-    many = sum(point.y is not None for point in series.points) > MAX_DOTS
+    crowded = sum(point.y is not None for point in series.points) > MAX_DOTS
     parts = []
     for point in series.points:
         if point.y is None:
             continue
         at = number(point.x)
         tooltip = f"{moment(at, span) if dated else format_value(at)}: {format_value(round(point.y, 4), percent)}"
-        if named:
+        if with_name:
             tooltip = f"{series.name}, {tooltip}"
         if point.low is not None and point.high is not None:
             low, high = format_value(round(point.low, 4), percent), format_value(round(point.high, 4), percent)
@@ -194,8 +194,8 @@ def _dots(
         if point.size is not None:
             tooltip += f", n = {point.size:,}"
         centre = f'cx="{n(across(at))}" cy="{n(up(point.y))}"'
-        seen = "" if many else f'<circle {centre} r="3.5" class="hd-dot hd-s{index % 4}"/>'
-        parts.append(with_tooltip(f'{seen}<circle {centre} r="9" fill="transparent"/>', tooltip))
+        dot = "" if crowded else f'<circle {centre} r="3.5" class="hd-dot hd-s{index % 4}"/>'
+        parts.append(with_tooltip(f'{dot}<circle {centre} r="9" fill="transparent"/>', tooltip))
     return "".join(parts)
 
 
@@ -250,7 +250,7 @@ def number(x: X) -> float:
     return float(x)
 
 
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """Round numbers from `low` to `high`, about so many.
 
     >>> ticks(0, 1)
@@ -261,25 +261,25 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     span = high - low
     if span <= 0 or not math.isfinite(span):
         return [low]
-    rough = span / max(1, about)
+    rough = span / max(1, count)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
     digits = max(0, -math.floor(math.log10(step)))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [round(place * step, digits) for place in range(first, last + 1)]
+    return [round(multiple * step, digits) for multiple in range(first, last + 1)]
 
 
-def date_ticks(low: float, high: float, about: int = 6, *, finest: float = 3600.0) -> list[float]:
+def date_ticks(low: float, high: float, count: int = 6, *, finest: float = 3600.0) -> list[float]:
     """Days (or hours, where they are few) between two moments, evenly apart; all in seconds."""
     span = high - low
     if span <= 0:
         return [low]
     steps = (3600.0, 3 * 3600.0, 6 * 3600.0, 12 * 3600.0, DAY, 2 * DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY)
-    years = 365 * DAY * math.ceil(span / (365 * DAY * about))
-    step = next((each for each in steps if each >= finest and span / each <= about), years)
+    years = 365 * DAY * math.ceil(span / (365 * DAY * count))
+    step = next((each for each in steps if each >= finest and span / each <= count), years)
     first = math.ceil(low / step - 1e-9) * step
-    return [first + place * step for place in range(int((high - first) / step + 1e-9) + 1)]
+    return [first + index * step for index in range(int((high - first) / step + 1e-9) + 1)]
 
 
 def format_value(value: float, percent: bool = False) -> str:

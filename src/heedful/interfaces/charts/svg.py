@@ -10,7 +10,7 @@ WIDTH = 720
 LEFT, RIGHT, TOP, BOTTOM = 60, 16, 16, 36
 """Room around the drawing, for the axes and their numbers."""
 
-_ALONE = """
+_STANDALONE_STYLE = """
 .hd-chart{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;background:#fff}
 .hd-chart text{font-size:13px;fill:#52606d;font-variant-numeric:tabular-nums}
 .hd-chart .hd-value{fill:#1f2933}
@@ -26,8 +26,8 @@ _ALONE = """
 
 def text(x: float, y: float, content: str, *, anchor: str = "start", kind: str = "") -> str:
     """Words at a place."""
-    named = f' class="{kind}"' if kind else ""
-    return f'<text x="{n(x)}" y="{n(y)}" text-anchor="{anchor}"{named}>{escape(content)}</text>'
+    class_attribute = f' class="{kind}"' if kind else ""
+    return f'<text x="{n(x)}" y="{n(y)}" text-anchor="{anchor}"{class_attribute}>{escape(content)}</text>'
 
 
 def truncate(content: str, room: float, size: float) -> str:
@@ -76,12 +76,12 @@ def legend(names: Sequence[str], y: float) -> str:
 def frame(parts: Sequence[str], height: float, title: str, desc: str, *, standalone: bool, width: float = WIDTH) -> str:
     """The whole picture; alone, it brings its own colours."""
     xmlns = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ""
-    style = f"<style>{_ALONE}</style>" if standalone else ""
+    style = f"<style>{_STANDALONE_STYLE}</style>" if standalone else ""
     ground = f'<rect width="{n(width)}" height="{n(height)}" fill="#fff"/>' if standalone else ""
-    about = f"<desc>{escape(desc)}</desc>" if desc else ""
+    desc_tag = f"<desc>{escape(desc)}</desc>" if desc else ""
     return (
         f'<svg{xmlns} class="hd-chart" role="img" viewBox="0 0 {n(width)} {n(height)}" width="100%"'
-        f' aria-label="{escape(title)}"><title>{escape(title)}</title>{about}{style}{ground}{"".join(parts)}</svg>'
+        f' aria-label="{escape(title)}"><title>{escape(title)}</title>{desc_tag}{style}{ground}{"".join(parts)}</svg>'
     )
 
 

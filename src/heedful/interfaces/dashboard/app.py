@@ -59,12 +59,12 @@ def create(
         site.close()
 
     async def refused(request: Request, error: Exception) -> Response:
-        known = (
+        problem = (
             error
             if isinstance(error, HeedfulError)
             else HeedfulError("Something went wrong here", remedy=INTERNAL_ERROR)
         )
-        return responses.plain_page(site, request, known)
+        return responses.plain_page(site, request, problem)
 
     app = FastAPI(
         title="Heedful dashboard",
@@ -139,8 +139,8 @@ def _resume(site: Site) -> responses.Endpoint:
             return RedirectResponse("/", 303)
 
         action, projects = site.actions[pending.action], site.project_names(visitor.caller.project)
-        known = pending.project in projects
-        may = known and action.scope in visitor.caller.scopes
+        accessible = pending.project in projects
+        may = accessible and action.scope in visitor.caller.scopes
 
         def show(here: PageContext) -> Response:
             assert pending is not None
@@ -148,7 +148,7 @@ def _resume(site: Site) -> responses.Endpoint:
                 here, action, pending.fields, EXPIRED if may else FORBIDDEN_ACTION, status=200, may=may
             )
 
-        return responses.render(site, request, visitor, show, project=pending.project if known else projects[0])
+        return responses.render(site, request, visitor, show, project=pending.project if accessible else projects[0])
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(work, request)

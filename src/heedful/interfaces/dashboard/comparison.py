@@ -34,13 +34,13 @@ def keys(heedful: Heedful) -> list[str]:
             if 1 < len(tx.feedbacks.variants(key, MAX_VALUES + 1)) <= MAX_VALUES
         ]
 
-    found: list[str] = project_of(heedful).sessions.store.read(read)
-    return found
+    names: list[str] = project_of(heedful).sessions.store.read(read)
+    return names
 
 
-def choices(found: list[str]) -> dict[str, str]:
+def choices(keys: list[str]) -> dict[str, str]:
     """What a page offers to compare by, with its words."""
-    return {each: NAMES[each] for each in FACETS} | {f"{PREFIX}{key}": key for key in found}
+    return {facet: NAMES[facet] for facet in FACETS} | {f"{PREFIX}{key}": key for key in keys}
 
 
 def bucket_size(days: Range, now: datetime) -> Over:
@@ -57,7 +57,7 @@ def target(heedful: Heedful) -> OpinionTarget | None:
 
 
 def previous_period(
-    heedful: Heedful, days: Range, now: datetime, dataset: str | None, about: OpinionTarget | None
+    heedful: Heedful, days: Range, now: datetime, dataset: str | None, target_type: OpinionTarget | None
 ) -> Variant | None:
     """All opinions of as many days before the range; None for a range that has no beginning."""
     if days.start is None:
@@ -67,7 +67,9 @@ def previous_period(
         since = days.start - length
     except OverflowError:
         return None
-    return heedful.insight.trend(over="week", since=since, until=days.start, dataset=dataset, target_type=about).total
+    return heedful.insight.trend(
+        over="week", since=since, until=days.start, dataset=dataset, target_type=target_type
+    ).total
 
 
 MIN_OPINIONS = 20
@@ -115,10 +117,10 @@ def trend_chart(trend: Trend, words: str) -> str:
     )
 
 
-def variants_chart(found: Satisfaction) -> str:
+def variants_chart(satisfaction: Satisfaction) -> str:
     """Each variant with its interval."""
     rows = [
-        Interval(value_label(each.value), each.satisfaction, each.low, each.high, each.up + each.down)
-        for each in found.variants
+        Interval(value_label(variant.value), variant.satisfaction, variant.low, variant.high, variant.up + variant.down)
+        for variant in satisfaction.variants
     ]
-    return interval_chart(rows, title=f"Satisfaction by {found.by}", desc="Bars are 95% intervals")
+    return interval_chart(rows, title=f"Satisfaction by {satisfaction.by}", desc="Bars are 95% intervals")

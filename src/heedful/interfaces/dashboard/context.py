@@ -85,10 +85,10 @@ class PageContext:
         encoded = urlencode({name: value for name, value in query.items() if value is not None})
         return f"{self.place}?{encoded}"
 
-    def choice(self, name: str, known: Iterable[str]) -> str | None:
+    def choice(self, name: str, options: Iterable[str]) -> str | None:
         """What the address names, as it is written among those that are known: browsers end lines in their own way."""
         value = self.query.get(name) or None
-        if value is None or value in (names := list(known)):
+        if value is None or value in (names := list(options)):
             return value
         return next((each for each in names if _lines(each) == _lines(value)), value)
 
@@ -116,8 +116,8 @@ class PageContext:
         return HTMLResponse(self.fragment(template, **values), status)
 
     def fragment(self, template: str, **values: Any) -> str:
-        made = self.site.templates.get_template(template)
-        return made.render(here=self, theme=theme_of(self.request), **values)
+        page_template = self.site.templates.get_template(template)
+        return page_template.render(here=self, theme=theme_of(self.request), **values)
 
 
 def _lines(text: str) -> str:

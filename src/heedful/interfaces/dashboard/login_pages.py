@@ -67,12 +67,12 @@ async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
     pending = _read_pending(site, form.get("pending", ""))
     about = None if pending is None else describe(site.actions[pending.action], pending.fields)
-    who = address_of(request) or "unknown"
+    client = address_of(request) or "unknown"
     try:
-        site.limiter.take(who, ATTEMPTS, asyncio.get_running_loop().time())
-        cookie = await run_in_threadpool(site.logins.enter, form.get("api_key", "").strip(), name, who)
+        site.limiter.take(client, ATTEMPTS, asyncio.get_running_loop().time())
+        cookie = await run_in_threadpool(site.logins.enter, form.get("api_key", "").strip(), name, client)
     except Unavailable as error:
-        site.refusals.note(Refusal("dashboard.login", error.code, address=who))
+        site.refusals.note(Refusal("dashboard.login", error.code, address=client))
         page = login_page(
             site,
             request,
@@ -86,7 +86,7 @@ async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response
         page.headers["Retry-After"] = str(error.value)
         return page
     except Forbidden as error:
-        site.refusals.note(Refusal("dashboard.login", error.code, address=who))
+        site.refusals.note(Refusal("dashboard.login", error.code, address=client))
         await asyncio.sleep(PAUSE)
         status = 401 if error.code == "key_invalid" else 403
         return login_page(
@@ -131,10 +131,10 @@ def set_theme(request: Request, form: dict[str, str]) -> Response:
 
 
 def _read_pending(site: Site, sealed: str) -> PendingAction | None:
-    found = site.logins.opened(PENDING_PURPOSE, sealed) if sealed else None
-    if found is None or found[1] not in site.actions:
+    opened = site.logins.opened(PENDING_PURPOSE, sealed) if sealed else None
+    if opened is None or opened[1] not in site.actions:
         return None
-    return PendingAction(found[0], found[1], dict(found[2]))
+    return PendingAction(opened[0], opened[1], dict(opened[2]))
 
 
 FIX_LABELS = {
@@ -171,9 +171,9 @@ def label(field: str) -> str:
 
 def details(here: PageContext, action: Action, fields: Mapping[str, str]) -> list[tuple[str, str]]:
     """What it concerns, as it is now, and what was chosen; what is not there any more is left out."""
-    found = [*_item(here, fields), *_fact(here, fields), *_execution(here, fields), *_key(here, fields)]
+    known_details = [*_item(here, fields), *_fact(here, fields), *_execution(here, fields), *_key(here, fields)]
     chosen = [name for name in LABELS if name in fields and name not in action.editable]
-    return [*found, *((label(name), fields[name]) for name in chosen if fields[name])]
+    return [*known_details, *((label(name), fields[name]) for name in chosen if fields[name])]
 
 
 def _item(here: PageContext, fields: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ LOGIN, FORM = "dashboard-login", "dashboard-form"
 ADMIN = "admin"
 
 EXPIRED = "Your login has expired."
-ENDED = "You have logged out."
+LOGGED_OUT = "You have logged out."
 REVOKED = "The key that you logged in with is not valid any more: it was revoked or replaced."
 
 
@@ -90,15 +90,15 @@ class Logins:
 
     def leave(self, login: Login, address: str | None) -> None:
         """Ends a login: its cookie is good for nothing from now on, in every process."""
-        who = login.key_id.partition(":")[0]
-        with request_context.acting_as(CallerIdentity(who, address)), self._store.database.write() as connection:
+        key_id = login.key_id.partition(":")[0]
+        with request_context.acting_as(CallerIdentity(key_id, address)), self._store.database.write() as connection:
             keys.end_login(connection, _digest(login))
             audit.note_action(connection, "dashboard.logout", self._store.now(), None, None)
 
     def read(self, cookie: str | None) -> Login | None:
         """What a cookie says, expired or not, if it was made here."""
-        found = None if cookie is None else self.opened(LOGIN, cookie)
-        return None if found is None else Login(*found)
+        values = None if cookie is None else self.opened(LOGIN, cookie)
+        return None if values is None else Login(*values)
 
     def visitor(self, cookie: str | None) -> Visitor | None:
         """The login of a cookie; None if it has expired, its login was ended or its key was revoked."""
@@ -124,7 +124,7 @@ class Logins:
         if self._store.now() >= login.expires_at:
             return EXPIRED
         with self._store.database.read() as connection:
-            return REVOKED if keys.has_login(connection, _digest(login)) else ENDED
+            return REVOKED if keys.has_login(connection, _digest(login)) else LOGGED_OUT
 
     def form(self, login: Login) -> str:
         """A token for one form of one login."""
@@ -132,8 +132,8 @@ class Logins:
 
     def form_of(self, token: str) -> tuple[str, str, str] | None:
         """The key, the login and the number of a form whose token was made here."""
-        found = self.opened(FORM, token)
-        return None if found is None else (found[0], found[1], found[2])
+        values = self.opened(FORM, token)
+        return None if values is None else (values[0], values[1], values[2])
 
     def sealed(self, purpose: str, value: object) -> str:
         """A value that comes back as it was."""
@@ -144,17 +144,17 @@ class Logins:
         plain = secrets.verify(text, self._good_secrets(), purpose)
         if plain is None:
             return None
-        found: list[Any] = orjson.loads(plain)
-        return found
+        values: list[Any] = orjson.loads(plain)
+        return values
 
     def _good_secrets(self) -> list[bytes]:
         """What may have sealed something, looked up again after a second: another process may rotate it."""
-        found, at = self._secrets
-        if not found or time.monotonic() - at >= KEY_CACHE_SECONDS:
+        signing_secrets, at = self._secrets
+        if not signing_secrets or time.monotonic() - at >= KEY_CACHE_SECONDS:
             with self._store.database.read() as connection:
-                found = keys.signing_secrets(connection, self._store.now())
-            self._secrets = (found, time.monotonic())
-        return found
+                signing_secrets = keys.signing_secrets(connection, self._store.now())
+            self._secrets = (signing_secrets, time.monotonic())
+        return signing_secrets
 
 
 def _digest(login: Login) -> bytes:

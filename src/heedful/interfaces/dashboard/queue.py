@@ -34,8 +34,8 @@ def count_by_status(
             (review_items.c.status != "open") | (review_items.c.opinions > 0),
             *(review_items.c[name] == value for name, value in filters.items() if value is not None),
         )
-        found = {row[0]: int(row[1]) for row in connection.execute(statement.group_by(review_items.c.status))}
-    return {status: found.get(status, 0) for status in REVIEW_STATUSES}
+        counts = {row[0]: int(row[1]) for row in connection.execute(statement.group_by(review_items.c.status))}
+    return {status: counts.get(status, 0) for status in REVIEW_STATUSES}
 
 
 def judged_facts(heedful: Heedful, item_ids: Sequence[str]) -> dict[str, str]:
@@ -85,21 +85,21 @@ REASONS = {
 def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[ExecutionFeedback]]:
     """The active feedback about these executions, oldest first."""
     workspace = project_of(heedful).workspace
-    found: dict[str, list[ExecutionFeedback]] = {each: [] for each in execution_ids}
+    by_execution: dict[str, list[ExecutionFeedback]] = {execution_id: [] for execution_id in execution_ids}
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
         if project is not None and execution_ids:
             for row in SqlFeedbacks.on(connection, project).active("execution", execution_ids):
-                found[row.target_id].append(shown(row))
-    return found
+                by_execution[row.target_id].append(shown(row))
+    return by_execution
 
 
 def example(heedful: Heedful, connector_id: str, execution_id: str) -> GoldenExample | None:
     """The golden example that an execution was made to."""
     with project_of(heedful).workspace.read() as connection:
         rows = golden.of_connector(connection, connector_id)
-    found = next((row.id for row in rows if row.execution_id == execution_id), None)
-    return None if found is None else heedful.golden_examples.get(found)
+    example_id = next((row.id for row in rows if row.execution_id == execution_id), None)
+    return None if example_id is None else heedful.golden_examples.get(example_id)
 
 
 def reason(gate: str) -> str:

@@ -72,14 +72,14 @@ def icon(name: str, label: str = "", extra: str = "") -> Markup:
 
 def environment() -> Environment:
     """The templates of the dashboard. Every value is escaped; a name that is not there is an error."""
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("heedful.interfaces.dashboard"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
+    templates.filters.update(
         when=when,
         day=day,
         number=number,
@@ -92,14 +92,14 @@ def environment() -> Environment:
         advice=remedy_text,
         listed=list_page_for,
     )
-    made.globals.update(
+    templates.globals.update(
         asset=asset_address,
         icon=icon,
         version=__version__,
         range_presets=ranges.PRESETS,
         range_preset=ranges.preset,
     )
-    return made
+    return templates
 
 
 def when(moment: datetime | None) -> Markup:

@@ -39,19 +39,19 @@ def status_of(error: HeedfulError) -> int:
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
 
 
-def page(site: Site, shown: Page) -> Endpoint:
+def page(site: Site, definition: Page) -> Endpoint:
     """The route of a page."""
 
     def work(request: Request) -> Response:
         visitor = site.logins.visitor(request.cookies.get(COOKIE))
         if visitor is None:
-            there = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            return RedirectResponse(f"/login?to={quote(there, safe='')}", 303)
+            target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"/login?to={quote(target, safe='')}", 303)
         try:
-            visitor.caller.check(shown.scope)
+            visitor.caller.check(definition.scope)
         except HeedfulError as error:
             return error_page(site, request, visitor, error)
-        return render(site, request, visitor, shown.work)
+        return render(site, request, visitor, definition.work)
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(work, request)
@@ -64,7 +64,7 @@ def render(
 ) -> Response:
     """A page, or one that says why it can't be made."""
     try:
-        with _here(site, request, visitor, {}, project) as here:
+        with _page_context(site, request, visitor, {}, project) as here:
             return work(here)
     except HeedfulError as error:
         return error_page(site, request, visitor, error)
@@ -82,34 +82,34 @@ def action(site: Site) -> Endpoint:
 async def form_of(request: Request) -> dict[str, str]:
     """The fields of a form; of those with several values, each in a line of its own."""
     body = await body_of(request, MAX_FORM)
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     try:
         for name, value in parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000):
             # Browsers end the lines of a form in both ways.
             text = value.replace("\r\n", "\n")
-            found[name] = f"{found[name]}\n{text}" if name in found else text
+            fields[name] = f"{fields[name]}\n{text}" if name in fields else text
     except ValueError as error:
         raise Invalid(f"the form can't be read ({error})", code="malformed") from None
-    return found
+    return fields
 
 
 def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
-    named = path_of(request.path_params)
-    action = site.actions.get(named["action"])
+    path = path_of(request.path_params)
+    action = site.actions.get(path["action"])
     visitor = site.logins.visitor(request.cookies.get(COOKIE))
     if action is None:
         missing = NotFound("there is no such action")
         return error_page(site, request, visitor, missing) if visitor else plain_page(site, request, missing)
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
-        pending = PendingAction(named["project"], action.name, form)
+        pending = PendingAction(path["project"], action.name, form)
         return login_pages.login_page(
             site, request, status=401, pending=pending, about=login_pages.describe(action, form)
         )
     try:
         visitor.caller.check(action.scope)
         caller = visitor.caller.calling(request)
-        with request_context.acting_as(caller), _here(site, request, visitor, form) as here:
+        with request_context.acting_as(caller), _page_context(site, request, visitor, form) as here:
             return _run_action(here, action, token)
     except HeedfulError as error:
         return error_page(site, request, visitor, error)
@@ -129,7 +129,7 @@ def _run_action(here: PageContext, action: Action, token: tuple[str, str, str] |
     if not here.site.posted.put(token[2], True):
         return _after_action(here, ActionResult("That was done already, once."), back)
     try:
-        done = action.work(here)
+        result = action.work(here)
     except BaseException as error:
         here.site.posted.take(token[2])
         if not isinstance(error, HeedfulError):
@@ -138,14 +138,14 @@ def _run_action(here: PageContext, action: Action, token: tuple[str, str, str] |
             return action.refused(here, error)
         return retry_page(here, action, here.form, rendering.full_text(error), status=status_of(error))
     here.site.pending.take(login.number)
-    return done if isinstance(done, Response) else _after_action(here, done, back)
+    return result if isinstance(result, Response) else _after_action(here, result, back)
 
 
-def _after_action(here: PageContext, done: ActionResult, back: str) -> Response:
+def _after_action(here: PageContext, result: ActionResult, back: str) -> Response:
     number = here.visitor.login.number
     here.site.notice.take(number)
-    here.site.notice.put(number, done)
-    return RedirectResponse(done.to or back, 303)
+    here.site.notice.put(number, result)
+    return RedirectResponse(result.to or back, 303)
 
 
 def retry_page(
@@ -171,14 +171,14 @@ def retry_page(
 def error_page(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:
     """A page that says what is wrong, for somebody who is logged in."""
     if is_refusal(error):
-        named = request.path_params.get("action")
-        operation = site.actions[named].operation if named in site.actions else "dashboard.page"
+        action_name = request.path_params.get("action")
+        operation = site.actions[action_name].operation if action_name in site.actions else "dashboard.page"
         caller = visitor.caller
         site.refusals.note(Refusal(operation, error.code, caller.project, caller.key_id, address_of(request)))
     status = status_of(error)
     projects, name = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
     try:
-        with _here(site, request, visitor, {}, project=name if name in projects else projects[0]) as here:
+        with _page_context(site, request, visitor, {}, project=name if name in projects else projects[0]) as here:
             return here.html("error.html", status=status, error=error, code=status)
     except HeedfulError:
         return plain_page(site, request, error)
@@ -191,14 +191,14 @@ def plain_page(site: Site, request: Request, error: HeedfulError) -> Response:
 
 
 @contextmanager
-def _here(
+def _page_context(
     site: Site, request: Request, visitor: Visitor, form: Mapping[str, str], project: str | None = None
 ) -> Iterator[PageContext]:
     path = path_of(request.path_params)
     name = visitor.caller.choose(project or path["project"])
-    known = site.project_names(visitor.caller.project)
-    if name not in known and name not in (known := site.store.all_projects()):
-        raise no_project(name, known)
+    projects = site.project_names(visitor.caller.project)
+    if name not in projects and name not in (projects := site.store.all_projects()):
+        raise no_project(name, projects)
     query = dict(query_of(request))
     with site.store.using(name) as opened:
         yield PageContext(request, site, visitor, name, Heedful(opened), path, query, form)

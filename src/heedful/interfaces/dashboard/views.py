@@ -31,39 +31,39 @@ class Summary:
 
 def summaries(heedful: Heedful, session_ids: Sequence[str]) -> dict[str, Summary]:
     """What there is in each of these sessions."""
-    found = {each: Summary() for each in session_ids}
+    by_session = {session_id: Summary() for session_id in session_ids}
 
     def read(tx: Transaction) -> None:
         for entry in tx.conversations.entries_of(session_ids):
-            summary = found[entry.session_id]
+            summary = by_session[entry.session_id]
             summary.answers += 1
             summary.first = summary.first or entry.question
         for opinion in tx.feedbacks.of_sessions(session_ids):
-            summary = found[opinion.session_id]
+            summary = by_session[opinion.session_id]
             summary.up += opinion.rating == "up"
             summary.down += opinion.rating == "down"
             summary.comments += bool(opinion.comment)
 
     if session_ids:
         project_of(heedful).sessions.store.read(read)
-    return found
+    return by_session
 
 
 def opinions(heedful: Heedful, qa_ids: Sequence[str]) -> dict[str, list[Feedback]]:
     """The active feedback about these answers, oldest first."""
-    found: dict[str, list[Feedback]] = {each: [] for each in qa_ids}
+    by_entry: dict[str, list[Feedback]] = {qa_id: [] for qa_id in qa_ids}
     if qa_ids:
         for row in project_of(heedful).sessions.store.read(lambda tx: tx.feedbacks.active("entry", qa_ids)):
-            found[row.target_id].append(to_feedback(row))
-    return found
+            by_entry[row.target_id].append(to_feedback(row))
+    return by_entry
 
 
 def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
     """The texts of the facts that are there."""
     workspace = project_of(heedful).workspace
     with workspace.read() as connection:
-        found = facts.locate(connection, workspace.project, sorted(set(fact_ids)))
-        return facts.texts(connection, list(found)) if found else {}
+        located = facts.locate(connection, workspace.project, sorted(set(fact_ids)))
+        return facts.texts(connection, list(located)) if located else {}
 
 
 def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall:

@@ -36,28 +36,28 @@ def between(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"{low:.1%} to {high:.1%}"
 
 
-def trend(found: Trend) -> Figure:
-    points = [point for line in found.lines for point in line.points]
+def trend(report: Trend) -> Figure:
+    points = [point for line in report.lines for point in line.points]
     rated = [point for point in points if point.up or point.down or point.neutral]
 
-    def draw(alone: bool) -> str:
+    def draw(standalone: bool) -> str:
         return line_chart(
             [
                 Series("satisfaction", [Point(p.start, p.satisfaction, p.low, p.high, p.up + p.down) for p in points]),
             ],
-            title=f"Satisfaction by {found.over}",
+            title=f"Satisfaction by {report.over}",
             desc="The share of opinions that are up, with its 95% interval",
             least=0,
             most=1,
             percent=True,
-            standalone=alone,
+            standalone=standalone,
         )
 
     return Figure(
         "trend",
-        f"Satisfaction by {found.over}",
+        f"Satisfaction by {report.over}",
         draw,
-        (found.over, "up", "down", "neutral", "satisfaction", "95% interval"),
+        (report.over, "up", "down", "neutral", "satisfaction", "95% interval"),
         [
             (
                 str(point.start),
@@ -70,43 +70,46 @@ def trend(found: Trend) -> Figure:
     )
 
 
-def comparison(found: Satisfaction) -> Figure:
-    def draw(alone: bool) -> str:
+def comparison(report: Satisfaction) -> Figure:
+    def draw(standalone: bool) -> str:
         return interval_chart(
-            [Interval(_label(each), each.satisfaction, each.low, each.high, each.up + each.down) for each in shown],
-            title=f"Satisfaction by {found.by}",
+            [
+                Interval(_label(variant), variant.satisfaction, variant.low, variant.high, variant.up + variant.down)
+                for variant in variants
+            ],
+            title=f"Satisfaction by {report.by}",
             desc="The share of opinions that are up, with its 95% interval",
-            standalone=alone,
+            standalone=standalone,
         )
 
-    shown = found.variants[:20]
+    variants = report.variants[:20]
     return Figure(
-        f"by-{_file(found.by)}",
-        f"Satisfaction by {found.by}",
+        f"by-{_file(report.by)}",
+        f"Satisfaction by {report.by}",
         draw,
-        (found.by, "up", "down", "neutral", "satisfaction", "95% interval", "best with"),
+        (report.by, "up", "down", "neutral", "satisfaction", "95% interval", "best with"),
         [
             (
-                _label(each),
-                *(f"{count:,}" for count in (each.up, each.down, each.neutral)),
-                percent(each.satisfaction),
-                between(each.low, each.high),
-                percent(each.probability_best),
+                _label(variant),
+                *(f"{count:,}" for count in (variant.up, variant.down, variant.neutral)),
+                percent(variant.satisfaction),
+                between(variant.low, variant.high),
+                percent(variant.probability_best),
             )
-            for each in found.variants
+            for variant in report.variants
         ],
     )
 
 
-def coverage(found: Coverage) -> Figure:
-    kinds = (found.answers, found.executions, found.recalls)
+def coverage(report: Coverage) -> Figure:
+    kinds = (report.answers, report.executions, report.recalls)
 
-    def draw(alone: bool) -> str:
+    def draw(standalone: bool) -> str:
         return bar_chart(
             [Bar(each.kind, each.share or 0.0, note=f"{each.rated:,} of {each.shown:,}") for each in kinds],
             title="How much was rated",
             percent=True,
-            standalone=alone,
+            standalone=standalone,
         )
 
     return Figure(
@@ -121,27 +124,29 @@ def coverage(found: Coverage) -> Figure:
     )
 
 
-def usefulness(found: UsefulnessReport) -> Figure:
-    def draw(alone: bool) -> str:
-        return histogram(found.distribution, title=f"Usefulness of the facts of {found.dataset}", standalone=alone)
+def usefulness(report: UsefulnessReport) -> Figure:
+    def draw(standalone: bool) -> str:
+        return histogram(
+            report.distribution, title=f"Usefulness of the facts of {report.dataset}", standalone=standalone
+        )
 
     return Figure(
-        f"usefulness-{_file(found.dataset)}",
-        f"Facts of {found.dataset} by usefulness",
+        f"usefulness-{_file(report.dataset)}",
+        f"Facts of {report.dataset} by usefulness",
         draw,
         ("usefulness", "facts"),
-        [(label, f"{count:,}") for label, count in found.distribution.items()],
+        [(label, f"{count:,}") for label, count in report.distribution.items()],
     )
 
 
-def cache(found: CacheReport) -> Figure:
-    counts = found.counts[:12]
+def cache(report: CacheReport) -> Figure:
+    counts = report.counts[:12]
 
-    def draw(alone: bool) -> str:
+    def draw(standalone: bool) -> str:
         return bar_chart(
             [Bar(each.gate, each.count, quiet=each.decision in ("refuse", "nothing")) for each in counts],
             title="What the cache decided",
-            standalone=alone,
+            standalone=standalone,
         )
 
     return Figure(
@@ -149,7 +154,7 @@ def cache(found: CacheReport) -> Figure:
         "What the cache decided",
         draw,
         ("decision", "gate", "times", "share"),
-        [(each.decision, each.gate, f"{each.count:,}", percent(each.share)) for each in found.counts],
+        [(each.decision, each.gate, f"{each.count:,}", percent(each.share)) for each in report.counts],
     )
 
 

@@ -37,7 +37,7 @@ MAX_OPEN_ITEMS = 20
 class Compared:
     """Satisfaction by something."""
 
-    found: Satisfaction
+    report: Satisfaction
     figure: Figure
 
 
@@ -45,7 +45,7 @@ class Compared:
 class Useful:
     """The facts of one dataset."""
 
-    found: UsefulnessReport
+    report: UsefulnessReport
     figure: Figure
 
 
@@ -81,10 +81,10 @@ class Report:
     @property
     def charts(self) -> list[Figure]:
         """Those that show something."""
-        found = [self.trend] if self.opinions else []
-        found += [each.figure for each in self.compared if each.found.variants]
-        found += [self.covered, *(each.figure for each in self.useful)]
-        return [*found, self.decided] if self.cache.total else found
+        result = [self.trend] if self.opinions else []
+        result += [each.figure for each in self.compared if each.report.variants]
+        result += [self.covered, *(each.figure for each in self.useful)]
+        return [*result, self.decided] if self.cache.total else result
 
 
 def gather(
@@ -144,14 +144,14 @@ def _compared(
         if facet == by:
             continue
         try:
-            found = insight.satisfaction(facet, since=since, until=until, dataset=dataset)
+            satisfaction = insight.satisfaction(facet, since=since, until=until, dataset=dataset)
         except Invalid:
             # More values than can be compared, which nobody asked for.
             continue
-        results += [found] if any(each.value is not None for each in found.variants) else []
-    return [Compared(each, figures.comparison(each)) for each in results]
+        results += [satisfaction] if any(variant.value is not None for variant in satisfaction.variants) else []
+    return [Compared(result, figures.comparison(result)) for result in results]
 
 
 def _useful(insight: Insight, datasets: Sequence[str]) -> list[Useful]:
-    found = [insight.usefulness(each) for each in datasets[:MAX_DATASETS]]
-    return [Useful(each, figures.usefulness(each)) for each in found if each.facts_with_signals]
+    reports = [insight.usefulness(each) for each in datasets[:MAX_DATASETS]]
+    return [Useful(each, figures.usefulness(each)) for each in reports if each.facts_with_signals]

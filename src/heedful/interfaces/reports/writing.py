@@ -55,16 +55,16 @@ def write_report(
 
 def page(report: Report) -> str:
     """The report as HTML. Every text is escaped; nothing is loaded from elsewhere."""
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("heedful.interfaces.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(percent=percent, drawn=_inline, number=_number, moment=_moment)
-    made.globals.update(between=between, version=__version__)
-    return made.get_template("report.html").render(report=report)
+    environment.filters.update(percent=percent, drawn=_inline, number=_number, moment=_moment)
+    environment.globals.update(between=between, version=__version__)
+    return environment.get_template("report.html").render(report=report)
 
 
 def _draw(report: Report, folder: Path, overwrite: bool) -> list[Path]:

@@ -54,20 +54,20 @@ def cache_page(here: PageContext) -> Response:
 def coverage_page(here: PageContext) -> Response:
     """What is proven on a connector, what is refused, and what to prove next."""
     connectors = here.heedful.connectors.list()
-    wanted = here.query.get("connector") or (connectors[0].connector_id if connectors else None)
-    problem, found = None, None
-    if wanted is not None:
+    connector_id = here.query.get("connector") or (connectors[0].connector_id if connectors else None)
+    problem, coverage = None, None
+    if connector_id is not None:
         try:
-            found = here.heedful.chat.execution_cache_coverage(connector_id=wanted, limit=PAGE_SIZE)
+            coverage = here.heedful.chat.execution_cache_coverage(connector_id=connector_id, limit=PAGE_SIZE)
         except HeedfulError as error:
             problem = rendering.full_text(error)
     return here.html(
         "coverage.html",
         status=422 if problem else 200,
-        found=found,
+        coverage=coverage,
         problem=problem,
         connectors=connectors,
-        wanted=wanted,
+        connector_id=connector_id,
         reason=queue.reason,
     )
 
@@ -80,7 +80,7 @@ def detail_page(here: PageContext) -> Response:
         "execution.html",
         execution=execution,
         opinions=opinions,
-        mine=_own(here, opinions),
+        own_opinion=_own_opinion(here, opinions),
         proven=bool(opinions) and all(each.is_positive for each in opinions),
         example=queue.example(here.heedful, execution.connector_id, execution.execution_id),
         rows=execution.result.rows[:MAX_ROWS],
@@ -90,7 +90,7 @@ def detail_page(here: PageContext) -> Response:
 def rate(here: PageContext) -> ActionResult:
     """Says whether an execution was right; undoing brings back what the same person said before."""
     execution_id, right = here.field("execution_id"), _right(here)
-    before = _own(here, queue.feedback(here.heedful, [execution_id])[execution_id])
+    before = _own_opinion(here, queue.feedback(here.heedful, [execution_id])[execution_id])
     comment = here.form.get("comment", "").strip() or None
     feedback = here.heedful.feedback.create(
         execution_id=execution_id, is_positive=right, feedback=comment, author=here.author
@@ -115,13 +115,13 @@ def unrate(here: PageContext) -> ActionResult:
 
 def confirm(here: PageContext) -> ActionResult:
     """Says that a suggestion is what a question means."""
-    done = here.heedful.chat.confirm_suggestion(
+    result = here.heedful.chat.confirm_suggestion(
         here.field("question"),
         here.field("execution_id"),
         connector_id=here.field("connector_id"),
         author=here.author,
     )
-    opinions = queue.feedback(here.heedful, [done.execution_id])[done.execution_id]
+    opinions = queue.feedback(here.heedful, [result.execution_id])[result.execution_id]
     return ActionResult(
         "It is proven for this question now.", undo=Undo("unrate_execution", {"feedback_id": opinions[-1].id})
     )
@@ -161,9 +161,9 @@ def _again(feedback: ExecutionFeedback) -> dict[str, str]:
     }
 
 
-def _own(here: PageContext, opinions: list[ExecutionFeedback]) -> ExecutionFeedback | None:
+def _own_opinion(here: PageContext, opinions: list[ExecutionFeedback]) -> ExecutionFeedback | None:
     """What this person says already."""
-    return next((each for each in opinions if each.author == here.author), None)
+    return next((opinion for opinion in opinions if opinion.author == here.author), None)
 
 
 def _decision_label(decision: str) -> str:

@@ -21,11 +21,11 @@ def page(here: PageContext) -> Response:
     """Variants by a metadata key, and the policy."""
     days, keys = here.range(None), comparison.keys(here.heedful)
     by = here.choice("by", keys) or next((key for key in LIKELY_KEYS if key in keys), keys[0] if keys else None)
-    found: Satisfaction | None = None
+    satisfaction: Satisfaction | None = None
     problem: str | None = None
     if by is not None:
         try:
-            found = here.heedful.insight.satisfaction(by, since=days.start, until=days.end)
+            satisfaction = here.heedful.insight.satisfaction(by, since=days.start, until=days.end)
         except Invalid as error:
             problem = rendering.full_text(error)
     datasets = here.heedful.datasets()
@@ -36,9 +36,9 @@ def page(here: PageContext) -> Response:
         range=days,
         keys=keys if by is None or by in keys else [*keys, by],
         by=by,
-        found=found,
-        drawn=None if found is None else comparison.variants_chart(found),
-        rated=found is not None and any(each.up or each.down for each in found.variants),
+        satisfaction=satisfaction,
+        drawn=None if satisfaction is None else comparison.variants_chart(satisfaction),
+        rated=satisfaction is not None and any(variant.up or variant.down for variant in satisfaction.variants),
         problem=problem,
         named=comparison.value_label,
         datasets=datasets,

@@ -38,11 +38,11 @@ def list_page(here: PageContext) -> Response:
     dataset = here.choice("dataset", datasets) or (datasets[0] if datasets else DEFAULT_DATASET)
     typed, boost = here.query.get("q", "").strip(), here.query.get("boost") == "1"
     problem: str | None = None
-    found: Recall | None = None
+    recall: Recall | None = None
     page: Part[Fact] = Part(items=[], next_cursor=None)
     try:
         if typed:
-            found = views.search(here.heedful, typed, dataset, boost=boost)
+            recall = views.search(here.heedful, typed, dataset, boost=boost)
         else:
             cursor = here.query.get("cursor")
             page = here.heedful.facts(dataset=dataset, cursor=cursor, limit=PAGE_SIZE, newest_first=True)
@@ -56,7 +56,7 @@ def list_page(here: PageContext) -> Response:
         typed=typed,
         boost=boost,
         problem=problem,
-        found=found,
+        recall=recall,
         page=page,
     )
 
@@ -129,10 +129,10 @@ def _score_chart(history: FactHistory, now: datetime) -> str:
 def supersede(here: PageContext) -> ActionResult:
     """Replaces a fact with a new text."""
     fact_id, text = here.field("fact_id"), here.field("text")
-    done = here.heedful.supersede(fact_id, text, author=here.author)
-    undo = Undo("retract", {"event_id": done.event_id}, here.at("facts", fact_id))
+    result = here.heedful.supersede(fact_id, text, author=here.author)
+    undo = Undo("retract", {"event_id": result.event_id}, here.at("facts", fact_id))
     return ActionResult(
-        "The fact was corrected. This is what is recalled from now on.", here.at("facts", done.superseded_by), undo
+        "The fact was corrected. This is what is recalled from now on.", here.at("facts", result.superseded_by), undo
     )
 
 

@@ -18,27 +18,27 @@ def page(here: PageContext) -> Response:
     """The page, from what the database has counted; what takes longer comes after it."""
     days, dataset = here.range(), _dataset(here)
     insight, now = here.heedful.insight, here.site.store.clock()
-    about = comparison.target(here.heedful)
+    target_type = comparison.target(here.heedful)
     over = comparison.bucket_size(days, now)
-    trend = insight.trend(over=over, since=days.start, until=days.end, dataset=dataset, target_type=about)
+    trend = insight.trend(over=over, since=days.start, until=days.end, dataset=dataset, target_type=target_type)
     coverage = insight.coverage(since=days.start, until=days.end, dataset=dataset)
     choices = comparison.choices(comparison.keys(here.heedful))
     by = here.choice("by", choices) or "dataset"
     variants: Satisfaction | None = None
     problem: str | None = None
     try:
-        variants = insight.satisfaction(by, since=days.start, until=days.end, dataset=dataset, target_type=about)
+        variants = insight.satisfaction(by, since=days.start, until=days.end, dataset=dataset, target_type=target_type)
     except Invalid as error:
         problem = rendering.full_text(error)
     datasets = here.heedful.datasets()
-    earlier = comparison.previous_period(here.heedful, days, now, dataset, about)
+    earlier = comparison.previous_period(here.heedful, days, now, dataset, target_type)
     return here.html(
         "overview.html",
         status=422 if problem else days.status,
         range=days,
         datasets=datasets,
         dataset=dataset,
-        about="facts" if about == "fact" else "answers",
+        about="facts" if target_type == "fact" else "answers",
         trend=trend,
         drawn=comparison.trend_chart(trend, days.words),
         numbers=_numbers(trend),
@@ -81,9 +81,9 @@ def changes(here: PageContext) -> Response:
 def themes(here: PageContext) -> Response:
     """What negative comments are about."""
     days = here.range()
-    found = here.heedful.insight.themes(since=days.start, until=days.end, dataset=_dataset(here))
+    report = here.heedful.insight.themes(since=days.start, until=days.end, dataset=_dataset(here))
     return fragments.respond(
-        here, "overview_themes.html", "Themes of negative comments", here.at("overview"), themes=found, range=days
+        here, "overview_themes.html", "Themes of negative comments", here.at("overview"), themes=report, range=days
     )
 
 

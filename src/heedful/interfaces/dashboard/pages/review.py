@@ -102,14 +102,14 @@ def detail_page(here: PageContext) -> Response:
 def ask_again(here: PageContext) -> Response:
     """The same question asked now, beside what was disliked."""
     item_id = here.path["item_id"]
-    found = here.heedful.review.ask_again(item_id)
+    comparison = here.heedful.review.ask_again(item_id)
     return fragments.respond(
         here,
         "review_again.html",
         "Asked again",
         here.at("review", item_id),
-        found=found,
-        ranks={each.fact_id: each.rank for each in found.evidence_before},
+        comparison=comparison,
+        ranks={hit.fact_id: hit.rank for hit in comparison.evidence_before},
     )
 
 
@@ -139,12 +139,12 @@ def fix(here: PageContext) -> ActionResult:
         raise Invalid(f"unknown fix {action!r}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}")
     names = ("fact_id", "text", "event_id", "execution_id", "question", "sql_query", "note")
     fields = {name: here.form[name] for name in names if here.form.get(name, "").strip()}
-    done = here.heedful.review.fix(
+    event = here.heedful.review.fix(
         item_id, action, **cast(dict[str, Any], fields), author=here.author, if_match=_etag_of(here)
     )
     # An opinion that was given back has another event: retracting it again begins on its page.
     once_more = {} if action == "retract" else {"item_id": item_id, "fix": action, **fields}
-    undo = _undo(here, item_id, done.event_id, "review_fix", once_more)
+    undo = _undo(here, item_id, event.event_id, "review_fix", once_more)
     return ActionResult(FIX_MESSAGES[action], here.at("review", item_id), undo)
 
 
@@ -168,20 +168,20 @@ def _render_item(
     here: PageContext, item_id: str, *, status: int = 200, problem: HeedfulError | None = None
 ) -> Response:
     case = here.heedful.review.get(item_id)
-    made = [str(event.details[name]) for event in case.history for name in FACTS if event.details.get(name)]
+    fact_ids = [str(event.details[name]) for event in case.history for name in FACTS if event.details.get(name)]
     return here.html(
         "review_item.html",
         status=status,
         case=case,
         item=case.item,
         hidden={"item_id": item_id, "if_match": etag(case.item), "seen": str(len(case.history))},
-        there=here.at("review", item_id),
+        item_url=here.at("review", item_id),
         problem=problem,
-        news=case.history[_known(here) :] if problem is not None else [],
+        news=case.history[_known_events(here) :] if problem is not None else [],
         typed=here.form if problem is not None else {},
         did=ACTION_MESSAGES,
         asking=here.query.get("again") == "1",
-        texts=views.texts(here.heedful, made),
+        texts=views.texts(here.heedful, fact_ids),
     )
 
 
@@ -189,10 +189,10 @@ FACTS = ("fact_id", "superseded_by", "taught")
 """The details of the history that are ids of facts."""
 
 
-def _known(here: PageContext) -> int:
+def _known_events(here: PageContext) -> int:
     """How much of the history somebody had seen when they decided."""
-    seen = here.form.get("seen", "")
-    return int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 10 else 0
+    count = here.form.get("seen", "")
+    return int(count) if count.isascii() and count.isdecimal() and len(count) < 10 else 0
 
 
 def _etag_of(here: PageContext) -> str | None:
@@ -209,8 +209,12 @@ def _undo_last(here: PageContext, item_id: str, action: str) -> Undo | None:
     """What undoes the last action of this kind; None if nothing was done."""
     history = here.heedful.review.get(item_id).history
     acts = [event for event in history if event.action == action and "opinion" not in event.details]
-    done = [event for event in acts if not event.undone and event.author == here.author]
-    return _undo(here, item_id, done[-1].event_id, f"review_{action}", redo_fields(item_id, done[-1])) if done else None
+    undoable = [event for event in acts if not event.undone and event.author == here.author]
+    return (
+        _undo(here, item_id, undoable[-1].event_id, f"review_{action}", redo_fields(item_id, undoable[-1]))
+        if undoable
+        else None
+    )
 
 
 def redo_fields(item_id: str, event: ReviewEvent) -> dict[str, str]:

@@ -34,9 +34,9 @@ def list_page(here: PageContext) -> Response:
     """All sessions, the newest first."""
     typed = here.query.get("q", "").strip()
     problem = None
-    found: Part[Session] = Part(items=[], next_cursor=None)
+    page: Part[Session] = Part(items=[], next_cursor=None)
     try:
-        found = here.heedful.sessions.list(where=_where(typed), cursor=here.query.get("cursor"), limit=PAGE_SIZE)
+        page = here.heedful.sessions.list(where=_where(typed), cursor=here.query.get("cursor"), limit=PAGE_SIZE)
     except Invalid as error:
         problem = rendering.full_text(error)
     return here.html(
@@ -44,8 +44,8 @@ def list_page(here: PageContext) -> Response:
         status=422 if problem else 200,
         typed=typed,
         problem=problem,
-        page=found,
-        summaries=views.summaries(here.heedful, [each.session_id for each in found.items]),
+        page=page,
+        summaries=views.summaries(here.heedful, [session.session_id for session in page.items]),
     )
 
 
@@ -83,22 +83,22 @@ def _turns(messages: list[Message], entries: list[Entry]) -> list[Turn]:
 
 def _where(typed: str) -> Metadata | None:
     """What "tier=gold channel=web" asks for; a value that reads as JSON is that, any other is text."""
-    found: Metadata = {}
+    conditions: Metadata = {}
     try:
-        words = shlex.split(typed)
+        terms = shlex.split(typed)
     except ValueError:
         raise Invalid(
             "a quotation mark is not closed", field="q", value=typed, remedy='Write city="New York"'
         ) from None
-    for word in words:
-        key, equals, value = word.partition("=")
+    for term in terms:
+        key, equals, value = term.partition("=")
         if not key or not equals:
-            raise Invalid(f"“{word}” is not key=value", field="q", value=word, remedy="Write it as channel=web")
+            raise Invalid(f"“{term}” is not key=value", field="q", value=term, remedy="Write it as channel=web")
         try:
-            found[key] = orjson.loads(value)
+            conditions[key] = orjson.loads(value)
         except orjson.JSONDecodeError:
-            found[key] = value
-    return found or None
+            conditions[key] = value
+    return conditions or None
 
 
 PAGES = (Page("/sessions", list_page), Page("/sessions/{session_id}", detail_page))

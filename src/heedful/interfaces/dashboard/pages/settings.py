@@ -35,7 +35,7 @@ def page(here: PageContext, **more: Any) -> Response:
         names=POLICY_NAMES,
         usual=views.DEFAULT_POLICY,
         scopes=SCOPES,
-        **({"made": None} | more),
+        **({"new_key": None} | more),
     )
     if more:
         # A key is shown once, and not kept by browsers either.
@@ -48,12 +48,12 @@ def make_key(here: PageContext) -> Response:
     scopes = cast(list[Scope], here.form.get("scopes", "").split())
     if not scopes:
         raise Invalid("no scope is chosen", field="scopes", remedy="Choose what the key may do")
-    return page(here, made=here.heedful.keys.create(here.field("name"), scopes=scopes))
+    return page(here, new_key=here.heedful.keys.create(here.field("name"), scopes=scopes))
 
 
 def revoke_key(here: PageContext) -> ActionResult:
-    gone = here.heedful.keys.revoke(here.field("key_id"))
-    return ActionResult(f"The key “{gone.name}” is revoked: servers refuse it within a second.")
+    key = here.heedful.keys.revoke(here.field("key_id"))
+    return ActionResult(f"The key “{key.name}” is revoked: servers refuse it within a second.")
 
 
 def discard_alert(here: PageContext) -> ActionResult:
