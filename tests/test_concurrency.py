@@ -234,5 +234,5 @@ def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.Monkey
                 known.find(own.api_key)
 
         hammer(work)
-        assert len(known._seen) <= 4
+        assert len(known._cache) <= 4
     opened.close()

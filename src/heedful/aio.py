@@ -200,10 +200,10 @@ class AsyncJobs(_Awaiting):
 class AsyncHeedful(_Awaiting):
     """One project of one store; every method of `Heedful`, awaited. Use it in an `async with`, or close it."""
 
-    def __init__(self, runner: Runner, closing: Callable[[], Awaitable[None]], shown: str) -> None:
+    def __init__(self, runner: Runner, closing: Callable[[], Awaitable[None]], display_name: str) -> None:
         super().__init__(runner, "")
         self._closing = closing
-        self._shown = shown
+        self._display_name = display_name
         self.sessions = AsyncSessions(runner, "sessions")
         self.insight = AsyncInsight(runner, "insight")
         self.connectors = AsyncConnectors(runner, "connectors")
@@ -225,7 +225,7 @@ class AsyncHeedful(_Awaiting):
         await self.close()
 
     def __repr__(self) -> str:
-        return self._shown
+        return self._display_name
 
     remember = _as_async(HeedfulProtocol.remember)
     recall = _as_async(HeedfulProtocol.recall)

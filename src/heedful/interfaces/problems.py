@@ -126,7 +126,7 @@ class Server(Protocol):
     def projects(self) -> list[str]:
         """The names of all projects."""
 
-    def known(self, project: str) -> bool:
+    def has_project(self, project: str) -> bool:
         """Whether there is such a project."""
 
     def opened(self, project: str) -> Heedful:

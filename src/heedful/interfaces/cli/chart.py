@@ -98,10 +98,10 @@ def _series(arms: Sequence[ReplayArm], x: Scale, y: Scale, colour: str, advised:
     along = " ".join(_point(arm, arm.mrr.value, x, y) for arm in arms)
     parts = [f'<polyline points="{along}" fill="none" stroke="{colour}" stroke-width="2.5"/>']
     for arm in arms:
-        place = f'cx="{x(arm.usefulness_weight or 0.0):.1f}" cy="{y(arm.mrr.value):.1f}"'
-        parts.append(f'<circle {place} r="3.5" fill="{colour}"/>')
+        centre = f'cx="{x(arm.usefulness_weight or 0.0):.1f}" cy="{y(arm.mrr.value):.1f}"'
+        parts.append(f'<circle {centre} r="3.5" fill="{colour}"/>')
         if arm.usefulness_weight == advised:
-            parts.append(f'<circle {place} r="{ring}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            parts.append(f'<circle {centre} r="{ring}" fill="none" stroke="{colour}" stroke-width="2"/>')
     return parts
 
 
@@ -116,9 +116,9 @@ def _labels(labels: Sequence[tuple[float, str, str]]) -> list[str]:
     for height, _, _ in ordered:
         heights.append(max(height, heights[-1] + LINE_HEIGHT) if heights else height)
     lowest: float = HEIGHT - BOTTOM
-    for place in range(len(heights) - 1, -1, -1):
-        heights[place] = min(heights[place], lowest)
-        lowest = heights[place] - LINE_HEIGHT
+    for index in range(len(heights) - 1, -1, -1):
+        heights[index] = min(heights[index], lowest)
+        lowest = heights[index] - LINE_HEIGHT
     return [
         _text(WIDTH - RIGHT + 12, height + 4, name, colour, ' font-weight="bold"')
         for height, (_, name, colour) in zip(heights, ordered, strict=True)
@@ -132,7 +132,7 @@ def _ticks(low: float, high: float) -> list[float]:
         step for step in (size * 10.0**power for power in (-3, -2, -1) for size in (1, 2, 5)) if spread / step <= 6
     )
     first, last = floor(low / step + 1e-9), max(ceil(high / step - 1e-9), floor(low / step + 1e-9) + 1)
-    return [round(place * step, 6) for place in range(first, last + 1)]
+    return [round(multiple * step, 6) for multiple in range(first, last + 1)]
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, colour: str, style: str = "", width: float = 1.5) -> str:
@@ -140,5 +140,5 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str, style: str = 
     return f'<line {ends} stroke="{colour}" stroke-width="{width}"{style}/>'
 
 
-def _text(x: float, y: float, words: str, colour: str, style: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}"{style}>{escape(words)}</text>'
+def _text(x: float, y: float, content: str, colour: str, style: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}"{style}>{escape(content)}</text>'

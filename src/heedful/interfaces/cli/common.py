@@ -174,12 +174,12 @@ def shortened(text: str, limit: int = 70) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def done(what: str, name: str, as_json: bool) -> None:
+def done(message: str, name: str, as_json: bool) -> None:
     """Says that something was done, for commands whose result is nothing more."""
     if as_json:
-        print_json({"done": what, "id": name})
+        print_json({"done": message, "id": name})
     else:
-        echo(what)
+        echo(message)
 
 
 def confirm(question: str, yes: bool) -> None:
@@ -190,26 +190,26 @@ def confirm(question: str, yes: bool) -> None:
 
 def pairs(field: str, items: Sequence[str]) -> Metadata | None:
     """KEY=VALUE options as a mapping; a value that reads as JSON is that, any other is text."""
-    found: Metadata = {}
+    result: Metadata = {}
     for item in items:
         key, equals, value = item.partition("=")
         if not key or not equals:
             raise Invalid(f"{field} is {item!r}", field=field, value=item, remedy="Write it as KEY=VALUE")
         try:
-            found[key] = orjson.loads(value)
+            result[key] = orjson.loads(value)
         except orjson.JSONDecodeError:
-            found[key] = value
-    return found or None
+            result[key] = value
+    return result or None
 
 
 @contextmanager
-def extra(name: str, what: str) -> Iterator[None]:
+def extra(name: str, feature: str) -> Iterator[None]:
     """Inside, what is imported comes with an extra; without it, an error says how to get it."""
     try:
         yield
     except ImportError as error:
         raise Unavailable(
-            f"{what} needs an extra ({error.name} is missing)",
+            f"{feature} needs an extra ({error.name} is missing)",
             code="extra_missing",
             remedy=f'Run: pip install "heedful[{name}]"',
         ) from error
@@ -231,8 +231,8 @@ def progress(title: str) -> Iterator[Callable[[int, int], None]]:
     with bar:
         task = bar.add_task(title, total=None)
 
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+        def show(completed: int, total: int) -> None:
+            bar.update(task, completed=completed, total=total)
 
         yield show
 
@@ -301,34 +301,34 @@ def _checked(command: Command, project_of: Callable[[Options], str | None]) -> C
 
 def _check(options: Options, project: str | None) -> None:
     config = settings.load()
-    store, elsewhere = options.store or config.store, options.sessions or config.sessions
+    store, sessions = options.store or config.store, options.sessions or config.sessions
     try:
-        known = store_projects(store)
+        projects = store_projects(store)
     except NotFound as error:
         # Whoever has sessions in MongoDB may have no facts yet.
-        if project is None or project not in session_projects(elsewhere):
+        if project is None or project not in session_projects(sessions):
             raise _missing(error) from None
         echo(f"note: {error.message}; it is created now, for the sessions of project {project}", err=True)
         return
-    if project is None or project in known or (not known and options.named_project is None):
+    if project is None or project in projects or (not projects and options.named_project is None):
         return
-    known += session_projects(elsewhere)
-    if project not in known:
-        raise no_project(project, known, "heedful --project NAME …")
+    projects += session_projects(sessions)
+    if project not in projects:
+        raise no_project(project, projects, "heedful --project NAME …")
 
 
 def _missing(error: NotFound) -> NotFound:
     """The error with what the store may be called instead."""
     file = Path(str(error.value))
-    others = {each.stem: str(each) for each in sorted(file.parent.glob("*.db")) if each != file}
-    near = [others[name] for name in get_close_matches(file.stem, others)]
-    meant = f"Did you mean {' or '.join(near)}? " if near else ""
+    stores = {path.stem: str(path) for path in sorted(file.parent.glob("*.db")) if path != file}
+    near = [stores[name] for name in get_close_matches(file.stem, stores)]
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return NotFound(
         error.message,
         code=error.code,
         field="store",
         value=error.value,
-        remedy=f"{meant}Check --store, HEEDFUL_STORE and the folder you are in; heedful remember makes a new store",
+        remedy=f"{hint}Check --store, HEEDFUL_STORE and the folder you are in; heedful remember makes a new store",
     )
 
 
@@ -349,7 +349,7 @@ def visible(text: str) -> str:
 
 def visible_json(text: str) -> str:
     """The same for JSON, which stays JSON and means the same."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -369,6 +369,6 @@ class Screen(Console):
         return super().render_str(visible(text), **options)
 
 
-def _written_out(found: re.Match[str]) -> str:
-    number = ord(found[0])
+def _written_out(match: re.Match[str]) -> str:
+    number = ord(match[0])
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

@@ -65,8 +65,8 @@ def show_loop(options: Options) -> None:
         screen.print(f"\n[bold]1. Remember[/bold] {facts.added} facts of a help desk.")
 
         before = memory.recall(RELATED_QUESTION, top_k=5)
-        place = next((str(hit.rank) for hit in before.hits if hit.fact_id == helpful), "6 or below")
-        screen.print(f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: what helps is at rank {place}.")
+        rank = next((str(hit.rank) for hit in before.hits if hit.fact_id == helpful), "6 or below")
+        screen.print(f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: what helps is at rank {rank}.")
         _ranking(screen, before.hits)
 
         events = give_feedback(memory, helpful)
@@ -86,8 +86,8 @@ def show_loop(options: Options) -> None:
 
         for event in events:
             memory.retract(event)
-        undone = memory.recall(RELATED_QUESTION, top_k=5)
-        same = [hit.fact_id for hit in undone.hits] == [hit.fact_id for hit in before.hits]
+        restored = memory.recall(RELATED_QUESTION, top_k=5)
+        same = [hit.fact_id for hit in restored.hits] == [hit.fact_id for hit in before.hits]
         verdict = "exactly as it was" if same else "changed, which should not be"
         screen.print(f"\n[bold]6. Retract[/bold] all {len(events)} signals: the ranking is {verdict}.\n")
 

@@ -112,8 +112,8 @@ def add_feedback(
     """Rate an answer, comment on it, or both."""
     with options.open() as heedful:
         heedful.sessions.get(session_id)
-        found = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
-    _report_found(found, session_id, qa_id)
+        exists = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
+    _check_entry(exists, session_id, qa_id)
     done("stored", qa_id, as_json)
     if not as_json:
         echo("It counts for recall after: heedful improve")
@@ -129,13 +129,13 @@ def delete_feedback(options: Options, session_id: str, qa_id: str, author: str |
     """Clear the rating and the text of an answer, and undo what they did."""
     with options.open() as heedful:
         heedful.sessions.get(session_id)
-        found = heedful.sessions.delete_feedback(session_id, qa_id, author=author)
-    _report_found(found, session_id, qa_id)
+        exists = heedful.sessions.delete_feedback(session_id, qa_id, author=author)
+    _check_entry(exists, session_id, qa_id)
     done("cleared", qa_id, as_json)
 
 
-def _report_found(found: bool, session_id: str, qa_id: str) -> None:
-    if not found:
+def _check_entry(exists: bool, session_id: str, qa_id: str) -> None:
+    if not exists:
         raise NotFound(
             f"session {session_id!r} has no entry {qa_id!r}",
             field="qa_id",

@@ -91,26 +91,26 @@ def list_feedback(
         raise Invalid("--search can't be combined with --positive or --negative", field="search", value=search)
     with options.open() as heedful:
         if is_positive is None:
-            found = heedful.feedback.list(skip=skip, limit=limit, search=search)
+            page = heedful.feedback.list(skip=skip, limit=limit, search=search)
         elif is_positive:
-            found = heedful.feedback.list_positive(skip=skip, limit=limit)
+            page = heedful.feedback.list_positive(skip=skip, limit=limit)
         else:
-            found = heedful.feedback.list_negative(skip=skip, limit=limit)
+            page = heedful.feedback.list_negative(skip=skip, limit=limit)
     if as_json:
-        print_json(found)
+        print_json(page)
         return
     rows = table("at", "rating", "author", "feedback", "execution_id", "id", less=("execution_id",))
-    for each in found:
+    for opinion in page:
         rows.add_row(
-            f"{each.created_at:%Y-%m-%d %H:%M}",
-            "right" if each.is_positive else "wrong",
-            escape(each.author or ""),
-            escape(shortened(each.feedback or "", 50)),
-            each.execution_id or "",
-            each.id,
+            f"{opinion.created_at:%Y-%m-%d %H:%M}",
+            "right" if opinion.is_positive else "wrong",
+            escape(opinion.author or ""),
+            escape(shortened(opinion.feedback or "", 50)),
+            opinion.execution_id or "",
+            opinion.id,
         )
     console().print(rows)
-    echo(f"{len(found)} of {found.total}")
+    echo(f"{len(page)} of {page.total}")
 
 
 @feedback.command("show")
@@ -149,9 +149,9 @@ def _show(feedback: ExecutionFeedback, as_json: bool) -> None:
     if as_json:
         print_json(feedback)
         return
-    about = f"execution {feedback.execution_id}" if feedback.execution_id else f"message {feedback.chat_message_id}"
+    subject = f"execution {feedback.execution_id}" if feedback.execution_id else f"message {feedback.chat_message_id}"
     echo(f"{'right' if feedback.is_positive else 'wrong'}: {feedback.feedback or ''}")
-    echo(f"  {about}  by {feedback.author or 'nobody named'}  etag {etag(feedback)}")
+    echo(f"  {subject}  by {feedback.author or 'nobody named'}  etag {etag(feedback)}")
 
 
 @feedback.command()
@@ -187,9 +187,9 @@ def export(options: Options, kind: str) -> None:
 
 
 def _read_all(heedful: Heedful | RemoteHeedful) -> list[ExecutionFeedback]:
-    found: list[ExecutionFeedback] = []
+    feedbacks: list[ExecutionFeedback] = []
     while True:
-        page = heedful.feedback.list(skip=len(found), limit=PAGE_SIZE)
-        found += page.items
-        if len(found) >= page.total or not page.items:
-            return found
+        page = heedful.feedback.list(skip=len(feedbacks), limit=PAGE_SIZE)
+        feedbacks += page.items
+        if len(feedbacks) >= page.total or not page.items:
+            return feedbacks

@@ -54,11 +54,11 @@ privileged = click.option("--privileged", is_flag=True, help="Accept a login tha
 def connect(options: Options, name: str, url: str, role: str | None, privileged: bool, as_json: bool) -> None:
     """Connect a database by its SQLAlchemy URL, to ask questions about it. Write secrets as ${VAR}."""
     with options.open() as heedful:
-        made = heedful.connectors.create(name, url, role=role, privileged=privileged)
+        connector = heedful.connectors.create(name, url, role=role, privileged=privileged)
     if as_json:
-        print_json(made)
+        print_json(connector)
     else:
-        echo(f"{made.name}: {made.tables} tables in {made.url}")
+        echo(f"{connector.name}: {connector.tables} tables in {connector.url}")
 
 
 @click.group()
@@ -72,11 +72,11 @@ def connectors() -> None:
 def list_connectors(options: Options, as_json: bool) -> None:
     """List connectors."""
     with options.open() as heedful:
-        found = heedful.connectors.list()
+        connectors = heedful.connectors.list()
     if as_json:
-        print_json(found)
+        print_json(connectors)
         return
-    if not found:
+    if not connectors:
         echo("No connectors. Add one: heedful connect NAME URL")
         return
     rows = table(
@@ -89,10 +89,17 @@ def list_connectors(options: Options, as_json: bool) -> None:
         numbers=("tables",),
         less=("connector_id", "schema read"),
     )
-    for each in found:
-        read = "" if each.schema_at is None else f"{each.schema_at:%Y-%m-%d %H:%M}"
-        state = "on" if each.enabled else "to be confirmed"
-        rows.add_row(escape(each.name), escape(each.url), str(each.tables or 0), read, state, each.connector_id)
+    for connector in connectors:
+        read = "" if connector.schema_at is None else f"{connector.schema_at:%Y-%m-%d %H:%M}"
+        state = "on" if connector.enabled else "to be confirmed"
+        rows.add_row(
+            escape(connector.name),
+            escape(connector.url),
+            str(connector.tables or 0),
+            read,
+            state,
+            connector.connector_id,
+        )
     console().print(rows)
 
 
@@ -103,11 +110,11 @@ def list_connectors(options: Options, as_json: bool) -> None:
 def refresh(options: Options, name: str, as_json: bool) -> None:
     """Refresh the schema of a connector."""
     with options.open() as heedful:
-        made = heedful.connectors.refresh(name)
+        connector = heedful.connectors.refresh(name)
     if as_json:
-        print_json(made)
+        print_json(connector)
     else:
-        echo(f"{made.name}: {made.tables} tables")
+        echo(f"{connector.name}: {connector.tables} tables")
 
 
 @connectors.command("confirm")
@@ -118,11 +125,11 @@ def refresh(options: Options, name: str, as_json: bool) -> None:
 def confirm_connector(options: Options, name: str, privileged: bool, as_json: bool) -> None:
     """Enable an imported connector; check its URL first."""
     with options.open() as heedful:
-        made = heedful.connectors.confirm(name, privileged=privileged)
+        connector = heedful.connectors.confirm(name, privileged=privileged)
     if as_json:
-        print_json(made)
+        print_json(connector)
     else:
-        echo(f"{made.name} is on: {made.tables} tables in {made.url}")
+        echo(f"{connector.name} is on: {connector.tables} tables in {connector.url}")
 
 
 @connectors.command()
@@ -253,7 +260,7 @@ def lookup(
 ) -> None:
     """Show what the cache has for a question, and why each match may be used or not."""
     with options.open() as heedful:
-        found = heedful.chat.execution_cache_lookup(
+        result = heedful.chat.execution_cache_lookup(
             user_query,
             connector_id=connector_id,
             max_age_days=max_age_days,
@@ -264,10 +271,10 @@ def lookup(
             reuse="result" if reuse == "result" else "sql",
         )
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        _show_lookup(found)
-        _show_suggestion(user_query, found.suggestion)
+        _show_lookup(result)
+        _show_suggestion(user_query, result.suggestion)
 
 
 @cache.command()
@@ -282,8 +289,8 @@ def confirm_suggestion(
 ) -> None:
     """Confirm that a suggestion is what the question means: run it, and prove it for this question."""
     with options.open() as heedful:
-        done = heedful.chat.confirm_suggestion(user_query, execution_id, connector_id=connector_id, author=author)
-    show(done, as_json)
+        result = heedful.chat.confirm_suggestion(user_query, execution_id, connector_id=connector_id, author=author)
+    show(result, as_json)
 
 
 @cache.command()
@@ -295,28 +302,30 @@ def confirm_suggestion(
 def coverage(options: Options, connector_id: str | None, max_age_days: float, limit: int, as_json: bool) -> None:
     """Show which kinds of question are proven, which are refused, and which to prove next."""
     with options.open() as heedful:
-        found = heedful.chat.execution_cache_coverage(connector_id=connector_id, max_age_days=max_age_days, limit=limit)
+        report = heedful.chat.execution_cache_coverage(
+            connector_id=connector_id, max_age_days=max_age_days, limit=limit
+        )
     if as_json:
-        print_json(found)
+        print_json(report)
     else:
-        _show_coverage(found)
+        _show_coverage(report)
 
 
-def _show_coverage(found: CacheCoverage) -> None:
+def _show_coverage(report: CacheCoverage) -> None:
     screen = console()
-    echo(f"{found.proven_questions} proven questions of {found.proven_kinds} kinds")
+    echo(f"{report.proven_questions} proven questions of {report.proven_kinds} kinds")
     proven = table("proven", "for example", "SQL", numbers=("proven",))
-    for kind in found.proven:
+    for kind in report.proven:
         proven.add_row(str(kind.questions), escape(shortened(kind.example, 50)), escape(shortened(kind.sql_template)))
     refused = table("refused by", "asked", "questions", "for example", numbers=("asked", "questions"))
-    for each in found.refused:
-        example = escape(shortened(each.examples[0], 60))
-        refused.add_row(each.gate, str(each.asked), str(each.questions), example)
+    for refusal in report.refused:
+        example = escape(shortened(refusal.examples[0], 60))
+        refused.add_row(refusal.gate, str(refusal.asked), str(refusal.questions), example)
     missing = table("to prove next", "asked", "questions", "probably means", numbers=("asked", "questions"))
-    for one in found.missing:
-        likely = "" if one.suggestion is None else escape(shortened(one.suggestion.question, 50))
-        missing.add_row(escape(shortened(one.question, 60)), str(one.asked), str(one.questions), likely)
-    for rows, items in ((proven, found.proven), (refused, found.refused), (missing, found.missing)):
+    for gap in report.missing:
+        likely = "" if gap.suggestion is None else escape(shortened(gap.suggestion.question, 50))
+        missing.add_row(escape(shortened(gap.question, 60)), str(gap.asked), str(gap.questions), likely)
+    for rows, items in ((proven, report.proven), (refused, report.refused), (missing, report.missing)):
         if items:
             screen.print(rows)
 
@@ -331,23 +340,23 @@ def _show_suggestion(user_query: str, likely: CacheSuggestion | None) -> None:
     screen.print(f"Confirm it: {escape(confirm)}", highlight=False, soft_wrap=True)
 
 
-def _show_lookup(found: CacheLookup) -> None:
+def _show_lookup(result: CacheLookup) -> None:
     screen = console()
-    if not found.matches:
-        screen.print(f"nothing alike; {found.candidates_checked} looked at")
+    if not result.matches:
+        screen.print(f"nothing alike; {result.candidates_checked} looked at")
         return
     rows = table("decision", "similarity", "gate", "why", "question", numbers=("similarity",))
-    for each in found.matches:
+    for match in result.matches:
         rows.add_row(
-            each.decision,
-            f"{each.similarity_score:.3f}",
-            each.gate,
-            escape(shortened(each.reason, 60)),
-            escape(shortened(each.question, 50)),
+            match.decision,
+            f"{match.similarity_score:.3f}",
+            match.gate,
+            escape(shortened(match.reason, 60)),
+            escape(shortened(match.question, 50)),
         )
     screen.print(rows)
-    first = found.matches[0]
-    if found.cache_hit:
+    first = result.matches[0]
+    if result.cache_hit:
         screen.print(f"\n{escape(first.execution['sql_query'])}", highlight=False)
         screen.print(_rows(first.execution["result"]))
 
@@ -364,12 +373,12 @@ def show(ran: Execution, as_json: bool) -> None:
 
 
 def _rows(result: QueryResult) -> FittingTable:
-    made = table(*(column.name for column in result.columns))
+    rows = table(*(column.name for column in result.columns))
     for row in result.rows[:MAX_ROWS]:
-        made.add_row(*("" if value is None else escape(shortened(str(value), 60)) for value in row))
+        rows.add_row(*("" if value is None else escape(shortened(str(value), 60)) for value in row))
     if len(result.rows) > MAX_ROWS:
-        made.add_row(f"… {len(result.rows) - MAX_ROWS} more rows")
-    return made
+        rows.add_row(f"… {len(result.rows) - MAX_ROWS} more rows")
+    return rows
 
 
 @click.group()
@@ -386,11 +395,11 @@ def golden() -> None:
 def add(options: Options, question: str, sql_query: str, connector_id: str | None, as_json: bool) -> None:
     """Add a golden example."""
     with options.open() as heedful:
-        made = heedful.golden_examples.create(question, sql_query, connector_id=connector_id)
+        example = heedful.golden_examples.create(question, sql_query, connector_id=connector_id)
     if as_json:
-        print_json(made)
+        print_json(example)
     else:
-        echo(f"example {made.id}")
+        echo(f"example {example.id}")
 
 
 @golden.command()
@@ -401,11 +410,11 @@ def add(options: Options, question: str, sql_query: str, connector_id: str | Non
 def promote(options: Options, execution_id: str, question: str | None, as_json: bool) -> None:
     """Make a golden example of an execution that was rated right."""
     with options.open() as heedful:
-        made = heedful.golden_examples.promote(execution_id, question=question)
+        example = heedful.golden_examples.promote(execution_id, question=question)
     if as_json:
-        print_json(made)
+        print_json(example)
     else:
-        echo(f"example {made.id}")
+        echo(f"example {example.id}")
 
 
 @golden.command("import")
@@ -416,11 +425,11 @@ def promote(options: Options, execution_id: str, question: str | None, as_json: 
 def import_file(options: Options, path: Path, connector_id: str | None, as_json: bool) -> None:
     """Add golden examples from a .csv or .jsonl file with question and sql_query."""
     with options.open() as heedful:
-        made = heedful.golden_examples.import_file(path, connector_id=connector_id)
+        examples = heedful.golden_examples.import_file(path, connector_id=connector_id)
     if as_json:
-        print_json(made)
+        print_json(examples)
     else:
-        echo(f"{len(made)} examples")
+        echo(f"{len(examples)} examples")
 
 
 @golden.command("list")
@@ -432,13 +441,15 @@ def import_file(options: Options, path: Path, connector_id: str | None, as_json:
 def list_examples(options: Options, connector_id: str | None, skip: int, limit: int, as_json: bool) -> None:
     """List golden examples, the newest first."""
     with options.open() as heedful:
-        found = heedful.golden_examples.list(connector_id=connector_id, skip=skip, limit=limit)
+        examples = heedful.golden_examples.list(connector_id=connector_id, skip=skip, limit=limit)
     if as_json:
-        print_json(found)
+        print_json(examples)
         return
     rows = table("question", "sql_query", "origin", "id")
-    for each in found:
-        rows.add_row(escape(shortened(each.question, 50)), escape(shortened(each.sql_query)), each.origin, each.id)
+    for example in examples:
+        rows.add_row(
+            escape(shortened(example.question, 50)), escape(shortened(example.sql_query)), example.origin, example.id
+        )
     console().print(rows)
 
 
@@ -461,11 +472,11 @@ def update(
     fields: dict[str, Any] = {"question": question, "sql_query": sql_query}
     changed = {name: value for name, value in fields.items() if value is not None}
     with options.open() as heedful:
-        made = heedful.golden_examples.update(example_id, **changed, if_match=if_match)
+        example = heedful.golden_examples.update(example_id, **changed, if_match=if_match)
     if as_json:
-        print_json(made)
+        print_json(example)
     else:
-        echo(f"{made.question}\n{made.sql_query}\netag {etag(made)}")
+        echo(f"{example.question}\n{example.sql_query}\netag {etag(example)}")
 
 
 @golden.command("delete")

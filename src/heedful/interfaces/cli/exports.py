@@ -36,13 +36,13 @@ def export(
     """Write the rows of TABLE to a file, as CSV, lines of JSON or Parquet."""
     to: str | IO[bytes] = sys.stdout.buffer if path == "-" else path
     with options.open(worker=False) as heedful:
-        made = heedful.insight.export(
+        result = heedful.insight.export(
             table, to, format=format, since=since, until=until, dataset=dataset, overwrite=overwrite
         )
     if path != "-" and as_json:
-        print_json(made)
+        print_json(result)
     elif path != "-":
-        echo(f"{made.rows} rows of {table} in {path}")
+        echo(f"{result.rows} rows of {table} in {path}")
 
 
 @click.command()
@@ -51,13 +51,13 @@ def export(
 def dictionary(options: Options, as_json: bool) -> None:
     """Show what can be exported: tables, columns, and what they mean."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.dictionary()
+        tables = heedful.insight.dictionary()
     if as_json:
-        print_json(found)
+        print_json(tables)
         return
     rows = table("table", "column", "type", "meaning")
-    for each in found:
-        rows.add_row(each.name, "", "", each.meaning)
-        for column in each.columns:
+    for described in tables:
+        rows.add_row(described.name, "", "", described.meaning)
+        for column in described.columns:
             rows.add_row("", column.name, column.type, column.meaning)
     console().print(rows)

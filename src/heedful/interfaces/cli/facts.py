@@ -315,8 +315,8 @@ def forget(
     if author is not None:
         confirm(f"Erase {author} from this project? It can't be undone.", yes)
     elif fact_ids or source is not None:
-        what = f"{len(fact_ids)} facts" if fact_ids else f"all facts of {source}"
-        confirm(f"Forget {what}, with what was learnt about them? It can't be undone.", yes)
+        subject = f"{len(fact_ids)} facts" if fact_ids else f"all facts of {source}"
+        confirm(f"Forget {subject}, with what was learnt about them? It can't be undone.", yes)
     elif dataset is not None:
         confirm(f"Forget all of dataset {dataset}? It can't be undone.", yes)
     with options.open() as heedful:
@@ -335,9 +335,9 @@ def _show_erased(facts: int, erased: Erasure) -> None:
         return
     echo(f"Erased; what remains is attributed to {erased.author}")
     counts = erased.model_dump(exclude={"author", "event_id"})
-    for what, count in {"facts": facts, **counts}.items():
+    for kind, count in {"facts": facts, **counts}.items():
         if count:
-            echo(f"  {count} {what}")
+            echo(f"  {count} {kind}")
     echo(f"  event {erased.event_id}")
 
 

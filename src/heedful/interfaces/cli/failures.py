@@ -54,13 +54,13 @@ def _print(code: str, message: str, field: str | None, remedy: str | None, *, as
 
 def _reworded(text: str, command: click.Command, field: str | None) -> str:
     """A text in which the parameters of the command have the names they have on the command line."""
-    for each in command.params:
-        name = each.name or ""
-        named = max(each.opts, key=len) if isinstance(each, click.Option) else name.upper()
-        text = re.sub(rf"\b{name}=", f"{named} ", text)
+    for parameter in command.params:
+        name = parameter.name or ""
+        label = max(parameter.opts, key=len) if isinstance(parameter, click.Option) else name.upper()
+        text = re.sub(rf"\b{name}=", f"{label} ", text)
         # Many names are words of English, too: they mean the parameter where it is the first word, or to be passed.
         if "_" in name or text.startswith("Pass "):
-            text = re.sub(rf"(?<!-)\b{name}\b", named, text)
+            text = re.sub(rf"(?<!-)\b{name}\b", label, text)
         elif name == field:
-            text = re.sub(rf"^{name}(?= )", named, text)
+            text = re.sub(rf"^{name}(?= )", label, text)
     return text

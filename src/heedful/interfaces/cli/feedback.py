@@ -112,13 +112,18 @@ def signal(
 
 def _facts(heedful: Heedful | RemoteHeedful, recall_id: str, references: Sequence[str]) -> list[str]:
     """Fact ids; a small number means the fact that was shown at that rank."""
-    if not any(each.isdigit() for each in references):
+    if not any(reference.isdigit() for reference in references):
         return list(references)
-    shown = {str(line.rank): line.fact_id for line in heedful.receipt(recall_id).shown}
-    for each in references:
-        if each.isdigit() and each not in shown:
-            raise Invalid(f"the recall showed no rank {each}", field="rank", value=each, remedy=f"It has {len(shown)}")
-    return [shown.get(each, each) for each in references]
+    facts_by_rank = {str(line.rank): line.fact_id for line in heedful.receipt(recall_id).shown}
+    for reference in references:
+        if reference.isdigit() and reference not in facts_by_rank:
+            raise Invalid(
+                f"the recall showed no rank {reference}",
+                field="rank",
+                value=reference,
+                remedy=f"It has {len(facts_by_rank)}",
+            )
+    return [facts_by_rank.get(reference, reference) for reference in references]
 
 
 def _show(result: SignalResult, as_json: bool) -> None:
@@ -143,14 +148,17 @@ def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None
     """Detect which facts of RECALL_ID the ANSWER used. A single - reads it from standard input."""
     text = sys.stdin.read() if answer == "-" else answer
     with options.open() as heedful:
-        found = heedful.detect(text, recall_id)
+        detections = heedful.detect(text, recall_id)
     if as_json:
-        print_json(found)
+        print_json(detections)
         return
     rows = table("signal", "confidence", "why", "fact_id", numbers=("confidence",))
-    for each in found:
+    for detection in detections:
         rows.add_row(
-            each.signal_type or "unsure", f"{each.confidence:.2f}", escape("; ".join(each.reasons)), each.fact_id
+            detection.signal_type or "unsure",
+            f"{detection.confidence:.2f}",
+            escape("; ".join(detection.reasons)),
+            detection.fact_id,
         )
     console().print(rows)
 

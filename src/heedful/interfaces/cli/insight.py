@@ -51,9 +51,9 @@ def satisfaction(
 ) -> None:
     """Compare satisfaction by a metadata key, or by dataset, model and others."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.satisfaction(by, since=since, until=until, dataset=dataset, target_type=target_type)
-    if not _print(found, as_json):
-        insight_output.show_satisfaction(found)
+        result = heedful.insight.satisfaction(by, since=since, until=until, dataset=dataset, target_type=target_type)
+    if not _print(result, as_json):
+        insight_output.show_satisfaction(result)
 
 
 @insight.command()
@@ -77,11 +77,11 @@ def trend(
 ) -> None:
     """Satisfaction over time."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.trend(
+        result = heedful.insight.trend(
             over=over, by=by, since=since, until=until, dataset=dataset, target_type=target_type
         )
-    if not _print(found, as_json):
-        insight_output.show_trend(found)
+    if not _print(result, as_json):
+        insight_output.show_trend(result)
 
 
 @insight.command()
@@ -95,9 +95,9 @@ def coverage(
 ) -> None:
     """How much of what was shown has been rated."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.coverage(since=since, until=until, dataset=dataset)
-    if not _print(found, as_json):
-        insight_output.show_coverage(found)
+        result = heedful.insight.coverage(since=since, until=until, dataset=dataset)
+    if not _print(result, as_json):
+        insight_output.show_coverage(result)
 
 
 @insight.command()
@@ -107,9 +107,9 @@ def coverage(
 def usefulness(options: Options, dataset: str, as_json: bool) -> None:
     """How useful facts are: the distribution, the best, the worst, and those with mixed feedback."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.usefulness(dataset)
-    if not _print(found, as_json):
-        insight_output.show_usefulness(found)
+        result = heedful.insight.usefulness(dataset)
+    if not _print(result, as_json):
+        insight_output.show_usefulness(result)
 
 
 @insight.command()
@@ -121,9 +121,9 @@ def usefulness(options: Options, dataset: str, as_json: bool) -> None:
 def cache(options: Options, since: datetime | None, until: datetime | None, limit: int, as_json: bool) -> None:
     """What the cache of executions decided, and why."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.cache(since=since, until=until, limit=limit)
-    if not _print(found, as_json):
-        insight_output.show_cache(found)
+        result = heedful.insight.cache(since=since, until=until, limit=limit)
+    if not _print(result, as_json):
+        insight_output.show_cache(result)
 
 
 @insight.command()
@@ -137,9 +137,9 @@ def themes(
 ) -> None:
     """What negative comments are about."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.themes(since=since, until=until, dataset=dataset)
-    if not _print(found, as_json):
-        insight_output.show_themes(found)
+        result = heedful.insight.themes(since=since, until=until, dataset=dataset)
+    if not _print(result, as_json):
+        insight_output.show_themes(result)
 
 
 @insight.command()
@@ -159,16 +159,16 @@ def notes(
 ) -> None:
     """Significant changes."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.notes(since=since, until=until, dataset=dataset, by=by)
+        result = heedful.insight.notes(since=since, until=until, dataset=dataset, by=by)
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        insight_output.show_notes(found)
+        insight_output.show_notes(result)
 
 
-def _print(found: BaseModel, as_json: bool) -> bool:
+def _print(result: BaseModel, as_json: bool) -> bool:
     if as_json:
-        print_json(found)
+        print_json(result)
     return as_json
 
 
@@ -184,11 +184,11 @@ def digest(options: Options, since: datetime | None, until: datetime | None, sen
         _send(options, since, until)
         return
     with options.open(worker=False) as heedful:
-        found = heedful.insight.digest(since=since, until=until)
+        result = heedful.insight.digest(since=since, until=until)
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        echo(found.text, nl=False)
+        echo(result.text, nl=False)
 
 
 def _send(options: Options, since: datetime | None, until: datetime | None) -> None:
@@ -206,8 +206,8 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
                 remedy="Set digest_email or digest_webhook in heedful.toml, or HEEDFUL_DIGEST_EMAIL",
             )
         with store.using(options.project or store.default_project) as project:
-            found = Heedful(project).insight.digest(since=since, until=until)
-            start, stop = to_stored(found.since), to_stored(found.until)
+            result = Heedful(project).insight.digest(since=since, until=until)
+            start, stop = to_stored(result.since), to_stored(result.until)
             sent = project.send_digest(store.digest_channels, start, stop, again=True)
     finally:
         store.close()
@@ -242,14 +242,14 @@ def report(
 ) -> None:
     """Write a feedback report as one HTML file."""
     with waiting("reporting"), options.open(worker=False) as heedful:
-        made = write_report(
+        result = write_report(
             heedful, path, since=since, until=until, dataset=dataset, by=by, charts=charts, overwrite=overwrite
         )
     if as_json:
-        print_json(asdict(made))
+        print_json(asdict(result))
         return
-    drawn = f", and {len(made.charts)} charts in {charts}" if charts is not None else ""
-    echo(f"{made.opinions} opinions in {made.path}{drawn}")
+    drawn = f", and {len(result.charts)} charts in {charts}" if charts is not None else ""
+    echo(f"{result.opinions} opinions in {result.path}{drawn}")
 
 
 for command in (exports.export, exports.dictionary):

@@ -20,66 +20,66 @@ from heedful.model import (
 )
 
 
-def show_satisfaction(found: Satisfaction) -> None:
-    if not found.variants:
-        echo(f"No session has {found.by!r} in its metadata: heedful sessions update-metadata ID {found.by}=…")
+def show_satisfaction(report: Satisfaction) -> None:
+    if not report.variants:
+        echo(f"No session has {report.by!r} in its metadata: heedful sessions update-metadata ID {report.by}=…")
         return
     numbers = ("sessions", "up", "down", "neutral", "satisfaction", "95% interval", "mean score", "best with")
-    rows = table(found.by, *numbers, numbers=numbers, less=("neutral", "mean score", "sessions"))
-    for each in found.variants:
-        shown = ["" if each.sessions is None else str(each.sessions), *_counts(each)]
-        rows.add_row(_label(each.value), *shown, _percent(each.probability_best))
+    rows = table(report.by, *numbers, numbers=numbers, less=("neutral", "mean score", "sessions"))
+    for variant in report.variants:
+        cells = ["" if variant.sessions is None else str(variant.sessions), *_counts(variant)]
+        rows.add_row(_label(variant.value), *cells, _percent(variant.probability_best))
     screen = console()
     screen.print(rows)
-    for pair in found.comparisons:
+    for pair in report.comparisons:
         better, than = _label(pair.better), _label(pair.than)
         screen.print(f"{better} is better than {than} with a probability of {pair.probability:.1%}")
-    if found.stopping is not None:
-        screen.print(f"{'Enough' if found.stopping.decided else 'Not enough yet'}: {escape(found.stopping.reason)}")
+    if report.stopping is not None:
+        screen.print(f"{'Enough' if report.stopping.decided else 'Not enough yet'}: {escape(report.stopping.reason)}")
 
 
-def show_trend(found: Trend) -> None:
-    if not any(line.points for line in found.lines):
+def show_trend(report: Trend) -> None:
+    if not any(line.points for line in report.lines):
         echo("No opinions in this period")
         return
     numbers = ("up", "down", "neutral", "satisfaction", "95% interval", "mean score")
-    named = [found.by] if found.by else []
-    rows = table(*named, found.over, *numbers, numbers=numbers, less=("neutral", "mean score"))
-    for line in found.lines:
+    group_column = [report.by] if report.by else []
+    rows = table(*group_column, report.over, *numbers, numbers=numbers, less=("neutral", "mean score"))
+    for line in report.lines:
         for point in line.points:
-            rows.add_row(*([_label(line.value)] if found.by else []), point.start.isoformat(), *_counts(point))
-    rows.add_row(*([""] if found.by else []), "all", *_counts(found.total))
+            rows.add_row(*([_label(line.value)] if report.by else []), point.start.isoformat(), *_counts(point))
+    rows.add_row(*([""] if report.by else []), "all", *_counts(report.total))
     console().print(rows)
 
 
-def show_coverage(found: Coverage) -> None:
+def show_coverage(report: Coverage) -> None:
     numbers = ("shown", "rated", "share", "95% interval")
     rows = table("", *numbers, numbers=numbers)
-    for each in (found.answers, found.executions, found.recalls):
-        rows.add_row(each.kind, str(each.shown), str(each.rated), _percent(each.share), _interval(each))
+    for covered in (report.answers, report.executions, report.recalls):
+        rows.add_row(covered.kind, str(covered.shown), str(covered.rated), _percent(covered.share), _interval(covered))
     console().print(rows)
 
 
-def show_usefulness(found: UsefulnessReport) -> None:
-    if not found.facts_with_signals:
-        echo(f"No signals about the {found.total_facts} facts of {found.dataset} yet: heedful signal …")
+def show_usefulness(report: UsefulnessReport) -> None:
+    if not report.facts_with_signals:
+        echo(f"No signals about the {report.total_facts} facts of {report.dataset} yet: heedful signal …")
         return
     echo(
-        f"{found.facts_with_signals} of {found.total_facts} facts have {found.total_signals} signals; "
-        f"their average score is {found.average_score:.3f}"
+        f"{report.facts_with_signals} of {report.total_facts} facts have {report.total_signals} signals; "
+        f"their average score is {report.average_score:.3f}"
     )
     screen = console()
     rows = table("score", "facts", "", numbers=("facts",))
-    largest = max(found.distribution.values())
-    for place, count in found.distribution.items():
-        rows.add_row(place, str(count), "█" * round(30 * count / largest))
+    largest = max(report.distribution.values())
+    for interval, count in report.distribution.items():
+        rows.add_row(interval, str(count), "█" * round(30 * count / largest))
     screen.print(rows)
-    for title, facts in (("most useful", found.most_useful), ("least useful", found.least_useful)):
+    for title, facts in (("most useful", report.most_useful), ("least useful", report.least_useful)):
         _show_facts(title, facts)
-    for each in found.mixed:
+    for fact in report.mixed:
         screen.print(
-            f"{escape(shortened(each.text))}  {each.fact_id}\n  helps ({each.helps.score:.2f}) for "
-            f"{escape(each.helps.query)!r}, hurts ({each.hurts.score:.2f}) for {escape(each.hurts.query)!r}"
+            f"{escape(shortened(fact.text))}  {fact.fact_id}\n  helps ({fact.helps.score:.2f}) for "
+            f"{escape(fact.helps.query)!r}, hurts ({fact.hurts.score:.2f}) for {escape(fact.hurts.query)!r}"
         )
 
 
@@ -90,18 +90,18 @@ def _show_facts(title: str, facts: list[RankedFact]) -> None:
     console().print(rows)
 
 
-def show_cache(found: CacheReport) -> None:
-    if not found.total:
+def show_cache(report: CacheReport) -> None:
+    if not report.total:
         echo("No cache lookups in this period")
         return
-    echo(f"{found.total} decisions, {found.reused} times something was reused")
+    echo(f"{report.total} decisions, {report.reused} times something was reused")
     screen = console()
     rows = table("decision", "gate", "count", "share", numbers=("count", "share"))
-    for each in found.counts:
-        rows.add_row(each.decision, each.gate, str(each.count), f"{each.share:.1%}")
+    for line in report.counts:
+        rows.add_row(line.decision, line.gate, str(line.count), f"{line.share:.1%}")
     screen.print(rows)
     newest = table("at", "decision", "question", "reason")
-    for decision in found.newest:
+    for decision in report.newest:
         newest.add_row(
             f"{decision.at:%Y-%m-%d %H:%M}",
             decision.decision,
@@ -111,24 +111,24 @@ def show_cache(found: CacheReport) -> None:
     screen.print(newest)
 
 
-def show_themes(found: Themes) -> None:
-    if not found.comments:
+def show_themes(report: Themes) -> None:
+    if not report.comments:
         echo("No negative comments in this period")
         return
-    echo(f"{found.comments} negative comments; {found.other} match no theme")
+    echo(f"{report.comments} negative comments; {report.other} match no theme")
     screen = console()
-    for each in found.themes:
-        screen.print(f"[bold]{escape(each.name)}[/bold]: {each.comments}, the last on {each.last_at:%Y-%m-%d}")
-        for example in each.examples:
+    for theme in report.themes:
+        screen.print(f"[bold]{escape(theme.name)}[/bold]: {theme.comments}, the last on {theme.last_at:%Y-%m-%d}")
+        for example in theme.examples:
             screen.print(f"  {escape(shortened(example, 110))}")
 
 
-def show_notes(found: list[Note]) -> None:
-    if not found:
+def show_notes(notes: list[Note]) -> None:
+    if not notes:
         echo("No significant changes")
-    for each in found:
-        echo(each.text)
-        for line in each.arithmetic:
+    for note in notes:
+        echo(note.text)
+        for line in note.arithmetic:
             echo(f"  {line}")
 
 

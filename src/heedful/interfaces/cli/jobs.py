@@ -149,8 +149,8 @@ def worker(options: Options, once: bool) -> None:
 def _jobs(options: Options, kind: JobKind | None = None) -> Iterator[Jobs | StoreJobs | RemoteJobs]:
     """The jobs of a project; of a store that is named without one, all. Looking does none of them."""
     if options.whole_store and kind != "deliver":
-        with store_jobs(options.store) as whole:
-            yield whole
+        with store_jobs(options.store) as jobs:
+            yield jobs
         return
     with options.open(worker=False) as heedful:
         yield heedful.jobs

@@ -44,10 +44,10 @@ class _Seconds(_IntType):
     _units: ClassVar = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", str(value))
-        if found is None:
+        match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", str(value))
+        if match is None:
             self.fail(f"{value!r} is no time; use seconds, or 30m, 1h, 2d", param, ctx)
-        return int(found[1]) * self._units[found[2]]
+        return int(match[1]) * self._units[match[2]]
 
 
 @click.group()
@@ -72,11 +72,11 @@ def keys() -> None:
 def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: int | None, as_json: bool) -> None:
     """Create a key. It is shown only once."""
     with options.open() as heedful:
-        made = heedful.keys.create(name, scopes=scopes, rate_limit=rate_limit)
+        key = heedful.keys.create(name, scopes=scopes, rate_limit=rate_limit)
     if as_json:
-        print_json(made)
+        print_json(key)
     else:
-        echo(f"{made.api_key}\nkey_id {made.key_id}; it may: {', '.join(made.scopes)}. It is not shown again.")
+        echo(f"{key.api_key}\nkey_id {key.key_id}; it may: {', '.join(key.scopes)}. It is not shown again.")
 
 
 @keys.command("list")
@@ -85,19 +85,19 @@ def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: i
 def list_keys(options: Options, as_json: bool) -> None:
     """List keys, oldest first, including revoked ones."""
     with options.open() as heedful:
-        found = heedful.keys.list()
+        keys = heedful.keys.list()
     if as_json:
-        print_json(found)
+        print_json(keys)
         return
     rows = table("name", "scopes", "made", "last used", "state", "key_id", less=("made", "last used"))
-    for each in found:
+    for key in keys:
         rows.add_row(
-            escape(each.name),
-            ", ".join(each.scopes),
-            f"{each.created_at:%Y-%m-%d %H:%M}",
-            "never" if each.last_used_at is None else f"{each.last_used_at:%Y-%m-%d %H:%M}",
-            "good" if each.revoked_at is None else f"revoked {each.revoked_at:%Y-%m-%d %H:%M}",
-            each.key_id,
+            escape(key.name),
+            ", ".join(key.scopes),
+            f"{key.created_at:%Y-%m-%d %H:%M}",
+            "never" if key.last_used_at is None else f"{key.last_used_at:%Y-%m-%d %H:%M}",
+            "good" if key.revoked_at is None else f"revoked {key.revoked_at:%Y-%m-%d %H:%M}",
+            key.key_id,
         )
     console().print(rows)
 
@@ -111,11 +111,11 @@ def revoke(options: Options, key_id: str, yes: bool, as_json: bool) -> None:
     """Revoke a key."""
     confirm(f"Revoke key {key_id}? Who uses it is refused from then on.", yes)
     with options.open() as heedful:
-        gone = heedful.keys.revoke(key_id)
+        key = heedful.keys.revoke(key_id)
     if as_json:
-        print_json(gone)
+        print_json(key)
     else:
-        echo(f"{gone.name} is revoked; running servers reject it within a second")
+        echo(f"{key.name} is revoked; running servers reject it within a second")
 
 
 @keys.command()
@@ -144,13 +144,13 @@ def token(
 ) -> None:
     """Create a token that lets a browser rate some targets for a limited time."""
     with options.open() as heedful:
-        made = heedful.keys.create_token(
-            [_target(each) for each in targets], author=author, subject=subject, expires_in=expires_in
+        issued = heedful.keys.create_token(
+            [_target(target) for target in targets], author=author, subject=subject, expires_in=expires_in
         )
     if as_json:
-        print_json(made)
+        print_json(issued)
     else:
-        echo(f"{made.token}\nfor {made.author}, until {made.expires_at:%Y-%m-%d %H:%M:%S}")
+        echo(f"{issued.token}\nfor {issued.author}, until {issued.expires_at:%Y-%m-%d %H:%M:%S}")
 
 
 @keys.command("rotate-signing")
@@ -169,11 +169,11 @@ def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
     Those signed with the old secret end at once, or after --grace.
     """
     with options.open(worker=False) as heedful:
-        made = heedful.keys.rotate_signing(grace=grace)
+        rotation = heedful.keys.rotate_signing(grace=grace)
     if as_json:
-        print_json(made)
-    elif made.former_good_until > made.rotated_at:
-        echo(f"existing tokens and logins stay valid until {made.former_good_until:%Y-%m-%d %H:%M:%S}")
+        print_json(rotation)
+    elif rotation.former_good_until > rotation.rotated_at:
+        echo(f"existing tokens and logins stay valid until {rotation.former_good_until:%Y-%m-%d %H:%M:%S}")
     else:
         echo("existing tokens and logins are no longer valid; running servers reject them within a second")
 

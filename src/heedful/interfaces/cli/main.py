@@ -183,8 +183,8 @@ class _Commands(Mapping[str, click.Command]):
 
     def __getitem__(self, name: str) -> click.Command:
         ref = COMMANDS[name]
-        found: click.Command = getattr(import_module(f"heedful.interfaces.cli.{ref.module}"), ref.name)
-        return found
+        command: click.Command = getattr(import_module(f"heedful.interfaces.cli.{ref.module}"), ref.name)
+        return command
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -205,10 +205,10 @@ class _Group(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = formatter.width - 6 - max(map(len, COMMANDS))
         for title, group in GROUPS.items():
-            shown = {name: click.Command(name, help=ref.help) for name, ref in group.items()}
+            commands = {name: click.Command(name, help=ref.help) for name, ref in group.items()}
             with formatter.section(title):
                 formatter.write_dl(
-                    [(name.ljust(10), command.get_short_help_str(width)) for name, command in shown.items()]
+                    [(name.ljust(10), command.get_short_help_str(width)) for name, command in commands.items()]
                 )
 
 

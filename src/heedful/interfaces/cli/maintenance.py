@@ -44,11 +44,11 @@ def reembed(options: Options, background: bool, as_json: bool) -> None:
             echo(f"job {added.job_id} is {added.status}; progress: heedful jobs show {added.job_id}")
         return
     with progress("embedding") as show:
-        made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
+        count = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
     if as_json:
-        print_json({"facts": made})
+        print_json({"facts": count})
     else:
-        echo(f"{made} facts embedded; the store now uses this model")
+        echo(f"{count} facts embedded; the store now uses this model")
 
 
 @click.command()
@@ -56,11 +56,11 @@ def reembed(options: Options, background: bool, as_json: bool) -> None:
 @click.pass_obj
 def migrate(options: Options, as_json: bool) -> None:
     """Create the tables of the store, or upgrade them. Every other command does so, too, when it opens the store."""
-    done = migrate_store(options.local("migrate"))
+    result = migrate_store(options.local("migrate"))
     if as_json:
-        print_json(done)
+        print_json(result)
     else:
-        echo(f"{done.store} is at revision {done.revision}")
+        echo(f"{result.store} is at revision {result.revision}")
 
 
 @click.command()
@@ -69,11 +69,11 @@ def migrate(options: Options, as_json: bool) -> None:
 def maintain(options: Options, as_json: bool) -> None:
     """Remove data beyond its retention period, and run other maintenance. Workers do this every hour."""
     with waiting("maintaining"):
-        done = maintain_store(options.local("maintain"))
+        actions = maintain_store(options.local("maintain"))
     if as_json:
-        print_json(done)
+        print_json(actions)
         return
-    for line in done or ["nothing to do"]:
+    for line in actions or ["nothing to do"]:
         echo(line)
 
 
@@ -136,32 +136,32 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
             show(heedful.jobs.improve(dataset, session_ids or None), as_json)
         return
     with waiting("improving"), options.open() as heedful:
-        done = heedful.improve(dataset, session_ids or None)
+        result = heedful.improve(dataset, session_ids or None)
     if as_json:
-        print_json(done)
+        print_json(result)
         return
-    if not done.changed:
-        echo(f"{done.entries} rated answers; nothing new")
-        _show_not_learnt(done)
+    if not result.changed:
+        echo(f"{result.entries} rated answers; nothing new")
+        _show_not_learnt(result)
         return
     echo(
-        f"{done.entries} rated answers: {done.signals_added} signals added, {done.signals_retracted} retracted; "
-        f"{len(done.updated_facts)} facts changed"
+        f"{result.entries} rated answers: {result.signals_added} signals added, {result.signals_retracted} retracted; "
+        f"{len(result.updated_facts)} facts changed"
     )
-    if done.link_signals_added or done.link_signals_retracted or done.entities_added:
+    if result.link_signals_added or result.link_signals_retracted or result.entities_added:
         echo(
-            f"graph: {done.link_signals_added} link signals added, {done.link_signals_retracted} retracted, "
-            f"{done.entities_added} entities linked"
+            f"graph: {result.link_signals_added} link signals added, {result.link_signals_retracted} retracted, "
+            f"{result.entities_added} entities linked"
         )
-    for fact in done.learnt:
+    for fact in result.learnt:
         echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
-    for fact_id in done.forgotten:
+    for fact_id in result.forgotten:
         echo(f"  forgotten because its source was deleted: {fact_id}")
-    _show_not_learnt(done)
+    _show_not_learnt(result)
 
 
-def _show_not_learnt(done: Improvement) -> None:
-    if done.anonymous_ratings:
-        echo(f"  {done.anonymous_ratings} ratings by anonymous visitors make no signals")
-    for each in done.not_learnt:
-        echo(f"  not learnt from {each.learnt_from} {each.feedback_id}: {each.detail}")
+def _show_not_learnt(result: Improvement) -> None:
+    if result.anonymous_ratings:
+        echo(f"  {result.anonymous_ratings} ratings by anonymous visitors make no signals")
+    for skipped in result.not_learnt:
+        echo(f"  not learnt from {skipped.learnt_from} {skipped.feedback_id}: {skipped.detail}")

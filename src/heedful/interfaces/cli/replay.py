@@ -144,9 +144,9 @@ def _interval_end(estimate: Estimate, sign: str = "") -> str:
 
 def _reported_arm(arms: Sequence[ReplayArm], advice: ReplayAdvice) -> ReplayArm:
     """The arm that is recommended, else the policy's best."""
-    own = [arm for arm in arms if arm.policy == advice.policy]
-    recommended = [arm for arm in own if arm.usefulness_weight == advice.usefulness_weight]
-    return recommended[0] if recommended else max(own, key=lambda arm: arm.mrr.value)
+    policy_arms = [arm for arm in arms if arm.policy == advice.policy]
+    recommended = [arm for arm in policy_arms if arm.usefulness_weight == advice.usefulness_weight]
+    return recommended[0] if recommended else max(policy_arms, key=lambda arm: arm.mrr.value)
 
 
 def _show_worse(arm: ReplayArm) -> None:

@@ -217,7 +217,7 @@ def fix(
 ) -> None:
     """Fix what an item complains about."""
     with options.open() as heedful:
-        done = heedful.review.fix(
+        event = heedful.review.fix(
             item_id,
             action,
             fact_id=fact_id,
@@ -231,7 +231,7 @@ def fix(
             author=author,
             if_match=if_match,
         )
-    _done(done, as_json)
+    _show_event(event, as_json)
 
 
 @review.command("ask-again")
@@ -241,18 +241,18 @@ def fix(
 def ask_again(options: Options, item_id: str, as_json: bool) -> None:
     """Ask the question again, and compare."""
     with options.open() as heedful:
-        found = heedful.review.ask_again(item_id)
+        comparison = heedful.review.ask_again(item_id)
     if as_json:
-        print_json(found)
+        print_json(comparison)
         return
-    echo(found.question)
-    echo(f"  before: {found.before or '-'}")
-    echo(f"  now: {found.after or '-'}")
-    if found.reason is not None:
-        echo(f"  because {found.reason}")
-    if found.evidence_after:
-        print_hits(console(), found.evidence_after)
-    echo("changed" if found.changed else "nothing changed")
+    echo(comparison.question)
+    echo(f"  before: {comparison.before or '-'}")
+    echo(f"  now: {comparison.after or '-'}")
+    if comparison.reason is not None:
+        echo(f"  because {comparison.reason}")
+    if comparison.evidence_after:
+        print_hits(console(), comparison.evidence_after)
+    echo("changed" if comparison.changed else "nothing changed")
 
 
 @review.command()
@@ -263,7 +263,7 @@ def ask_again(options: Options, item_id: str, as_json: bool) -> None:
 def undo(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
     """Undo an action with everything it did."""
     with options.open() as heedful:
-        _done(heedful.review.undo(event_id, author=author), as_json)
+        _show_event(heedful.review.undo(event_id, author=author), as_json)
 
 
 def _report(item: ReviewItem, as_json: bool) -> None:
@@ -273,7 +273,7 @@ def _report(item: ReviewItem, as_json: bool) -> None:
     echo(f"item {item.item_id}: {item.status}" + (f", assigned to {item.assignee}" if item.assignee else ""))
 
 
-def _done(event: ReviewEvent, as_json: bool) -> None:
+def _show_event(event: ReviewEvent, as_json: bool) -> None:
     if as_json:
         print_json(event)
     elif event.undone:
@@ -295,27 +295,27 @@ def show(case: ReviewCase) -> None:
     if case.evidence:
         _evidence(case.evidence)
     opinions = table("opinion", "score", "author", "at", "comment", "event_id", numbers=("score",))
-    for each in case.opinions:
+    for opinion in case.opinions:
         opinions.add_row(
-            "right" if each.positive else "wrong",
-            "" if each.score is None else str(each.score),
-            escape(each.author or ""),
-            f"{each.at:%Y-%m-%d %H:%M}",
-            escape(shortened(each.comment or "", 50)),
-            each.event_id,
+            "right" if opinion.positive else "wrong",
+            "" if opinion.score is None else str(opinion.score),
+            escape(opinion.author or ""),
+            f"{opinion.at:%Y-%m-%d %H:%M}",
+            escape(shortened(opinion.comment or "", 50)),
+            opinion.event_id,
         )
     console().print(opinions)
     if case.history:
-        done = table("done", "author", "at", "note", "event_id")
+        history = table("done", "author", "at", "note", "event_id")
         for event in case.history:
-            done.add_row(
+            history.add_row(
                 event.action + (" (undone)" if event.undone else ""),
                 escape(event.author or ""),
                 f"{event.at:%Y-%m-%d %H:%M}",
                 escape(shortened(event.note or "", 50)),
                 event.event_id,
             )
-        console().print(done)
+        console().print(history)
     if case.fixes:
         echo(f"to fix it: heedful review fix {item.item_id} {'|'.join(case.fixes)} …")
 

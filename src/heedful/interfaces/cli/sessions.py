@@ -85,13 +85,13 @@ def list_sessions(options: Options, where: tuple[str, ...], cursor: str | None, 
         echo("No sessions. They are made by: heedful recall QUESTION --session-id NAME")
         return
     rows = table("session_id", "created", "updated", "metadata", less=("updated",))
-    for each in page.items:
-        about = ", ".join(f"{key}={value}" for key, value in each.metadata.items())
+    for session in page.items:
+        metadata = ", ".join(f"{key}={value}" for key, value in session.metadata.items())
         rows.add_row(
-            escape(each.session_id),
-            f"{each.created_at:%Y-%m-%d %H:%M}",
-            f"{each.updated_at:%Y-%m-%d %H:%M}",
-            escape(shortened(about)),
+            escape(session.session_id),
+            f"{session.created_at:%Y-%m-%d %H:%M}",
+            f"{session.updated_at:%Y-%m-%d %H:%M}",
+            escape(shortened(metadata)),
         )
     console().print(rows)
     more(page)
@@ -106,13 +106,13 @@ def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
     """Delete a session with its content and everything learnt from it."""
     confirm(f"Delete session {session_id}, with what was learnt from it?", yes)
     with options.open() as heedful:
-        gone = heedful.sessions.delete(session_id)
+        result = heedful.sessions.delete(session_id)
     if as_json:
-        print_json(gone)
+        print_json(result)
     else:
         echo(
-            f"{gone.session_id} deleted: {gone.messages} messages, {gone.entries} entries, {gone.feedbacks} feedbacks, "
-            f"{gone.forgotten_facts} learnt facts"
+            f"{result.session_id} deleted: {result.messages} messages, {result.entries} entries, "
+            f"{result.feedbacks} feedbacks, {result.forgotten_facts} learnt facts"
         )
 
 
@@ -235,12 +235,12 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
     # Ctrl-C is how it is stopped.
     with suppress(KeyboardInterrupt), _folder(keep) as name:
         store = Path(name) / STORE
-        own = _fill_or_remove(store, options.embedding)
+        demo_key = _fill_or_remove(store, options.embedding)
 
         def ready(address: str, key: NewKey | None) -> None:
-            shown = own or key
-            if shown is not None:
-                echo(f"key to log in with: {shown.api_key}")
+            login_key = demo_key or key
+            if login_key is not None:
+                echo(f"key to log in with: {login_key.api_key}")
             echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
             echo("Ctrl-C stops it", err=True)
 

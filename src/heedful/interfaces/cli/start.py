@@ -18,7 +18,7 @@ from heedful.interfaces.cli.common import Options, console, echo, progress, shor
 from heedful.model import DEFAULT_PROJECT, Hit
 from heedful.settings import FILE, Settings
 
-SHOWN = 5
+TOP_K = 5
 """Facts that are shown for a question."""
 
 POOL = 100
@@ -64,9 +64,9 @@ def init(options: Options, yes: bool, force: bool) -> None:
         echo(f"  {line}")
 
 
-def _answer(question: str, given: str | None, default: str, yes: bool) -> str:
-    if given is not None or yes:
-        return given or default
+def _answer(question: str, option: str | None, default: str, yes: bool) -> str:
+    if option is not None or yes:
+        return option or default
     answer: str = click.prompt(question, default=default, err=True)
     return answer.strip()
 
@@ -130,16 +130,16 @@ def check_files(files: tuple[Path, ...]) -> None:
 def _round(memory: Heedful, question: str) -> int:
     """One question: what is found, and which of it helped; returns how many ratings were given."""
     plain = {hit.fact_id: hit.rank for hit in memory.recall(question, top_k=POOL)}
-    found = memory.recall(question, top_k=SHOWN, boost_by_usefulness=True)
-    if not found.hits:
+    recall = memory.recall(question, top_k=TOP_K, boost_by_usefulness=True)
+    if not recall.hits:
         echo("Nothing found.")
         return 0
-    _show(found.hits, plain)
+    _show(recall.hits, plain)
     answer = _prompt("Which one helped? Its rank")
-    helpful = [hit.fact_id for hit in found.hits if str(hit.rank) == answer]
+    helpful = [hit.fact_id for hit in recall.hits if str(hit.rank) == answer]
     if not helpful:
         return 0
-    memory.signal_recall(found.recall_id, helpful=helpful)
+    memory.signal_recall(recall.recall_id, helpful=helpful)
     echo("Noted. Ask the same in other words, and see where it ranks.")
     return 1
 

@@ -36,50 +36,52 @@ class FittingTable:
         self._rows.append(([*cells, *[""] * (len(self._columns) - len(cells))], style))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        widths = [self._width(console, place) for place in range(len(self._columns))]
-        shown = list(range(len(self._columns)))
+        widths = [self._width(console, index) for index in range(len(self._columns))]
+        visible = list(range(len(self._columns)))
         for name in self._less:
-            if self._needed(shown, widths) > options.max_width:
-                shown.remove(self._columns.index(name))
-        ids = [place for place in shown if _is_id(self._columns[place])]
-        others = [place for place in shown if place not in ids and self._columns[place] not in self._numbers]
-        if self._needed(shown, widths) <= options.max_width or not others:
-            yield self._table(shown, [], 0, widths)
+            if self._needed(visible, widths) > options.max_width:
+                visible.remove(self._columns.index(name))
+        ids = [index for index in visible if _is_id(self._columns[index])]
+        texts = [index for index in visible if index not in ids and self._columns[index] not in self._numbers]
+        if self._needed(visible, widths) <= options.max_width or not texts:
+            yield self._table(visible, [], 0, widths)
         else:
             yield self._table(
-                [place for place in shown if place not in ids], ids, max(others, key=widths.__getitem__), widths
+                [index for index in visible if index not in ids], ids, max(texts, key=widths.__getitem__), widths
             )
 
-    def _table(self, shown: Sequence[int], below: Sequence[int], text: int, widths: Sequence[int]) -> Table:
+    def _table(self, visible: Sequence[int], below: Sequence[int], text: int, widths: Sequence[int]) -> Table:
         """What is shown as columns; the ids `below` are in the column of the `text`."""
-        made = Table(box=None, pad_edge=False, header_style="bold")
-        for place in shown:
-            name = self._columns[place]
-            least = max((widths[each] for each in below), default=0) if place == text else 0
-            made.add_column(
+        result = Table(box=None, pad_edge=False, header_style="bold")
+        for index in visible:
+            name = self._columns[index]
+            min_width = max((widths[each] for each in below), default=0) if index == text else 0
+            result.add_column(
                 name,
                 justify="right" if name in self._numbers else "left",
                 overflow="fold",
                 no_wrap=_is_id(name),
-                min_width=least or None,
+                min_width=min_width or None,
             )
         for cells, style in self._rows:
-            ids = [f"[dim]{cells[place]}[/dim]" for place in below if cells[place]]
-            made.add_row(
-                *("\n".join([cells[each], *ids]) if each == text and below else cells[each] for each in shown),
+            ids = [f"[dim]{cells[index]}[/dim]" for index in below if cells[index]]
+            result.add_row(
+                *("\n".join([cells[each], *ids]) if each == text and below else cells[each] for each in visible),
                 style=style,
             )
-        return made
+        return result
 
-    def _needed(self, shown: Sequence[int], widths: Sequence[int]) -> int:
+    def _needed(self, visible: Sequence[int], widths: Sequence[int]) -> int:
         """The least width at which these columns can be read."""
-        texts = sorted(widths[each] for each in shown if not _is_id(self._columns[each]))
-        ids = sum(widths[each] for each in shown if _is_id(self._columns[each]))
-        least = sum(min(each, MIN_TEXT) for each in texts[:-1]) + sum(min(each, MIN_MAIN_TEXT) for each in texts[-1:])
-        return ids + least + GAP * (len(shown) - 1)
+        texts = sorted(widths[each] for each in visible if not _is_id(self._columns[each]))
+        ids = sum(widths[each] for each in visible if _is_id(self._columns[each]))
+        min_width = sum(min(each, MIN_TEXT) for each in texts[:-1]) + sum(
+            min(each, MIN_MAIN_TEXT) for each in texts[-1:]
+        )
+        return ids + min_width + GAP * (len(visible) - 1)
 
-    def _width(self, console: Console, place: int) -> int:
-        cells = [self._columns[place], *(cells[place] for cells, _ in self._rows)]
+    def _width(self, console: Console, index: int) -> int:
+        cells = [self._columns[index], *(cells[index] for cells, _ in self._rows)]
         return max(cell_len(line) for cell in cells for line in console.render_str(cell).plain.split("\n"))
 
 

@@ -36,17 +36,17 @@ def copy(source: str, target: str, as_json: bool) -> None:
     Each is a file or a URL (sqlite:///…, postgresql://…). It can be stopped and started again.
     """
     with progress("copying") as show:
-        made = transfer.copy(source, target, progress=show)
+        result = transfer.copy(source, target, progress=show)
     if as_json:
-        print_json(made)
+        print_json(result)
         return
     rows = table("table", "rows", numbers=("rows",))
-    for name, count in made.tables.items():
+    for name, count in result.tables.items():
         if count:
             rows.add_row(name, str(count))
     console().print(rows)
-    _print_checksums(made.projects)
-    echo(f"{made.target} is a copy of {made.source}; {made.written} rows were written")
+    _print_checksums(result.projects)
+    echo(f"{result.target} is a copy of {result.source}; {result.written} rows were written")
 
 
 @click.command()
@@ -65,12 +65,12 @@ def export(options: Options, file: str | None, vectors: bool, force: bool, as_js
         transfer.export(store, sys.stdout.buffer.write, project=name, vectors=vectors)
         return
     with progress("exporting") as show:
-        made = transfer.export_file(store, file, project=name, vectors=vectors, force=force, progress=show)
+        result = transfer.export_file(store, file, project=name, vectors=vectors, force=force, progress=show)
     if as_json:
-        print_json(made)
+        print_json(result)
         return
-    lines = sum(made.counts.values())
-    echo(f"{lines} lines of project {made.project} in {file}; ledger {made.ledger_checksum}")
+    lines = sum(result.counts.values())
+    echo(f"{lines} lines of project {result.project} in {file}; ledger {result.ledger_checksum}")
 
 
 @click.command(name="import")
@@ -82,16 +82,16 @@ def import_(options: Options, file: str, as_json: bool) -> None:
     store = options.local("import")
     source = sys.stdin.buffer if file == "-" else Path(file)
     with progress("importing") as show:
-        made = transfer.import_file(
+        result = transfer.import_file(
             store, source, project=options.named_project, embedding=options.embedding, progress=show
         )
     if as_json:
-        print_json(made)
+        print_json(result)
         return
-    embedded = f", {made.embedded} of them embedded" if made.embedded else ""
+    embedded = f", {result.embedded} of them embedded" if result.embedded else ""
     echo(
-        f"project {made.project}: {made.counts['fact']} facts{embedded}, {made.counts['event']} events; "
-        f"ledger {made.ledger_checksum}"
+        f"project {result.project}: {result.counts['fact']} facts{embedded}, {result.counts['event']} events; "
+        f"ledger {result.ledger_checksum}"
     )
 
 
@@ -104,11 +104,11 @@ def import_(options: Options, file: str, as_json: bool) -> None:
 def backup(options: Options, file: str, force: bool, with_signing: bool, as_json: bool) -> None:
     """Copy the file of the store to FILE while others use it, and check the copy."""
     with progress("backing up") as show:
-        made = transfer.backup(options.local("backup"), file, force=force, with_signing=with_signing, progress=show)
+        result = transfer.backup(options.local("backup"), file, force=force, with_signing=with_signing, progress=show)
     if as_json:
-        print_json(made)
+        print_json(result)
         return
-    echo(f"{made.file}: {made.bytes} bytes, {made.tables['facts']} facts, {made.tables['events']} events")
+    echo(f"{result.file}: {result.bytes} bytes, {result.tables['facts']} facts, {result.tables['events']} events")
 
 
 @click.command()
@@ -117,17 +117,22 @@ def backup(options: Options, file: str, force: bool, with_signing: bool, as_json
 def verify(options: Options, as_json: bool) -> None:
     """Replay the ledger and compare every score with it, in all projects or in that of --project."""
     with progress("verifying") as show:
-        found = transfer.verify(options.local("verify"), project=options.named_project, progress=show)
+        result = transfer.verify(options.local("verify"), project=options.named_project, progress=show)
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        _print_checksums(found.projects)
+        _print_checksums(result.projects)
         screen = console()
-        for each in found.differences:
-            where = "/".join(name for name in (each.project, each.dataset) if name is not None) or "the store"
-            screen.print(f"BAD {escape(where)}: {each.count} {escape(each.what)}: {escape(', '.join(each.examples))}")
-        echo(f"{found.compared} scores compared, {len(found.differences)} differences")
-    if not found.ok:
+        for difference in result.differences:
+            where = (
+                "/".join(name for name in (difference.project, difference.dataset) if name is not None) or "the store"
+            )
+            screen.print(
+                f"BAD {escape(where)}: {difference.count} {escape(difference.what)}: "
+                f"{escape(', '.join(difference.examples))}"
+            )
+        echo(f"{result.compared} scores compared, {len(result.differences)} differences")
+    if not result.ok:
         raise SystemExit(1)
 
 

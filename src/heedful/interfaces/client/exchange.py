@@ -61,7 +61,7 @@ class Answer:
     content: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
-    late: bool = False
+    timed_out: bool = False
     """Whether it was waited for as long as the caller allows."""
     streamed: bool = False
     """Whether a callback was called; a retry would call it again."""
@@ -76,8 +76,8 @@ def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str
     if name == "insight.export":
         return (yield from _export(project, **values))
     name, values, errors = adapted(name, values)
-    made = shape(OPERATIONS[name])
-    request = _request(made, project, values)
+    operation_shape = shape(OPERATIONS[name])
+    request = _request(operation_shape, project, values)
     attempt, waits = 1, 0
     while True:
         answer = yield request
@@ -89,7 +89,7 @@ def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str
             yield Sleep(max(_retry_after(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)))
             attempt += 1
         else:
-            result = _result(made, answer, attempt)
+            result = _result(operation_shape, answer, attempt)
             return result.model_copy(update={"errors": errors + result.errors}) if errors else result
 
 
@@ -102,32 +102,32 @@ def _export(
     **filters: Any,
 ) -> Generator[Send | Sleep, Answer | None, ExportResult]:
     """A table, page by page, in a file that is written here."""
-    with export(table, path, format, filters.get("dataset"), overwrite) as made:
+    with export(table, path, format, filters.get("dataset"), overwrite) as output:
         cursor = None
         while True:
             page = yield from exchange(project, "insight.rows", (table,), {**filters, "cursor": cursor})
-            made.add(from_json_rows(made.table, page.items))
+            output.add(from_json_rows(output.table, page.items))
             cursor = page.next_cursor
             if cursor is None:
                 break
-    return made.result()
+    return output.result()
 
 
-def _request(made: Shape, project: str, values: dict[str, Any]) -> Send:
-    operation = made.operation
-    callbacks = {name: call for name in made.callbacks if (call := values.pop(name, None)) is not None}
+def _request(shape: Shape, project: str, values: dict[str, Any]) -> Send:
+    operation = shape.operation
+    callbacks = {name: call for name in shape.callbacks if (call := values.pop(name, None)) is not None}
     path = f"/v1/projects/{_segment('project', project)}" + operation.path.format(
-        **{name: _segment(name, values.pop(name)) for name in made.path}
+        **{name: _segment(name, values.pop(name)) for name in shape.path}
     )
-    headers = {HEADERS[name]: _header(name, values.pop(name, None)) for name in made.headers}
+    headers = {HEADERS[name]: _header(name, values.pop(name, None)) for name in shape.headers}
     headers = {name: value for name, value in headers.items() if value is not None}
     if not operation.repeatable and "Idempotency-Key" not in headers:
         headers["Idempotency-Key"] = new_id()
     if "If-Match" in headers:
         headers["If-Match"] = f'"{headers["If-Match"]}"'
     content = None
-    if made.in_query:
-        path += _query(_checked(made, values))
+    if shape.in_query:
+        path += _query(_checked(shape, values))
     else:
         headers["Content-Type"] = "application/json"
         content = _json(values)
@@ -154,10 +154,10 @@ def _header(name: str, value: Any) -> Any:
     return value
 
 
-def _checked(made: Shape, values: dict[str, Any]) -> dict[str, Any]:
+def _checked(shape: Shape, values: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a query string, which has no types."""
     try:
-        made.request.model_validate(values, strict=True)
+        shape.request.model_validate(values, strict=True)
     except ValidationError as error:
         raise Invalid.from_validation(error) from None
     return values
@@ -168,8 +168,8 @@ def _query(values: dict[str, Any]) -> str:
     for name, value in values.items():
         if value is None:
             continue
-        many = value if isinstance(value, list | tuple) else [value]
-        pairs += [(name, each if isinstance(each, str) else _json(each).decode().strip('"')) for each in many]
+        items = value if isinstance(value, list | tuple) else [value]
+        pairs += [(name, item if isinstance(item, str) else _json(item).decode().strip('"')) for item in items]
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
@@ -185,7 +185,7 @@ def _is_retryable(answer: Answer) -> bool:
     if answer.status in (500, 503):
         # A proxy says nothing of when to come back, and its servers may be back in a moment.
         return "retry-after" in answer.headers or "code" not in _document(answer)
-    return answer.status in (0, 429, 502, 504) and not answer.late and not answer.streamed
+    return answer.status in (0, 429, 502, 504) and not answer.timed_out and not answer.streamed
 
 
 def _in_progress(answer: Answer) -> bool:
@@ -196,8 +196,8 @@ def _retry_after(answer: Answer) -> float:
     return seconds(answer.headers.get("retry-after", ""))
 
 
-def _result(made: Shape, answer: Answer, attempts: int) -> Any:
-    if answer.late:
+def _result(shape: Shape, answer: Answer, attempts: int) -> Any:
+    if answer.timed_out:
         raise Unavailable(
             f"the request timed out: {answer.problem}; it may or may not have been done",
             code="server_timeout",
@@ -211,11 +211,11 @@ def _result(made: Shape, answer: Answer, attempts: int) -> Any:
         )
     if answer.status < 300:
         try:
-            return made.result.validate_json(answer.content)
+            return shape.result.validate_json(answer.content)
         except ValidationError:
             raise _unexpected_response(answer) from None
     error = _error(answer)
-    if made.operation.missing is not None and error.code == f"{made.operation.missing}_not_found":
+    if shape.operation.missing is not None and error.code == f"{shape.operation.missing}_not_found":
         return False
     raise error
 

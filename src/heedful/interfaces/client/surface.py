@@ -207,9 +207,9 @@ class RemoteJobs(_Remote):
 class RemoteHeedful(_Remote):
     """One project on a server. Threads may share it; close it when done, or use it in a `with`."""
 
-    def __init__(self, transport: Transport, shown: str) -> None:
+    def __init__(self, transport: Transport, display_name: str) -> None:
         super().__init__(transport, "")
-        self._shown = shown
+        self._display_name = display_name
         self.sessions = RemoteSessions(transport, "sessions.")
         self.insight = RemoteInsight(transport, "insight.")
         self.connectors = RemoteConnectors(transport, "connectors.")
@@ -231,7 +231,7 @@ class RemoteHeedful(_Remote):
         self.close()
 
     def __repr__(self) -> str:
-        return self._shown
+        return self._display_name
 
     remember = _remote(HeedfulProtocol.remember)
     recall = _remote(HeedfulProtocol.recall)
@@ -283,16 +283,16 @@ def _read(texts: Source) -> tuple[list[str | Document] | Any, list[FileError]]:
     """Texts and documents; files and folders are read here, where they are."""
     if not isinstance(texts, str | Path | Document | list | tuple):
         return texts, []
-    found: list[str | Document] = []
+    sources: list[str | Document] = []
     errors: list[FileError] = []
     for item in documents.as_list(texts):
         if isinstance(item, Path):
             opened, refused = documents.read_path(item)
-            found += opened
+            sources += opened
             errors += refused
         else:
-            found.append(item)
-    return (texts if isinstance(texts, str) else found), errors
+            sources.append(item)
+    return (texts if isinstance(texts, str) else sources), errors
 
 
 def _example(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -303,8 +303,8 @@ def _example(record: Mapping[str, Any]) -> Mapping[str, Any]:
 def _ids(field: str, value: Any) -> list[Any]:
     if not isinstance(value, Iterable):
         raise Invalid(f"{field} must be a list of facts, got {value!r}", field=field, value=value)
-    many = [value] if isinstance(value, str | Hit) else list(value)
-    return [each.fact_id if isinstance(each, Hit) else each for each in many]
+    items = [value] if isinstance(value, str | Hit) else list(value)
+    return [item.fact_id if isinstance(item, Hit) else item for item in items]
 
 
 def _listed(field: str, value: Any) -> list[Any]:

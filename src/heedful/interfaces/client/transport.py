@@ -41,7 +41,7 @@ class Transport:
                 if isinstance(step, Sleep):
                     time.sleep(step.seconds)
                 else:
-                    answer = self._sent(step)
+                    answer = self._send(step)
                 step = steps.send(answer)
         except StopIteration as done:
             return done.value
@@ -49,7 +49,7 @@ class Transport:
     def close(self) -> None:
         self._client.close()
 
-    def _sent(self, step: Send) -> Answer:
+    def _send(self, step: Send) -> Answer:
         events = Events(step.callbacks)
         try:
             if not step.callbacks:
@@ -83,14 +83,14 @@ class AsyncTransport:
             if isinstance(step, Sleep):
                 await asyncio.sleep(step.seconds)
             else:
-                answer = await self._sent(step)
+                answer = await self._send(step)
             step = _next(steps, answer)
         return step[0]
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _sent(self, step: Send) -> Answer:
+    async def _send(self, step: Send) -> Answer:
         events = Events(step.callbacks)
         try:
             if not step.callbacks:
@@ -146,10 +146,10 @@ def _is_address(url: str) -> bool:
 
 def _arguments(step: Send, timeout: float) -> dict[str, Any]:
     headers = [(name.encode(), value.encode()) for name, value in step.headers.items()]
-    found: dict[str, Any] = {"method": step.method, "url": step.path, "headers": headers, "content": step.content}
+    arguments: dict[str, Any] = {"method": step.method, "url": step.path, "headers": headers, "content": step.content}
     if step.slow:
-        found["timeout"] = httpx.Timeout(timeout * SLOW_FACTOR, connect=min(timeout, 10.0))
-    return found
+        arguments["timeout"] = httpx.Timeout(timeout * SLOW_FACTOR, connect=min(timeout, 10.0))
+    return arguments
 
 
 def _answer(response: httpx.Response) -> Answer:
@@ -161,8 +161,8 @@ def _is_stream(response: httpx.Response) -> bool:
 
 
 def _connection_error(error: httpx.RequestError, events: Events) -> Answer:
-    late = isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout)
-    return Answer(0, problem=str(error) or type(error).__name__, late=late, streamed=events.streamed)
+    timed_out = isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout)
+    return Answer(0, problem=str(error) or type(error).__name__, timed_out=timed_out, streamed=events.streamed)
 
 
 TIMEOUT = 60.0

@@ -148,23 +148,23 @@ def open_store(config: Config) -> Store:
 
 def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint]]:
     """What answers, by path and method."""
-    found: dict[str, dict[str, Endpoint]] = {}
+    routes: dict[str, dict[str, Endpoint]] = {}
     for operation in OPERATIONS.values():
-        found.setdefault(calls.PREFIX + operation.path, {})[operation.method] = calls.endpoint(operation, state)
-    found["/"] = {"GET": _root}
-    found["/healthz"] = {"GET": administration.healthz(state)}
-    found["/health"] = {"GET": administration.health(state)}
-    found["/readyz"] = {"GET": administration.readyz(state)}
-    found["/widget.js"] = {"GET": widget()}
-    found["/metrics"] = {"GET": administration.metrics(state, measures)}
-    found["/openapi.json"] = {"GET": administration.openapi(state)}
-    found["/v1/projects"] = {"GET": administration.projects(state)}
-    found["/v1/jobs"] = {"GET": administration.jobs(state)}
-    found["/v1/audit"] = {"GET": administration.audit(state)}
+        routes.setdefault(calls.PREFIX + operation.path, {})[operation.method] = calls.endpoint(operation, state)
+    routes["/"] = {"GET": _root}
+    routes["/healthz"] = {"GET": administration.healthz(state)}
+    routes["/health"] = {"GET": administration.health(state)}
+    routes["/readyz"] = {"GET": administration.readyz(state)}
+    routes["/widget.js"] = {"GET": widget()}
+    routes["/metrics"] = {"GET": administration.metrics(state, measures)}
+    routes["/openapi.json"] = {"GET": administration.openapi(state)}
+    routes["/v1/projects"] = {"GET": administration.projects(state)}
+    routes["/v1/jobs"] = {"GET": administration.jobs(state)}
+    routes["/v1/audit"] = {"GET": administration.audit(state)}
     for module in COMPATIBLE_APIS:
         for route in module.ROUTES:
-            found.setdefault(route.path, {})[route.method] = compatible.endpoint(route, module, state)
-    return found
+            routes.setdefault(route.path, {})[route.method] = compatible.endpoint(route, module, state)
+    return routes
 
 
 def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
@@ -177,24 +177,24 @@ def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
 
 async def _root(request: Request) -> Response:
     """What this is, for those who look with a browser; it needs no key."""
-    about = {"name": "heedful", "version": __version__, "openapi": "/openapi.json"}
-    return Response(orjson.dumps(about), media_type="application/json")
+    info = {"name": "heedful", "version": __version__, "openapi": "/openapi.json"}
+    return Response(orjson.dumps(info), media_type="application/json")
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
     request.scope["heedful.error"] = error
-    status, body, known = document(error, request.scope["heedful.request_id"])
-    return Response(body, status, headers_of(known, status), "application/problem+json")
+    status, body, problem = document(error, request.scope["heedful.request_id"])
+    return Response(body, status, headers_of(problem, status), "application/problem+json")
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
-        known: HeedfulError = Invalid(
+        problem: HeedfulError = Invalid(
             f"{request.method} is not allowed here", code="method", value=request.method, remedy=f"Use {allowed}"
         )
-        response = await _error_response(request, known)
+        response = await _error_response(request, problem)
         response.headers["Allow"] = allowed
         return response
     missing = NotFound(f"no route for {request.url.path[:200]}", code="no_route", remedy="All routes: /openapi.json")

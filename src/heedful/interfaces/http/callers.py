@@ -90,13 +90,13 @@ class Callers:
     def __init__(self, store: Store, admin_key: str | None) -> None:
         self._store = store
         self._admin = None if admin_key is None else secrets.digest(admin_key)
-        self._seen: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        self._cache: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
         self._noted: dict[str, float] = {}
 
     def remembered(self, presented: str) -> Caller | None:
         """A caller who was here a moment ago."""
-        found = self._seen.get(secrets.digest(presented))
-        return found[0] if found is not None and time.monotonic() - found[1] < KEY_CACHE_SECONDS else None
+        cached = self._cache.get(secrets.digest(presented))
+        return cached[0] if cached is not None and time.monotonic() - cached[1] < KEY_CACHE_SECONDS else None
 
     def find(self, presented: str) -> Caller:
         """The caller behind a key or token; `Forbidden` if it is not good."""
@@ -120,13 +120,13 @@ class Callers:
             secrets_ = keys.signing_secrets(connection, now)
         claims = tokens.verify(presented, secrets_, now)
         # Names of people are not for the log.
-        who = secrets.digest(f"{claims.project}\0{claims.author}\0{claims.targets}").hex()[:16]
-        return Caller(f"token:{who}", claims.project, frozenset({"feedback"}), None, claims)
+        identity = secrets.digest(f"{claims.project}\0{claims.author}\0{claims.targets}").hex()[:16]
+        return Caller(f"token:{identity}", claims.project, frozenset({"feedback"}), None, claims)
 
     def _remember(self, presented: str, caller: Caller) -> Caller:
-        self._seen[secrets.digest(presented)] = (caller, time.monotonic())
-        if len(self._seen) > MAX_CALLERS:
-            self._seen.popitem(last=False)
+        self._cache[secrets.digest(presented)] = (caller, time.monotonic())
+        if len(self._cache) > MAX_CALLERS:
+            self._cache.popitem(last=False)
         return caller
 
     def _note(self, key_id: str) -> None:
@@ -183,22 +183,22 @@ class _Allowed:
         self._namespace = namespace
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._target, name)
+        attribute = getattr(self._target, name)
         if not self._namespace and name in OWNERS:
-            return _Allowed(found, self._caller, name)
+            return _Allowed(attribute, self._caller, name)
         operation = OPERATIONS.get(f"{self._namespace}.{name}".lstrip("."))
-        return found if operation is None else self._checked(operation, found)
+        return attribute if operation is None else self._checked(operation, attribute)
 
-    def _checked(self, operation: Operation, found: Any) -> Any:
-        @wraps(found)
-        def call(*args: Any, **named: Any) -> Any:
+    def _checked(self, operation: Operation, method: Any) -> Any:
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
             if operation.scope != "read":
                 self._caller.check(operation.scope)
-            if operation.writes_with is not None and named.get(operation.writes_with) is not None:
+            if operation.writes_with is not None and kwargs.get(operation.writes_with) is not None:
                 self._caller.check("write")
-            if operation.restricted is not None and named.get(operation.restricted) is not None:
+            if operation.restricted is not None and kwargs.get(operation.restricted) is not None:
                 self._caller.check("admin")
-            return found(*args, **named)
+            return method(*args, **kwargs)
 
         return call
 
@@ -223,10 +223,10 @@ def check_token(claims: Claims, operation: str, arguments: dict[str, Any], engin
     if operation in TARGET_FIELDS:
         _check(claims, target(**{name: arguments.get(name) for name in TARGET_FIELDS[operation]}))
     elif operation in CREATE:
-        named = [name for name in ("execution_id", "chat_message_id") if arguments.get(name) is not None]
-        if not named:
+        fields = [name for name in ("execution_id", "chat_message_id") if arguments.get(name) is not None]
+        if not fields:
             raise _refused()
-        for name in named:
+        for name in fields:
             _check(claims, target(**{name: arguments[name]}))
     elif operation in CHANGE:
         _check_own(claims, engine, arguments["feedback_id"])
@@ -245,19 +245,19 @@ def _check(claims: Claims, target: dict[str, str]) -> None:
 
 def _check_own(claims: Claims, engine: Heedful, feedback_id: str) -> None:
     feedback = engine.feedback.get(feedback_id)
-    about = [target(execution_id=feedback.execution_id), target(chat_message_id=feedback.chat_message_id)]
-    if feedback.author != claims.author or not any(claims.names(each) for each in about):
+    targets = [target(execution_id=feedback.execution_id), target(chat_message_id=feedback.chat_message_id)]
+    if feedback.author != claims.author or not any(claims.names(each) for each in targets):
         raise NotFound(f"no feedback {feedback_id!r} of yours", field="feedback_id", value=feedback_id)
 
 
 def _check_opinion_count(claims: Claims, engine: Heedful, event_id: str) -> None:
     """A token speaks of few sessions, and of each there are few opinions."""
-    for about in claims.targets:
-        if set(about) == {"session_id"} and engine.sessions.exists(about["session_id"]):
+    for claimed in claims.targets:
+        if set(claimed) == {"session_id"} and engine.sessions.exists(claimed["session_id"]):
             cursor = None
             while True:
-                page = engine.sessions.feedbacks(about["session_id"], cursor=cursor, limit=1000, newest_first=True)
-                if any(each.feedback_id == event_id and each.author == claims.author for each in page.items):
+                page = engine.sessions.feedbacks(claimed["session_id"], cursor=cursor, limit=1000, newest_first=True)
+                if any(opinion.feedback_id == event_id and opinion.author == claims.author for opinion in page.items):
                     return
                 cursor = page.next_cursor
                 if cursor is None:

@@ -54,7 +54,7 @@ INSIDE = {"review.get": "item"}
 
 def endpoint(operation: Operation, state: State) -> Endpoint:
     """What answers requests for an operation."""
-    made = shape(operation)
+    operation_shape = shape(operation)
 
     async def answer(request: Request) -> Response:
         request.scope["heedful.operation"] = operation.name
@@ -65,12 +65,12 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         request.scope["heedful.project"] = project
         raw = await body_of(request, state.config.max_body)
         _check_media_type(request, raw)
-        values = arguments(made, request, raw)
+        values = arguments(operation_shape, request, raw)
         if values.get(operation.writes_with or "") is not None:
             caller.check("write")
         if values.get(operation.restricted or "") is not None:
             caller.check("admin")
-        key = None if made.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
+        key = None if operation_shape.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
 
         # A key of one project made that project. Whoever opens all may mistype a name.
         looked_up = caller.project is None and (operation.scope == "read" or operation.name == "set_policy")
@@ -79,10 +79,10 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
             if looked_up:
                 state.store.check_known(project)
             with request_context.acting_as(caller.calling(request)), state.store.using(project) as opened:
-                return _called(state, opened, caller, made, values, callbacks, key)
+                return _called(state, opened, caller, operation_shape, values, callbacks, key)
 
-        if wants_stream(request, made):
-            return stream(state, request, made, call)
+        if wants_stream(request, operation_shape):
+            return stream(state, request, operation_shape, call)
         return _response(request, operation, await _runner(state, operation, values, project, caller)(lambda: call({})))
 
     return answer
@@ -106,28 +106,28 @@ def _called(
     state: State,
     project: Project,
     caller: Caller,
-    made: Shape,
+    shape: Shape,
     values: dict[str, Any],
     callbacks: Mapping[str, Any],
     key: str | None,
 ) -> bytes:
     """The result of a call, as JSON."""
-    name, engine = made.operation.name, caller.connecting(project)
-    if made.operation.undoes is not None:
-        caller.check(project.scope_to_retract(values[made.operation.undoes]))
+    name, engine = shape.operation.name, caller.connecting(project)
+    if shape.operation.undoes is not None:
+        caller.check(project.scope_to_retract(values[shape.operation.undoes]))
     if caller.claims is not None:
         values = callers.check_token(caller.claims, name, values, engine)
 
     def work() -> Any:
-        owner = getattr(engine, made.operation.namespace) if made.operation.namespace else engine
-        result = getattr(owner, made.operation.verb)(**values, **callbacks)
-        if result is False and made.operation.missing is not None:
-            missing = made.operation.missing
+        owner = getattr(engine, shape.operation.namespace) if shape.operation.namespace else engine
+        result = getattr(owner, shape.operation.verb)(**values, **callbacks)
+        if result is False and shape.operation.missing is not None:
+            missing = shape.operation.missing
             raise NotFound(f"no such {missing} in project {project.name!r}", code=f"{missing}_not_found")
         return result
 
     if key is None:
-        return made.result.dump_json(work())
+        return shape.result.dump_json(work())
     # Numbers of any size: they are refused later, and by name.
     digest = fingerprint(name, json.dumps(to_jsonable_python(values), sort_keys=True))
     stored = run_once(
@@ -136,8 +136,8 @@ def _called(
         state.store.now,
         key,
         digest,
-        lambda: made.result.dump_python(work(), mode="json"),
-        secret=made.operation.secret,
+        lambda: shape.result.dump_python(work(), mode="json"),
+        secret=shape.operation.secret,
     )
     return orjson.dumps(stored)
 
@@ -145,9 +145,9 @@ def _called(
 def _response(request: Request, operation: Operation, body: bytes) -> Response:
     headers = {}
     if operation.name in ETAG_OPERATIONS:
-        shown, inside = orjson.loads(body), INSIDE.get(operation.name)
-        tag = f'"{etag(shown if inside is None else shown[inside])}"'
-        if operation.method == "GET" and inside is None and request.headers.get("if-none-match") == tag:
+        content, field = orjson.loads(body), INSIDE.get(operation.name)
+        tag = f'"{etag(content if field is None else content[field])}"'
+        if operation.method == "GET" and field is None and request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag})
         headers["ETag"] = tag
     return Response(body, media_type="application/json", headers=headers)
@@ -165,12 +165,12 @@ def _check_media_type(request: Request, raw: bytes) -> None:
         )
 
 
-def wants_stream(request: Request, made: Shape) -> bool:
+def wants_stream(request: Request, shape: Shape) -> bool:
     """Whether the caller asks for a stream, and there is something to stream."""
-    return bool(made.callbacks) and "text/event-stream" in request.headers.get("accept", "")
+    return bool(shape.callbacks) and "text/event-stream" in request.headers.get("accept", "")
 
 
-def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[str, Any]], bytes]) -> Response:
+def stream(state: State, request: Request, shape: Shape, call: Callable[[Mapping[str, Any]], bytes]) -> Response:
     """Runs a call and streams its events; it runs to completion, even if nobody listens any more."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -180,7 +180,7 @@ def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[
 
     async def work() -> None:
         try:
-            result = await state.run(lambda: call({name: partial(emit, name) for name in made.callbacks}))
+            result = await state.run(lambda: call({name: partial(emit, name) for name in shape.callbacks}))
             queue.put_nowait(event("result", result))
         except Exception as error:
             request.scope["heedful.error"] = error
@@ -189,8 +189,8 @@ def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[
             queue.put_nowait(None)
 
     async def events(task: asyncio.Task[None]) -> AsyncIterator[bytes]:
-        while (each := await queue.get()) is not None:
-            yield each
+        while (chunk := await queue.get()) is not None:
+            yield chunk
         await task
 
     return StreamingResponse(

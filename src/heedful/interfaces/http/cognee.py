@@ -196,7 +196,7 @@ def recall(store: Heedful, request: ForeignRequest) -> Any:
     body = read(Asking, request.body, {})
     body.refuse_what_has_no_like()
     kind = search_type_of(body.search_type or SearchType.GRAPH_COMPLETION)
-    found = store.recall(
+    result = store.recall(
         body.query,
         dataset=dataset_of(body.datasets),
         mode=kind.mode,
@@ -205,25 +205,25 @@ def recall(store: Heedful, request: ForeignRequest) -> Any:
         session_id=None if body.only_context else body.session_id,
         answer=kind.answers and not body.only_context,
     )
-    return [_result(each, kind, found.dataset) for each in results_of(found, kind)]
+    return [_result(item, kind, result.dataset) for item in results_of(result, kind)]
 
 
 def improve(store: Heedful, request: ForeignRequest) -> Any:
     body = read(Improving, request.body, {})
     body.refuse("dataset_id")
-    done = store.improve(body.dataset_name, body.session_ids)
+    result = store.improve(body.dataset_name, body.session_ids)
     counts = {
-        "entries": done.entries,
-        "signals_added": done.signals_added,
-        "signals_retracted": done.signals_retracted,
-        "facts_updated": len(done.updated_facts),
-        "facts_learnt": len(done.learnt),
-        "facts_forgotten": len(done.forgotten),
+        "entries": result.entries,
+        "signals_added": result.signals_added,
+        "signals_retracted": result.signals_retracted,
+        "facts_updated": len(result.updated_facts),
+        "facts_learnt": len(result.learnt),
+        "facts_forgotten": len(result.forgotten),
     }
     return {
         "status": "completed",
         "dataset_id": None,
-        "dataset_name": done.dataset,
+        "dataset_name": result.dataset,
         "session_ids": body.session_ids or [],
         "stages": [{"stage": "feedback_weights", "status": "completed", "counts": counts, "duration_ms": 0}],
         "background": False,
@@ -253,8 +253,10 @@ def forget(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def datasets(store: Heedful, request: ForeignRequest) -> Any:
-    found = [store.get_dataset(name) for name in store.datasets()]
-    return [{"id": each.name, "name": each.name, "createdAt": each.created_at.isoformat()} for each in found]
+    details = [store.get_dataset(name) for name in store.datasets()]
+    return [
+        {"id": dataset.name, "name": dataset.name, "createdAt": dataset.created_at.isoformat()} for dataset in details
+    ]
 
 
 def sessions(store: Heedful, request: ForeignRequest) -> Any:
@@ -262,21 +264,21 @@ def sessions(store: Heedful, request: ForeignRequest) -> Any:
     body.refuse("status")
     if body.range != "all":
         body.refuse("range")
-    found = [_session(each) for each in _sessions(store)]
-    page = found[body.offset : body.offset + body.limit]
+    items = [_session(each) for each in _sessions(store)]
+    page = items[body.offset : body.offset + body.limit]
     return {
         "sessions": page,
-        "total": len(found),
+        "total": len(items),
         "limit": body.limit,
         "offset": body.offset,
-        "has_more": body.offset + len(page) < len(found),
+        "has_more": body.offset + len(page) < len(items),
     }
 
 
 def session(store: Heedful, request: ForeignRequest) -> Any:
-    shown = _session(store.sessions.get(request.path["session_id"]))
+    summary = _session(store.sessions.get(request.path["session_id"]))
     qas = entries(store, request)
-    return shown | {
+    return summary | {
         "label": qas[0].question[:120] if qas else None,
         "msg_count": len(qas),
         "tool_calls": 0,
@@ -287,16 +289,16 @@ def session(store: Heedful, request: ForeignRequest) -> Any:
 
 def entries(store: Heedful, request: ForeignRequest) -> list[Entry]:
     name, last_n = request.path["session_id"], read(Last, dict(request.query)).last_n
-    found: list[Entry] = []
+    collected: list[Entry] = []
     cursor = None
-    while last_n is None or len(found) < last_n:
-        limit = PAGE_LIMIT if last_n is None else min(PAGE_LIMIT, last_n - len(found))
+    while last_n is None or len(collected) < last_n:
+        limit = PAGE_LIMIT if last_n is None else min(PAGE_LIMIT, last_n - len(collected))
         page = store.sessions.entries(name, cursor=cursor, limit=limit, newest_first=True)
-        found += page.items
+        collected += page.items
         cursor = page.next_cursor
         if cursor is None:
             break
-    return found[::-1]
+    return collected[::-1]
 
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
@@ -366,19 +368,19 @@ def _remembered(dataset: str, count: int, session_id: str | None) -> dict[str, A
     } | ({"session_ids": [session_id]} if session_id else {})
 
 
-def _result(each: RecallResult, kind: SearchType, dataset: str) -> dict[str, Any]:
-    about = {"recall_id": each.recall_id, "qa_id": each.qa_id, "fact_id": each.fact_id}
+def _result(result: RecallResult, kind: SearchType, dataset: str) -> dict[str, Any]:
+    ids = {"recall_id": result.recall_id, "qa_id": result.qa_id, "fact_id": result.fact_id}
     return {
-        "source": each.source,
-        "kind": _kind(kind, each),
+        "source": result.source,
+        "kind": _kind(kind, result),
         "search_type": kind.value,
-        "text": each.text,
-        "score": each.score,
+        "text": result.text,
+        "score": result.score,
         "dataset_id": None,
         "dataset_name": dataset,
-        "metadata": about,
+        "metadata": ids,
         "raw": {},
-        **about,
+        **ids,
     }
 
 

@@ -34,18 +34,18 @@ class CallerProjects:
 
     store: Store
     caller: Caller
-    held: ExitStack
+    resources: ExitStack
     """What was opened stays open until the request is answered."""
 
     def projects(self) -> list[str]:
-        own = self.caller.project
-        return self.store.projects() if own is None else [own]
+        project = self.caller.project
+        return self.store.projects() if project is None else [project]
 
-    def known(self, project: str) -> bool:
+    def has_project(self, project: str) -> bool:
         return self.caller.project in (None, project) and self.store.exists(project)
 
     def opened(self, project: str) -> Heedful:
-        return check_allowed(self.held.enter_context(self.store.using(self.caller.choose(project))), self.caller)
+        return check_allowed(self.resources.enter_context(self.store.using(self.caller.choose(project))), self.caller)
 
 
 def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
@@ -58,8 +58,8 @@ def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
             request.scope["heedful.error"] = error
             return _error_response(error, module)
         except Exception as error:
-            _, _, known = document(error, request.scope["heedful.request_id"])
-            return _error_response(known, module, 500)
+            _, _, problem = document(error, request.scope["heedful.request_id"])
+            return _error_response(problem, module, 500)
 
     return answer
 
@@ -86,8 +86,8 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
         caller.check("write")
 
     def work() -> Response:
-        with request_context.acting_as(caller.calling(request)), ExitStack() as held:
-            server = CallerProjects(state.store, caller, held)
+        with request_context.acting_as(caller.calling(request)), ExitStack() as resources:
+            server = CallerProjects(state.store, caller, resources)
             foreign = ForeignRequest(
                 path=path,
                 query=dict(pairs),
@@ -133,10 +133,10 @@ async def _form(request: Request, raw: bytes) -> tuple[list[tuple[str, str]], di
 
 
 def _every(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return found
+        values_by_name.setdefault(name, []).append(value)
+    return values_by_name
 
 
 def _error_response(error: HeedfulError, module: ModuleType, status: int | None = None) -> Response:

@@ -85,10 +85,17 @@ def _origin(origin: str) -> str:
         return origin
     try:
         parts = urlsplit(origin.removesuffix("/"))
-        known = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
     except ValueError:
-        known = False
-    if not known or parts.path or parts.query or parts.fragment or "@" in parts.netloc or origin.endswith(("?", "#")):
+        is_valid = False
+    if (
+        not is_valid
+        or parts.path
+        or parts.query
+        or parts.fragment
+        or "@" in parts.netloc
+        or origin.endswith(("?", "#"))
+    ):
         raise Invalid(
             f"has {origin!r}, which is not an origin",
             value=origin,

@@ -76,11 +76,11 @@ class LimitedProtocol(HttpToolsProtocol):
             self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.known()
+        self.mark_known()
         self._forget_timer()
         super().connection_lost(exc)
 
-    def known(self) -> None:
+    def mark_known(self) -> None:
         """Says that the caller has shown a good key: the connection no longer counts."""
         if self._is_unknown:
             self._is_unknown = False
@@ -175,15 +175,15 @@ class BodyTimeout:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        left, whole = self._seconds, False
+        remaining, is_complete = self._seconds, False
 
         async def receiving() -> Message:
-            nonlocal left, whole
-            if whole:
+            nonlocal remaining, is_complete
+            if is_complete:
                 return await receive()
-            began = time.monotonic()
+            started = time.monotonic()
             try:
-                async with asyncio.timeout(max(left, 0)):
+                async with asyncio.timeout(max(remaining, 0)):
                     message = await receive()
             except TimeoutError:
                 raise Invalid(
@@ -192,8 +192,8 @@ class BodyTimeout:
                     remedy=f"Send at least {MIN_BYTES_PER_SECOND} bytes a second, or send it in several calls",
                 ) from None
             if message["type"] == "http.request":
-                left += len(message.get("body", b"")) / MIN_BYTES_PER_SECOND - (time.monotonic() - began)
-                whole = not message.get("more_body", False)
+                remaining += len(message.get("body", b"")) / MIN_BYTES_PER_SECOND - (time.monotonic() - started)
+                is_complete = not message.get("more_body", False)
             return message
 
         async def sending(message: Message) -> None:

@@ -58,10 +58,10 @@ class Envelope:
             status = CLIENT_CLOSED_REQUEST
         except Exception as error:
             scope["heedful.error"] = error
-            failed, body, known = document(error, request_id)
+            failed, body, problem = document(error, request_id)
             if status is not None:
                 raise
-            response = Response(body, failed, headers_of(known, failed), "application/problem+json")
+            response = Response(body, failed, headers_of(problem, failed), "application/problem+json")
             await response(scope, receive, sending)
         finally:
             self._note(scope, status or CLIENT_CLOSED_REQUEST, time.perf_counter() - started)
@@ -120,6 +120,6 @@ def document(error: Exception, request_id: str) -> tuple[int, bytes, HeedfulErro
 def _request_id(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
-            found: str = value.decode()
-            return found
+            request_id: str = value.decode()
+            return request_id
     return new_id()

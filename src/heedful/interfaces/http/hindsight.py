@@ -68,8 +68,8 @@ def list_banks(store: Heedful, request: ForeignRequest) -> Any:
 def put_bank(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
     changes = read(Profile, request.body, {})
-    known = _bank(store, bank)
-    merged = changes.merged({} if known is None else extras(known.metadata))
+    existing = _bank(store, bank)
+    merged = changes.merged({} if existing is None else extras(existing.metadata))
     return profile(store.create_dataset(bank, metadata={METADATA_KEY: merged}))
 
 
@@ -100,8 +100,8 @@ def reset_config(store: Heedful, request: ForeignRequest) -> Any:
 
 def delete_bank(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
-    gone = store.forget(dataset=bank)
-    return {"success": True, "message": f"bank {bank!r} was deleted", "deleted_count": gone.facts}
+    result = store.forget(dataset=bank)
+    return {"success": True, "message": f"bank {bank!r} was deleted", "deleted_count": result.facts}
 
 
 def clear_bank(store: Heedful, request: ForeignRequest) -> Any:
@@ -113,9 +113,9 @@ def clear_bank(store: Heedful, request: ForeignRequest) -> Any:
             remedy="Leave it out to clear the bank",
         )
     bank = store.get_dataset(request.path["bank_id"])
-    gone = store.forget(dataset=bank.name)
+    result = store.forget(dataset=bank.name)
     store.create_dataset(bank.name, metadata=bank.metadata)
-    return {"success": True, "message": f"bank {bank.name!r} is empty", "deleted_count": gone.facts}
+    return {"success": True, "message": f"bank {bank.name!r} is empty", "deleted_count": result.facts}
 
 
 def retain(store: Heedful, request: ForeignRequest) -> Any:
@@ -169,14 +169,14 @@ def list_memories(store: Heedful, request: ForeignRequest) -> Any:
     bank = _bank(store, request.path["bank_id"])
     stop = query.offset + query.limit
     if bank is None or query.state == "invalidated" or (query.type is not None and query.type not in RAW):
-        found, total = [], 0
+        facts, total = [], 0
     elif query.filters:
-        found = [fact for fact in _facts(store, bank.name, query.document_id) if query.passes(fact)]
-        total = len(found)
+        facts = [fact for fact in _facts(store, bank.name, query.document_id) if query.passes(fact)]
+        total = len(facts)
     else:
-        found, total = list(islice(_facts(store, bank.name, None), stop)), bank.facts
+        facts, total = list(islice(_facts(store, bank.name, None), stop)), bank.facts
     return {
-        "items": [unit(fact) for fact in found[query.offset : stop]],
+        "items": [unit(fact) for fact in facts[query.offset : stop]],
         "total": total,
         "limit": query.limit,
         "offset": query.offset,
@@ -189,12 +189,12 @@ def get_memory(store: Heedful, request: ForeignRequest) -> Any:
 
 def delete_document(store: Heedful, request: ForeignRequest) -> Any:
     document = request.path["document_id"]
-    gone = store.forget(source=document, dataset=request.path["bank_id"])
+    result = store.forget(source=document, dataset=request.path["bank_id"])
     return {
         "success": True,
         "message": f"document {document!r} was deleted",
         "document_id": document,
-        "memory_units_deleted": gone.facts,
+        "memory_units_deleted": result.facts,
     }
 
 

@@ -29,9 +29,11 @@ def read(model: type[Read], value: Any, fallback: Any = None) -> Read:
     try:
         return TypeAdapter(model).validate_python(fallback if value is None else value)
     except ValidationError as error:
-        found = Invalid.from_validation(error)
+        invalid = Invalid.from_validation(error)
         kind = error.errors()[0]["type"]
-        raise Invalid(found.message, code=kind, field=found.field, value=found.value, remedy=found.remedy) from None
+        raise Invalid(
+            invalid.message, code=kind, field=invalid.field, value=invalid.value, remedy=invalid.remedy
+        ) from None
 
 
 def unsupported(reason: str) -> Callable[[Heedful, ForeignRequest], Reply]:
@@ -43,11 +45,11 @@ def unsupported(reason: str) -> Callable[[Heedful, ForeignRequest], Reply]:
     return answer
 
 
-def problem(error: Invalid, place: str) -> dict[str, Any]:
+def problem(error: Invalid, location: str) -> dict[str, Any]:
     """An error as FastAPI lists it: where, what, and of which kind."""
     parts = (error.field or "").replace("[", ".").replace("]", "").split(".")
     where = [int(part) if part.isdecimal() else part for part in parts if part and part != "value"]
-    return {"loc": [place, *where], "msg": str(error), "type": error.code}
+    return {"loc": [location, *where], "msg": str(error), "type": error.code}
 
 
 METADATA_KEY = "hindsight"
@@ -102,8 +104,8 @@ class Item(Body):
 
     def about(self, document_tags: Sequence[str]) -> Metadata:
         """The metadata of the fact: the item's own, and what only Hindsight has a name for."""
-        own = dict(self.metadata or {})
-        if METADATA_KEY in own:
+        metadata = dict(self.metadata or {})
+        if METADATA_KEY in metadata:
             raise Invalid(
                 f"metadata has the key {METADATA_KEY!r}",
                 field="items.metadata",
@@ -114,7 +116,7 @@ class Item(Body):
         tags = list(dict.fromkeys([*(self.tags or []), *document_tags]))
         extra = {"tags": tags, "context": self.context, "timestamp": at}
         filled = {name: value for name, value in extra.items() if value}
-        return own | {METADATA_KEY: filled} if filled else own
+        return metadata | {METADATA_KEY: filled} if filled else metadata
 
 
 class Retain(Body):
@@ -193,14 +195,14 @@ class TagFilter(Body):
         return [tagged] if self.match not in ("any", "all") else [tagged, untagged]
 
     def passes(self, metadata: Metadata) -> bool:
-        own, tags = set(extras(metadata).get("tags", [])), set(self.tags)
+        fact_tags, tags = set(extras(metadata).get("tags", [])), set(self.tags)
         if self.match == "exact":
-            return own == tags
+            return fact_tags == tags
         if not tags:
             return True
-        if not own:
+        if not fact_tags:
             return self.match in ("any", "all")
-        return tags <= own if self.match.startswith("all") else bool(tags & own)
+        return tags <= fact_tags if self.match.startswith("all") else bool(tags & fact_tags)
 
     def enough(self, top_k: int) -> int:
         """How many to look at, so that `top_k` are left: conditions can name one of several tags that all must hold."""
@@ -267,14 +269,14 @@ class Settings(Body):
 
     @property
     def profile(self) -> Profile:
-        known = {"reflect_mission", *(f"disposition_{trait}" for trait in Traits.model_fields)}
-        other = sorted(self.updates.keys() - known)
+        supported = {"reflect_mission", *(f"disposition_{trait}" for trait in Traits.model_fields)}
+        other = sorted(self.updates.keys() - supported)
         if other:
             raise Invalid(
                 f"updates.{other[0]} is not supported here",
                 field=f"updates.{other[0]}",
                 value=self.updates[other[0]],
-                remedy=f"Change {', '.join(sorted(known))}",
+                remedy=f"Change {', '.join(sorted(supported))}",
             )
         return read(Profile, self.updates)
 
@@ -316,8 +318,8 @@ class Listing(Body):
 
 def extras(metadata: Metadata) -> Metadata:
     """What only Hindsight has a name for."""
-    found = metadata.get(METADATA_KEY)
-    return found if isinstance(found, dict) else {}
+    value = metadata.get(METADATA_KEY)
+    return value if isinstance(value, dict) else {}
 
 
 CHARACTERS = 4
@@ -429,7 +431,7 @@ def result(hit: Hit) -> dict[str, Any]:
     """A hit, as recall shows it."""
     return _common(hit.fact_id, hit.text, hit.source, hit.metadata) | {
         "type": TYPE,
-        "metadata": own(hit.metadata),
+        "metadata": own_metadata(hit.metadata),
         "scores": {"final": hit.score, "relevance": hit.relevance, "usefulness": hit.usefulness},
     }
 
@@ -442,7 +444,7 @@ def unit(fact: Fact) -> dict[str, Any]:
         "fact_type": TYPE,
         "context": common["context"] or "",
         "date": common["mentioned_at"] or fact.created_at.isoformat(),
-        "metadata": own(fact.metadata),
+        "metadata": own_metadata(fact.metadata),
         "state": "valid",
     }
 
@@ -454,15 +456,15 @@ def ranked(fact: RankedFact) -> dict[str, Any]:
 
 def within(hits: Sequence[Hit], max_tokens: int) -> Iterator[Hit]:
     """The first hits, as many as have not more tokens than that."""
-    left = max_tokens * CHARACTERS
+    budget = max_tokens * CHARACTERS
     for hit in hits:
-        left -= len(hit.text)
-        if left < 0:
+        budget -= len(hit.text)
+        if budget < 0:
             return
         yield hit
 
 
-def own(metadata: Metadata) -> dict[str, str]:
+def own_metadata(metadata: Metadata) -> dict[str, str]:
     """The caller's own metadata; Hindsight has texts only."""
     return {
         name: value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -26,14 +26,14 @@ class RateLimiter:
     def take(self, caller: str, rate: int, now: float) -> None:
         """Takes one call from a caller's bucket; an empty one is `Unavailable`."""
         burst = 2.0 * rate
-        left, at = self._buckets.get(caller, (burst, now))
-        left = min(burst, left + (now - at) * rate)
-        self._buckets[caller] = (max(0.0, left - 1), now)
-        if left < 1:
+        tokens, at = self._buckets.get(caller, (burst, now))
+        tokens = min(burst, tokens + (now - at) * rate)
+        self._buckets[caller] = (max(0.0, tokens - 1), now)
+        if tokens < 1:
             raise Unavailable(
                 f"more than {rate} {'call' if rate == 1 else 'calls'} a second",
                 code="rate_limited",
-                value=max(1, math.ceil((1 - left) / rate)),
+                value=max(1, math.ceil((1 - tokens) / rate)),
                 remedy="Wait as long as Retry-After says, and send it again",
             )
 

@@ -31,9 +31,9 @@ def provider() -> Any:
             remedy='Run: pip install "heedful[telemetry]"',
         ) from error
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "heedful")})
-    made = TracerProvider(resource=resource)
-    made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return made
+    tracer_provider = TracerProvider(resource=resource)
+    tracer_provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return tracer_provider
 
 
 class Tracing:

@@ -43,14 +43,14 @@ def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
 
 def get_feedback(store: Heedful, request: ForeignRequest) -> Any:
     session_id = request.path["session_id"]
-    found: list[dict[str, Any]] = []
+    feedbacks: list[dict[str, Any]] = []
     cursor = None
     while True:
         page = store.sessions.feedbacks(session_id, cursor=cursor, limit=PAGE_LIMIT)
-        found += map(_to_document, page.items)
+        feedbacks += map(_to_document, page.items)
         cursor = page.next_cursor
         if cursor is None:
-            return {"session_id": session_id, "feedbacks": found, "total": len(found)}
+            return {"session_id": session_id, "feedbacks": feedbacks, "total": len(feedbacks)}
 
 
 def metrics(store: Heedful, request: ForeignRequest) -> Any:

@@ -69,17 +69,17 @@ def description() -> bytes:
     outputs: list[tuple[str, Any, TypeAdapter[Any]]] = [
         (each.operation.name, "serialization", each.result) for each in shapes
     ]
-    made, definitions = TypeAdapter.json_schemas([*inputs, *outputs], ref_template=REF)
+    generated, definitions = TypeAdapter.json_schemas([*inputs, *outputs], ref_template=REF)
     schemas = dict(definitions.get("$defs", {}))
     bodies = {each.request.__name__ for each in shapes if not each.in_query}
     examples = _examples()
     paths: dict[str, Document] = {}
     for each in shapes:
         name = each.operation.name
-        request = made[name, "validation"]
+        request = generated[name, "validation"]
         body = schemas[request["$ref"].rpartition("/")[2]] if "$ref" in request else request
         paths.setdefault(PREFIX + each.operation.path, {})[each.operation.method.lower()] = _operation(
-            each, body, request, made[name, "serialization"], examples.get(name, {})
+            each, body, request, generated[name, "serialization"], examples.get(name, {})
         )
     paths |= _maintenance_paths()
     request_names = {each.request.__name__ for each in shapes}
@@ -105,43 +105,43 @@ def description() -> bytes:
     return orjson.dumps(document)
 
 
-def _operation(made: Shape, body: Document, request: Document, result: Document, example: Document) -> Document:
-    operation = made.operation
+def _operation(shape: Shape, body: Document, request: Document, result: Document, example: Document) -> Document:
+    operation = shape.operation
     summary, _, rest = (inspect.getdoc(operation.function) or "").partition("\n\n")
-    parameters = [_parameter(name, "path", _TEXT | path_limits(name), True) for name in ("project", *made.path)]
-    parameters += [_parameter(HEADERS[name], "header", _header(name), False) for name in made.headers]
-    if not made.keyed and operation.method != "GET":
+    parameters = [_parameter(name, "path", _TEXT | path_limits(name), True) for name in ("project", *shape.path)]
+    parameters += [_parameter(HEADERS[name], "header", _header(name), False) for name in shape.headers]
+    if not shape.keyed and operation.method != "GET":
         parameters.append(_parameter("Idempotency-Key", "header", _header("idempotency_key"), False))
-    if made.in_query:
+    if shape.in_query:
         required = body.get("required", [])
         parameters += [
             _parameter(name, "query", kind, name in required) for name, kind in body.get("properties", {}).items()
         ]
     _fill(parameters, example.get("request", {}))
-    found: Document = {
+    document: Document = {
         "operationId": operation.name,
         "tags": [operation.namespace or "memory"],
         "summary": " ".join(summary.split()),
         "description": f"{rest}\n\nNeeds the scope `{operation.scope}`{_besides(operation)}.".strip(),
         "parameters": parameters,
-        "responses": _responses(made, result, example),
+        "responses": _responses(shape, result, example),
         "security": [{"key": []}],
         "x-heedful": {
             "repeatable": operation.repeatable,
             "slow": operation.slow,
             "missing": operation.missing,
-            "callbacks": made.callbacks,
+            "callbacks": shape.callbacks,
         },
     }
-    if not made.in_query:
+    if not shape.in_query:
         content: Document = {"schema": request}
         arguments = {
             name: value for name, value in example.get("request", {}).items() if name in body.get("properties", {})
         }
         if example:
             content["example"] = arguments
-        found["requestBody"] = {"required": bool(body.get("required")), "content": {"application/json": content}}
-    return found
+        document["requestBody"] = {"required": bool(body.get("required")), "content": {"application/json": content}}
+    return document
 
 
 def _besides(operation: Operation) -> str:
@@ -154,34 +154,34 @@ def _besides(operation: Operation) -> str:
     return f", and `write` with `{operation.writes_with}`" if operation.writes_with else ""
 
 
-def _responses(made: Shape, result: Document, example: Document) -> Document:
+def _responses(shape: Shape, result: Document, example: Document) -> Document:
     content: Document = {"schema": result}
     if "response" in example:
         content["example"] = example["response"]
     good: Document = {"description": "Done.", "content": {"application/json": content}}
-    if made.callbacks:
-        names = " and ".join(f"`{name}`" for name in made.callbacks)
+    if shape.callbacks:
+        names = " and ".join(f"`{name}`" for name in shape.callbacks)
         good["content"]["text/event-stream"] = {
             "schema": {
                 "type": "string",
                 "description": f"Events {names}, each with a list of arguments; then `result` or `problem`.",
             }
         }
-    if made.operation.name in ETAG_OPERATIONS:
+    if shape.operation.name in ETAG_OPERATIONS:
         good["headers"] = {"ETag": {"description": "Pass it as If-Match.", "schema": _TEXT}}
-    found: Document = {"200": good}
-    if made.operation.name in ETAG_OPERATIONS - INSIDE.keys() and made.operation.method == "GET":
-        found["304"] = {"description": "Not changed since the If-None-Match that was sent."}
-    statuses = [*ALWAYS, *([412] if "if_match" in made.headers else [])]
-    return found | {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
+    responses: Document = {"200": good}
+    if shape.operation.name in ETAG_OPERATIONS - INSIDE.keys() and shape.operation.method == "GET":
+        responses["304"] = {"description": "Not changed since the If-None-Match that was sent."}
+    statuses = [*ALWAYS, *([412] if "if_match" in shape.headers else [])]
+    return responses | {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
 
 
-def _parameter(name: str, place: str, kind: Document, required: bool) -> Document:
-    found: Document = {"name": name, "in": place, "required": required}
+def _parameter(name: str, location: str, kind: Document, required: bool) -> Document:
+    parameter: Document = {"name": name, "in": location, "required": required}
     kinds = kind.get("anyOf", [kind])
-    if place == "query" and any(each.get("type") == "object" for each in kinds):
-        return found | {"content": {"application/json": {"schema": _without_null(kind)}}}
-    return found | {"schema": _without_null(kind) if place == "query" else kind}
+    if location == "query" and any(each.get("type") == "object" for each in kinds):
+        return parameter | {"content": {"application/json": {"schema": _without_null(kind)}}}
+    return parameter | {"schema": _without_null(kind) if location == "query" else kind}
 
 
 def _without_null(kind: Document) -> Document:

@@ -64,14 +64,14 @@ def json_of(raw: bytes) -> Any:
 
 def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
     """The arguments of an operation, by the names they have in Python."""
-    found: dict[str, Any] = path_of(request.path_params)
-    del found["project"]
+    values: dict[str, Any] = path_of(request.path_params)
+    del values["project"]
     pairs = query_of(request)
     try:
         if shape.in_query:
             if raw.strip():
                 raise Invalid("this call takes no body", code="malformed", remedy="Put parameters in the query string")
-            found |= shape.arguments(shape.request.model_validate(_from_query(shape, pairs)))
+            values |= shape.arguments(shape.request.model_validate(_from_query(shape, pairs)))
         else:
             if pairs:
                 raise Invalid(
@@ -79,17 +79,17 @@ def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
                     field=pairs[0][0],
                     remedy="Put parameters in the body",
                 )
-            found |= shape.arguments(shape.request.model_validate_json(raw.strip() or b"{}", strict=True))
+            values |= shape.arguments(shape.request.model_validate_json(raw.strip() or b"{}", strict=True))
     except ValidationError as error:
         raise _refused(shape, error) from None
     for name in shape.headers:
         value = header_of(request, HEADERS[name])
         if value is not None:
-            found[name] = value.strip('"') if name == "if_match" else value
-    if found.get("if_match") == "*":
+            values[name] = value.strip('"') if name == "if_match" else value
+    if values.get("if_match") == "*":
         # Whatever it is now: there is nothing to compare.
-        del found["if_match"]
-    return found
+        del values["if_match"]
+    return values
 
 
 def header_of(request: Request, name: str) -> str | None:
@@ -137,8 +137,8 @@ def _refused(shape: Shape, error: ValidationError) -> Invalid:
         return Invalid("the body must be a JSON object", code="malformed", remedy='Send {"name": value, …}')
     if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
         name = str(first["loc"][0])
-        known = ", ".join(shape.request.model_fields)
-        remedy = f"Its parameters are {known}" if known else "Leave it out: there are none"
+        parameters = ", ".join(shape.request.model_fields)
+        remedy = f"Its parameters are {parameters}" if parameters else "Leave it out: there are none"
         return Invalid(f"{name} is not a parameter of this call", field=name, remedy=remedy)
     return Invalid.from_validation(error)
 

@@ -114,7 +114,7 @@ class State:
             caller = await self.run_lookup(lambda: self._callers.find(key))
         request.scope["heedful.caller"] = caller.key_id
         if UNKNOWN in request.scope:
-            request.scope[UNKNOWN].known()
+            request.scope[UNKNOWN].mark_known()
         if caller.project is not None:
             request.scope["heedful.project"] = caller.project
         rate = caller.rate_limit or self.config.rate_limit
@@ -143,7 +143,7 @@ class State:
         self.store.close()
 
 
-Done = tuple["asyncio.Future[Any]", Any, BaseException | None]
+Completed = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 BATCH_SIZE = 32
 """Results that are handed over at once while there is more to do."""
@@ -154,7 +154,7 @@ class SerialExecutor:
 
     def __init__(self, name: str) -> None:
         self._waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
-        self._come = threading.Semaphore(0)
+        self._arrived = threading.Semaphore(0)
         self._closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -165,36 +165,36 @@ class SerialExecutor:
         self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = self._loop.create_future()
         self._waiting.append((future, work))
-        self._come.release()
+        self._arrived.release()
         return await future
 
     def close(self) -> None:
         """Does what is waiting, and ends."""
         self._closing = True
-        self._come.release()
+        self._arrived.release()
         self._thread.join()
 
     def _work(self) -> None:
-        done: list[Done] = []
+        results: list[Completed] = []
         while True:
-            self._come.acquire()
+            self._arrived.acquire()
             if not self._waiting:
                 if self._closing:
                     return
                 continue
             future, work = self._waiting.popleft()
             try:
-                done.append((future, work(), None))
+                results.append((future, work(), None))
             except BaseException as error:
-                done.append((future, None, error))
-            if len(done) >= BATCH_SIZE or not self._waiting:
+                results.append((future, None, error))
+            if len(results) >= BATCH_SIZE or not self._waiting:
                 assert self._loop is not None
-                self._loop.call_soon_threadsafe(_deliver, done)
-                done = []
+                self._loop.call_soon_threadsafe(_deliver, results)
+                results = []
 
 
-def _deliver(done: list[Done]) -> None:
-    for future, result, error in done:
+def _deliver(results: list[Completed]) -> None:
+    for future, result, error in results:
         if future.done():
             continue
         if error is None:

@@ -24,8 +24,8 @@ def widget() -> Endpoint:
     }
 
     async def answer(request: Request) -> Response:
-        known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-        if tag in known:
+        etags = [etag.strip().removeprefix("W/") for etag in request.headers.get("if-none-match", "").split(",")]
+        if tag in etags:
             return Response(status_code=304, headers=headers)
         return Response(script, headers=headers, media_type="application/javascript; charset=utf-8")
 

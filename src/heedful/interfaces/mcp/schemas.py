@@ -78,19 +78,19 @@ class Parameters:
         for name in self._required:
             if name not in arguments:
                 raise Invalid(f"{name} is required", field=name, remedy=f"Pass {name}")
-        made = dict(arguments)
+        values = dict(arguments)
         for name, value in arguments.items():
             try:
                 if name in self._times and isinstance(value, str):
                     # JSON has no times, only texts.
-                    made[name] = self._adapters[name].validate_json(orjson.dumps(value), strict=True)
+                    values[name] = self._adapters[name].validate_json(orjson.dumps(value), strict=True)
                 elif name in self._adapters:
                     self._adapters[name].validate_python(value, strict=True)
             except ValidationError as error:
                 raise Invalid(
                     f"{name} must be {_describe(properties[name])}, got {reprlib.repr(value)}", field=name, value=value
                 ) from error
-        return made
+        return values
 
 
 def output_schema(function: Callable[..., Coroutine[Any, Any, BaseModel]]) -> Schema:

@@ -79,8 +79,8 @@ def _(result: Feedback) -> str:
 @describe.register
 def _(result: ExecutionFeedback) -> str:
     rating = "right" if result.is_positive else "wrong"
-    about = result.execution_id or f"of message {result.chat_message_id}"
-    return f"feedback {result.id}: execution {about} was {rating}; to undo it, retract it"
+    subject = result.execution_id or f"of message {result.chat_message_id}"
+    return f"feedback {result.id}: execution {subject} was {rating}; to undo it, retract it"
 
 
 @describe.register
@@ -106,8 +106,8 @@ def _(result: Retraction) -> str:
 @describe.register
 def _(result: ForgetResult) -> str:
     if result.erased is not None:
-        done = "nothing has this name" if result.erased.author is None else f"erased; now {result.erased.author}"
-        return f"{done}, {_count(result.facts, 'fact')} forgotten"
+        message = "nothing has this name" if result.erased.author is None else f"erased; now {result.erased.author}"
+        return f"{message}, {_count(result.facts, 'fact')} forgotten"
     return f"{_count(result.facts, 'fact')} forgotten in {result.dataset}"
 
 

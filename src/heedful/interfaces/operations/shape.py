@@ -143,7 +143,7 @@ _QUESTION = {"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS}
 _WORDS = {"minLength": 1, "pattern": WORDS}
 _ID = {"pattern": TEXT}
 _IDS = {"items": {"type": "string"} | _ID}
-_SAID = {"maxLength": limits.MAX_FEEDBACK, "pattern": TEXT}
+_FEEDBACK_TEXT = {"maxLength": limits.MAX_FEEDBACK, "pattern": TEXT}
 _FRACTION = {"minimum": 0, "maximum": 1}
 _PAGE = {"minimum": 1, "maximum": limits.MAX_PAGE}
 _LIST = {"minimum": 1, "maximum": limits.MAX_LIST}
@@ -167,12 +167,12 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "exploration": _FRACTION,
     "fact_id": _ID,
     "fact_ids": _ID,
-    "feedback": _SAID,
+    "feedback": _FEEDBACK_TEXT,
     "feedback_cutoff": _FRACTION,
     "feedback_ids": {"maxItems": limits.MAX_LIST, "items": {"type": "string", "minLength": 1} | _ID},
     "feedback_influence": _FRACTION,
     "feedback_score": {"minimum": 1, "maximum": 5},
-    "feedback_text": _SAID,
+    "feedback_text": _FEEDBACK_TEXT,
     "grace": {"minimum": 0, "maximum": limits.MAX_GRACE},
     "helpful": _IDS,
     "limit": _PAGE,
@@ -180,7 +180,7 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "min_usefulness": _FRACTION,
     "name": _NAME,
     "not_helpful": _IDS,
-    "note": _SAID,
+    "note": _FEEDBACK_TEXT,
     "query": _QUESTION,
     "question": _QUESTION,
     "rate_limit": {"minimum": 1, "maximum": limits.MAX_RATE},
@@ -241,14 +241,14 @@ def typed(operation: str, name: str, kind: Any) -> Any:
     """The type that a parameter has on the wire, with its limits."""
     kind = NARROWED.get((operation, name), kind)
     if kind in (int, int | None):
-        kind = Annotated[kind, BeforeValidator(_whole)]
+        kind = Annotated[kind, BeforeValidator(_as_integer)]
     if kind == datetime | None:
         kind = Annotated[kind, BeforeValidator(_moment)]
     limits = _OWN_LIMITS.get((operation, name), _LIMITS.get(name))
     return Annotated[kind, Field(json_schema_extra=limits)] if limits else kind
 
 
-def _whole(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     """To JSON, 3.0 is the same number as 3."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

@@ -89,8 +89,8 @@ class Operation:
 def method(name: str) -> Callable[..., Any]:
     """The method of the engine that has this name, with its namespace."""
     namespace, _, verb = name.rpartition(".")
-    found: Callable[..., Any] = getattr(OWNERS[namespace], verb)
-    return found
+    function: Callable[..., Any] = getattr(OWNERS[namespace], verb)
+    return function
 
 
 def _get(name: str, path: str, scope: Scope = "read", *, slow: bool = False) -> Operation:

@@ -38,7 +38,7 @@ def url_of(body: dict[str, Any]) -> str:
         return f"{kind}:///{database}"
     options = {name: each for name, each in config_of(body).items() if name not in _OWN_OPTIONS}
     query = "&".join(f"{quote(name)}={quote(str(each), safe='')}" for name, each in options.items())
-    return f"{kind}://{_user(body)}@{_place(body)}/{quote(database, safe='')}" + (f"?{query}" if query else "")
+    return f"{kind}://{_user(body)}@{_host_and_port(body)}/{quote(database, safe='')}" + (f"?{query}" if query else "")
 
 
 def config_of(body: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _user(body: dict[str, Any]) -> str:
     return f"{quote(name, safe='')}:{password if reference else quote(password, safe='')}"
 
 
-def _place(body: dict[str, Any]) -> str:
+def _host_and_port(body: dict[str, Any]) -> str:
     host, port = _text(body, "host"), body.get("port")
     if not _HOST.fullmatch(host):
         raise Invalid(f"host is {host!r}, which is not a host name or an address", field="host", value=host)

@@ -14,14 +14,14 @@ from heedful.sql.feedback import CONTEXTS, SCHEMA_METADATA
 DEFAULT_LIMIT = 100
 QUESTIONS = 10
 _PAGE_SIZE = 1_000
-_PLACE = "/api/projects/{project_id}/chat-sessions"
-_ONE = f"{_PLACE}/{{chat_session_id}}"
-_NAMED = ("context_id", "schema_metadata_id", "example_id")
+_PATH = "/api/projects/{project_id}/chat-sessions"
+_ITEM_PATH = f"{_PATH}/{{chat_session_id}}"
+_REFERENCES = ("context_id", "schema_metadata_id", "example_id")
 
 
 def list_sessions(heedful: Heedful, request: ForeignRequest) -> Any:
-    found = (each for each in _every(heedful) if reading.has(request, each.name))
-    return reading.paginate(found, request, DEFAULT_LIMIT, _to_session)
+    sessions = (session for session in _every(heedful) if reading.has(request, session.name))
+    return reading.paginate(sessions, request, DEFAULT_LIMIT, _to_session)
 
 
 def get_session(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -41,8 +41,8 @@ def delete_session(heedful: Heedful, request: ForeignRequest) -> Any:
 
 def list_questions(heedful: Heedful, request: ForeignRequest) -> Any:
     """What was asked in a session, the newest first, each once."""
-    found = heedful.chat_sessions.get_questions(request.path["chat_session_id"])
-    newest = dict.fromkeys(each.question for each in reversed(found))
+    messages = heedful.chat_sessions.get_questions(request.path["chat_session_id"])
+    newest = dict.fromkeys(each.question for each in reversed(messages))
     return [{"question": each} for each in list(newest)[: reading.window(request, QUESTIONS).count]]
 
 
@@ -52,17 +52,17 @@ def no_tool(heedful: Heedful, request: ForeignRequest) -> Any:
 
 
 def to_sql(heedful: Heedful, request: ForeignRequest) -> Any:
-    done = heedful.chat.chat_to_sql(request.path["chat_session_id"], **_question(heedful, request))
-    return _answer(heedful, request, done)
+    result = heedful.chat.chat_to_sql(request.path["chat_session_id"], **_question(heedful, request))
+    return _answer(heedful, request, result)
 
 
 def to_answer(heedful: Heedful, request: ForeignRequest) -> Any:
     reading.text(request, "connector_id")
-    done = heedful.chat.chat_to_answer(request.path["chat_session_id"], **_question(heedful, request))
-    ran = done.execution_result
-    return _answer(heedful, request, done) | {
-        "answer": done.answer,
-        "execution_result": None if ran is None else executions.to_execution(ran),
+    result = heedful.chat.chat_to_answer(request.path["chat_session_id"], **_question(heedful, request))
+    execution = result.execution_result
+    return _answer(heedful, request, result) | {
+        "answer": result.answer,
+        "execution_result": None if execution is None else executions.to_execution(execution),
         "feedback": None,
     }
 
@@ -89,29 +89,29 @@ def _question(heedful: Heedful, request: ForeignRequest) -> dict[str, Any]:
 def _remarks(heedful: Heedful, request: ForeignRequest) -> list[str]:
     """What the language model is to read, by the client's word."""
     prompt = reading.optional(request, "system_prompt")
-    context, schema, example = (reading.optional(request, field) for field in _NAMED)
-    found = [] if prompt is None else [prompt]
+    context, schema, example = (reading.optional(request, field) for field in _REFERENCES)
+    texts = [] if prompt is None else [prompt]
     if context is not None:
-        found.append(reading.remarks(heedful, CONTEXTS).get(context).text)
+        texts.append(reading.remarks(heedful, CONTEXTS).get(context).text)
     if schema is not None:
-        found.append(reading.remarks(heedful, SCHEMA_METADATA).get(schema).text)
+        texts.append(reading.remarks(heedful, SCHEMA_METADATA).get(schema).text)
     if example is not None:
-        found.append(golden.as_text(heedful, example))
-    return [*found, *golden.always_shown(heedful)]
+        texts.append(golden.as_text(heedful, example))
+    return [*texts, *golden.always_shown(heedful)]
 
 
-def _answer(heedful: Heedful, request: ForeignRequest, done: ChatSql) -> dict[str, Any]:
+def _answer(heedful: Heedful, request: ForeignRequest, result: ChatSql) -> dict[str, Any]:
     return {
-        "id": done.chat_message_id,
-        "chat_message_id": done.chat_message_id,
+        "id": result.chat_message_id,
+        "chat_message_id": result.chat_message_id,
         "project_id": reading.project(heedful),
-        "chat_session_id": done.chat_session_id,
-        "user_query": done.query,
-        "sql_query": done.sql_query,
-        "explanation": done.explanation,
+        "chat_session_id": result.chat_session_id,
+        "user_query": result.query,
+        "sql_query": result.sql_query,
+        "explanation": result.explanation,
         "agent_tool_response": None,
         "connector_id": reading.optional(request, "connector_id"),
-        **{field: reading.optional(request, field) for field in _NAMED},
+        **{field: reading.optional(request, field) for field in _REFERENCES},
     }
 
 
@@ -125,20 +125,20 @@ def _to_session(session: ChatSession) -> dict[str, Any]:
 
 
 def _every(heedful: Heedful) -> Iterator[ChatSession]:
-    some = heedful.chat_sessions.list(limit=_PAGE_SIZE)
-    yield from some.items
-    while some.next_cursor is not None:
-        some = heedful.chat_sessions.list(limit=_PAGE_SIZE, cursor=some.next_cursor)
-        yield from some.items
+    page = heedful.chat_sessions.list(limit=_PAGE_SIZE)
+    yield from page.items
+    while page.next_cursor is not None:
+        page = heedful.chat_sessions.list(limit=_PAGE_SIZE, cursor=page.next_cursor)
+        yield from page.items
 
 
 ROUTES = (
-    Wire("GET", _PLACE, list_sessions, "read", "project_id"),
-    Wire("POST", _PLACE, create_session, "write", "project_id"),
-    Wire("GET", _ONE, get_session, "read", "project_id"),
-    Wire("DELETE", _ONE, delete_session, "write", "project_id"),
-    Wire("GET", f"{_ONE}/questions", list_questions, "read", "project_id"),
-    Wire("GET", f"{_ONE}/custom-tool", no_tool, "read", "project_id"),
-    Wire("POST", f"{_ONE}/chat-to-sql", to_sql, "write", "project_id", queries=True),
-    Wire("POST", f"{_ONE}/chat-to-answer", to_answer, "write", "project_id", queries=True),
+    Wire("GET", _PATH, list_sessions, "read", "project_id"),
+    Wire("POST", _PATH, create_session, "write", "project_id"),
+    Wire("GET", _ITEM_PATH, get_session, "read", "project_id"),
+    Wire("DELETE", _ITEM_PATH, delete_session, "write", "project_id"),
+    Wire("GET", f"{_ITEM_PATH}/questions", list_questions, "read", "project_id"),
+    Wire("GET", f"{_ITEM_PATH}/custom-tool", no_tool, "read", "project_id"),
+    Wire("POST", f"{_ITEM_PATH}/chat-to-sql", to_sql, "write", "project_id", queries=True),
+    Wire("POST", f"{_ITEM_PATH}/chat-to-answer", to_answer, "write", "project_id", queries=True),
 )

@@ -12,14 +12,14 @@ from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import Connector
 
 DEFAULT_LIMIT = 100
-_PLACE = "/api/projects/{project_id}/connectors"
-_ONE = f"{_PLACE}/{{connector_id}}"
+_PATH = "/api/projects/{project_id}/connectors"
+_ITEM_PATH = f"{_PATH}/{{connector_id}}"
 _STAYS = ("name", "db_type", "host", "port", "username", "database")
 
 
 def list_connectors(heedful: Heedful, request: ForeignRequest) -> Any:
-    found = [each for each in heedful.connectors.list() if reading.has(request, each.name)]
-    return reading.paginate(found, request, DEFAULT_LIMIT, lambda each: _to_connector(heedful, each))
+    connectors = [connector for connector in heedful.connectors.list() if reading.has(request, connector.name)]
+    return reading.paginate(connectors, request, DEFAULT_LIMIT, lambda connector: _to_connector(heedful, connector))
 
 
 def get_connector(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -30,44 +30,47 @@ def create_connector(heedful: Heedful, request: ForeignRequest) -> Any:
     body = reading.body(request)
     url = addresses.url_of(body)
     config = addresses.config_of(body)
-    made = heedful.connectors.create(
+    connector = heedful.connectors.create(
         reading.text(request, "name"), url, role=config.get("role"), privileged=config.get("privileged", False)
     )
-    reading.describe(heedful, made.connector_id, reading.optional(request, "description"))
-    return _to_connector(heedful, made)
+    reading.describe(heedful, connector.connector_id, reading.optional(request, "description"))
+    return _to_connector(heedful, connector)
 
 
 def update_connector(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes the description; where a connector leads to stays, since proven SQL belongs to its database."""
-    found = heedful.connectors.get(request.path["connector_id"])
-    body, known = reading.body(request), _to_connector(heedful, found)
+    connector = heedful.connectors.get(request.path["connector_id"])
+    body, current = reading.body(request), _to_connector(heedful, connector)
     secret = body.get("password_secret_id")
-    moved = [field for field in _STAYS if body.get(field) not in (None, known[field])]
-    moved += ["password"] if body.get("password") else []
-    moved += ["config"] if body.get("config") else []
-    moved += ["password_secret_id"] if secret and known["password_secret_name"] != addresses.SECRETS + secret else []
-    if moved:
+    changed = [field for field in _STAYS if body.get(field) not in (None, current[field])]
+    changed += ["password"] if body.get("password") else []
+    changed += ["config"] if body.get("config") else []
+    changed += (
+        ["password_secret_id"] if secret and current["password_secret_name"] != addresses.SECRETS + secret else []
+    )
+    if changed:
         raise Invalid(
-            f"{moved[0]} of connector {found.name!r} can't be changed: what was proven on it belongs to its database",
-            field=moved[0],
+            f"{changed[0]} of connector {connector.name!r} can't be changed: "
+            "what was proven on it belongs to its database",
+            field=changed[0],
             remedy="Create another connector, or change the password in the variable that it refers to",
         )
-    reading.describe(heedful, found.connector_id, reading.optional(request, "description"))
-    return _to_connector(heedful, found)
+    reading.describe(heedful, connector.connector_id, reading.optional(request, "description"))
+    return _to_connector(heedful, connector)
 
 
 def delete_connector(heedful: Heedful, request: ForeignRequest) -> Any:
-    found = heedful.connectors.get(request.path["connector_id"])
-    heedful.connectors.delete(found.connector_id)
-    reading.describe(heedful, found.connector_id, None)
-    return {"message": f"connector {found.name} is deleted"}
+    connector = heedful.connectors.get(request.path["connector_id"])
+    heedful.connectors.delete(connector.connector_id)
+    reading.describe(heedful, connector.connector_id, None)
+    return {"message": f"connector {connector.name} is deleted"}
 
 
 def test_connector(heedful: Heedful, request: ForeignRequest) -> Any:
     """Connects, and reads the schema again."""
-    began = monotonic()
+    started = monotonic()
     heedful.connectors.refresh(request.path["connector_id"])
-    return {"ok": True, "elapsed_ms": round((monotonic() - began) * 1000)}
+    return {"ok": True, "elapsed_ms": round((monotonic() - started) * 1000)}
 
 
 def _to_connector(heedful: Heedful, connector: Connector) -> dict[str, Any]:
@@ -87,10 +90,10 @@ def _to_connector(heedful: Heedful, connector: Connector) -> dict[str, Any]:
 
 
 ROUTES = (
-    Wire("GET", _PLACE, list_connectors, "read", "project_id"),
-    Wire("POST", _PLACE, create_connector, "admin", "project_id", queries=True),
-    Wire("GET", _ONE, get_connector, "read", "project_id"),
-    Wire("PUT", _ONE, update_connector, "admin", "project_id", queries=True),
-    Wire("DELETE", _ONE, delete_connector, "admin", "project_id"),
-    Wire("POST", f"{_ONE}/test", test_connector, "admin", "project_id", queries=True),
+    Wire("GET", _PATH, list_connectors, "read", "project_id"),
+    Wire("POST", _PATH, create_connector, "admin", "project_id", queries=True),
+    Wire("GET", _ITEM_PATH, get_connector, "read", "project_id"),
+    Wire("PUT", _ITEM_PATH, update_connector, "admin", "project_id", queries=True),
+    Wire("DELETE", _ITEM_PATH, delete_connector, "admin", "project_id"),
+    Wire("POST", f"{_ITEM_PATH}/test", test_connector, "admin", "project_id", queries=True),
 )

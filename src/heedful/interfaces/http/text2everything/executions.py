@@ -34,10 +34,13 @@ def execute(heedful: Heedful, request: ForeignRequest) -> Any:
         return to_execution(heedful.executions.execute_query(sql, connector_id=connector))
     assert message is not None
     if is_execution(heedful, message):
-        done = heedful.executions.get(message)
+        execution = heedful.executions.get(message)
         return to_execution(
             heedful.executions.execute_query(
-                done.sql_query, connector_id=connector, question=done.question, parameters=done.parameters
+                execution.sql_query,
+                connector_id=connector,
+                question=execution.question,
+                parameters=execution.parameters,
             )
         )
     return to_execution(heedful.executions.execute_from_chat(message, connector_id=connector))
@@ -49,29 +52,29 @@ def get_execution(heedful: Heedful, request: ForeignRequest) -> Any:
 
 def list_executions(heedful: Heedful, request: ForeignRequest) -> Any:
     message = request.query.get("chat_message_id")
-    found = (
-        each
-        for each in _every(heedful, request.query.get("connector_id"))
-        if message in (None, message_of(each)) and reading.has(request, each.sql_query, each.question)
+    executions = (
+        execution
+        for execution in _every(heedful, request.query.get("connector_id"))
+        if message in (None, message_of(execution)) and reading.has(request, execution.sql_query, execution.question)
     )
-    return reading.paginate(found, request, DEFAULT_LIMIT, _summary)
+    return reading.paginate(executions, request, DEFAULT_LIMIT, _summary)
 
 
 def look_up(heedful: Heedful, request: ForeignRequest) -> Any:
     """What may be used, and nothing else: the client can't be told that a match is to be left alone."""
     body = reading.body(request)
-    found = heedful.chat.execution_cache_lookup(
+    result = heedful.chat.execution_cache_lookup(
         reading.text(request, "user_query"),
         connector_id=reading.text(request, "connector_id"),
         only_positive_feedback=reading.flag(request, "only_positive_feedback"),
         **{name: body[name] for name in _TUNING if body.get(name) is not None},
     )
     # The SQL of one to rebind has other values, unless it was just run.
-    usable = [each for each in found.matches if each.decision == "serve" or _was_run(each)]
+    usable = [match for match in result.matches if match.decision == "serve" or _was_run(match)]
     return {
-        "cache_hit": found.cache_hit,
-        "matches": [_match(heedful, each) for each in usable] if found.cache_hit else [],
-        "candidates_checked": found.candidates_checked,
+        "cache_hit": result.cache_hit,
+        "matches": [_match(heedful, match) for match in usable] if result.cache_hit else [],
+        "candidates_checked": result.candidates_checked,
     }
 
 
@@ -114,8 +117,10 @@ def _summary(execution: Execution) -> dict[str, Any]:
 
 
 def _match(heedful: Heedful, match: CacheMatch) -> dict[str, Any]:
-    done = Execution(**match.execution) if _was_run(match) else heedful.executions.get(match.execution["execution_id"])
-    return {**match.model_dump(mode="json", exclude={"execution"}), "execution": to_execution(done)}
+    execution = (
+        Execution(**match.execution) if _was_run(match) else heedful.executions.get(match.execution["execution_id"])
+    )
+    return {**match.model_dump(mode="json", exclude={"execution"}), "execution": to_execution(execution)}
 
 
 def _was_run(match: CacheMatch) -> bool:
@@ -123,11 +128,11 @@ def _was_run(match: CacheMatch) -> bool:
 
 
 def _every(heedful: Heedful, connector_id: str | None) -> Iterator[Execution]:
-    some = heedful.executions.list(connector_id=connector_id, limit=_PAGE_SIZE)
-    yield from some.items
-    while some.next_cursor is not None:
-        some = heedful.executions.list(connector_id=connector_id, limit=_PAGE_SIZE, cursor=some.next_cursor)
-        yield from some.items
+    page = heedful.executions.list(connector_id=connector_id, limit=_PAGE_SIZE)
+    yield from page.items
+    while page.next_cursor is not None:
+        page = heedful.executions.list(connector_id=connector_id, limit=_PAGE_SIZE, cursor=page.next_cursor)
+        yield from page.items
 
 
 ROUTES = (

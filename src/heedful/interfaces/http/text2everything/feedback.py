@@ -11,15 +11,15 @@ from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import ExecutionFeedback
 
 DEFAULT_LIMIT = 100
-_PLACE = "/api/projects/{project_id}/feedback"
-_ONE = f"{_PLACE}/{{feedback_id}}"
+_PATH = "/api/projects/{project_id}/feedback"
+_ITEM_PATH = f"{_PATH}/{{feedback_id}}"
 
 
 def list_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
     part = reading.window(request, DEFAULT_LIMIT)
-    found = heedful.feedback.list(skip=part.start, limit=max(1, part.count), search=request.query.get("q") or None)
-    shown = [_to_feedback(heedful, each) for each in found.items[: part.count]]
-    return reading.page(shown, part, part.start + part.count < found.total) | {"total": found.total}
+    page = heedful.feedback.list(skip=part.start, limit=max(1, part.count), search=request.query.get("q") or None)
+    items = [_to_feedback(heedful, opinion) for opinion in page.items[: part.count]]
+    return reading.page(items, part, part.start + part.count < page.total) | {"total": page.total}
 
 
 def get_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -30,23 +30,23 @@ def create_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
     message, execution = reading.optional(request, "chat_message_id"), reading.optional(request, "execution_id")
     if execution is None and message is not None and executions.is_execution(heedful, message):
         execution = message
-    made = heedful.feedback.create(
+    feedback = heedful.feedback.create(
         is_positive=reading.flag(request, "is_positive", default=True),
         feedback=reading.optional(request, "feedback"),
         execution_id=execution,
         chat_message_id=None if message == execution else message,
     )
-    return _to_feedback(heedful, made)
+    return _to_feedback(heedful, feedback)
 
 
 def update_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes what is said; what it is said of stays."""
-    known = _to_feedback(heedful, heedful.feedback.get(request.path["feedback_id"]))
+    current = _to_feedback(heedful, heedful.feedback.get(request.path["feedback_id"]))
     for field in ("chat_message_id", "execution_id"):
         value = reading.optional(request, field)
-        if value not in (None, known[field]):
+        if value not in (None, current[field]):
             raise Invalid(
-                f"feedback {known['id']} can't be moved to another {field}",
+                f"feedback {current['id']} can't be moved to another {field}",
                 field=field,
                 value=value,
                 remedy="Delete it, and create another",
@@ -56,7 +56,7 @@ def update_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
         changes["feedback"] = reading.optional(request, "feedback")
     if reading.body(request).get("is_positive") is not None:
         changes["is_positive"] = reading.flag(request, "is_positive")
-    return _to_feedback(heedful, heedful.feedback.update(known["id"], **changes))
+    return _to_feedback(heedful, heedful.feedback.update(current["id"], **changes))
 
 
 def delete_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -83,10 +83,10 @@ def _to_feedback(heedful: Heedful, feedback: ExecutionFeedback) -> dict[str, Any
 
 
 ROUTES = (
-    Wire("GET", _PLACE, list_feedback, "read", "project_id"),
-    Wire("POST", _PLACE, create_feedback, "feedback", "project_id"),
-    Wire("POST", f"{_PLACE}/bulk-delete", bulk_delete, "feedback", "project_id"),
-    Wire("GET", _ONE, get_feedback, "read", "project_id"),
-    Wire("PUT", _ONE, update_feedback, "feedback", "project_id"),
-    Wire("DELETE", _ONE, delete_feedback, "feedback", "project_id"),
+    Wire("GET", _PATH, list_feedback, "read", "project_id"),
+    Wire("POST", _PATH, create_feedback, "feedback", "project_id"),
+    Wire("POST", f"{_PATH}/bulk-delete", bulk_delete, "feedback", "project_id"),
+    Wire("GET", _ITEM_PATH, get_feedback, "read", "project_id"),
+    Wire("PUT", _ITEM_PATH, update_feedback, "feedback", "project_id"),
+    Wire("DELETE", _ITEM_PATH, delete_feedback, "feedback", "project_id"),
 )

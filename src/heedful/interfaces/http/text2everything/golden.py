@@ -15,20 +15,20 @@ from heedful.sql.feedback import ALWAYS, Remark
 
 DEFAULT_LIMIT = 100
 _PAGE_SIZE = 1_000
-_PLACE = "/api/projects/{project_id}/golden-examples"
-_ONE = f"{_PLACE}/{{example_id}}"
+_PATH = "/api/projects/{project_id}/golden-examples"
+_ITEM_PATH = f"{_PATH}/{{example_id}}"
 
 
 def list_examples(heedful: Heedful, request: ForeignRequest) -> Any:
     always, described = reading.query_flag(request, ALWAYS), reading.descriptions(heedful)
-    shown = [_with(heedful, each, described.get(each.id)) for each in _every(heedful)]
-    found = [
-        each
-        for each in shown
-        if always in (None, each[ALWAYS])
-        and reading.has(request, each["user_query"], each["sql_query"], each["description"])
+    examples = [_with(heedful, example, described.get(example.id)) for example in _every(heedful)]
+    matching = [
+        example
+        for example in examples
+        if always in (None, example[ALWAYS])
+        and reading.has(request, example["user_query"], example["sql_query"], example["description"])
     ]
-    return reading.paginate(found, request, DEFAULT_LIMIT, lambda each: each)
+    return reading.paginate(matching, request, DEFAULT_LIMIT, lambda example: example)
 
 
 def get_example(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -37,13 +37,13 @@ def get_example(heedful: Heedful, request: ForeignRequest) -> Any:
 
 def create_example(heedful: Heedful, request: ForeignRequest) -> Any:
     """On the project's connector; of several, `connector_id` names one."""
-    made = heedful.golden_examples.create(
+    example = heedful.golden_examples.create(
         reading.text(request, "user_query"),
         reading.text(request, "sql_query"),
         connector_id=reading.optional(request, "connector_id"),
     )
-    _describe(heedful, request, made.id)
-    return _to_example(heedful, made)
+    _describe(heedful, request, example.id)
+    return _to_example(heedful, example)
 
 
 def update_example(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -67,13 +67,13 @@ def bulk_delete(heedful: Heedful, request: ForeignRequest) -> Any:
 
 def always_shown(heedful: Heedful) -> list[str]:
     """The examples that every question should come with, in words."""
-    found = []
-    for each in reading.descriptions(heedful).values():
-        if each.metadata.get(ALWAYS):
+    texts = []
+    for description in reading.descriptions(heedful).values():
+        if description.metadata.get(ALWAYS):
             # An example goes with its connector, and what was said of it stays.
             with suppress(NotFound):
-                found.append(as_text(heedful, each.id))
-    return found
+                texts.append(as_text(heedful, description.id))
+    return texts
 
 
 def as_text(heedful: Heedful, example_id: str) -> str:
@@ -84,9 +84,9 @@ def as_text(heedful: Heedful, example_id: str) -> str:
 
 def _every(heedful: Heedful) -> Iterator[GoldenExample]:
     skip = 0
-    while some := heedful.golden_examples.list(skip=skip, limit=_PAGE_SIZE):
-        yield from some
-        skip += len(some)
+    while page := heedful.golden_examples.list(skip=skip, limit=_PAGE_SIZE):
+        yield from page
+        skip += len(page)
 
 
 def _describe(heedful: Heedful, request: ForeignRequest, example_id: str) -> None:
@@ -118,10 +118,10 @@ def _with(heedful: Heedful, example: GoldenExample, described: Remark | None) ->
 
 
 ROUTES = (
-    Wire("GET", _PLACE, list_examples, "read", "project_id"),
-    Wire("POST", _PLACE, create_example, "write", "project_id", queries=True),
-    Wire("POST", f"{_PLACE}/bulk-delete", bulk_delete, "write", "project_id"),
-    Wire("GET", _ONE, get_example, "read", "project_id"),
-    Wire("PUT", _ONE, update_example, "write", "project_id", queries=True),
-    Wire("DELETE", _ONE, delete_example, "write", "project_id"),
+    Wire("GET", _PATH, list_examples, "read", "project_id"),
+    Wire("POST", _PATH, create_example, "write", "project_id", queries=True),
+    Wire("POST", f"{_PATH}/bulk-delete", bulk_delete, "write", "project_id"),
+    Wire("GET", _ITEM_PATH, get_example, "read", "project_id"),
+    Wire("PUT", _ITEM_PATH, update_example, "write", "project_id", queries=True),
+    Wire("DELETE", _ITEM_PATH, delete_example, "write", "project_id"),
 )

@@ -24,9 +24,9 @@ _IN_A_PATH = re.compile(r"[^/?#%\\\x00-\x1f]+")
 
 def list_projects(heedful: Heedful, request: ForeignRequest) -> Any:
     """The projects that the key opens: all, or its own."""
-    names = [name for name in request.server.projects() if request.server.known(name)]
-    found = [name for name in sorted(names, key=str.casefold) if reading.has(request, name)]
-    return reading.paginate(found, request, DEFAULT_LIMIT, lambda name: _to_project(_open(heedful, request, name)))
+    names = [name for name in request.server.projects() if request.server.has_project(name)]
+    matching = [name for name in sorted(names, key=str.casefold) if reading.has(request, name)]
+    return reading.paginate(matching, request, DEFAULT_LIMIT, lambda name: _to_project(_open(heedful, request, name)))
 
 
 def get_project(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -42,17 +42,17 @@ def create_project(heedful: Heedful, request: ForeignRequest) -> Any:
             value=name,
             remedy="A project's name is its id: leave out / ? # % and \\",
         )
-    made = _open(heedful, request, name)
-    if reading.remarks(made, reading.DESCRIPTIONS).find(PROJECT) is not None:
+    project = _open(heedful, request, name)
+    if reading.remarks(project, reading.DESCRIPTIONS).find(PROJECT) is not None:
         raise Conflict(
             f"project {name!r} already exists", field="name", value=name, remedy="Use it, or choose another name"
         )
-    workspace = project_of(made).workspace
+    workspace = project_of(project).workspace
     with workspace.write() as connection:
         # Before its description is written, or it would be younger than its last change.
         scopes.ensure_project(connection, name, workspace.now())
-    _describe(made, reading.optional(request, "description"))
-    return _to_project(made)
+    _describe(project, reading.optional(request, "description"))
+    return _to_project(project)
 
 
 def update_project(heedful: Heedful, request: ForeignRequest) -> Any:

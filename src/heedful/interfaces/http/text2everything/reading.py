@@ -95,13 +95,13 @@ def descriptions(heedful: Heedful) -> dict[str, Remark]:
     return {each.id: each for each in remarks(heedful, DESCRIPTIONS).list()}
 
 
-def describe(heedful: Heedful, about: str, description: str | None, **more: Any) -> None:
+def describe(heedful: Heedful, entity_id: str, description: str | None, **metadata: Any) -> None:
     """Keeps what the client says of something; nothing is kept of nothing."""
     descriptions = remarks(heedful, DESCRIPTIONS)
-    if description is not None or any(more.values()):
-        descriptions.put(about, description or about, {"description": description, **more})
-    elif descriptions.find(about) is not None:
-        descriptions.delete(about)
+    if description is not None or any(metadata.values()):
+        descriptions.put(entity_id, description or entity_id, {"description": description, **metadata})
+    elif descriptions.find(entity_id) is not None:
+        descriptions.delete(entity_id)
 
 
 PER_PAGE = 50
@@ -137,37 +137,37 @@ def window(request: ForeignRequest, usual: int) -> Window:
         return Window(skip, limit, 1, ends=False)
     page = _number(request, "page", 1, 1, limits.MAX_SKIP)
     per_page = _number(request, "per_page", PER_PAGE, 1, MAX_PAGE)
-    done = (page - 1) * per_page
-    count = per_page if limit == usual else max(0, min(per_page, limit - done))
-    return Window(skip + done, count, page, ends=limit != usual and done + count >= limit)
+    offset = (page - 1) * per_page
+    count = per_page if limit == usual else max(0, min(per_page, limit - offset))
+    return Window(skip + offset, count, page, ends=limit != usual and offset + count >= limit)
 
 
 def paginate(
-    items: Iterable[Item], request: ForeignRequest, usual: int, shown: Callable[[Item], Any]
+    items: Iterable[Item], request: ForeignRequest, usual: int, convert: Callable[[Item], Any]
 ) -> dict[str, Any]:
     """One page of a list that is read as far as needed; of a sequence, with its length."""
     part = window(request, usual)
-    found = part.of(items)
+    chunk = part.of(items)
     total = {"total": len(items)} if isinstance(items, Sequence) else {}
-    return page([shown(each) for each in found[: part.count]], part, len(found) > part.count) | total
+    return page([convert(item) for item in chunk[: part.count]], part, len(chunk) > part.count) | total
 
 
-def page(items: Sequence[Any], part: Window, more: bool) -> dict[str, Any]:
+def page(items: Sequence[Any], part: Window, has_more: bool) -> dict[str, Any]:
     """A page as the client reads it; it goes on as long as `has_next` says so."""
     return {
         "items": list(items),
         "page": part.page,
         "page_size": part.count,
         "per_page": part.count,
-        "has_next": more and not part.ends,
+        "has_next": has_more and not part.ends,
         "has_prev": part.start > 0,
     }
 
 
 def has(request: ForeignRequest, *texts: str | None) -> bool:
     """Whether one of the texts has the words that are searched for, in any case."""
-    sought = request.query.get("q", "").casefold()
-    return any(sought in text.casefold() for text in texts if text is not None) or not sought
+    term = request.query.get("q", "").casefold()
+    return any(term in text.casefold() for text in texts if text is not None) or not term
 
 
 def _number(request: ForeignRequest, field: str, default: int, low: int, high: int) -> int:
@@ -213,14 +213,14 @@ _ABSENT = (
 )
 
 
-def missing(what: str) -> NotFound:
+def missing(feature: str) -> NotFound:
     """The error for something that Heedful doesn't have; `what` says why after a colon."""
-    name, _, reason = what.partition(": ")
+    name, _, reason = feature.partition(": ")
     return NotFound(f"not part of Heedful: {name} ({reason})", code="not_part_of_heedful")
 
 
-def _refuse(what: str, heedful: Heedful, request: ForeignRequest) -> NoReturn:
-    raise missing(what)
+def _refuse(feature: str, heedful: Heedful, request: ForeignRequest) -> NoReturn:
+    raise missing(feature)
 
 
 ROUTES = tuple(

@@ -20,13 +20,13 @@ DEFAULT_LIMITS = {CONTEXTS: 50, SCHEMA_METADATA: 100}
 
 def list_texts(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
     always = reading.query_flag(request, ALWAYS)
-    found = [
+    matching = [
         each
         for each in reading.remarks(heedful, dataset).list()
         if always in (None, each.metadata[ALWAYS])
         and reading.has(request, each.metadata["name"], each.metadata["description"], each.text)
     ]
-    return reading.paginate(found, request, DEFAULT_LIMITS[dataset], lambda each: _to_text(dataset, heedful, each))
+    return reading.paginate(matching, request, DEFAULT_LIMITS[dataset], lambda each: _to_text(dataset, heedful, each))
 
 
 def get_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
@@ -52,13 +52,13 @@ def bulk_delete(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
 
 
 def _put(dataset: str, heedful: Heedful, request: ForeignRequest, text_id: str) -> Any:
-    about = {
+    metadata = {
         "name": reading.text(request, "name"),
         "description": reading.optional(request, "description"),
         ALWAYS: reading.flag(request, ALWAYS),
     }
     written = reading.text(request, "content") if dataset == CONTEXTS else _schema(request)
-    return _to_text(dataset, heedful, reading.remarks(heedful, dataset).put(text_id, written, about))
+    return _to_text(dataset, heedful, reading.remarks(heedful, dataset).put(text_id, written, metadata))
 
 
 def _schema(request: ForeignRequest) -> str:
@@ -70,21 +70,21 @@ def _schema(request: ForeignRequest) -> str:
 
 
 def _to_text(dataset: str, heedful: Heedful, remark: Remark) -> dict[str, Any]:
-    own = {"content": remark.text} if dataset == CONTEXTS else {"schema_data": orjson.loads(remark.text)}
+    content = {"content": remark.text} if dataset == CONTEXTS else {"schema_data": orjson.loads(remark.text)}
     return {
         "id": remark.id,
         "project_id": reading.project(heedful),
         "name": remark.metadata["name"],
         "description": remark.metadata["description"],
         ALWAYS: remark.metadata[ALWAYS],
-        **own,
+        **content,
         "created_at": from_stored(remark.made_at).isoformat(),
         "updated_at": from_stored(remark.changed_at).isoformat(),
     }
 
 
-def _routes(dataset: str, place: str) -> tuple[Wire, ...]:
-    base = f"/api/projects/{{project_id}}/{place}"
+def _routes(dataset: str, segment: str) -> tuple[Wire, ...]:
+    base = f"/api/projects/{{project_id}}/{segment}"
     return (
         Wire("GET", base, partial(list_texts, dataset), "read", "project_id"),
         Wire("POST", base, partial(create_text, dataset), "write", "project_id"),
