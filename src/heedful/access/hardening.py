@@ -147,7 +147,7 @@ def _store_role(connection: Connection) -> Check:
 
 
 def _proxies(settings: Settings) -> Check:
-    wide = [each for each in settings.trusted_proxies if ip_network(each, strict=False).prefixlen < MIN_PREFIX_BITS]
+    wide = [proxy for proxy in settings.trusted_proxies if ip_network(proxy, strict=False).prefixlen < MIN_PREFIX_BITS]
     return _check(
         "proxies",
         wide,

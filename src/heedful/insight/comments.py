@@ -100,12 +100,12 @@ def shorten(text: str) -> str:
 
 
 def _theme(name: str, members: Sequence[Comment]) -> Theme:
-    times = [each.at for each in members]
+    times = [comment.at for comment in members]
     return Theme(
         name=name,
         comments=len(members),
-        examples=list(dict.fromkeys(shorten(each.text) for each in members))[:MAX_EXAMPLES],
-        feedback_ids=[each.feedback_id for each in members],
+        examples=list(dict.fromkeys(shorten(comment.text) for comment in members))[:MAX_EXAMPLES],
+        feedback_ids=[comment.feedback_id for comment in members],
         first_at=from_stored(min(times)),
         last_at=from_stored(max(times)),
     )

@@ -28,7 +28,7 @@ class Numbers:
         """The numbers of queries, by dataset and hash."""
         ids: dict[Pair, int] = {}
         for dataset, checksums in _by_dataset(pairs).items():
-            for run in batches([bytes.fromhex(each) for each in checksums]):
+            for run in batches([bytes.fromhex(checksum) for checksum in checksums]):
                 rows = self._connection.execute(
                     select(queries.c.id, queries.c.digest).where(
                         queries.c.dataset_id == dataset, queries.c.digest.in_(run)

@@ -85,8 +85,8 @@ def show_usefulness(report: UsefulnessReport) -> None:
 
 def _show_facts(title: str, facts: list[RankedFact]) -> None:
     rows = table(title, "signals", "fact", "fact_id", numbers=(title, "signals"))
-    for each in facts:
-        rows.add_row(f"{each.score:.3f}", str(each.signal_count), escape(shortened(each.text)), each.fact_id)
+    for fact in facts:
+        rows.add_row(f"{fact.score:.3f}", str(fact.signal_count), escape(shortened(fact.text)), fact.fact_id)
     console().print(rows)
 
 

@@ -273,8 +273,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except HeedfulError as error:
         from heedful.interfaces.cli.failures import exit_code, report
 
-        for each in new_stores:
-            each.discard_empty()
+        for store in new_stores:
+            store.discard_empty()
         report(error, invoked(words), as_json="--json" in words)
         sys.exit(exit_code(error))
     sys.exit(code if isinstance(code, int) else 0)

@@ -146,6 +146,12 @@ def _print_checksums(projects: list[ProjectChecksum]) -> None:
         numbers=("facts", "events"),
         less=("checksum of facts",),
     )
-    for each in projects:
-        rows.add_row(escape(each.project), str(each.facts), str(each.events), each.facts_checksum, each.ledger_checksum)
+    for checksum in projects:
+        rows.add_row(
+            escape(checksum.project),
+            str(checksum.facts),
+            str(checksum.events),
+            checksum.facts_checksum,
+            checksum.ledger_checksum,
+        )
     console().print(rows)

@@ -50,7 +50,7 @@ def create(
 
     `admin_key` opens everything, beside the keys in the store.
     """
-    site = Site(store, {each.name: each for each in ACTIONS}, admin_key, hours)
+    site = Site(store, {action.name: action for action in ACTIONS}, admin_key, hours)
     site.templates.globals["sections"] = SECTIONS
 
     @asynccontextmanager

@@ -52,7 +52,7 @@ def bucket_size(days: Range, now: datetime) -> Over:
 
 def target(heedful: Heedful) -> OpinionTarget | None:
     """What opinions are looked at: all but those about facts, or those about facts where there are no others."""
-    kinds = [each.value for each in heedful.insight.satisfaction("target_type").variants]
+    kinds = [variant.value for variant in heedful.insight.satisfaction("target_type").variants]
     return "fact" if kinds == ["fact"] else None
 
 

@@ -76,7 +76,7 @@ class Config(Model):
     @field_validator("cors_origins")
     @classmethod
     def _origins(cls, origins: list[str]) -> list[str]:
-        return [_origin(each) for each in origins]
+        return [_origin(origin) for origin in origins]
 
 
 def _origin(origin: str) -> str:

@@ -157,7 +157,7 @@ def _is_proxy(address: str, limits: Limits) -> bool:
         peer = ip_address(address)
     except ValueError:
         return False
-    return any(peer in ip_network(each, strict=False) for each in limits.proxies)
+    return any(peer in ip_network(proxy, strict=False) for proxy in limits.proxies)
 
 
 MIN_BYTES_PER_SECOND = 10_000

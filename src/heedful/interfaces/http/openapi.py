@@ -207,11 +207,11 @@ def _header(name: str) -> Document:
 
 
 def _fill(parameters: list[Document], example: Document) -> None:
-    for each in parameters:
-        if each["name"] == "project":
-            each["example"] = "default"
-        elif each["name"] in example and each["in"] != "header" and "schema" in each:
-            each["example"] = example[each["name"]]
+    for parameter in parameters:
+        if parameter["name"] == "project":
+            parameter["example"] = "default"
+        elif parameter["name"] in example and parameter["in"] != "header" and "schema" in parameter:
+            parameter["example"] = example[parameter["name"]]
 
 
 def _problem(status: int) -> Document:

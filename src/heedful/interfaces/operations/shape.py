@@ -67,16 +67,16 @@ def shape(operation: Operation) -> Shape:
     parameters = list(own_signature(function).parameters.values())
     path = tuple(re.findall(r"{(\w+)}", operation.path))
     rest: dict[str, Any] = {}
-    for each in parameters:
-        if each.name not in {*path, *HEADERS, *CALLBACKS}:
-            kind = typed(operation.name, each.name, hints[each.name])
-            required = each.default is inspect.Parameter.empty
-            rest[each.name] = (kind, ... if required else _default(each.default))
+    for parameter in parameters:
+        if parameter.name not in {*path, *HEADERS, *CALLBACKS}:
+            kind = typed(operation.name, parameter.name, hints[parameter.name])
+            required = parameter.default is inspect.Parameter.empty
+            rest[parameter.name] = (kind, ... if required else _default(parameter.default))
     return Shape(
         operation=operation,
         path=path,
-        headers=tuple(each.name for each in parameters if each.name in HEADERS),
-        callbacks=tuple(each.name for each in parameters if each.name in CALLBACKS),
+        headers=tuple(parameter.name for parameter in parameters if parameter.name in HEADERS),
+        callbacks=tuple(parameter.name for parameter in parameters if parameter.name in CALLBACKS),
         request=create_model(f"{_title(operation.name)}Request", __base__=Request, **rest),
         result=TypeAdapter(hints["return"]),
         returns=hints["return"],

@@ -106,7 +106,10 @@ def coverage(report: Coverage) -> Figure:
 
     def draw(standalone: bool) -> str:
         return bar_chart(
-            [Bar(each.kind, each.share or 0.0, note=f"{each.rated:,} of {each.shown:,}") for each in kinds],
+            [
+                Bar(covered.kind, covered.share or 0.0, note=f"{covered.rated:,} of {covered.shown:,}")
+                for covered in kinds
+            ],
             title="How much was rated",
             percent=True,
             standalone=standalone,
@@ -118,8 +121,14 @@ def coverage(report: Coverage) -> Figure:
         draw,
         ("what", "shown", "rated", "share", "95% interval"),
         [
-            (each.kind, f"{each.shown:,}", f"{each.rated:,}", percent(each.share), between(each.low, each.high))
-            for each in kinds
+            (
+                covered.kind,
+                f"{covered.shown:,}",
+                f"{covered.rated:,}",
+                percent(covered.share),
+                between(covered.low, covered.high),
+            )
+            for covered in kinds
         ],
     )
 
@@ -144,7 +153,7 @@ def cache(report: CacheReport) -> Figure:
 
     def draw(standalone: bool) -> str:
         return bar_chart(
-            [Bar(each.gate, each.count, quiet=each.decision in ("refuse", "nothing")) for each in counts],
+            [Bar(outcome.gate, outcome.count, quiet=outcome.decision in ("refuse", "nothing")) for outcome in counts],
             title="What the cache decided",
             standalone=standalone,
         )
@@ -154,7 +163,7 @@ def cache(report: CacheReport) -> Figure:
         "What the cache decided",
         draw,
         ("decision", "gate", "times", "share"),
-        [(each.decision, each.gate, f"{each.count:,}", percent(each.share)) for each in report.counts],
+        [(outcome.decision, outcome.gate, f"{outcome.count:,}", percent(outcome.share)) for outcome in report.counts],
     )
 
 

@@ -98,7 +98,9 @@ def gather(
     # The client has the same methods.
     insight = cast(Insight, store.insight)
     daily = insight.trend(over="day", since=since, until=until, dataset=dataset)
-    days = sorted(each.start for line in daily.lines for each in line.points if each.up or each.down or each.neutral)
+    days = sorted(
+        point.start for line in daily.lines for point in line.points if point.up or point.down or point.neutral
+    )
     trend = _trend(insight, daily, since, until, dataset)
     coverage = insight.coverage(since=since, until=until, dataset=dataset)
     cache = insight.cache(since=since, until=until)

@@ -42,11 +42,11 @@ def cache_page(here: PageContext) -> Response:
     report = here.heedful.insight.cache(since=days.start, until=days.end, limit=PAGE_SIZE)
     rows = [
         (
-            f"{_decision_label(each.decision)}: {queue.reason(each.gate)}",
-            each.share,
-            f"{each.count:,} ({each.share:.0%})",
+            f"{_decision_label(outcome.decision)}: {queue.reason(outcome.gate)}",
+            outcome.share,
+            f"{outcome.count:,} ({outcome.share:.0%})",
         )
-        for each in report.counts
+        for outcome in report.counts
     ]
     return here.html("cache.html", status=days.status, range=days, report=report, rows=rows, decided=_decision_label)
 
@@ -81,7 +81,7 @@ def detail_page(here: PageContext) -> Response:
         execution=execution,
         opinions=opinions,
         own_opinion=_own_opinion(here, opinions),
-        proven=bool(opinions) and all(each.is_positive for each in opinions),
+        proven=bool(opinions) and all(opinion.is_positive for opinion in opinions),
         example=queue.example(here.heedful, execution.connector_id, execution.execution_id),
         rows=execution.result.rows[:MAX_ROWS],
     )

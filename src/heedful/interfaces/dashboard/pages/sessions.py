@@ -77,7 +77,7 @@ def _turns(messages: list[Message], entries: list[Entry]) -> list[Turn]:
     """Messages and answers in time order; a message that says what an answer has is not shown twice."""
     texts = {text.strip() for entry in entries for text in (entry.question, entry.answer)}
     turns = [Turn(entry.time, entry=entry) for entry in entries]
-    turns += [Turn(each.at, message=each) for each in messages if each.content.strip() not in texts]
+    turns += [Turn(message.at, message=message) for message in messages if message.content.strip() not in texts]
     return sorted(turns, key=lambda turn: turn.at)
 
 
