@@ -530,15 +530,16 @@ def test_a_complaint_that_was_learnt_before_is_forgotten(plain: Shop) -> None:
     assert learnt(plain.store) == []
 
 
-def test_what_one_correction_taught_stays_while_another_still_says_it(shop: Shop) -> None:
+@pytest.mark.parametrize(("first", "second"), [("ann", "bo"), ("bo", "cy"), ("cy", "ann")])
+def test_what_one_correction_taught_stays_while_two_others_still_say_it(shop: Shop, first: str, second: str) -> None:
     result = shop.store.recall(QUESTION, session_id="s")
     assert result.qa_id is not None
     for author in ("ann", "bo", "cy"):
         shop.store.sessions.add_feedback("s", result.qa_id, "No, it is 45 days for parcels.", 1, author=author)
     assert len(shop.store.improve().learnt) == 1
-    shop.store.sessions.delete_feedback("s", result.qa_id, author="ann")
+    shop.store.sessions.delete_feedback("s", result.qa_id, author=first)
     assert len(learnt(shop.store)) == 1
-    shop.store.sessions.delete_feedback("s", result.qa_id, author="bo")
+    shop.store.sessions.delete_feedback("s", result.qa_id, author=second)
     assert learnt(shop.store) == []
 
 

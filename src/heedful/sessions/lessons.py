@@ -31,6 +31,9 @@ MAY_CORRECT = 3
 TAUGHT_BY = "taught_by"
 """The key under which the metadata of a lesson name the opinions that teach it together."""
 
+MAX_TEACHERS = 20
+"""The opinions that a lesson names at most, unless more are needed to teach."""
+
 Kind = Literal["answer", "feedback"]
 
 
@@ -214,8 +217,9 @@ def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], li
         if any(suffices(votes([proposal.opinion]), authors) for proposal in agreeing):
             continue
         if suffices(votes([proposal.opinion for proposal in agreeing]), authors):
-            first = tuple(proposal.opinion.id for proposal in agreeing[:authors])
-            taught.append(replace(agreeing[0].lesson, taught_by=first))
+            # All of them, so that no two retractions leave a lesson that too few still teach.
+            teachers = tuple(proposal.opinion.id for proposal in agreeing[: max(authors, MAX_TEACHERS)])
+            taught.append(replace(agreeing[0].lesson, taught_by=teachers))
             continue
         detail = f"{len(agreeing)} of {authors} known authors say so"
         refused += [
