@@ -36,7 +36,9 @@ def test_the_loop_by_json(run: Run) -> None:
     given = read(run("signal", "--recall", recall["recall_id"], "--used", "1", "--json"))
     assert {each["fact_id"]: each["signal_type"] for each in given["signals"]} == {fact: "used", other: "ignored"}
     assert read(run("stats", fact, "--json"))["score"] == pytest.approx(0.6, abs=1e-6)
-    explained = read(run("explain", "Who is the chief executive?", "--json"))["hits"][0]["explanation"]
+    explained = read(run("explain", "Who is the chief executive?", "--policy", "documented", "--json"))["hits"][0][
+        "explanation"
+    ]
     assert explained["matched_context"] == "Who is the CEO?"
     assert read(run("retract", given["event_ids"][0], "--json"))["updated_facts"] == [fact]
     found = read(run("detect", recall["recall_id"], "Ada is the CEO.", "--json"))
@@ -51,7 +53,7 @@ def test_tables_name_facts_ranks_and_receipts(run: Run) -> None:
     shown = run("recall", "Who is the CEO?").stdout
     assert "Ada is the CEO." in shown
     assert "recall_id" in shown
-    assert "score = 0.7 ×" in run("explain", "Who is the CEO?").stdout
+    assert "score = 0.7 ×" in run("explain", "Who is the CEO?", "--policy", "documented").stdout
 
 
 def test_lines_come_from_standard_input(run: Run) -> None:

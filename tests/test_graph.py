@@ -286,14 +286,15 @@ class TestLinkSignals:
     def test_they_move_what_a_path_lends_and_only_where_usefulness_counts(
         self, store: Heedful, facts: dict[str, str]
     ) -> None:
-        plain, boosted = relevance(store, HIDDEN), relevance(store, HIDDEN, boost_by_usefulness=True)
+        plain = relevance(store, HIDDEN, boost_by_usefulness=False)
+        boosted = relevance(store, HIDDEN, boost_by_usefulness=True)
         assert plain == boosted
         for link in shown(store, facts[HIDDEN]).links:
             say(store, LinkSignal(link, "not_helpful"))
             lower = relevance(store, HIDDEN, boost_by_usefulness=True)
             assert lower < boosted
             boosted = lower
-        assert relevance(store, HIDDEN) == plain
+        assert relevance(store, HIDDEN, boost_by_usefulness=False) == plain
         assert relevance(store, HIDDEN, boost_by_usefulness=True, usefulness_weight=1.0) < boosted
 
     def test_they_fade(self, store: Heedful, facts: dict[str, str], clock: ManualClock) -> None:

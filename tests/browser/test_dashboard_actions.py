@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 from dashboard_page import TESTED, Served, Visit, does
 from dashboards import connect_shop
 from playwright.sync_api import Locator, expect
@@ -271,6 +274,32 @@ def test_a_golden_example_is_made_removed_and_made_again_by_undo(served: Served)
     golden.get_by_role("button", name="Remove").click()
     ada.expect_message("It is no longer a golden example")
     assert served.dashboard.store.golden_examples.list() == []
+
+
+@does("confirm_suggestion", "unrate_execution")
+def test_what_a_question_probably_means_is_confirmed_and_undone(served: Served) -> None:
+    store, ada = served.dashboard.store, served.visitor()
+    connect_shop(store)
+    with closing(sqlite3.connect("shop.sqlite")) as database:
+        database.executescript(
+            "create table staff (name text, phone text);"
+            "insert into staff values ('Ann Lee', '1'), ('Bob Ray', '2'), ('Cy Moss', '3')"
+        )
+    store.connectors.refresh("shop")
+    for name in ("Ann Lee", "Bob Ray"):
+        sql = f"select phone from staff where name = '{name}'"
+        run = store.executions.execute_query(sql, question=f"What is the private mobile phone contact of {name}?")
+        store.feedback.create_positive(execution_id=run.execution_id)
+    question = "the private mobile phone contact of Cy Moss, quickly"
+    assert not store.chat.execution_cache_lookup(question).cache_hit
+    page = ada.open("executions/coverage")
+    part(ada, "To prove next").get_by_role("button", name="Confirm").click()
+    ada.expect_message("It is proven for this question now")
+    assert store.chat.execution_cache_lookup(question).cache_hit
+    ada.undo()
+    ada.expect_message("It was retracted")
+    expect(page.get_by_role("heading", name="To prove next")).to_be_visible()
+    assert not store.chat.execution_cache_lookup(question).cache_hit
 
 
 @does("make_key", "revoke_key")

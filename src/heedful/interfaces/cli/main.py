@@ -267,8 +267,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(error.exit_code)
     except click.Abort as error:
         from heedful.interfaces.cli import failures
+        from heedful.interfaces.cli.common import echo
 
-        click.echo("stopped", err=True)
+        echo("stopped", err=True)
         sys.exit(failures.STOPPED if isinstance(error.__cause__, KeyboardInterrupt) else failures.INCOMPLETE)
     except HeedfulError as error:
         from heedful.interfaces.cli.failures import exit_code, report
