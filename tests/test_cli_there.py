@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 import pytest
+from cli_commands import leaf_commands
 from click.testing import CliRunner, Result
 
 from heedful import NotFound
@@ -42,15 +43,7 @@ ELSEWHERE = {"copy", "init", "try"}
 """Commands whose store is an argument, or that open none."""
 
 
-def leaves(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from leaves(command, f"{before}{name} ")
-        else:
-            yield before + name, command
-
-
-COMMANDS = {name: command for name, command in leaves(cli) if name not in BEGIN | ELSEWHERE}
+COMMANDS = {name: command for name, command in leaf_commands(cli) if name not in BEGIN | ELSEWHERE}
 
 
 def filled_in(command: click.Command) -> list[str]:
@@ -81,7 +74,7 @@ def refused(result: Result) -> NotFound:
 
 
 def test_the_commands_that_may_begin_a_store_are_all_there() -> None:
-    assert {name for name, _ in leaves(cli)} >= BEGIN | ELSEWHERE
+    assert {name for name, _ in leaf_commands(cli)} >= BEGIN | ELSEWHERE
 
 
 @pytest.mark.parametrize("name", COMMANDS)

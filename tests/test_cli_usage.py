@@ -6,12 +6,11 @@ import io
 import json
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
+from cli_commands import leaf_commands
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
@@ -22,15 +21,7 @@ from heedful.interfaces.cli.main import ANYWHERE, COMMANDS, GROUPS, cli, main
 LONG = "Ask the help desk for a one-time code, which is valid for an hour, when your password has expired or was lost."
 
 
-def leaves(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from leaves(command, f"{before}{name} ")
-        else:
-            yield before + name, command
-
-
-LEAVES = dict(leaves(cli))
+LEAVES = dict(leaf_commands(cli))
 NO_JSON = {
     "demo": "a story",
     "init": "asks",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import click
 import pytest
+from cli_commands import leaf_commands
 
 from heedful import Heedful
 from heedful.access.keys import Keys
@@ -219,15 +219,7 @@ def _parameters(name: str) -> dict[str, inspect.Parameter]:
     return found
 
 
-def _commands(group: click.Group, above: str = "") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from _commands(command, f"{above}{name} ")
-        else:
-            yield above + name, command
-
-
-RUN = dict(_commands(cli))
+RUN = dict(leaf_commands(cli))
 
 
 ENGINE = {
