@@ -63,7 +63,7 @@ def boost(value: Any) -> bool | float | None:
             f"boost_by_usefulness must be true, false or a weight in [0, 1], got {value!r}",
             field="boost_by_usefulness",
             value=value,
-            remedy="Leave it out to rank by the policy of the project.",
+            remedy="Leave it out to rank by the policy of the project",
         )
     return float(value)
 

@@ -79,7 +79,7 @@ def check_request(
     weight = checks.fraction("usefulness_weight", usefulness_weight)
     least = checks.fraction("min_usefulness", min_usefulness)
     boost = checks.boost(boost_by_usefulness)
-    if not isinstance(boost, bool) and boost is not None:
+    if isinstance(boost, float):
         weight = boost
     return RecallRequest(
         query=checks.query(query),
