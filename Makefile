@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-fast test-properties coverage test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
+.PHONY: help demo check test test-fast test-properties coverage test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -54,7 +54,7 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 
 # What needs one core and waits for downloads runs side by side; the tests need both cores themselves.
 check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to measure that, too
-	@$(MAKE) --no-print-directory --output-sync=target -j2 lint test-typescript
+	@$(MAKE) --no-print-directory --output-sync=target -j2 lint docs-site test-typescript
 	@$(MAKE) --no-print-directory $(or $(TEST),test) test-postgresql test-faults test-soak-short
 
 test: $(VENV)/dev ## run all tests
@@ -94,9 +94,13 @@ format: $(VENV)/dev ## put the code in shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/dev ## write docs/reference and the examples of the server from the code
+docs: $(VENV)/dev ## write docs/reference and the examples of the server from the code, and build the site in build/site
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.examples
+	@$(MAKE) --no-print-directory docs-site
+
+docs-site: $(VENV)/dev ## build the site, and fail for a link that leads nowhere or a page that is in no list
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 pictures: $(VENV)/dev ## take the pictures of the dashboard in docs/images; needs Chromium
 	$(BIN)/python -m docs.pictures

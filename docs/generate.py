@@ -20,6 +20,7 @@ from pydantic import BaseModel
 import heedful
 from docs.markdown import NOTICE, bullets, listed, table
 from docs.meanings import CODES, FIELDS, LIMITS, PARAMETERS, SERVER_SETTINGS, SETTINGS
+from docs.remedies import troubleshooting_page
 from docs.rest import rest_page
 from heedful import clock, errors, model, notifications, protocols, settings, simulate, testing, transfer
 from heedful.access.keys import Keys
@@ -72,6 +73,7 @@ def pages() -> dict[str, str]:
         "rest.md": rest_page(),
         "settings.md": settings_page(),
         "errors.md": errors_page(),
+        "troubleshooting.md": troubleshooting_page(codes()),
     }
     return {name: text.rstrip() + "\n" for name, text in made.items()}
 
@@ -593,6 +595,7 @@ def errors_page() -> str:
             "`value` (what was refused) and `remedy` (what to do). `str(error)` is the message and the remedy.",
             "A batch or a folder is not given up for one bad item: what was refused is listed in `errors` of the "
             "result, as `ItemError` or `FileError` with the same codes.",
+            "[Troubleshooting](troubleshooting.md) says what to do about each.",
             table(["code", "in", "meaning"], rows),
         ]
     )
