@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.learning_worlds import NOW, Corpus, Floats, World
 from heedful.memory.usefulness import NEARLY_THE_SAME, PROVEN
-from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, agreement, mass, votes_per_author
+from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, QueryVotes, mass
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.policies.adaptive import Constants, Counts, QueryEvidence, dataset_rate
 from heedful.ranking.signals import NEUTRAL, Observation, Opinion
@@ -99,8 +99,8 @@ class Variant:
         return opinions if self.rank_correction else [replace(each, rank=None) for each in opinions]
 
     def _evidence(self, opinions: Sequence[Opinion]) -> tuple[Sequence[AuthorVote], Mapping[str, Agreement]]:
-        votes = votes_per_author(self._seen(opinions))
-        return votes, agreement(votes) if self.trust else {}
+        known = QueryVotes(self._seen(opinions))
+        return known.votes, known.agreement if self.trust else {}
 
     def _candidates(self, corpus: Corpus, query: int, near: Sequence[QueryEvidence]) -> list[Candidate]:
         own = corpus.relevance[query]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -19,6 +20,7 @@ from heedful import Heedful, Invalid, Recall, Signal
 from heedful.clock import to_stored
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
 from heedful.providers.embedding import Embedder
+from heedful.ranking.evidence import AuthorVote
 from heedful.ranking.policies import POLICIES, Candidate
 from heedful.ranking.policies.adaptive import dataset_rate
 from heedful.ranking.signals import Opinion
@@ -297,6 +299,42 @@ class TestViews:
                 evidence.near(older, matches)
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
                 assert {voice.fact for each in evidence.near(newer, matches) for voice in each.votes} == {1, 2}
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
+        self, store: Heedful, facts: list[str], clock: ManualClock, seed: int
+    ) -> None:
+        chosen, database, evidence = random.Random(seed), store._workspace.database, EvidenceIndex(1)
+        events: list[str] = []
+        for _ in range(60):
+            if events and chosen.random() < 0.25:
+                store.retract(events.pop(chosen.randrange(len(events))))
+            else:
+                signals = [
+                    Signal(
+                        fact_id=chosen.choice(facts),
+                        signal_type=chosen.choice(SIGNAL_TYPES),
+                        query=chosen.choice([QUERY, "pears"]),
+                        at=clock() - timedelta(minutes=chosen.choice([0, 0, chosen.randrange(9999)])),
+                        author=chosen.choice([None, *CREW]),
+                    )
+                    for _ in range(chosen.choice([1, 1, 4]))
+                ]
+                events += store.signal(signals).event_ids
+            with database.read() as connection:
+                newest = ledger.last_event(connection, 1)
+                matches = [Match(query, "", 1.0) for query in ledger.queries_after(connection, 1, 0)]
+                at_once = EvidenceIndex(1)
+                for index in (evidence, at_once):
+                    index.follow(connection, newest)
+                followed, read = evidence.near(connection, matches), at_once.near(connection, matches)
+            assert [each.agreement for each in followed] == [each.agreement for each in read]
+            assert [_by_author(each.votes) for each in followed] == [_by_author(each.votes) for each in read]
+            assert evidence.rate() == pytest.approx(at_once.rate(), abs=1e-8)
+
+
+def _by_author(votes: Sequence[AuthorVote]) -> list[AuthorVote]:
+    return sorted(votes, key=lambda vote: (vote.fact, vote.author))
 
 
 PHRASINGS = [

@@ -151,7 +151,8 @@ class AdaptiveJudge:
 
     def proven(self) -> list[int]:
         near = [each for each in self._evidence if ADAPTIVE.kernel(each.similarity) >= NEARLY_THE_SAME]
-        net = {fact: each.positive - each.negative for fact, each in ADAPTIVE.counts(near, self._now).items()}
+        counts = self._counts if len(near) == len(self._evidence) else ADAPTIVE.counts(near, self._now)
+        net = {fact: each.positive - each.negative for fact, each in counts.items()}
         found = [fact for fact, support in net.items() if support > 0]
         return sorted(found, key=lambda fact: (-net[fact], fact))[:PROVEN]
 

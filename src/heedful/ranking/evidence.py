@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from heedful.ranking.signals import KEPT_PER_WEEK, WEEK, Opinion
@@ -41,11 +41,36 @@ class AuthorVote:
     negative: float
     latest: int = 0
     """When they last spoke for it."""
+    total: float = 0.0
+    """What their opinions weigh, before age."""
+    last: int = 0
+    """When they last spoke of it."""
 
     @property
     def verdict(self) -> int:
         """1 for, -1 against, 0 undecided."""
         return (self.positive > self.negative) - (self.positive < self.negative)
+
+    def plus(self, opinion: Opinion) -> AuthorVote:
+        """This vote with a later opinion, which takes some of the weight of those before."""
+        kept, weight = REPLACED_OPINION_WEIGHT, mass(opinion)
+        is_for, aged = opinion.signal_type in POSITIVE, weight * aging(-opinion.at)
+        return AuthorVote(
+            self.fact,
+            self.author,
+            self.positive * kept + (aged if is_for else 0.0),
+            self.negative * kept + (0.0 if is_for else aged),
+            max(self.latest, opinion.at) if is_for else self.latest,
+            self.total * kept + weight,
+            opinion.at,
+        )
+
+    def at_most(self, most: float) -> AuthorVote:
+        """This vote with a total of no more than `most`."""
+        if self.total <= most:
+            return self
+        scale = most / self.total
+        return replace(self, positive=self.positive * scale, negative=self.negative * scale, total=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +96,58 @@ def mass(opinion: Opinion) -> float:
     return opinion.confidence
 
 
-def votes_per_author(opinions: Iterable[Opinion]) -> list[AuthorVote]:
-    """The votes behind the opinions of one query, which come in the order they were given."""
-    by_author: dict[tuple[int, str], list[Opinion]] = defaultdict(list)
-    for opinion in opinions:
-        by_author[opinion.fact, opinion.author or ANONYMOUS].append(opinion)
-    most = max(1.0, MAX_AUTHOR_WEIGHT / len({author for _, author in by_author})) if by_author else 1.0
-    found = []
-    # Of a fact, those who spoke first come first: sums must not depend on names, which can be erased.
-    for (fact, author), own in sorted(by_author.items(), key=lambda each: each[0][0]):
-        last = len(own) - 1
-        weights = [mass(each) * REPLACED_OPINION_WEIGHT ** (last - index) for index, each in enumerate(own)]
-        total = sum(weights)
-        scale = min(1.0, most / total) if total else 1.0
-        positive = negative = 0.0
-        for weight, each in zip(weights, own, strict=True):
-            aged = weight * scale * aging(-each.at)
-            if each.signal_type in POSITIVE:
-                positive += aged
-            else:
-                negative += aged
-        latest = max((each.at for each in own if each.signal_type in POSITIVE), default=0)
-        found.append(AuthorVote(fact, author, positive, negative, latest))
-    return found
+class QueryVotes:
+    """The votes of one query, kept as opinions come: as if all had been folded at once, to the last bit."""
+
+    def __init__(self, opinions: Iterable[Opinion] = ()) -> None:
+        """`opinions` come in the order they were given."""
+        self._of_fact: dict[int, dict[str, AuthorVote]] = {}
+        self._authors: Counter[str] = Counter()
+        self._folded: tuple[list[AuthorVote], dict[str, Agreement]] | None = None
+        for opinion in opinions:
+            self.add(opinion)
+
+    def vote(self, fact: int, author: str | None) -> AuthorVote | None:
+        """What an author said of a fact."""
+        return self._of_fact.get(fact, {}).get(author or ANONYMOUS)
+
+    def add(self, opinion: Opinion) -> None:
+        """Adds an opinion that is later than those of its author about its fact."""
+        author = opinion.author or ANONYMOUS
+        votes = self._of_fact.setdefault(opinion.fact, {})
+        if author not in votes:
+            self._authors[author] += 1
+        votes[author] = votes.get(author, AuthorVote(opinion.fact, author, 0.0, 0.0)).plus(opinion)
+        self._folded = None
+
+    def replace(self, fact: int, author: str | None, opinions: Iterable[Opinion]) -> None:
+        """Sets what an author said of a fact."""
+        votes, name = self._of_fact.get(fact, {}), author or ANONYMOUS
+        if votes.pop(name, None) is not None:
+            self._authors[name] -= 1
+            self._authors += Counter()
+        if not votes:
+            self._of_fact.pop(fact, None)
+        self._folded = None
+        for opinion in opinions:
+            self.add(opinion)
+
+    @property
+    def votes(self) -> list[AuthorVote]:
+        """The votes, by fact."""
+        return self._fold()[0]
+
+    @property
+    def agreement(self) -> dict[str, Agreement]:
+        """How each author agrees with the others."""
+        return self._fold()[1]
+
+    def _fold(self) -> tuple[list[AuthorVote], dict[str, Agreement]]:
+        if self._folded is None:
+            most = max(1.0, MAX_AUTHOR_WEIGHT / max(1, len(self._authors)))
+            votes = [vote.at_most(most) for fact in sorted(self._of_fact) for vote in self._of_fact[fact].values()]
+            self._folded = votes, agreement(votes)
+        return self._folded
 
 
 def agreement(evidence: Iterable[AuthorVote]) -> dict[str, Agreement]:
@@ -101,17 +155,19 @@ def agreement(evidence: Iterable[AuthorVote]) -> dict[str, Agreement]:
     votes: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for each in evidence:
         votes[each.fact].append((each.author, each.verdict))
-    found: dict[str, Agreement] = defaultdict(Agreement)
+    agree: dict[str, float] = defaultdict(float)
+    differ: dict[str, float] = defaultdict(float)
     for cast in votes.values():
+        if len(cast) == 1:
+            continue
         total = sum(vote for _, vote in cast)
         for author, vote in cast:
             others = total - vote
-            weight = abs(others) / max(len(cast) - 1, 1)
             if vote * others > 0:
-                found[author] += Agreement(agree=weight)
+                agree[author] += abs(others) / (len(cast) - 1)
             elif vote * others < 0:
-                found[author] += Agreement(differ=weight)
-    return dict(found)
+                differ[author] += abs(others) / (len(cast) - 1)
+    return {author: Agreement(agree.get(author, 0.0), differ.get(author, 0.0)) for author in {**agree, **differ}}
 
 
 def aging(elapsed: int) -> float:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.model import PolicyName
-from heedful.ranking.evidence import POSITIVE, agreement, mass, votes_per_author
+from heedful.ranking.evidence import POSITIVE, QueryVotes, mass
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Tally
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import Observation, Opinion
@@ -289,12 +289,12 @@ class AdaptiveFold:
         self._policy = Adaptive()
         self._masses = [0.0, 0.0]
         self._opinions: dict[int, list[Opinion]] = defaultdict(list)
-        self._cached: dict[int, QueryEvidence] = {}
+        self._votes: dict[int, QueryVotes] = {}
 
     def add(self, opinion: Opinion) -> None:
         self._masses[opinion.signal_type not in POSITIVE] += mass(opinion)
         insort(self._opinions[opinion.query], opinion, key=_by_time)
-        self._cached.pop(opinion.query, None)
+        self._votes.pop(opinion.query, None)
 
     def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
         near = [self._near(query, alike) for query, alike in recall.context.items() if query in self._opinions]
@@ -303,11 +303,10 @@ class AdaptiveFold:
         return [[each.fact for each in self._policy.order(recall.shown, counts, rate, weight)] for weight in weights]
 
     def _near(self, query: int, similarity: float) -> QueryEvidence:
-        if query not in self._cached:
-            votes = votes_per_author(self._opinions[query])
-            self._cached[query] = QueryEvidence(1.0, votes, agreement(votes))
-        cached = self._cached[query]
-        return QueryEvidence(similarity, cached.votes, cached.agreement)
+        if query not in self._votes:
+            self._votes[query] = QueryVotes(self._opinions[query])
+        known = self._votes[query]
+        return QueryEvidence(similarity, known.votes, known.agreement)
 
 
 def _observation(opinion: Opinion) -> Observation:

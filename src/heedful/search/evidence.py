@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.ranking.evidence import Agreement, AuthorVote, agreement, votes_per_author
+from heedful.ranking.evidence import QueryVotes
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
 from heedful.ranking.similarity import SAME_NEED, Calibration, normal, similarity
@@ -68,7 +69,8 @@ class OverallIndex:
 CACHED_QUERIES = 20_000
 """Queries whose votes are cached."""
 
-QueryVotes = tuple[Sequence[AuthorVote], Mapping[str, Agreement]]
+MAX_REREAD = 100
+"""Votes of a query that are read again one by one; with more, all of them are."""
 
 
 class EvidenceIndex:
@@ -86,14 +88,39 @@ class EvidenceIndex:
         with self._lock:
             if newest <= self._event:
                 return
-            for query in ledger.queries_after(connection, self.dataset, self._event):
-                self._votes.pop(query, None)
-            if ledger.is_erased_after(connection, self.dataset, self._event):
-                # An author has another name: known by both, they would count as two.
-                self._votes.clear()
+            if self._votes:
+                self._take_in(connection)
             positive, negative = masses_after(connection, self.dataset, self._event)
             self._masses = (self._masses[0] + positive, self._masses[1] + negative)
             self._event = newest
+
+    def _take_in(self, connection: Connection) -> None:
+        if ledger.is_erased_after(connection, self.dataset, self._event):
+            # An author has another name: known by both, they would count as two.
+            self._votes.clear()
+            return
+        changed: dict[int, set[ledger.Voter]] = defaultdict(set)
+        for opinion in ledger.opinions_after(connection, self.dataset, self._event):
+            known = self._votes.get(opinion.query)
+            if known is None:
+                continue
+            vote = known.vote(opinion.fact, opinion.author)
+            if vote is None or (opinion.author is None and opinion.at >= vote.last):
+                known.add(opinion)
+            else:
+                # It may replace an earlier one, or belong before it.
+                changed[opinion.query].add((opinion.fact, opinion.author))
+        for query, voters in ledger.retracted_after(connection, self.dataset, self._event).items():
+            changed[query] |= voters
+        for query, voters in changed.items():
+            known = self._votes.get(query)
+            if known is None:
+                continue
+            if len(voters) > MAX_REREAD:
+                del self._votes[query]
+                continue
+            for (fact, author), opinions in ledger.of_voters(connection, query, voters).items():
+                known.replace(fact, author, opinions)
 
     def rate(self) -> float:
         """The share of positive opinions in the dataset."""
@@ -106,15 +133,14 @@ class EvidenceIndex:
             by_query = {match.query_id: self._votes.get(match.query_id) for match in matches}
             lacking = [query for query, known in by_query.items() if known is None]
             for query, opinions in ledger.of_queries(connection, lacking).items():
-                votes = votes_per_author(opinions)
-                by_query[query] = (votes, agreement(votes))
+                by_query[query] = QueryVotes(opinions)
             # A view that is older than what was followed lacks opinions, so what it reads is not kept.
             if lacking and ledger.last_event(connection, self.dataset) == self._event:
                 self._votes.update((query, known) for query, known in by_query.items() if known is not None)
                 while len(self._votes) > CACHED_QUERIES:
                     del self._votes[next(iter(self._votes))]
             return [
-                QueryEvidence(match.similarity, *known)
+                QueryEvidence(match.similarity, known.votes, known.agreement)
                 for match in matches
                 if (known := by_query[match.query_id]) is not None
             ]

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, false, func, insert, or_, select
 
 from heedful.ids import new_id
 from heedful.model import AuthorTrust, Metadata, SignalType
@@ -27,6 +27,10 @@ ERASURE = "erasure"
 
 IMPROVE = "improve"
 """The source of signals that are derived from ratings."""
+
+
+Voter = tuple[int, str | None]
+"""A fact, and who said something of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +276,47 @@ def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
         .distinct()
     )
     return [row.query_id for row in rows]
+
+
+def opinions_after(connection: Connection, dataset: int, seq: int) -> Iterator[Opinion]:
+    """The signals about existing facts after an event, in the order they were recorded; also retracted ones."""
+    statement = (
+        select(*_SIGNAL, facts.c.seq.label("fact"), effective_time().label("effective"))
+        .join(facts, facts.c.id == events.c.target_id)
+        .where(*SIGNALS, events.c.dataset_id == dataset, events.c.seq > seq, events.c.query_id.is_not(None))
+        .order_by(events.c.seq)
+    )
+    return (_opinion(row) for row in connection.execute(statement))
+
+
+def retracted_after(connection: Connection, dataset: int, seq: int) -> dict[int, set[Voter]]:
+    """The voters whose signals were retracted after an event, by query."""
+    later = events.alias("later")
+    rows = connection.execute(
+        select(events.c.query_id, facts.c.seq, events.c.author)
+        .select_from(later)
+        .join(events, events.c.id == later.c.target_id)
+        .join(facts, facts.c.id == events.c.target_id)
+        .where(later.c.dataset_id == dataset, later.c.seq > seq, later.c.kind == RETRACTION, *SIGNALS)
+        .where(events.c.query_id.is_not(None))
+    )
+    result: dict[int, set[Voter]] = {}
+    for row in rows:
+        result.setdefault(row.query_id, set()).add((row.seq, row.author))
+    return result
+
+
+def of_voters(connection: Connection, query_id: int, voters: Collection[Voter]) -> dict[Voter, list[Opinion]]:
+    """The signals of these voters for a query that still count, in order."""
+    result: dict[Voter, list[Opinion]] = {voter: [] for voter in voters}
+    names = {author for _, author in voters}
+    of_names = or_(events.c.author.in_(names - {None}), events.c.author.is_(None) if None in names else false())
+    for run in batches(sorted({fact for fact, _ in voters})):
+        found = _active_signals(events.c.query_id == query_id, facts.c.seq.in_(run), of_names)
+        for row in counted_rows(connection.execute(found)):
+            if (row.fact, row.author) in result:
+                result[row.fact, row.author].append(_opinion(row))
+    return result
 
 
 def is_erased_after(connection: Connection, dataset: int, seq: int) -> bool:

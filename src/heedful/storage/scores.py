@@ -261,6 +261,7 @@ def _replaced_after(connection: Connection, dataset: int, seq: int) -> Masses:
         rows = connection.execute(
             select(events, retracted_at.label("ended"))
             .where(*SIGNALS, events.c.target_id.in_({fact for fact, _, _ in run}))
+            .where(events.c.query_id.in_({query for _, query, _ in run}))
             .where(events.c.author.in_({author for _, _, author in run}))
             .order_by(effective_time(), events.c.seq)
         )

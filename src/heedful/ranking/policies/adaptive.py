@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import fsum, log
 
-from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, aging, agreement, mass, merge, votes_per_author
+from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, QueryVotes, aging, mass, merge
 from heedful.ranking.policies.base import Candidate, Ranked, Usefulness
 from heedful.ranking.signals import NEUTRAL, Opinion
 
@@ -78,8 +78,8 @@ class Adaptive:
         negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
         near = []
         for group in by_query.values():
-            votes = votes_per_author(group)
-            near.append(QueryEvidence(group[0].similarity, votes, agreement(votes)))
+            known = QueryVotes(group)
+            near.append(QueryEvidence(group[0].similarity, known.votes, known.agreement))
         return self.order(candidates, self.counts(near, now), dataset_rate(positive, negative), weight)
 
     def kernel(self, similarity: float) -> float:
@@ -95,19 +95,19 @@ class Adaptive:
             for author, agreed in each.agreement.items():
                 known[author] += agreed
         trusted = {author: agreed.trust for author, agreed in known.items()}
-        sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        positive: dict[int, list[float]] = defaultdict(list)
+        negative: dict[int, list[float]] = defaultdict(list)
         latest: dict[int, int] = defaultdict(int)
         faded = aging(now)
         for each in evidence:
             borrowed = self.kernel(each.similarity) * faded
             for vote in each.votes:
                 weight = borrowed * trusted.get(vote.author, 1.0)
-                if weight:
-                    both = sums[vote.fact]
-                    both[0] += weight * vote.positive
-                    both[1] += weight * vote.negative
-                    latest[vote.fact] = max(latest[vote.fact], vote.latest)
-        return {fact: Counts(positive, negative, latest[fact]) for fact, (positive, negative) in sums.items()}
+                positive[vote.fact].append(weight * vote.positive)
+                negative[vote.fact].append(weight * vote.negative)
+                latest[vote.fact] = max(latest[vote.fact], vote.latest)
+        # Exact sums: they must not depend on the order of authors, whose names can be erased.
+        return {fact: Counts(fsum(positive[fact]), fsum(negative[fact]), latest[fact]) for fact in positive}
 
     def boosts(self, counts: Mapping[int, Counts], rate: float) -> dict[int, tuple[float, float]]:
         """(boost in [-1, 1], usefulness in [0, 1]) of each fact that has evidence.
