@@ -9,7 +9,6 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from types import GenericAlias, ModuleType
 from typing import Any, get_args
@@ -28,8 +27,9 @@ from heedful.compat import cognee, mongodb_session_manager, text2everything
 from heedful.insight.service import Insight
 from heedful.insight.tables import TABLES
 from heedful.interfaces.cli.main import cli
+from heedful.interfaces.operations.descriptions import attribute_docs, describe_field, describe_parameter
 from heedful.jobs.service import Jobs
-from heedful.model import access, executions, insight, jobs, limits, memory, replay, reports, review, sessions
+from heedful.model import limits
 from heedful.notifications import webhook
 from heedful.providers.embedding import contract
 from heedful.providers.llm import contract as chat
@@ -328,11 +328,7 @@ def _value(default: Any) -> str:
 
 
 def _meaning(method: str, parameter: str) -> str:
-    keys = (f"{method}.{parameter}", f"{method.rpartition('.')[2]}.{parameter}", parameter)
-    found = next((PARAMETERS[key] for key in keys if key in PARAMETERS), None)
-    if found is None:
-        raise KeyError(f"docs/meanings.py says nothing of the parameter {parameter} of {method}: add it to PARAMETERS")
-    return found
+    return describe_parameter(method, parameter, PARAMETERS)
 
 
 def _default(parameter: inspect.Parameter) -> str:
@@ -396,16 +392,7 @@ def _annotations(each: type[BaseModel]) -> dict[str, str]:
 
 
 def _field_meaning(each: type[BaseModel], name: str) -> str:
-    keys = [f"{owner.__name__}.{name}" for owner in each.__mro__]
-    written = next((docs[key] for key in keys for docs in map(_attribute_docs, DESCRIBED) if key in docs), None)
-    found = written or next((FIELDS[key] for key in (*keys, name) if key in FIELDS), None)
-    if found is None:
-        raise KeyError(f"nothing is said of {keys[0]}: write it below the field, or in FIELDS of docs/meanings.py")
-    return found
-
-
-DESCRIBED = (memory, replay, sessions, insight, reports, review, executions, access, jobs, cognee, transfer.results)
-"""Modules with models whose fields say what they mean."""
+    return describe_field(each, name, FIELDS)
 
 
 def _types() -> str:
@@ -418,7 +405,7 @@ def _types() -> str:
         ["`NotBlank`", "a text with at least one visible character"],
         ["`Fraction`", "a number in [0, 1]"],
         ["`Clock`", f"`{_alias(clock.Clock)}`: returns the time"],
-        ["`Progress`", f"`{_alias(protocols.engine.Progress)}`: {_attribute_docs(protocols.engine)['Progress']}"],
+        ["`Progress`", f"`{_alias(protocols.engine.Progress)}`: {attribute_docs(protocols.engine)['Progress']}"],
         ["`Rating`", "one of " + listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
         ["`JobStatus`", "one of " + listed(f"`{each}`" for each in model.JOB_STATUSES)],
         ["`JobKind`", "one of " + listed(f"`{each}`" for each in model.JOB_KINDS)],
@@ -432,7 +419,7 @@ def _types() -> str:
         ["`Reuse`", "one of " + listed(f"`{each}`" for each in get_args(model.Reuse))],
         ["`Page[…]`", "a page of these: see `Page`"],
         ["`Hook`", "`hook(original_func, action, session_id, **kwargs)`: see [hooks](hooks-and-alerts.md)"],
-        ["`OnToken`", f"`{_alias(chat.OnToken)}`: {_attribute_docs(chat)['OnToken']}"],
+        ["`OnToken`", f"`{_alias(chat.OnToken)}`: {attribute_docs(chat)['OnToken']}"],
         ["`LanguageModel`", f"{_doc(chat.LanguageModel)} It has `name` and `complete`."],
         ["`Embedder`", f"{_doc(contract.Embedder)} It has {listed(_embedder_members())}."],
     ]
@@ -684,29 +671,6 @@ def _is_error(each: Any) -> bool:
 
 def _doc(documented: Any) -> str:
     return inspect.getdoc(documented) or ""
-
-
-@cache
-def _attribute_docs(module: ModuleType) -> dict[str, str]:
-    """The texts that stand below names, as "NAME" or "Class.name"."""
-    found: dict[str, str] = {}
-
-    def walk(body: list[ast.stmt], prefix: str) -> None:
-        for line, below in zip(body, [*body[1:], None], strict=True):
-            if isinstance(line, ast.ClassDef):
-                walk(line.body, f"{line.name}.")
-            named = (
-                line.target
-                if isinstance(line, ast.AnnAssign)
-                else line.targets[0]
-                if isinstance(line, ast.Assign)
-                else None
-            )
-            if isinstance(named, ast.Name) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                found[prefix + named.id] = inspect.cleandoc(str(below.value.value))
-
-    walk(ast.parse(inspect.getsource(module)).body, "")
-    return found
 
 
 if __name__ == "__main__":

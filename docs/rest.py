@@ -82,6 +82,7 @@ def _server_rows() -> Iterator[tuple[str, str, str, str]]:
             yield "GET", f"`{path}`", "yes" if verbs["get"]["security"] else "no", verbs["get"]["summary"]
     yield "GET", "`/`", "no", "The name and the version of the server."
     yield "GET", "`/openapi.json`", "no", "The description of the API."
+    yield "GET", "`/docs`", "no", "[Interactive pages about the API](../howto/serve.md#try-the-api-in-a-browser)."
     yield "GET", "`/widget.js`", "no", "[The element for web pages](../howto/widget.md)."
     yield "GET", "`/health`", "no", "What clients of other systems look for; as `/readyz`."
 

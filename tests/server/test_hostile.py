@@ -252,7 +252,8 @@ def test_parameters_stand_where_they_belong(http: httpx.Client) -> None:
         "/v1/projects/default/facts/" + "a" * 20_000 + "/stats",
         "/v1/projects/default/sessions/a;b=c",
         "/V1/PROJECTS/default/datasets",
-        "/docs",
+        "/docs/",
+        "/docs/../openapi.json",
         "/redoc",
         "//",
     ],
@@ -370,7 +371,12 @@ def test_secrets_of_connectors_are_not_logged_or_told(http: httpx.Client) -> Non
 
 def test_what_is_unknown_is_told_with_what_is_known(server: Running, http: httpx.Client) -> None:
     root = httpx.get(server.url).json()
-    assert root == {"name": "heedful", "version": heedful.__version__, "openapi": "/openapi.json"}
+    assert root == {
+        "name": "heedful",
+        "version": heedful.__version__,
+        "openapi": "/openapi.json",
+        "docs": "/docs",
+    }
     nowhere = httpx.get(f"{server.url}/nowhere").json()
     assert (nowhere["code"], nowhere["remedy"]) == ("no_route", "All routes: /openapi.json")
     unknown = http.post("/recall", json={"query": "a", "zzz": 1}).json()

@@ -106,7 +106,10 @@ function querySchema(each) {
   return {
     type: "object",
     properties: Object.fromEntries(
-      each.query.map((one) => [one.name, one.schema ?? one.content["application/json"].schema]),
+      each.query.map((one) => [
+        one.name,
+        { ...(one.schema ?? one.content["application/json"].schema), description: one.description },
+      ]),
     ),
     required: each.query.filter((one) => one.required).map((one) => one.name),
     additionalProperties: false,

@@ -10,1491 +10,2422 @@ export interface Page<Item> {
 
 /** One message in the outbox. */
 export interface Alert {
+  /** The same in every attempt. */
   alert_id: string;
+  /** The name of the channel it is for. */
   channel: string;
+  /** What is sent. */
   payload: Record<string, unknown>;
+  /** When the feedback was given. */
   created_at: string;
+  /** How often it was tried. */
   attempts: number;
+  /** When it is tried next; None when it was delivered or discarded. */
   next_at: string | null;
+  /** When it arrived. */
   delivered_at: string | null;
+  /** Why the last attempt failed. */
   error: string | null;
 }
 
 /** Something that was refused, or that an admin did. */
 export interface AuditEntry {
+  /** When. */
   at: string;
+  /** Whether somebody was refused, or an admin did something. */
   kind: "refusal" | "action";
+  /** What was called: "keys.create", or a method and a route. */
   operation: string;
+  /** None if it concerns the whole server, or if the caller is not known. */
   project: string | null;
+  /**
+   * The id of a key or token; "admin" for the key of the environment. None if it is not known, or if a program had
+   * the store open itself.
+   */
   caller: string | null;
+  /** Where the call came from. */
   address: string | null;
+  /** Why it was refused: the code of the error. */
   code: string | null;
+  /** The id of what an action made or changed. */
   target: string | null;
+  /** How often, within a few seconds. */
   times: number;
 }
 
 /** What a bulk deletion did. */
 export interface BulkDeletion {
+  /** How many were retracted. */
   deleted_count: number;
+  /** Those that were not there. */
   failed_ids: string[];
 }
 
 /** What the cache knows of one connector, and what it is asked and refuses. */
 export interface CacheCoverage {
+  /** The connector. */
   connector_id: string;
+  /** The most frequent first. */
   proven: ProvenKind[];
+  /** Of all kinds. */
   proven_questions: number;
+  /** How many kinds there are in all. */
   proven_kinds: number;
+  /** What was asked and would be refused now, by gate, the most frequent first. */
   refused: RefusedKind[];
+  /** The questions whose proof would answer most, first. */
   missing: MissingExample[];
 }
 
 /** One decision of the cache. */
 export interface CacheDecision {
+  /** When it was given. */
   at: string;
+  /** What was asked. */
   question: string;
+  /** Whether it may be used as it is, may be used with other values, or may not be used. */
   decision: "serve" | "rebind" | "refuse" | "nothing";
+  /** Which gate decided. */
   gate: string;
+  /** Why, in words. */
   reason: string;
+  /** Of the nearest stored question. */
   similarity: number | null;
+  /** The execution or golden example that was looked at. */
   candidate_id: string | null;
+  /** The execution that was made of it. */
   execution_id: string | null;
 }
 
 /** What the cache has for a question. */
 export interface CacheLookup {
+  /** Whether the first match may be used. */
   cache_hit: boolean;
+  /** Those to serve first, then those to rebind, then those refused; each by similarity. */
   matches: CacheMatch[];
+  /** How many stored questions were looked at. */
   candidates_checked: number;
+  /** What the question probably means, if nothing may be used and there is exactly one likely reading. */
   suggestion: CacheSuggestion | null;
 }
 
 /** A stored execution that is like what is asked, and whether it may be used. */
 export interface CacheMatch {
+  /** The execution's fields. Where the match is used, `sql_query` and `result` are those of the new run. */
   execution: Record<string, unknown>;
+  /** How alike the two questions are; it decides nothing. */
   similarity_score: number;
+  /** Whether anybody has said anything of it. */
   has_feedback: boolean;
+  /** Whether it was right, by all opinions; None if there is none. */
   feedback_is_positive: boolean | null;
+  /** What was said of it in words. */
   feedback_comment: string | null;
+  /** Whether it may be used as it is, may be used with other values, or may not be used. */
   decision: "serve" | "rebind" | "refuse";
+  /** Which gate decided. */
   gate: string;
+  /** Why, in words. */
   reason: string;
+  /** The question it was run for. */
   question: string;
+  /** What the two questions don't have in common. */
   differences: string[];
+  /** How long ago it ran. */
   age_days: number;
+  /** Whether its schema, or its data where that can be detected, has changed since. */
   stale: boolean;
 }
 
 /** What the cache decided, and why. */
 export interface CacheReport {
+  /** How many opinions stand. */
   total: number;
+  /** How many were served or rebound. */
   reused: number;
+  /** The most frequent first. */
   counts: DecisionCount[];
+  /** The newest decisions first. */
   newest: CacheDecision[];
 }
 
 /** What a question probably means, where that isn't certain: somebody has to confirm it. */
 export interface CacheSuggestion {
+  /** The proven question with the values of the one that was asked. */
   question: string;
+  /** The SQL for it. `chat.confirm_suggestion` with the question that was asked and `execution_id` confirms it. */
   sql_query: string;
+  /** The question that was proven. */
   proven_question: string;
+  /** The proven execution, or golden example, that it comes from. */
   execution_id: string;
 }
 
 /** SQL for a question, and what it gave. */
 export interface ChatAnswer {
+  /** The message of a chat that it belongs to. */
   chat_message_id: string;
+  /** The chat session. */
   chat_session_id: string;
+  /** The question. */
   query: string;
+  /** The SQL. */
   sql_query: string;
+  /** `served` and `rebound` were proven before; `written` is new; `suggested` has to be confirmed. */
   origin: "query" | "served" | "rebound" | "written" | "suggested";
+  /** Where the SQL comes from, in words. */
   explanation: string;
+  /** The execution or golden example whose SQL was reused. */
   derived_from: string | null;
+  /** The language model that wrote it. */
   model: string | null;
+  /** What the question probably means, if nothing proven answers it and there is exactly one likely reading. */
   suggestion: CacheSuggestion | null;
+  /** The result in words. */
   answer: string;
+  /** None if nothing ran, because there is only a suggestion. */
   execution_result: Execution | null;
 }
 
+/** The parameters of `chat.chat_to_answer`. */
 export interface ChatChatToAnswerRequest {
+  /** The question, in any words. */
   query: string;
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
+  /** How reliable a rated execution must be to be an example, from 0 to 1; higher is stricter. */
   feedback_cutoff?: number;
+  /** Texts about the data that a language model should read, beside those that it finds itself. */
   remarks?: string[];
 }
 
+/** The parameters of `chat.chat_to_sql`. */
 export interface ChatChatToSqlRequest {
+  /** The question, in any words. */
   query: string;
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
+  /** How reliable a rated execution must be to be an example, from 0 to 1; higher is stricter. */
   feedback_cutoff?: number;
+  /** Texts about the data that a language model should read, beside those that it finds itself. */
   remarks?: string[];
 }
 
+/** The parameters of `chat.confirm_suggestion`. */
 export interface ChatConfirmSuggestionRequest {
+  /** The question. */
   user_query: string;
+  /** What was suggested. */
   execution_id: string;
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
+  /** Who says that it answers the question. */
   author?: string | null;
 }
 
+/** The parameters of `chat.execution_cache_lookup`. */
 export interface ChatExecutionCacheLookupRequest {
+  /** The question. */
   user_query: string;
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
+  /** How old an execution may be. */
   max_age_days?: number;
+  /** The similarity, from 0 to 1, from which a stored question is looked at. */
   similarity_threshold?: number;
+  /** How many are looked at. */
   limit?: number;
+  /** How many are returned. */
   top_n?: number;
+  /** Only executions that somebody says are right, and nobody says are wrong. */
   only_positive_feedback?: boolean;
+  /** `sql` runs the SQL now; `result` takes the stored result, as old as it is. */
   reuse?: "sql" | "result";
 }
 
 /** A question that was asked in a chat session. */
 export interface ChatQuestion {
+  /** The message that answers it. */
   chat_message_id: string;
+  /** What was asked. */
   question: string;
+  /** The SQL. */
   sql_query: string | null;
+  /** How it came about. */
   origin: "query" | "served" | "rebound" | "written" | "suggested" | null;
+  /** When it was made. */
   created_at: string;
 }
 
 /** A conversation about data. */
 export interface ChatSession {
+  /** Its id. */
   id: string;
+  /** What it is called. */
   name: string | null;
+  /** When it was made. */
   created_at: string;
+  /** When it was changed last. */
   updated_at: string;
 }
 
+/** The parameters of `chat_sessions.create`. */
 export interface ChatSessionsCreateRequest {
+  /** What to call it. */
   name?: string | null;
 }
 
 /** SQL for a question. */
 export interface ChatSql {
+  /** The message of a chat that it belongs to. */
   chat_message_id: string;
+  /** The chat session. */
   chat_session_id: string;
+  /** The question. */
   query: string;
+  /** The SQL. */
   sql_query: string;
+  /** `served` and `rebound` were proven before; `written` is new; `suggested` has to be confirmed. */
   origin: "query" | "served" | "rebound" | "written" | "suggested";
+  /** Where the SQL comes from, in words. */
   explanation: string;
+  /** The execution or golden example whose SQL was reused. */
   derived_from: string | null;
+  /** The language model that wrote it. */
   model: string | null;
+  /** What the question probably means, if nothing proven answers it and there is exactly one likely reading. */
   suggestion: CacheSuggestion | null;
 }
 
 /** One line of `doctor`. */
 export interface Check {
+  /** What was looked at. */
   name: string;
+  /** Whether it is right now. */
   ok: boolean;
+  /** What was found. */
   detail: string;
+  /** Whether it was wrong and was rebuilt. */
   repaired: boolean;
 }
 
 /** The chance that one variant is better than another. */
 export interface Comparison {
+  /** The value of the likelier winner. */
   better: unknown;
+  /** The value of the other one. */
   than: unknown;
+  /** That its true satisfaction is greater. */
   probability: number;
 }
 
 /** A database that executions run against; secrets are not shown. */
 export interface Connector {
+  /** The connector. */
   connector_id: string;
+  /** What it is called. */
   name: string;
+  /** Its URL, without secrets. */
   url: string;
+  /** The kind of database. */
   dialect: string;
+  /** False for one that was imported, until `connectors.confirm`. */
   enabled: boolean;
+  /** Whether the operator has accepted a login that may do more than read. */
   privileged: boolean;
+  /** How many tables its schema has; None before it was read. */
   tables: number | null;
+  /** The same as long as the schema is the same. */
   fingerprint: string | null;
+  /** When the schema was read. */
   schema_at: string | null;
+  /** When it was made. */
   created_at: string;
 }
 
+/** The parameters of `connectors.confirm`. */
 export interface ConnectorsConfirmRequest {
+  /** Accept a login that may do more than read. Over HTTP, this needs the key of the whole server. */
   privileged?: boolean;
 }
 
+/** The parameters of `connectors.create`. */
 export interface ConnectorsCreateRequest {
+  /** What to call it. */
   name: string;
+  /** A SQLAlchemy URL. Write secrets as `${VAR}`. */
   url: string;
+  /** PostgreSQL: the role to run as. */
   role?: string | null;
+  /** Accept a login that may do more than read. Over HTTP, this needs the key of the whole server. */
   privileged?: boolean;
 }
 
 /** The usefulness of one fact in one context. */
 export interface ContextScore {
+  /** The earliest query of the context. */
   query: string;
+  /** All queries of the context. */
   queries: string[];
+  /** The usefulness in this context, decayed to now. */
   score: number;
+  /** How many signals count. */
   signal_count: number;
+  /** How many signals of each type. */
   signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
+  /** When the newest signal was given. */
   last_signal_at: string;
 }
 
 /** An active supersession. */
 export interface Correction {
+  /** Retract it to undo the supersession. */
   event_id: string;
+  /** The fact. */
   fact_id: string;
+  /** The fact that is recalled in its place. */
   superseded_by: string;
+  /** When it was given. */
   at: string;
+  /** Whose opinion it is. */
   author: string | null;
 }
 
 /** How much of what was shown was rated. */
 export interface Coverage {
+  /** Entries of sessions, on the day they were given. */
   answers: Covered;
+  /** SQL that ran, on the day it did. */
   executions: Covered;
+  /** Of those whose receipts are kept; rated are those that were judged first in this time. */
   recalls: Covered;
 }
 
 /** How much of one kind of thing was rated. */
 export interface Covered {
+  /** What was shown. */
   kind: "answers" | "executions" | "recalls";
+  /** How many there were. */
   shown: number;
+  /** How many of them somebody has an opinion of, today. */
   rated: number;
+  /** rated / shown; None if nothing was shown. */
   share: number | null;
+  /** The lower end of its 95% interval (Wilson). */
   low: number | null;
+  /** The upper end. */
   high: number | null;
 }
 
+/** The parameters of `create_dataset`. */
 export interface CreateDatasetRequest {
+  /** What to know of the dataset; merged into what is known. */
   metadata?: Record<string, unknown> | null;
 }
 
 /** A named set of facts. */
 export interface Dataset {
+  /** What it is called. */
   name: string;
+  /** What is known of it. */
   metadata: Record<string, unknown>;
+  /** How many it has that can be recalled. */
   facts: number;
+  /** When it was made. */
   created_at: string;
 }
 
 /** How often the cache decided so, for this reason. */
 export interface DecisionCount {
+  /** `nothing`: no stored question was like it. */
   decision: "serve" | "rebind" | "refuse" | "nothing";
+  /** Which gate decided. */
   gate: string;
+  /** How many there were. */
   count: number;
+  /** Of all decisions. */
   share: number;
 }
 
+/** The parameters of `detect`. */
 export interface DetectRequest {
+  /** What was made of the facts that were shown. */
   answer: string;
 }
 
 /** What an answer says of one fact that was shown. */
 export interface Detection {
+  /** The fact. */
   fact_id: string;
+  /** None where it is unclear. */
   signal_type: "used" | "ignored" | null;
+  /** How sure `signal_type` is, in [0, 1]; 0 without one. */
   confidence: number;
+  /** Why, in words. */
   reasons: string[];
 }
 
 /** What people said in some time, beside the time before it, in short. */
 export interface Digest {
+  /** Whose it is. */
   project: string;
+  /** When the time begins. */
   since: string;
+  /** When it is over. */
   until: string;
+  /** The opinions of this time. */
   now: Variant;
+  /** Those of the time before it, which was as long. */
   before: Variant;
+  /** What negative comments are about, the largest first. */
   themes: Theme[];
+  /** What changed, and is not luck. */
   notes: Note[];
+  /** Items of the review queue that are open. */
   open_items: number;
+  /** All of it in a line. */
   headline: string;
+  /** All of it in words. */
   text: string;
 }
 
+/** The parameters of `doctor`. */
 export interface DoctorRequest {
+  /** Rebuild derived data that is wrong. */
   repair?: boolean;
 }
 
 /** What one source says. Remembered, it replaces what that source said before. */
 export interface Document {
+  /** Where the text comes from. */
   source: string;
+  /** What it says; long ones are split. */
   texts: string[];
+  /** One for each text, if given. */
   metadata?: (Record<string, unknown>)[] | null;
 }
 
 /** One question and answer of a session, with the active feedback. */
 export interface Entry {
+  /** The entry's id, for `add_feedback`. */
   qa_id: string;
+  /** What was asked. */
   question: string;
+  /** What was answered. */
   answer: string;
+  /** The texts that the answer was made from. */
   context: string;
+  /** When it was answered. */
   time: string;
+  /** The latest text that stands. */
   feedback_text: string | null;
+  /** The latest score that stands. */
   feedback_score: number | null;
+  /** The receipt of the evidence. */
   recall_id: string | null;
+  /** Where the evidence is from. */
   dataset: string | null;
+  /** The facts the answer used; None where that is not known yet. */
   used: UsedFact[] | null;
+  /** The language model that wrote the answer; None if none did. */
   model: string | null;
+  /** What the language model counted. */
   usage: Usage | null;
 }
 
 /** What was erased of a person, by which it can be proven: their name is not in it. */
 export interface Erasure {
+  /** The pseudonym that replaces their name; None if nothing had the name. */
   author: string | null;
+  /** The event of the ledger that says the same; None if nothing was erased. */
   event_id: string | null;
+  /** Events of the ledger that have another author now. */
   events: number;
+  /** Opinions without their words. */
   feedback: number;
+  /** Texts that came with signals. */
   notes: number;
+  /** Notes and assignments of the review queue. */
   review: number;
+  /** Sessions that named them, without what was said there. */
   sessions: number;
+  /** Executions without the question that was asked there. */
   executions: number;
+  /** Questions asked there that nothing else refers to. */
   questions: number;
+  /** Alerts that quoted them. */
   alerts: number;
+  /** Results that were kept for retries. */
   results: number;
+  /** Keys that had their name. */
   keys: number;
 }
 
 /** A mean and its 95% interval. */
 export interface Estimate {
+  /** The mean. */
   value: number;
+  /** The lower end. */
   low: number;
+  /** The upper end. */
   high: number;
 }
 
 /** One ledger event behind a score. */
 export interface EventRef {
+  /** The event, for `retract`. */
   event_id: string;
+  /** What is said of the fact. */
   signal_type: "used" | "ignored" | "helpful" | "not_helpful";
+  /** The question. */
   query: string;
+  /** How sure the author is. */
   confidence: number;
+  /** When it was given. */
   at: string;
+  /** Whose opinion it is. */
   author: string | null;
 }
 
 /** One SQL statement that ran, with its result. */
 export interface Execution {
+  /** The execution. */
   execution_id: string;
+  /** The connector. */
   connector_id: string;
+  /** What was asked. */
   question: string | null;
+  /** The SQL. */
   sql_query: string;
+  /** The values of the `:name` places. */
   parameters: Record<string, unknown>;
+  /** Its rows. */
   result: QueryResult;
+  /** How long it took, in milliseconds. */
   execution_time_ms: number;
+  /** How it came about. */
   origin: "query" | "served" | "rebound" | "written" | "suggested";
+  /** The execution or golden example whose SQL was reused. */
   derived_from: string | null;
+  /** The message of a chat that it belongs to. */
   chat_message_id: string | null;
+  /** When it was made. */
   created_at: string;
 }
 
 /** What somebody says of an execution, or of a message. */
 export interface ExecutionFeedback {
+  /** Its id. */
   id: string;
+  /** The execution. */
   execution_id: string | null;
+  /** The message of a chat that it belongs to. */
   chat_message_id: string | null;
+  /** Why, in words. */
   feedback: string | null;
+  /** Whether it was right. */
   is_positive: boolean;
+  /** Whose opinion it is. */
   author: string | null;
+  /** How far the author is trusted: an anonymous visitor's word neither proves SQL nor blocks it. */
   author_trust: "verified" | "known" | "anonymous";
+  /** When it was made. */
   created_at: string;
+  /** When it was changed last. */
   updated_at: string;
 }
 
+/** The parameters of `executions.execute_from_chat`. */
 export interface ExecutionsExecuteFromChatRequest {
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
 }
 
+/** The parameters of `executions.execute_query`. */
 export interface ExecutionsExecuteQueryRequest {
+  /** One statement that only reads. */
   sql_query: string;
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
+  /** What it answers, so that the cache can find it. */
   question?: string | null;
+  /** Values for the `:name` places. */
   parameters?: Record<string, unknown> | null;
+  /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
 }
 
 /** Why a hit has its score: the parts, the evidence and the arithmetic. */
 export interface Explanation {
+  /** Similarity by meaning, in [0, 1]. */
   vector: number | null;
+  /** Similarity by words, in [0, 1]. */
   words: number | null;
+  /** What neighbouring facts of its source added, already included in `relevance`. */
   neighbours: number | null;
+  /** The entity over which it was reached from another fact or from the query, in the mode `graph`. */
   links: string[];
+  /** The earlier query whose context was matched most closely. */
   matched_context: string | null;
+  /** How alike that query and the one asked are. */
   context_similarity: number | null;
+  /** The signals behind the usefulness, in the order they fold. */
   events: EventRef[];
+  /** The way to the score, in lines for people. */
   arithmetic: string[];
 }
 
 /** One column of an exported table. */
 export interface ExportColumn {
+  /** What was looked at. */
   name: string;
+  /** Its type, as the database calls it. */
   type: "text" | "integer" | "number" | "boolean" | "time" | "json";
+  /** What it says, in words. */
   meaning: string;
 }
 
 /** One table that can be exported. */
 export interface ExportTable {
+  /** What was looked at. */
   name: "feedback" | "signals" | "entries" | "sessions" | "messages" | "facts" | "recalls" | "executions" | "golden_examples" | "decisions" | "review_items" | "events";
+  /** What a row is. */
   meaning: string;
+  /** The columns, in order. */
   columns: ExportColumn[];
 }
 
 /** One fact as it is stored. */
 export interface Fact {
+  /** The fact. */
   fact_id: string;
+  /** The fact's text. */
   text: string;
+  /** The dataset. */
   dataset: string;
+  /** Where the text comes from. */
   source: string | null;
+  /** The fact's metadata. */
   metadata: Record<string, unknown>;
+  /** When it was made. */
   created_at: string;
+  /** From then on it is not recalled, listed or counted; None if it has no end. */
   expires_at: string | null;
 }
 
 /** How the score of one fact came to be, by the documented policy, and what it superseded. */
 export interface FactHistory {
+  /** The fact. */
   fact_id: string;
+  /** When it was made. */
   created_at: string;
+  /** From then on it is not recalled; None if it has no end. */
   expires_at: string | null;
+  /** After each active signal, oldest first; before the first, the score is 0.5. */
   points: ScorePoint[];
+  /** The score now: it fades to 0.5 while nobody says anything. */
   score: number;
+  /** The fact that is recalled in its place. */
   superseded_by: Correction | null;
+  /** How it came to be, if it is the correction of another. */
   supersedes: Correction | null;
 }
 
 /** A fact as `remember` reports it. */
 export interface FactRef {
+  /** The fact. */
   fact_id: string;
+  /** The fact's text. */
   text: string;
+  /** Whether it was stored now. */
   new: boolean;
 }
 
 /** All that signals say of one fact; scores are decayed to now. */
 export interface FactStats {
+  /** The fact. */
   fact_id: string;
+  /** The fact's text. */
   text: string;
+  /** The dataset. */
   dataset: string;
+  /** The usefulness over all queries, decayed to now. */
   score: number;
+  /** How many signals count. */
   signal_count: number;
+  /** How many signals of each type. */
   signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
+  /** When the newest signal was given. */
   last_signal_at: string | null;
+  /** The usefulness in each context. */
   contexts: ContextScore[];
 }
 
 /** One opinion about a session or an entry. */
 export interface Feedback {
+  /** Also the id of its event: `retract` undoes it. */
   feedback_id: string;
+  /** The session. */
   session_id: string;
+  /** What it is about. */
   target_type: "session" | "entry";
+  /** The session, or the entry. */
   target_id: string;
+  /** Of an entry: up from 4, down to 2, else None. */
   rating: "up" | "down" | null;
+  /** 1 to 5, for entries. */
   score: number | null;
+  /** What was said in words. */
   comment: string | null;
+  /** Whose opinion it is. */
   author: string | null;
+  /** How far the author is trusted. */
   author_trust: "verified" | "known" | "anonymous";
+  /** When it was given. */
   created_at: string;
+  /** What hooks added. */
   extra: Record<string, unknown>;
 }
 
+/** The parameters of `feedback.bulk_delete`. */
 export interface FeedbackBulkDeleteRequest {
+  /** The feedbacks, up to 10,000. */
   feedback_ids: string[];
 }
 
+/** The parameters of `feedback.create_negative`. */
 export interface FeedbackCreateNegativeRequest {
+  /** Why it was wrong. */
   feedback?: string | null;
+  /** The execution. */
   execution_id?: string | null;
+  /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
+  /** Whose opinion it is. */
   author?: string | null;
 }
 
+/** The parameters of `feedback.create_positive`. */
 export interface FeedbackCreatePositiveRequest {
+  /** Why it was right. */
   feedback_text?: string | null;
+  /** The execution. */
   execution_id?: string | null;
+  /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
+  /** Whose opinion it is. */
   author?: string | null;
 }
 
+/** The parameters of `feedback.create`. */
 export interface FeedbackCreateRequest {
+  /** Whether it was right. */
   is_positive: boolean;
+  /** Why, in words. */
   feedback?: string | null;
+  /** The execution. */
   execution_id?: string | null;
+  /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
+  /** Whose opinion it is. */
   author?: string | null;
 }
 
 /** Feedbacks, the newest first, and how many there are in all. */
 export interface FeedbackList {
+  /** What is on this page. */
   items: ExecutionFeedback[];
+  /** How many there are in all. */
   total: number;
+  /** How many were left out at the beginning. */
   skip: number;
+  /** How many were asked for. */
   limit: number;
 }
 
 /** All active feedback, counted. */
 export interface FeedbackMetrics {
+  /** How many opinions stand. */
   total: number;
+  /** Ratings up, and scores of 4 and 5. */
   positive: number;
+  /** Ratings down, and scores of 1 and 2. */
   negative: number;
+  /** Neither up nor down, and scores of 3. */
   neutral: number;
+  /** Characters of a comment, on average. */
   avg_comment_length: number;
 }
 
 /** What a browser is given to say what it thinks of some things, for a short time. */
 export interface FeedbackToken {
+  /** What the browser sends as its key. */
   token: string;
+  /** Under whose name it speaks. */
   author: string;
+  /** How far that is trusted: `known` with an author, else `anonymous`. */
   author_trust: "verified" | "known" | "anonymous";
+  /** What it may rate. */
   targets: Target[];
+  /** When it is no longer good. */
   expires_at: string;
 }
 
+/** The parameters of `feedback.update`. */
 export interface FeedbackUpdateRequest {
+  /** The new words; None clears them. */
   feedback?: string | null;
+  /** Whether it was right. */
   is_positive?: boolean;
 }
 
 /** A file that could not be remembered. */
 export interface FileError {
+  /** Where the text comes from. */
   source: string;
+  /** A stable word for programs. */
   code: string;
+  /** What is wrong, for people. */
   message: string;
 }
 
+/** The parameters of `forget`. */
 export interface ForgetRequest {
+  /** One fact or several. */
   fact_ids?: string | string[] | null;
+  /** All facts of this source. */
   source?: string | null;
+  /** The dataset of `source`; alone, the dataset that goes as a whole. */
   dataset?: string | null;
+  /** Instead of facts: the person to erase, by the exact name. */
   author?: string | null;
 }
 
 /** What `forget` removed. */
 export interface ForgetResult {
+  /** How many are gone. */
   facts: number;
+  /** The datasets they were in, separated by commas. */
   dataset: string;
+  /** What else was erased of an author, where one was named. */
   erased: Erasure | null;
 }
 
 /** A question with the SQL that answers it, by somebody's word. */
 export interface GoldenExample {
+  /** Its id. */
   id: string;
+  /** The connector. */
   connector_id: string;
+  /** What the SQL answers. */
   question: string;
+  /** The SQL. */
   sql_query: string;
+  /** How it came about. */
   origin: "given" | "imported" | "promoted";
+  /** The execution it was promoted from. */
   execution_id: string | null;
+  /** When it was made. */
   created_at: string;
+  /** When it was changed last. */
   updated_at: string;
 }
 
+/** The parameters of `golden_examples.create`. */
 export interface GoldenExamplesCreateRequest {
+  /** What the SQL answers. */
   question: string;
+  /** One statement that only reads. */
   sql_query: string;
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
 }
 
+/** The parameters of `golden_examples.import_examples`. */
 export interface GoldenExamplesImportExamplesRequest {
+  /** Mappings with `question` and `sql_query`. */
   examples: NewExample[];
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
 }
 
+/** The parameters of `golden_examples.promote`. */
 export interface GoldenExamplesPromoteRequest {
+  /** The execution. */
   execution_id: string;
+  /** The question in other words. */
   question?: string | null;
 }
 
+/** The parameters of `golden_examples.update`. */
 export interface GoldenExamplesUpdateRequest {
+  /** The new question. */
   question?: string;
+  /** The new SQL: one statement that only reads. */
   sql_query?: string;
 }
 
 /** One recalled fact. */
 export interface Hit {
+  /** The fact. */
   fact_id: string;
+  /** The fact's text. */
   text: string;
+  /** What the rank is by. */
   score: number;
+  /** How well the fact answers by meaning and words, in [0, 1]. */
   relevance: number;
+  /** What signals say of the fact for this query, in [0, 1]; 0.5 is neutral. */
   usefulness: number;
+  /** Whether that is from this context, from all queries, or from nobody. */
   usefulness_source: "context" | "global" | "neutral";
+  /** The fact's metadata. */
   metadata: Record<string, unknown>;
+  /** Where the text comes from. */
   source: string | null;
+  /** Where the text is in its source, in characters. */
   position: [number, number] | null;
+  /** The place, from 1. */
   rank: number;
+  /** The reasons, with `explain=True`. */
   explanation: Explanation | null;
 }
 
+/** The parameters of `improve`. */
 export interface ImproveRequest {
+  /** The dataset. */
   dataset?: string;
+  /** Only these sessions; all if left out. */
   session_ids?: string[] | null;
 }
 
 /** What `improve` changed; all zero when there was nothing new. */
 export interface Improvement {
+  /** The dataset. */
   dataset: string;
+  /** Answers whose ratings were looked at. */
   entries: number;
+  /** Signals about facts that ratings made. */
   signals_added: number;
+  /** Those that no rating bears out any longer. */
   signals_retracted: number;
+  /** The facts whose scores were recomputed. */
   updated_facts: string[];
+  /** Signals about links of the graph. */
   link_signals_added: number;
+  /** Those that no rating bears out any longer. */
   link_signals_retracted: number;
+  /** The facts that were made. */
   learnt: LearntFact[];
+  /** Learnt facts whose source is gone. */
   forgotten: string[];
+  /** Links to entities that the language model found. */
   entities_added: number;
+  /** Ratings by anonymous visitors, of which no signals are made. */
   anonymous_ratings: number;
+  /** What was not learnt, and why; the newest hundred. The review queue has it, where a person can teach it. */
   not_learnt: NotLearnt[];
 }
 
 /** Why one item of a batch was refused. */
 export interface ItemError {
+  /** Its place in the call. */
   index: number;
+  /** A stable word for programs. */
   code: string;
+  /** What is wrong, for people. */
   message: string;
+  /** The fact. */
   fact_id: string | null;
 }
 
 /** Work that is done in the background: at least once, by one worker at a time. */
 export interface Job {
+  /** What `get`, `cancel` and `retry` take. */
   job_id: string;
+  /**
+   * What is done: improve, reembed, maintain, index for the search inside a database, digest for what people said, or
+   * deliver for an alert in the outbox.
+   */
   kind: "improve" | "reembed" | "maintain" | "index" | "digest" | "deliver";
+  /** Whose it is; None for work on the whole store. */
   project: string | null;
+  /** What it is done with. */
   arguments: Record<string, unknown>;
+  /** waiting, running, done, failed or cancelled. */
   status: "waiting" | "running" | "done" | "failed" | "cancelled";
+  /** How often it was begun. */
   attempts: number;
+  /** How much of it is done, of `total`; None before that is known. */
   done: number | null;
+  /** How much there is to do. */
   total: number | null;
+  /** Why the last attempt failed. */
   error: string | null;
+  /** When it was made. */
   created_at: string;
+  /** When it was last begun. */
   started_at: string | null;
+  /** When it was done, cancelled or given up. */
   finished_at: string | null;
 }
 
+/** The parameters of `jobs.improve`. */
 export interface JobsImproveRequest {
+  /** The dataset. */
   dataset?: string;
+  /** Only these sessions; all if left out. */
   session_ids?: string[] | null;
 }
 
 /** A key to a server; its secret is shown once, when it is made. */
 export interface Key {
+  /** What `revoke` takes; it is no secret. */
   key_id: string;
+  /** What was looked at. */
   name: string;
+  /** The project it opens; None for all. */
   project: string | null;
+  /** What it may do. */
   scopes: ("read" | "write" | "feedback" | "admin")[];
+  /** Calls a second; None for what the server allows. */
   rate_limit: number | null;
+  /** When it was made. */
   created_at: string;
+  /** To about a minute; None if it was never used. */
   last_used_at: string | null;
+  /** Since when it is useless; None if it is good. */
   revoked_at: string | null;
 }
 
+/** The parameters of `keys.create`. */
 export interface KeysCreateRequest {
+  /** What to call it. */
   name: string;
+  /** What it may do: some of `read`, `write`, `feedback` and `admin`. */
   scopes?: ("read" | "write" | "feedback" | "admin")[];
+  /** Calls a second; what the server allows if left out. */
   rate_limit?: number | null;
 }
 
+/** The parameters of `keys.create_token`. */
 export interface KeysCreateTokenRequest {
+  /** What may be rated: `Target` objects, or mappings with the same fields. */
   targets: Target[];
+  /** Under whose name it speaks; one is made up if left out. */
   author?: string | null;
+  /** What tells one anonymous visitor from another, such as the id of a visit; a hash of it is kept. */
   subject?: string | null;
+  /** Seconds until it is no longer good, up to a day. */
   expires_in?: number;
 }
 
+/** The parameters of `keys.rotate_signing`. */
 export interface KeysRotateSigningRequest {
+  /** Seconds that tokens and logins signed with the old secret stay good, up to a week. */
   grace?: number;
 }
 
 /** A fact that `improve` made from a session. */
 export interface LearntFact {
+  /** The new fact. */
   fact_id: string;
+  /** The fact's text. */
   text: string;
+  /** The session it was learnt in. */
   session_id: string;
+  /** The entry it was learnt from. */
   qa_id: string;
+  /** A well-rated answer, or feedback that corrects a fact. */
   learnt_from: "answer" | "feedback";
+  /** The fact that the feedback corrects. */
   corrects: string | null;
 }
 
 /** One message of a session. */
 export interface Message {
+  /** The message. */
   message_id: string;
+  /** Who said it. */
   role: string;
+  /** What was said. */
   content: string;
+  /** When it was said. */
   at: string;
 }
 
 /** A question whose proof would answer others, too. */
 export interface MissingExample {
+  /** The most frequent of them. */
   question: string;
+  /** How often it, or one that differs from it in values alone, was asked. */
   asked: number;
+  /** How many different ones that are. */
   questions: number;
+  /** What it probably means, if there is one likely reading. */
   suggestion: CacheSuggestion | null;
 }
 
 /** A fact that helps in one context and hurts in another. */
 export interface MixedFact {
+  /** The fact. */
   fact_id: string;
+  /** The fact's text. */
   text: string;
+  /** What the rank is by. */
   score: number;
+  /** The context in which it is most useful. */
   helps: ContextScore;
+  /** The context in which it is least useful. */
   hurts: ContextScore;
 }
 
 /** A question, and the SQL that answers it. */
 export interface NewExample {
+  /** What was asked. */
   question: string;
+  /** The SQL. */
   sql_query: string;
 }
 
 /** A key that was just made, with its secret. */
 export interface NewKey {
+  /** What `revoke` takes; it is no secret. */
   key_id: string;
+  /** What was looked at. */
   name: string;
+  /** The project it opens; None for all. */
   project: string | null;
+  /** What it may do. */
   scopes: ("read" | "write" | "feedback" | "admin")[];
+  /** Calls a second; None for what the server allows. */
   rate_limit: number | null;
+  /** When it was made. */
   created_at: string;
+  /** To about a minute; None if it was never used. */
   last_used_at: string | null;
+  /** Since when it is useless; None if it is good. */
   revoked_at: string | null;
+  /** Keep it: it is not stored and can't be shown again. */
   api_key: string;
 }
 
 /** A message that is to be added. */
 export interface NewMessage {
+  /** Who said it. */
   role: string;
+  /** What was said. */
   content: string;
+  /** When it was given. */
   at?: string | null;
 }
 
 /** Feedback that would have taught a fact, and did not. */
 export interface NotLearnt {
+  /** The opinion. */
   feedback_id: string;
+  /** The session. */
   session_id: string;
+  /** The answer that it is about. */
   qa_id: string;
+  /** What would have been learnt: the answer, or the correction in the comment. */
   learnt_from: "answer" | "feedback";
+  /** A visitor's word alone teaches nothing; too few known authors say it; or it corrects no fact of the answer. */
   reason: "anonymous_author" | "too_few_authors" | "corrects_nothing";
+  /** The same in words. */
   detail: string;
 }
 
 /** Something that changed, and is not luck. */
 export interface Note {
+  /** In a sentence. */
   text: string;
+  /** What was looked at: "all", "dataset", "model", "metadata.variant", "theme"… */
   about: string;
+  /** Which of them; None for all. */
   value: unknown;
+  /** The first day on which it is so, in UTC. */
   since: string;
+  /** How many times as much as before; None where there was nothing before. */
   ratio: number | null;
+  /** Whether it went up, of what is better down. */
   worse: boolean;
+  /** The figures it comes from. */
   arithmetic: string[];
 }
 
 /** Proven questions whose SQL is the same but for its values. */
 export interface ProvenKind {
+  /** The SQL, with … for its values. */
   sql_template: string;
+  /** How many were proven. */
   questions: number;
+  /** One of them. */
   example: string;
 }
 
-export type QueryResult = Record<string, unknown>;
+/** Rows, with the names and types of their columns; JSON and back keeps every value. */
+export interface QueryResult {
+  /** The columns, in order. */
+  columns: ({
+    /** What it is called. */
+    name: string;
+    /** Its type, as the database calls it. */
+    type: string;
+    /** `json`, or what all values are that JSON has no type for: `decimal`, `date`, … */
+    kind: string;
+  })[];
+  /** The rows, each a list of values. */
+  rows: unknown[][];
+  /** Whether there were more rows than the limits allow. */
+  truncated: boolean;
+  /** Which limit that was: rows, bytes or seconds. */
+  truncated_by: string | null;
+}
 
 /** A fact in a list of the most or least useful. */
 export interface RankedFact {
+  /** The fact. */
   fact_id: string;
+  /** The fact's text. */
   text: string;
+  /** The usefulness over all queries, decayed to now. */
   score: number;
+  /** How many signals count. */
   signal_count: number;
 }
 
 /** The answer to `recall`: hits, best first, under a receipt. */
 export interface Recall {
+  /** The receipt's id, for `signal_recall`. */
   recall_id: string;
+  /** The question. */
   query: string;
+  /** The dataset. */
   dataset: string;
+  /** How it was searched. */
   mode: "hybrid" | "semantic" | "lexical" | "graph";
+  /** The rule it was ranked by. */
   policy: "documented" | "adaptive";
+  /** The facts found, best first. The object itself can be iterated and indexed, too. */
   hits: Hit[];
+  /** The session. */
   session_id: string | null;
+  /** The entry of the session under which question and answer are kept; None without a session. */
   qa_id: string | null;
+  /** What the hits answer, with citations; None without a session. */
   answer: string | null;
+  /** Whether its receipt was kept, so that feedback can name it; with a session it always is. */
   receipt: boolean;
 }
 
+/** The parameters of `recall`. */
 export interface RecallRequest {
+  /** The question, in any words. */
   query: string;
+  /** The dataset. */
   dataset?: string;
+  /** How many hits at most. */
   top_k?: number;
+  /** `hybrid` (meaning and words), `semantic` (meaning), `lexical` (words), or `graph` (hybrid and links). */
   mode?: "hybrid" | "semantic" | "lexical" | "graph";
+  /** Conditions on metadata; all must hold. */
   where?: Record<string, unknown> | null;
+  /** Left out, the policy decides; true or a weight blends it in; false ranks by relevance. */
   boost_by_usefulness?: boolean | number | null;
+  /** The share of usefulness in the score, from 0 to 1. */
   usefulness_weight?: number;
+  /** Another name of `usefulness_weight`: above 0, it turns the boost on, and 0 turns it off. */
   feedback_influence?: number | null;
+  /** Leave out facts below this. Not with `boost_by_usefulness` false. */
   min_usefulness?: number;
+  /** `documented` or `adaptive`; None leaves it to the dataset, then to the project. */
   policy?: "documented" | "adaptive" | null;
+  /** The chance that a fact nobody has judged for such a query gets the last place. */
   exploration?: number;
+  /** The seed of the draw for `exploration`. */
   seed?: number | null;
+  /** Add an `explanation` to every hit. */
   explain?: boolean;
+  /** Keep question and answer in this session. */
   session_id?: string | null;
+  /** Answer, too. */
   answer?: boolean;
 }
 
 /** What was shown by one recall. */
 export interface Receipt {
+  /** The receipt's id, for `signal_recall`. */
   recall_id: string;
+  /** The dataset. */
   dataset: string;
+  /** The question. */
   query: string;
+  /** How it was searched. */
   mode: "hybrid" | "semantic" | "lexical" | "graph";
+  /** The rule it was ranked by. */
   policy: "documented" | "adaptive";
+  /** 0 where the recall was not boosted. */
   usefulness_weight: number;
+  /** When it was given. */
   at: string;
+  /** The facts, in the order they were shown. */
   shown: Shown[];
 }
 
 /** One signal that was taken, under the event that can be retracted. */
 export interface RecordedSignal {
+  /** The event, for `retract`. */
   event_id: string;
+  /** The fact. */
   fact_id: string;
+  /** What is said of the fact. */
   signal_type: "used" | "ignored" | "helpful" | "not_helpful";
 }
 
 /** Questions that one gate refuses. */
 export interface RefusedKind {
+  /** Which gate refuses them. */
   gate: string;
+  /** How often they were asked. */
   asked: number;
+  /** How many different ones there are. */
   questions: number;
+  /** Some of them, the most frequent first. */
   examples: string[];
 }
 
+/** The parameters of `remember`. */
 export interface RememberRequest {
+  /** One text or document, or a list; in Python, a `Path` is a file or a folder. */
   texts: string | Document | (string | Document)[];
+  /** The dataset. */
   dataset?: string;
+  /** One mapping for all texts, or one for each. */
   metadata?: Record<string, unknown> | (Record<string, unknown>)[] | null;
+  /** Where the texts come from. A file's source is its path. */
   source?: string | null;
+  /** From then on, they are not recalled, listed or counted: a time ahead with a zone. */
   expires_at?: string | null;
+  /** Run `improve` afterwards, in the background. */
   self_improvement?: boolean;
 }
 
 /** What `remember` stored, document by document in the order given. */
 export interface RememberResult {
+  /** The dataset. */
   dataset: string;
+  /** The facts, in order. */
   facts: FactRef[];
+  /** How many facts are new. */
   added: number;
+  /** How many facts were there already. */
   known: number;
+  /** How many facts a changed file no longer says. */
   removed: number;
+  /** What was refused, one by one. */
   errors: FileError[];
 }
 
 /** The weight that a policy should be given, by what was replayed. */
 export interface ReplayAdvice {
+  /** The rule it was ranked by. */
   policy: "documented" | "adaptive";
+  /** 0 where nothing surely beats relevance alone; None where there are too few ratings to tell. */
   usefulness_weight: number | null;
+  /** Why, in words. */
   reason: string;
 }
 
 /** What one way to order the facts that were shown is worth, by the ratings they got. */
 export interface ReplayArm {
+  /** None for the logged order and for relevance alone. */
   policy: "documented" | "adaptive" | null;
+  /** None for the logged order, whose recalls may have had different ones. */
   usefulness_weight: number | null;
+  /** The mean reciprocal rank of the first helpful fact. */
   mrr: Estimate;
+  /** nDCG at 10; helpful facts count 1, all others 0. */
   ndcg: Estimate;
+  /** The difference to the logged order, with the interval of the paired difference. */
   mrr_change: Estimate;
+  /** The same of nDCG. */
   ndcg_change: Estimate;
+  /** How many queries have a better mean reciprocal rank than they had as logged. */
   queries_better: number;
+  /** How many have a worse one. */
   queries_worse: number;
+  /** The ten that lose most, worst first. */
   worse: WorseQuery[];
 }
 
 /** What other policies and weights would have made of the recalls that people rated. */
 export interface ReplayReport {
+  /** The dataset. */
   dataset: string;
+  /** Recalls with active explicit ratings. */
   rated: number;
+  /** Those of them with a fact rated helpful: the others say nothing about an order. */
   replayed: number;
+  /** How many different queries those had. */
   queries: number;
+  /** How many recalls with equal weights would say as much; below `replayed` where exploration was at work. */
   effective_sample_size: number;
+  /** What the intervals were drawn with. */
   seed: number;
+  /** The order that was shown; None where nothing was replayed. */
   logged: ReplayArm | null;
+  /** Relevance alone. */
   none: ReplayArm | null;
+  /** Each policy with each weight. */
   arms: ReplayArm[];
+  /** One for each policy. */
   advice: ReplayAdvice[];
 }
 
+/** The parameters of `replay`. */
 export interface ReplayRequest {
+  /** The dataset. */
   dataset?: string;
+  /** The policies to try; all of them if left out. */
   policies?: ("documented" | "adaptive")[] | null;
+  /** The values of `usefulness_weight` to try; 0.1 to 0.9 if left out. */
   weights?: number[] | null;
+  /** Only recalls from this time on. */
   since?: string | null;
+  /** The seed of the resampling behind the intervals. */
   seed?: number;
 }
 
+/** The parameters of `retract`. */
 export interface RetractRequest {
+  /** Who retracts it. */
   author?: string | null;
 }
 
 /** What `retract` undid. */
 export interface Retraction {
+  /** The new event that records the retraction. */
   event_id: string;
+  /** The event that no longer counts. */
   retracted: string;
+  /** The facts whose scores were recomputed. */
   updated_facts: string[];
 }
 
+/** The parameters of `review.assign`. */
 export interface ReviewAssignRequest {
+  /** Who is assigned to it. */
   assignee: string | null;
+  /** Who says so. */
   author?: string | null;
 }
 
 /** An item with all that is needed to fix it. */
 export interface ReviewCase {
+  /** The item itself; its `etag` goes into `if_match`. */
   item: ReviewItem;
+  /** The newest answer that was disliked. */
   answer: string | null;
+  /** The SQL, where it is about an execution. */
   sql_query: string | null;
+  /** The execution. */
   execution_id: string | null;
+  /** The recall behind the answer. */
   recall_id: string | null;
+  /** The facts behind the answer, best first. */
   evidence: ReviewEvidence[];
+  /** Those that are active, the newest first, at most 100 of each kind. */
   opinions: ReviewOpinion[];
+  /**
+   * The oldest first. An opinion that opened the item again is a `reopen` whose `details` name it as `opinion`; it is
+   * told for as long as it stands, and `retract` undoes it.
+   */
   history: ReviewEvent[];
+  /** What can be done about it. */
   fixes: ("supersede" | "retract" | "teach" | "block" | "promote" | "add_example")[];
 }
 
 /** The same question, asked again. */
 export interface ReviewComparison {
+  /** What was asked. */
   question: string;
+  /** The answer that was disliked, or the SQL, where it is about an execution. */
   before: string | null;
+  /** The answer, or the SQL that would run; None if there is none that may be used again. */
   after: string | null;
+  /** Why the cache decides so, where it is about an execution. */
   reason: string | null;
+  /** The facts behind the answer that was disliked. */
   evidence_before: ReviewEvidence[];
+  /** The facts behind the answer now. */
   evidence_after: Hit[];
+  /** Whether the answer or the order of the evidence differs. */
   changed: boolean;
 }
 
+/** The parameters of `review.dismiss`. */
 export interface ReviewDismissRequest {
+  /** Why, for those who come later. */
   note?: string | null;
+  /** Who says so. */
   author?: string | null;
 }
 
 /** Something that was done about an item. */
 export interface ReviewEvent {
+  /** What `undo` reverts. */
   event_id: string;
+  /** What was done. */
   action: "assign" | "resolve" | "dismiss" | "reopen" | "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
+  /** Who did it. */
   author: string | null;
+  /** When. */
   at: string;
+  /** Why. */
   note: string | null;
+  /** What it was done to, and what it made. */
   details: Record<string, unknown>;
+  /** Whether it was retracted. */
   undone: boolean;
 }
 
 /** A fact behind the answer, as it was shown. */
 export interface ReviewEvidence {
+  /** The fact. */
   fact_id: string;
+  /** None if it was forgotten since. */
   text: string | null;
+  /** None if the receipt is gone, or if it was not shown. */
   rank: number | null;
+  /** What the rank is by. */
   score: number | null;
+  /** How well the fact answers by meaning and words, in [0, 1]. */
   relevance: number | null;
+  /** What signals say of the fact for this query, in [0, 1]; 0.5 is neutral. */
   usefulness: number | null;
+  /** Its part in the answer. */
   share: number | null;
+  /** Whether another fact is recalled in its place. */
   superseded: boolean;
 }
 
+/** The parameters of `review.fix`. */
 export interface ReviewFixRequest {
+  /** `supersede`, `retract`, `block`, `promote` or `add_example`. */
   action: "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
+  /** The fact. */
   fact_id?: string | null;
+  /** What is true now. */
   text?: string | null;
+  /** The opinion, from the item's `opinions`. */
   event_id?: string | null;
+  /** The execution. */
   execution_id?: string | null;
+  /** Another question than that of the item or of the execution. */
   question?: string | null;
+  /** One statement that only reads. */
   sql_query?: string | null;
+  /** Another connector than that of the item. */
   connector_id?: string | null;
+  /** Why, for those who come later. */
   note?: string | null;
+  /** Who does it. */
   author?: string | null;
 }
 
 /** Opinions that say the same, as one piece of work. */
 export interface ReviewItem {
+  /** For all that is done to it. */
   item_id: string;
+  /** Contradictory, if somebody else says the contrary of the same thing. */
   kind: "negative" | "contradictory";
+  /** What the opinions are about. */
   target_type: "session" | "entry" | "message" | "execution" | "fact";
+  /** What was asked; None where that is not known. */
   question: string | null;
+  /** That was asked; None where it is about something else. */
   dataset: string | null;
+  /** What the reviewers' last word makes of it. */
   status: "open" | "resolved" | "dismissed";
+  /** Who is assigned to it. */
   assignee: string | null;
+  /** Negative ones that are active. Without any, an item is no longer listed as open. */
   opinions: number;
+  /** Positive ones about the same things, of the thousand that were spoken of last. */
   against: number;
+  /** The newest comment, shortened. */
   comment: string | null;
+  /** When the first opinion was given. */
   opened_at: string;
+  /** When the newest opinion was given. */
   last_at: string;
+  /** When somebody last acted on it; when it was opened, if nobody did. */
   changed_at: string;
 }
 
 /** One opinion of an item. */
 export interface ReviewOpinion {
+  /** What `retract` undoes. */
   event_id: string;
+  /** What it is about. */
   target_type: "session" | "entry" | "message" | "execution" | "fact";
+  /** The session, entry, message, execution or fact. */
   target_id: string;
+  /** None where it is about none. */
   session_id: string | null;
+  /** Whether it says the contrary of the item. */
   positive: boolean;
+  /** 1 (worst) to 5 (best), where one was given. */
   score: number | null;
+  /** What was said in words. */
   comment: string | null;
+  /** Whose opinion it is. */
   author: string | null;
+  /** How far the author is trusted: what an anonymous visitor says counts when a person teaches it. */
   author_trust: "verified" | "known" | "anonymous";
+  /** When it was given. */
   at: string;
 }
 
+/** The parameters of `review.reopen`. */
 export interface ReviewReopenRequest {
+  /** Why, for those who come later. */
   note?: string | null;
+  /** Who says so. */
   author?: string | null;
 }
 
+/** The parameters of `review.resolve`. */
 export interface ReviewResolveRequest {
+  /** Why, for those who come later. */
   note?: string | null;
+  /** Who says so. */
   author?: string | null;
 }
 
+/** The parameters of `review.undo`. */
 export interface ReviewUndoRequest {
+  /** Who undoes it. */
   author?: string | null;
 }
 
 /** Satisfaction by a value: of the sessions' metadata, or of the opinions themselves. */
 export interface Satisfaction {
+  /** The key. */
   by: string;
+  /** The most sessions first, or the most opinions. */
   variants: Variant[];
+  /** Each pair once, the likelier winner as `better`. */
   comparisons: Comparison[];
+  /** None with fewer than two variants that have ratings. */
   stopping: Stopping | null;
 }
 
 /** The score of a fact after one signal. */
 export interface ScorePoint {
+  /** When it was given. */
   at: string;
+  /** What the rank is by. */
   score: number;
+  /** Retract it to undo the signal. */
   event_id: string;
+  /** What is said of the fact. */
   signal_type: "used" | "ignored" | "helpful" | "not_helpful";
+  /** The question. */
   query: string;
+  /** How sure the author is. */
   confidence: number;
+  /** Whose opinion it is. */
   author: string | null;
 }
 
 /** One conversation. */
 export interface Session {
+  /** The session. */
   session_id: string;
+  /** What is known of it. */
   metadata: Record<string, unknown>;
+  /** When it was made. */
   created_at: string;
+  /** When anything in it was last written. */
   updated_at: string;
 }
 
 /** What went with a session. */
 export interface SessionDeletion {
+  /** The session. */
   session_id: string;
+  /** How many messages. */
   messages: number;
+  /** How many questions and answers. */
   entries: number;
+  /** How many opinions. */
   feedbacks: number;
+  /** Facts that had been learnt in it. */
   forgotten_facts: number;
 }
 
+/** The parameters of `sessions.add_entry`. */
 export interface SessionsAddEntryRequest {
+  /** What was asked. */
   question: string;
+  /** What your agent answered. */
   answer: string;
+  /** The texts the answer was made from; those of the recall if left out. */
   context?: string | null;
+  /** The recall that showed the facts, from `recall(…).recall_id`. */
   recall_id?: string | null;
+  /** Facts the answer was made from, or a weight for each; told by `improve` if left out. */
   used?: string[] | Record<string, number> | null;
 }
 
+/** The parameters of `sessions.add_feedback`. */
 export interface SessionsAddFeedbackRequest {
+  /** What somebody thinks of the answer. */
   feedback_text?: string | null;
+  /** 1 (worst) to 5 (best). */
   feedback_score?: number | null;
+  /** Whose opinion it is. */
   author?: string | null;
 }
 
+/** The parameters of `sessions.add_message`. */
 export interface SessionsAddMessageRequest {
+  /** Who said it, in a word: `user`, `assistant`, … */
   role: string;
+  /** What was said. */
   content: string;
+  /** When it was said; now if left out. */
   at?: string | null;
 }
 
+/** The parameters of `sessions.add_messages`. */
 export interface SessionsAddMessagesRequest {
+  /** Mappings with `role`, `content` and, if known, `at`; or messages of another session. */
   messages: NewMessage[];
 }
 
+/** The parameters of `sessions.add_session_feedback`. */
 export interface SessionsAddSessionFeedbackRequest {
+  /** A mapping with `rating`, `comment`, and what else should be kept with it. */
   feedback: Record<string, unknown>;
+  /** Whose opinion it is. */
   author?: string | null;
 }
 
+/** The parameters of `sessions.create`. */
 export interface SessionsCreateRequest {
+  /** Its name; one is made if left out. */
   session_id?: string | null;
+  /** What to know of the session; merged into what is known. */
   metadata?: Record<string, unknown> | null;
 }
 
+/** The parameters of `sessions.update_metadata`. */
 export interface SessionsUpdateMetadataRequest {
+  /** What changes, by key, dotted or not. */
   metadata: Record<string, unknown>;
 }
 
+/** The parameters of `set_policy`. */
 export interface SetPolicyRequest {
+  /** `documented` or `adaptive`; None resets it. */
   policy: "documented" | "adaptive" | null;
+  /** For this dataset alone; else for the whole project. */
   dataset?: string | null;
 }
 
 /** One line of a receipt. */
 export interface Shown {
+  /** The fact. */
   fact_id: string;
+  /** The place, from 1. */
   rank: number;
+  /** What the rank is by. */
   score: number;
+  /** How well the fact answers by meaning and words, in [0, 1]. */
   relevance: number;
+  /** What signals say of the fact for this query, in [0, 1]; 0.5 is neutral. */
   usefulness: number;
+  /** Whether that is from this context, from all queries, or from nobody. */
   usefulness_source: "context" | "global" | "neutral";
+  /** The chance it had to be shown there: 1, but where exploration was at work. */
   propensity: number;
+  /** The links that carried it in the mode `graph`, as "fact_id/entity". */
   links: string[];
 }
 
 /** One opinion about one fact for one query. */
 export interface Signal {
+  /** The fact. */
   fact_id: string;
+  /** What is said of the fact. */
   signal_type: "used" | "ignored" | "helpful" | "not_helpful";
+  /** The question. */
   query: string;
+  /** How sure the author is. */
   confidence?: number;
+  /** A note that is kept with the signal. It does not change the score. */
   context?: string | null;
+  /** When it was given; now, if left out. Late and out-of-order signals fold in this order. */
   at?: string | null;
+  /** Whose opinion it is. */
   author?: string | null;
+  /** A signal with a key that was seen before counts once. */
   idempotency_key?: string | null;
 }
 
+/** The parameters of `signal_recall`. */
 export interface SignalRecallRequest {
+  /** Facts the answer was made from. */
   used?: string[];
+  /** Facts a person called helpful. */
   helpful?: string[];
+  /** Facts a person called not helpful. */
   not_helpful?: string[];
+  /** What the agent made of them: it tells what was used of the facts that are not named. */
   answer?: string | null;
+  /** How sure the caller is, from 0 to 1; it scales every signal of the call. */
   confidence?: number;
+  /** Whose opinion it is. */
   author?: string | null;
 }
 
+/** The parameters of `signal`. */
 export interface SignalRequest {
+  /** `Signal` objects, or mappings with the same fields. */
   signals: Signal[];
+  /** Only facts of this dataset are taken; others are listed in `errors`. */
   dataset?: string | null;
 }
 
 /** What a call to `signal` or `signal_recall` did. */
 export interface SignalResult {
+  /** How many signals were taken now; a retry takes none. */
   processed: number;
+  /** The facts that have new scores. */
   updated_facts: string[];
+  /** What was refused, one by one. */
   errors: ItemError[];
+  /** The ledger's events, for `retract`. A signal that was given before has its first event here. */
   event_ids: string[];
+  /** The same events with what they say. */
   signals: RecordedSignal[];
 }
 
 /** What `rotate_signing` did. */
 export interface SigningRotation {
+  /** Since when the new secret is in use. */
   rotated_at: string;
+  /** Until then, what was signed before is still good. */
   former_good_until: string;
 }
 
 /** Whether a comparison has been going on for long enough. */
 export interface Stopping {
+  /** Whether there are enough ratings. */
   decided: boolean;
+  /** The variant to take, decided or not; None without ratings. */
   best: unknown;
+  /** How much satisfaction is lost on average by taking it now, should another one be better. */
   expected_loss: number | null;
+  /** About how many more ratings it takes, if the present rates are the true ones; None if unknown. */
   needed: number | null;
+  /** The same in words. */
   reason: string;
 }
 
+/** The parameters of `supersede`. */
 export interface SupersedeRequest {
+  /** What is true now. */
   text?: string | null;
+  /** Instead of `text`: a fact that already exists. */
   by?: string | null;
+  /** Who corrects it. */
   author?: string | null;
 }
 
 /** What `supersede` did. */
 export interface Supersession {
+  /** Retract it to undo the supersession. */
   event_id: string;
+  /** The fact. */
   fact_id: string;
+  /** The fact that is recalled in its place. */
   superseded_by: string;
 }
 
 /** Something that feedback can be about: a session, one of its answers, an execution, a message or a recall. */
 export interface Target {
+  /** The session. */
   session_id?: string | null;
+  /** Of an answer in the session. */
   qa_id?: string | null;
+  /** The execution. */
   execution_id?: string | null;
+  /** The message of a chat that it belongs to. */
   chat_message_id?: string | null;
+  /** The receipt's id, for `signal_recall`. */
   recall_id?: string | null;
 }
 
 /** Negative comments that are about the same. */
 export interface Theme {
+  /** Its most typical words. */
   name: string;
+  /** How many there are. */
   comments: number;
+  /** The most typical comments, shortened. */
   examples: string[];
+  /** The opinions they came with, the most typical first. */
   feedback_ids: string[];
+  /** When the first was written. */
   first_at: string;
+  /** When the last was written. */
   last_at: string;
 }
 
 /** What negative comments are about. */
 export interface Themes {
+  /** How many were read, the newest. */
   comments: number;
+  /** The largest first. */
   themes: Theme[];
+  /** Comments that match no theme. */
   other: number;
 }
 
 /** Satisfaction over time. */
 export interface Trend {
+  /** How long each step is. */
   over: "day" | "week";
+  /** The key. */
   by: string | null;
+  /** One for each value, the most opinions first; a single one without `by`. */
   lines: TrendLine[];
+  /** All of it together. */
   total: Variant;
 }
 
 /** The points of one value, the oldest first; days without opinions are among them. */
 export interface TrendLine {
+  /** None for all opinions together, or where they have no such value. */
   value: unknown;
+  /** One for each step. */
   points: TrendPoint[];
 }
 
 /** The opinions of one day or week. */
 export interface TrendPoint {
+  /** Its first day, in UTC. */
   start: string;
+  /** Ratings up, and scores of 4 and 5. */
   up: number;
+  /** Ratings down, and scores of 1 and 2. */
   down: number;
+  /** Neither up nor down, and scores of 3. */
   neutral: number;
+  /** up / (up + down); None without any. */
   satisfaction: number | null;
+  /** The lower end of its 95% interval (Wilson). */
   low: number | null;
+  /** The upper end. */
   high: number | null;
+  /** The mean of the entries' scores; None without any. */
   mean_score: number | null;
 }
 
 /** What a language model counted; None where it didn't say. */
 export interface Usage {
+  /** Tokens that it read. */
   prompt_tokens: number | null;
+  /** Tokens that it wrote. */
   completion_tokens: number | null;
 }
 
 /** A fact that an answer was made from. */
 export interface UsedFact {
+  /** The fact. */
   fact_id: string;
+  /** Its part in the answer; the shares of an answer add up to 1. */
   share: number;
+  /** The links of the graph by which it was found. */
   links: string[];
 }
 
 /** How useful the facts of a dataset are; scores are decayed to now. */
 export interface UsefulnessReport {
+  /** The dataset. */
   dataset: string;
+  /** How many facts there are. */
   total_facts: number;
+  /** How many facts anybody has spoken of. */
   facts_with_signals: number;
+  /** How many signals count. */
   total_signals: number;
+  /** Over the facts that have signals. */
   average_score: number | null;
+  /** Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0". */
   distribution: Record<string, number>;
+  /** The ten facts with the highest scores. */
   most_useful: RankedFact[];
+  /** The ten facts with the lowest scores. */
   least_useful: RankedFact[];
+  /** Facts that help in one context and hurt in another. */
   mixed: MixedFact[];
 }
 
 /** The signals of one dataset; scores are decayed to now. */
 export interface UsefulnessStats {
+  /** The dataset. */
   dataset: string;
+  /** How many facts there are. */
   total_facts: number;
+  /** How many facts anybody has spoken of. */
   facts_with_signals: number;
+  /** How many signals count. */
   total_signals: number;
+  /** How many signals of each type. */
   signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
+  /** The mean over facts that have signals; 0.5 if none has. */
   average_score: number;
+  /** Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0". */
   distribution: Record<string, number>;
+  /** The ten facts with the highest scores. */
   most_useful: RankedFact[];
+  /** The ten facts with the lowest scores. */
   least_useful: RankedFact[];
+  /** Different queries that have signals. */
   queries: number;
 }
 
 /** The opinions under one value. */
 export interface Variant {
+  /** The value. */
   value: unknown;
+  /** Sessions with that value, rated or not; None where it is no value of sessions. */
   sessions: number | null;
+  /** Ratings up, and scores of 4 and 5. */
   up: number;
+  /** Ratings down, and scores of 1 and 2. */
   down: number;
+  /** Neither up nor down, and scores of 3. */
   neutral: number;
+  /** up / (up + down); None without any. */
   satisfaction: number | null;
+  /** The lower end of its 95% interval (Wilson). */
   low: number | null;
+  /** The upper end. */
   high: number | null;
+  /** The mean of the entries' scores, 1 to 5; None without any. */
   mean_score: number | null;
+  /** That this variant's true satisfaction is the greatest of all. */
   probability_best: number | null;
 }
 
 /** A query whose helpful fact another order would put lower. */
 export interface WorseQuery {
+  /** The question. */
   query: string;
+  /** How many of its rated recalls were replayed. */
   receipts: number;
+  /** The mean change of the reciprocal rank over those; below 0. */
   change: number;
+  /** The recall of it that would lose most. */
   recall_id: string;
+  /** Where that recall showed its first helpful fact. */
   old_rank: number;
+  /** Where it would have been. */
   new_rank: number;
 }
 
 /** What is wrong, and what to do (RFC 9457). */
 export interface Problem {
+  /** The kind of problem, as a URI. */
   type: string;
+  /** What the status means. */
   title: string;
+  /** The status of the response. */
   status: number;
+  /** What is wrong, for people. */
   detail: string;
   /** Stable: programs may compare it. */
   code: string;
+  /** The parameter that is wrong. */
   field: string | null;
   /** What was given, if it can be shown. */
   value: unknown;
+  /** What to do about it. */
   remedy: string | null;
+  /** The same as in the header X-Request-ID, and in the log of the server. */
   request_id: string;
 }
 
 export interface FactsRequest {
+  /** The dataset. */
   dataset?: string;
+  /** Only facts of this source. */
   source?: string;
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
+  /** Newest first. */
   newest_first?: boolean;
 }
 
 export interface UsefulnessStatsRequest {
+  /** The dataset. */
   dataset?: string;
 }
 
 export interface SessionsListRequest {
+  /** Conditions on metadata; all must hold. */
   where?: Record<string, unknown>;
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface SessionsMessagesRequest {
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
+  /** Newest first. */
   newest_first?: boolean;
 }
 
 export interface SessionsDeleteMetadataRequest {
+  /** The keys, dotted or not. */
   keys: string[];
 }
 
 export interface SessionsEntriesRequest {
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
+  /** Newest first. */
   newest_first?: boolean;
 }
 
 export interface SessionsDeleteFeedbackRequest {
+  /** Only what this author said. */
   author?: string;
 }
 
 export interface SessionsFeedbacksRequest {
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
+  /** Newest first. */
   newest_first?: boolean;
 }
 
 export interface SessionsAlertsRequest {
+  /** Only those that are still to be delivered. */
   pending?: boolean;
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface InsightSatisfactionRequest {
+  /** A key of the sessions' metadata, dotted or not; or `dataset`, `model`, `source`, `author_kind`, `target_type`. */
   by: string;
+  /** Only what was said from this time on. */
   since?: string;
+  /** Only what was said before this time. */
   until?: string;
+  /** Only answers from this dataset. */
   dataset?: string;
+  /** Only opinions about a `session`, `entry`, `message`, `execution` or `fact`; all but those about facts, if left out. */
   target_type?: "session" | "entry" | "message" | "execution" | "fact";
 }
 
 export interface InsightTrendRequest {
+  /** `day` or `week`; weeks begin on Mondays. */
   over?: "day" | "week";
+  /** A line for each value of this: see `satisfaction`. */
   by?: string;
+  /** Only what was said from this time on. */
   since?: string;
+  /** Only what was said before this time. */
   until?: string;
+  /** Only answers from this dataset. */
   dataset?: string;
+  /** Only opinions about a `session`, `entry`, `message`, `execution` or `fact`; all but those about facts, if left out. */
   target_type?: "session" | "entry" | "message" | "execution" | "fact";
 }
 
 export interface InsightCoverageRequest {
+  /** Only what was shown from this day on. */
   since?: string;
+  /** Only what was shown before the end of this day. */
   until?: string;
+  /** Only what was shown from this dataset. */
   dataset?: string;
 }
 
 export interface InsightUsefulnessRequest {
+  /** The dataset. */
   dataset?: string;
 }
 
 export interface InsightCacheRequest {
+  /** Only decisions from this time on. */
   since?: string;
+  /** Only decisions before this time. */
   until?: string;
+  /** How many of the newest decisions are listed. */
   limit?: number;
 }
 
 export interface InsightThemesRequest {
+  /** Only what was said from this time on. */
   since?: string;
+  /** Only what was said before this time. */
   until?: string;
+  /** Only answers from this dataset. */
   dataset?: string;
 }
 
 export interface InsightNotesRequest {
+  /** From when on is looked at; four weeks, if left out. */
   since?: string;
+  /** Only what was said before this time. */
   until?: string;
+  /** Only answers from this dataset. */
   dataset?: string;
+  /** Also by this key of the sessions' metadata, which may have up to 50 values. */
   by?: string;
 }
 
 export interface InsightDigestRequest {
+  /** From when on; seven days before the end if left out. */
   since?: string;
+  /** Until when; now if left out. */
   until?: string;
 }
 
 export interface InsightRowsRequest {
+  /** One of the tables of `dictionary`. */
   table: "feedback" | "signals" | "entries" | "sessions" | "messages" | "facts" | "recalls" | "executions" | "golden_examples" | "decisions" | "review_items" | "events";
+  /** Only rows from this time on. */
   since?: string;
+  /** Only rows before this time. */
   until?: string;
+  /** Only rows of this dataset. */
   dataset?: string;
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface ExecutionsListRequest {
+  /** Only those of this connector, by id or name. */
   connector_id?: string;
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface FeedbackListRequest {
+  /** How many to leave out at the beginning. */
   skip?: number;
+  /** How many at most, up to 10,000. */
   limit?: number;
+  /** Only those whose text has this, in any case. */
   search?: string;
 }
 
 export interface FeedbackListPositiveRequest {
+  /** How many to leave out at the beginning. */
   skip?: number;
+  /** How many at most, up to 10,000. */
   limit?: number;
 }
 
 export interface FeedbackListNegativeRequest {
+  /** How many to leave out at the beginning. */
   skip?: number;
+  /** How many at most, up to 10,000. */
   limit?: number;
 }
 
 export interface FeedbackGetFeedbackForMessageRequest {
+  /** How many to leave out at the beginning. */
   skip?: number;
+  /** How many at most, up to 10,000. */
   limit?: number;
 }
 
 export interface ChatExecutionCacheCoverageRequest {
+  /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string;
+  /** How old an execution may be. */
   max_age_days?: number;
+  /** How many of each are listed. */
   limit?: number;
 }
 
 export interface ChatSessionsListRequest {
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface GoldenExamplesListRequest {
+  /** Only those of this connector, by id or name. */
   connector_id?: string;
+  /** How many to leave out at the beginning. */
   skip?: number;
+  /** How many at most, up to 10,000. */
   limit?: number;
 }
 
 export interface ReviewListRequest {
+  /** Only items that are open, resolved or dismissed; None for all. */
   status?: "open" | "resolved" | "dismissed";
+  /** Only items that this person is assigned to. */
   assignee?: string;
+  /** Only questions to this dataset. */
   dataset?: string;
+  /** Only opinions about these: sessions, entries, messages, executions or facts. */
   target_type?: "session" | "entry" | "message" | "execution" | "fact";
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface AuditRequest {
+  /** Only calls that were refused (`refusal`), or only what an admin did (`action`). */
   kind?: "refusal" | "action";
+  /** Only what happened from this time on. */
   since?: string;
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface JobsListRequest {
+  /** Only jobs that are waiting, running, done, failed or cancelled. */
   status?: "waiting" | "running" | "done" | "failed" | "cancelled";
+  /** Only jobs of this kind: improve, reembed, maintain, index, digest, or deliver for alerts of the outbox. */
   kind?: "improve" | "reembed" | "maintain" | "index" | "digest" | "deliver";
+  /** The `next_cursor` of the page before. */
   cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 

@@ -52,6 +52,7 @@ def serve(
     with extra("server", "serving"):
         from heedful.interfaces.http.config import Config
         from heedful.interfaces.http.serve import serve as run
+    configured = settings.load()
     config = Config(
         store=options.local("serve"),
         embedding=options.embedding,
@@ -65,7 +66,8 @@ def serve(
         cors_origins=list(cors_origins),
         new_key=new_key,
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
-        trusted_proxies=settings.load().trusted_proxies,
+        trusted_proxies=configured.trusted_proxies,
+        api_docs=configured.api_docs,
         worker=worker,
         quiet=quiet,
     )

@@ -31,13 +31,13 @@ from heedful.interfaces.http import (
     mongodb_session_manager,
     text2everything,
 )
+from heedful.interfaces.http.assets import api_pages, widget
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import BodyTimeout
 from heedful.interfaces.http.envelope import Envelope, document, headers_of
 from heedful.interfaces.http.metrics import Measures, Tracing, provider
 from heedful.interfaces.http.state import State
-from heedful.interfaces.http.widget import widget
 from heedful.interfaces.operations import OPERATIONS
 from heedful.store import Store
 from heedful.version import __version__
@@ -74,6 +74,7 @@ def create(config: Config, store: Store | None = None) -> FastAPI:
         title="Heedful",
         version=__version__,
         lifespan=lifespan,
+        # FastAPI's own pages would load scripts from elsewhere.
         openapi_url=None,
         exception_handlers={HeedfulError: _error_response, HTTPException: _not_found},
     )
@@ -151,13 +152,15 @@ def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint
     routes: dict[str, dict[str, Endpoint]] = {}
     for operation in OPERATIONS.values():
         routes.setdefault(calls.PREFIX + operation.path, {})[operation.method] = calls.endpoint(operation, state)
-    routes["/"] = {"GET": _root}
+    routes["/"] = {"GET": _root(state)}
     routes["/healthz"] = {"GET": administration.healthz(state)}
     routes["/health"] = {"GET": administration.health(state)}
     routes["/readyz"] = {"GET": administration.readyz(state)}
     routes["/widget.js"] = {"GET": widget()}
     routes["/metrics"] = {"GET": administration.metrics(state, measures)}
     routes["/openapi.json"] = {"GET": administration.openapi(state)}
+    if state.config.api_docs:
+        routes |= {path: {"GET": endpoint} for path, endpoint in api_pages().items()}
     routes["/v1/projects"] = {"GET": administration.projects(state)}
     routes["/v1/jobs"] = {"GET": administration.jobs(state)}
     routes["/v1/audit"] = {"GET": administration.audit(state)}
@@ -175,10 +178,16 @@ def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
     return Route(path, answer, methods=list(endpoints))
 
 
-async def _root(request: Request) -> Response:
+def _root(state: State) -> Endpoint:
     """What this is, for those who look with a browser; it needs no key."""
     info = {"name": "heedful", "version": __version__, "openapi": "/openapi.json"}
-    return Response(orjson.dumps(info), media_type="application/json")
+    if state.config.api_docs:
+        info["docs"] = "/docs"
+
+    async def answer(request: Request) -> Response:
+        return Response(orjson.dumps(info), media_type="application/json")
+
+    return answer
 
 
 async def _error_response(request: Request, error: Exception) -> Response:

@@ -50,6 +50,8 @@ class Config(Model):
     """Calls that a worker does at the same time."""
     worker: bool = True
     """Whether each worker process also does jobs in the background."""
+    api_docs: bool = True
+    """Whether there are pages about the API at /docs."""
     quiet: bool = False
     """Whether requests that go well are left out of the log."""
 

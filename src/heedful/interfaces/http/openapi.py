@@ -8,12 +8,15 @@ from importlib.resources import files
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from heedful.interfaces.http.calls import ETAG_OPERATIONS, INSIDE, PREFIX
 from heedful.interfaces.operations import OPERATIONS, Operation, Shape, shape
+from heedful.interfaces.operations.descriptions import PARAMETERS, describe_field, describe_parameter
 from heedful.interfaces.operations.shape import HEADERS, path_limits
 from heedful.interfaces.problems import TITLES
+from heedful.model.executions import QueryResult, ResultColumn
 from heedful.version import __version__
 
 Document = dict[str, Any]
@@ -46,17 +49,43 @@ PROBLEM: Document = {
     "description": "What is wrong, and what to do (RFC 9457).",
     "required": ["type", "title", "status", "detail", "code", "request_id"],
     "properties": {
-        "type": _TEXT,
-        "title": _TEXT,
-        "status": {"type": "integer"},
-        "detail": _TEXT,
-        "code": {"type": "string", "description": "Stable: programs may compare it."},
-        "field": {"type": ["string", "null"]},
+        "type": _TEXT | {"description": "The kind of problem, as a URI."},
+        "title": _TEXT | {"description": "What the status means."},
+        "status": {"type": "integer", "description": "The status of the response."},
+        "detail": _TEXT | {"description": "What is wrong, for people."},
+        "code": _TEXT | {"description": "Stable: programs may compare it."},
+        "field": {"type": ["string", "null"], "description": "The parameter that is wrong."},
         "value": {"description": "What was given, if it can be shown."},
-        "remedy": {"type": ["string", "null"]},
-        "request_id": _TEXT,
+        "remedy": {"type": ["string", "null"], "description": "What to do about it."},
+        "request_id": _TEXT | {"description": "The same as in the header X-Request-ID, and in the log of the server."},
     },
 }
+
+_HEADERS: dict[str, Document] = {
+    "if_match": _TEXT,
+    "idempotency_key": _TEXT | {"minLength": 1, "maxLength": 200, "pattern": r"\S"},
+}
+
+
+class _Described(GenerateJsonSchema):
+    """With what each field means; parameters of operations are described by their operation."""
+
+    def model_schema(self, schema: Any) -> Document:
+        document = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        operation = _operations_by_request().get(model)
+        if operation is not None or model.__pydantic_generic_metadata__["origin"] is not None:
+            document["description"] = f"The parameters of `{operation}`." if operation else inspect.getdoc(model)
+        for name, field in document.get("properties", {}).items():
+            field["description"] = (
+                describe_field(model, name) if operation is None else describe_parameter(operation, name)
+            )
+        return document
+
+
+@cache
+def _operations_by_request() -> dict[type[BaseModel], str]:
+    return {shape(operation).request: operation.name for operation in OPERATIONS.values()}
 
 
 @cache
@@ -69,7 +98,9 @@ def description() -> bytes:
     outputs: list[tuple[str, Any, TypeAdapter[Any]]] = [
         (each.operation.name, "serialization", each.result) for each in shapes
     ]
-    generated, definitions = TypeAdapter.json_schemas([*inputs, *outputs], ref_template=REF)
+    generated, definitions = TypeAdapter.json_schemas(
+        [*inputs, *outputs], ref_template=REF, schema_generator=_Described
+    )
     schemas = dict(definitions.get("$defs", {}))
     bodies = {each.request.__name__ for each in shapes if not each.in_query}
     examples = _examples()
@@ -84,7 +115,7 @@ def description() -> bytes:
     paths |= _maintenance_paths()
     request_names = {each.request.__name__ for each in shapes}
     schemas = {name: each for name, each in schemas.items() if name not in request_names or name in bodies}
-    schemas["Problem"] = PROBLEM
+    schemas |= {"Problem": PROBLEM, "QueryResult": _query_result()}
     document = {
         "openapi": "3.1.0",
         "info": {
@@ -108,10 +139,17 @@ def description() -> bytes:
 def _operation(shape: Shape, body: Document, request: Document, result: Document, example: Document) -> Document:
     operation = shape.operation
     summary, _, rest = (inspect.getdoc(operation.function) or "").partition("\n\n")
-    parameters = [_parameter(name, "path", _TEXT | path_limits(name), True) for name in ("project", *shape.path)]
-    parameters += [_parameter(HEADERS[name], "header", _header(name), False) for name in shape.headers]
-    if not shape.keyed and operation.method != "GET":
-        parameters.append(_parameter("Idempotency-Key", "header", _header("idempotency_key"), False))
+    parameters = [
+        _parameter(
+            name, "path", _TEXT | path_limits(name) | {"description": describe_parameter(operation.name, name)}, True
+        )
+        for name in ("project", *shape.path)
+    ]
+    headers = shape.headers if shape.keyed or operation.method == "GET" else (*shape.headers, "idempotency_key")
+    parameters += [
+        _parameter(HEADERS[name], "header", _HEADERS[name] | {"description": PARAMETERS[name]}, False)
+        for name in headers
+    ]
     if shape.in_query:
         required = body.get("required", [])
         parameters += [
@@ -177,7 +215,13 @@ def _responses(shape: Shape, result: Document, example: Document) -> Document:
 
 
 def _parameter(name: str, location: str, kind: Document, required: bool) -> Document:
-    parameter: Document = {"name": name, "in": location, "required": required}
+    parameter: Document = {
+        "name": name,
+        "in": location,
+        "required": required,
+        "description": kind["description"],
+    }
+    kind = {key: value for key, value in kind.items() if key != "description"}
     kinds = kind.get("anyOf", [kind])
     if location == "query" and any(each.get("type") == "object" for each in kinds):
         return parameter | {"content": {"application/json": {"schema": _without_null(kind)}}}
@@ -194,18 +238,6 @@ def _without_null(kind: Document) -> Document:
     return rest | default | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
 
 
-def _header(name: str) -> Document:
-    if name == "if_match":
-        return _TEXT | {"description": "The ETag of what you have seen: nothing is changed if somebody else did."}
-    return {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 200,
-        "pattern": r"\S",
-        "description": "The same for each retry of a call: it is done once, and answered as the first time.",
-    }
-
-
 def _fill(parameters: list[Document], example: Document) -> None:
     for parameter in parameters:
         if parameter["name"] == "project":
@@ -218,6 +250,31 @@ def _problem(status: int) -> Document:
     return {
         "description": TITLES[status],
         "content": {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}},
+    }
+
+
+def _query_result() -> Document:
+    """What the serializer of a result writes, which pydantic can't know."""
+    kind = "`json`, or what all values are that JSON has no type for: `decimal`, `date`, …"
+    column = {
+        "type": "object",
+        "required": ["name", "type", "kind"],
+        "properties": {name: _TEXT | {"description": describe_field(ResultColumn, name)} for name in ("name", "type")}
+        | {"kind": _TEXT | {"description": kind}},
+    }
+    fields: dict[str, Document] = {
+        "columns": {"type": "array", "items": column},
+        "rows": {"type": "array", "items": {"type": "array", "items": {}}},
+        "truncated": {"type": "boolean"},
+        "truncated_by": {"type": ["string", "null"]},
+    }
+    return {
+        "type": "object",
+        "description": inspect.getdoc(QueryResult),
+        "required": list(fields),
+        "properties": {
+            name: field | {"description": describe_field(QueryResult, name)} for name, field in fields.items()
+        },
     }
 
 
