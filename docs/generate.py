@@ -45,7 +45,6 @@ from heedful.sql.golden import GoldenExamples
 from heedful.sql.secrets import KEY_VARIABLE
 
 REFERENCE = Path(__file__).parent / "reference"
-EXPORTS = Path(__file__).parent / "howto/reports.md"
 SOURCE = Path(heedful.__file__).parent
 EXECUTIONS: dict[str, type] = {
     "connectors": Connectors,
@@ -68,6 +67,7 @@ def pages() -> dict[str, str]:
         "executions.md": executions_page(),
         "hooks-and-alerts.md": hooks_page(),
         "transfer.md": transfer_page(),
+        "exports.md": exports_page(),
         "compat.md": compat_page(),
         "cli.md": cli_page(),
         "rest.md": rest_page(),
@@ -86,21 +86,20 @@ def main() -> None:
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
             print(f"wrote docs/reference/{name}")
-    before = EXPORTS.read_text(encoding="utf-8")
-    start, stop = (before.index(f"<!-- {mark} -->") for mark in ("dictionary", "end of dictionary"))
-    after = f"{before[:start]}<!-- dictionary -->\n{dictionary()}{before[stop:]}"
-    if after != before:
-        EXPORTS.write_text(after, encoding="utf-8")
-        print("wrote the dictionary in docs/howto/reports.md")
 
 
-def dictionary() -> str:
-    """What can be exported, for the page about exports."""
-    parts = []
+def exports_page() -> str:
+    """Every table that can be exported, with its columns."""
+    parts = [
+        "# Exports",
+        NOTICE,
+        "What `insight.export`, `insight.rows` and `heedful insight export` write, by table. [Export, report and send "
+        "digests](../howto/reports.md) says how, and what the types become in a file.",
+    ]
     for each in TABLES.values():
         rows = [[f"`{column.name}`", column.type, column.meaning] for column in each.columns]
-        parts += [f"#### {each.name}", each.meaning, table(["column", "type", "meaning"], rows)]
-    return "\n" + "\n\n".join(parts) + "\n\n"
+        parts += [f"## {each.name}", each.meaning, table(["column", "type", "meaning"], rows)]
+    return "\n\n".join(parts)
 
 
 # Python

@@ -19,8 +19,8 @@ def rest_page() -> str:
     parts = [
         "# REST",
         NOTICE,
-        "What a server answers; [Serve it](../howto/serve.md) shows how to call it. A server describes itself at "
-        f"`/openapi.json`, with types and examples. Paths are below `{PREFIX}`. What stands in braces is a "
+        "What a server answers; [Call it over REST](../howto/call-over-rest.md) shows how. A server describes itself "
+        f"at `/openapi.json`, with types and examples. Paths are below `{PREFIX}`. What stands in braces is a "
         "parameter; a slash inside one is written `%2F`.",
         "Names, defaults and results are those of the Python call in the last column. Parameters of GET and DELETE "
         "stand in the query string (a list by repeating its name, a mapping as JSON), those of other methods in a "

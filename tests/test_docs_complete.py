@@ -253,10 +253,3 @@ def _reduced(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
 
 def _part(module: str) -> str:
     return module.split(".")[1] if "." in module else module
-
-
-def test_the_dictionary_of_exports_is_what_the_code_says_now() -> None:
-    page = text(ROOT / "docs/howto/reports.md")
-    kept = re.search(r"<!-- dictionary -->\n(.*?)<!-- end of dictionary -->", page, re.DOTALL)
-    assert kept is not None
-    assert kept[1] == generator().dictionary(), "docs/howto/reports.md is out of date: run make docs"
