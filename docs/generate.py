@@ -548,7 +548,7 @@ def settings_page() -> str:
             table([f"name in {settings.FILE}", "environment", "default", "meaning"], rows),
             "A name in the file that is not in this table is an error.",
             f"`{KEY_VARIABLE}` is read from the environment alone, because a secret should not lie beside what it "
-            "protects. It is the key that [connectors' URLs](../howto/connect-a-database.md#secrets) are encrypted "
+            "protects. It is the key that [connectors' URLs](../howto/secure-connectors.md#secrets) are encrypted "
             "with; of several, separated by commas, the first encrypts and all decrypt.",
             "So are the keys of [a server](../howto/serve.md#keys):",
             table(["environment", "who reads it", "meaning"], [list(each) for each in SERVER_SETTINGS]),

@@ -123,7 +123,7 @@ SETTINGS = {
     "are. See [large stores](../scale.md#receipts).",
     "authors_to_teach": "How many known authors must agree for `improve` to make a fact of a correction or an answer; "
     "a verified caller is enough, anonymous visitors never are. See [who is "
-    "believed](../howto/improve-from-feedback.md#who-is-trusted).",
+    "believed](../howto/what-is-learnt.md#who-is-trusted).",
     "authors_to_veto": "How many known authors must say that SQL is wrong to keep it from being used again; a verified "
     "caller is enough, anonymous visitors never are.",
     "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful maintain, remove the rest.",
@@ -148,7 +148,7 @@ SETTINGS = {
     "query_processes": "Queries that run at the same time, each in a process of its own; 0 for one a core, at least 4.",
     "query_processes_per_caller": "How many of them one key of a server may use; 0 for half of them.",
     "query_wait": "Seconds that a query waits for a process before it is refused with `query_busy`.",
-    "connector_hosts": "Hosts that connectors of [a server](../howto/connect-a-database.md#on-a-server) may lead to, "
+    "connector_hosts": "Hosts that connectors of [a server](../howto/secure-connectors.md#on-a-server) may lead to, "
     "each as `host:port`, or `host` for the usual port of the database; with commas between them in the environment.",
     "connector_folders": "Folders whose files they may open, in the same way.",
     "connector_secrets": "Variables that they may refer to as `${NAME}`, in the same way.",

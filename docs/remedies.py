@@ -194,7 +194,7 @@ REMEDIES: dict[str, dict[str, str]] = {
         "secret_key_wrong": (
             "Add the old key behind the new one in `HEEDFUL_SECRET_KEY`, or create the connector again."
         ),
-        "secret_key_invalid": "Make a key as [the guide](../howto/connect-a-database.md#secrets) shows.",
+        "secret_key_invalid": "Make a key as [the guide](../howto/secure-connectors.md#secrets) shows.",
     },
     "Questions and SQL": {
         "nothing_proven": (

@@ -6,6 +6,7 @@ README.md of a folder lists the pages of that folder.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterator
@@ -74,6 +75,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
             items += pages if place == 0 or not entry.pages else [{entry.title: pages}]
         nav.append({title: items})
     config.nav = nav
+    # Only `mike` publishes the list that the menu of versions reads.
+    if "MIKE_DOCS_VERSION" in os.environ:
+        config.extra["version"] = {"provider": "mike"}
     return config
 
 
