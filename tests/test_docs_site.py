@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 import yaml
+from sharing import make_once
 
 ROOT = Path(__file__).parents[1]
 SECTIONS = [
@@ -30,12 +31,14 @@ PAGES = sorted(page.relative_to(ROOT / "docs").as_posix() for page in ROOT.glob(
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` builds it."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
-    around = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "HEEDFUL_DOCS_URL": "https://docs.example.com/"}
-    done = subprocess.run(command, cwd=ROOT, env=around, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return folder
+
+    def build(folder: Path) -> None:
+        command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+        around = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "HEEDFUL_DOCS_URL": "https://docs.example.com/"}
+        done = subprocess.run(command, cwd=ROOT, env=around, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+
+    return make_once(tmp_path_factory, "docs-site", build)
 
 
 def test_every_page_is_in_the_sidebar_of_the_site(site: Path) -> None:
