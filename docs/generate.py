@@ -117,6 +117,8 @@ def python_page() -> str:
         *(_function(getattr(heedful, name), f"heedful.{name}") for name in ("open", "aopen", "reembed")),
         "## Connecting to a server",
         *(_function(getattr(heedful, name), f"heedful.{name}") for name in ("connect", "aconnect", "etag")),
+        "## Ratings and prompts",
+        *(_function(getattr(heedful, name), f"heedful.{name}") for name in ("normalise_rating", "as_prompt")),
         "## heedful.Heedful",
         _doc(heedful.Heedful),
         *(_function(method, name) for name, method in methods(heedful.Heedful)),

@@ -28,6 +28,7 @@ REMEDIES: dict[str, dict[str, str]] = {
         "fact_expired": "Remember what holds now as a new fact.",
         "taught_already": "There is nothing left to teach. Pass another text to say something else.",
         "unknown_key": "Use one of the keys that the message names; sessions get theirs by `update_metadata`.",
+        "external_id_reused": "Use an id of its own for each entry, recall, execution and signal.",
         "idempotency_key_reused": (
             "Use a new key for each different call; the same key is for retries of the same call."
         ),

@@ -232,6 +232,16 @@ def test_alerts(run: Run, tmp_path: Path) -> None:
     assert refused(run("sessions", "discard-alert", "nope")).code == "not_found"
 
 
+def test_a_rating_by_the_callers_own_id(run: Run) -> None:
+    asked(run)
+    assert shown(run("sessions", "rate", "run-1", "1", "--scale", "0", "1", "--author", "ann")) == "waiting\n"
+    added = ("sessions", "add-entry", "s", "When?", "Within 30 days.", "--external-id", "run-1", "--json")
+    assert read(run(*added))["feedback_score"] == 5
+    assert shown(run("sessions", "rate", "run-1", "down", "--comment", "No.", "--author", "ann")) == "stored\n"
+    assert read(run(*added))["feedback_text"] == "No."
+    assert refused(run("sessions", "rate", "run-1", "1")).field == "scale"
+
+
 def test_improve(run: Run) -> None:
     found = asked(run)
     assert shown(run("improve")) == "0 rated answers; nothing new\n"

@@ -103,6 +103,9 @@ def _talk(store: Heedful, clock: ManualClock, returns: str) -> None:
         "hers", QUESTION, f"With your {WORD}.", recall_id=shown.recall_id, used=[returns], context=WORD
     )
     store.recall(f"How old is a {WORD}?", session_id="hers")
+    store.sessions.add_entry("hers", "Which?", f"Your {WORD}.", external_id=f"run of {NAME}")
+    store.sessions.rate("run of nobody", "down", comment=f"No {WORD}.", author=NAME)
+    store.sessions.rate(f"next run of {NAME}", "down", author="bob")
     store.sessions.add_feedback("hers", entry.qa_id, "Well said.", 5, author="bob")
     learnt = store.improve().learnt
     assert sum(WORD in each.text for each in learnt) == 2
@@ -188,7 +191,7 @@ def test_nothing_is_left_of_her_and_every_score_stays(
         assert result.facts == 5
         assert report.model_dump(exclude={"author", "event_id"}) == {
             "events": 12,
-            "feedback": 4,
+            "feedback": 5,
             "notes": 2,
             "review": 3,
             "sessions": 1,

@@ -304,7 +304,7 @@ def test_descriptions_are_the_docstrings_but_for_what_can_not_be_sent(path: Path
     assert "files" not in str(tools["remember"].description).partition("\n")[0]
     assert "on_token" in str(inspect.getdoc(Heedful.recall))
     assert "on_token" not in str(tools["recall"].description)
-    assert str(tools["recall"].description).endswith("under its `qa_id`.")
+    assert str(tools["recall"].description).endswith("returns what the first one showed.")
 
 
 def test_hosts_are_told_what_a_tool_may_do(path: Path) -> None:

@@ -70,6 +70,7 @@ COMMANDS = {
     "sessions.entries": "sessions entries",
     "sessions.entry": "sessions entry",
     "sessions.add_feedback": "sessions add-feedback",
+    "sessions.rate": "sessions rate",
     "sessions.delete_feedback": "sessions delete-feedback",
     "sessions.add_session_feedback": "sessions add-session-feedback",
     "sessions.feedbacks": "sessions feedbacks",

@@ -43,6 +43,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "Hit",
         "Improvement",
         "Invalid",
+        "NormalisedRating",
         "NotFound",
         "Recall",
         "Receipt",
@@ -59,8 +60,10 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "__version__",
         "aconnect",
         "aopen",
+        "as_prompt",
         "connect",
         "etag",
+        "normalise_rating",
         "open",
         "reembed",
     ]
@@ -131,6 +134,7 @@ def test_the_methods_of_sessions_are_these() -> None:
         "get_metadata",
         "list",
         "messages",
+        "rate",
         "update_metadata",
     }
 

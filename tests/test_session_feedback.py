@@ -62,7 +62,7 @@ def test_a_session_is_rated(
     assert value == before
 
 
-@pytest.mark.parametrize("rating", ["maybe", "UP", "", "neutral", 1, True, False, 0, ["up"], b"up"])
+@pytest.mark.parametrize("rating", ["maybe", "", 1, 0, 0.9, ["up"], b"up"])
 def test_an_unknown_rating_is_refused(plain: Heedful, rating: Any) -> None:
     with pytest.raises(ValueError, match="invalid rating") as error:
         give(plain, {"rating": rating, "comment": "x"})

@@ -13,6 +13,7 @@ if _TYPE_CHECKING:
     from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
     from heedful.interfaces.client.surface import RemoteHeedful
     from heedful.interfaces.client.transport import aconnect, connect
+    from heedful.memory.answer import as_prompt
     from heedful.model import (
         Document,
         Entry,
@@ -20,6 +21,7 @@ if _TYPE_CHECKING:
         Feedback,
         Hit,
         Improvement,
+        NormalisedRating,
         Recall,
         Receipt,
         RememberResult,
@@ -32,6 +34,7 @@ if _TYPE_CHECKING:
         UsefulnessStats,
         etag,
     )
+    from heedful.ranking.ratings import normalise_rating
 
 __all__ = [
     "AsyncHeedful",
@@ -46,6 +49,7 @@ __all__ = [
     "Hit",
     "Improvement",
     "Invalid",
+    "NormalisedRating",
     "NotFound",
     "Recall",
     "Receipt",
@@ -62,8 +66,10 @@ __all__ = [
     "__version__",
     "aconnect",
     "aopen",
+    "as_prompt",
     "connect",
     "etag",
+    "normalise_rating",
     "open",
     "reembed",
 ]
@@ -89,6 +95,7 @@ _MODULES = {
         "aconnect",
         "connect",
     ),
+    "heedful.memory.answer": ("as_prompt",),
     "heedful.model": (
         "Document",
         "Entry",
@@ -96,6 +103,7 @@ _MODULES = {
         "Feedback",
         "Hit",
         "Improvement",
+        "NormalisedRating",
         "Recall",
         "Receipt",
         "RememberResult",
@@ -108,6 +116,7 @@ _MODULES = {
         "UsefulnessStats",
         "etag",
     ),
+    "heedful.ranking.ratings": ("normalise_rating",),
 }
 _ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
 

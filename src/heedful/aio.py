@@ -67,6 +67,7 @@ class AsyncSessions(_Awaiting):
     entry = _as_async(SessionsProtocol.entry)
     entries = _as_async(SessionsProtocol.entries)
     add_feedback = _as_async(SessionsProtocol.add_feedback)
+    rate = _as_async(SessionsProtocol.rate)
     delete_feedback = _as_async(SessionsProtocol.delete_feedback)
     add_session_feedback = _as_async(SessionsProtocol.add_session_feedback)
     feedbacks = _as_async(SessionsProtocol.feedbacks)

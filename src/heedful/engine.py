@@ -172,6 +172,7 @@ class Heedful(HeedfulProtocol):
         session_id: str | None = None,
         answer: bool = False,
         on_token: OnToken | None = None,
+        external_id: str | None = None,
     ) -> Recall:
         if feedback_influence is not None:
             usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
@@ -189,6 +190,7 @@ class Heedful(HeedfulProtocol):
             exploration,
             seed,
             explain,
+            external_id,
         )
         if checks.flag("answer", answer) or session_id is not None:
             return _answering.answer(

@@ -35,6 +35,7 @@ class Retention(Model):
     decision_days: int = Field(default=365, ge=0, le=36_500)
     hit_days: int = Field(default=90, ge=0, le=36_500)
     idempotency_days: int = Field(default=7, ge=0, le=36_500)
+    waiting_days: int = Field(default=1, ge=0, le=36_500)
     alert_days: int = Field(default=30, ge=0, le=36_500)
     audit_days: int = Field(default=365, ge=0, le=36_500)
     job_days: int = Field(default=30, ge=0, le=36_500)

@@ -246,7 +246,9 @@ class Store:
             workspace.model(connection)
         worker = BackgroundWorker(self.queue, self.run_job, name) if background else None
         store = _session_store(workspace, self.sessions)
-        space = session_space(store, name, workspace.now, workspace, *self._hooks)
+        space = session_space(
+            store, name, workspace.now, workspace, *self._hooks, waiting_days=self.retention.waiting_days
+        )
         jobs = Jobs(self.queue, space, self._note_job if worker is None else worker.added)
         queries = Queries(self.pool, name)
         proofs = Proofs(queries, workspace.trust.authors_to_veto)
@@ -325,10 +327,11 @@ def session_space(
     feedback_hook: Hook | None,
     metadata_hook: Hook | None,
     dispatcher: Dispatcher | None = None,
+    waiting_days: int = 1,
 ) -> SessionSpace:
     """What sessions work on. Hooks that need the store get it: channels go to the dispatcher, counters can count."""
     dispatcher = dispatcher or Dispatcher(store, now)
-    space = SessionSpace(store, project, now, dispatcher, workspace, feedback_hook, metadata_hook)
+    space = SessionSpace(store, project, now, dispatcher, workspace, feedback_hook, metadata_hook, waiting_days)
     for hook in combined_hooks(feedback_hook):
         if hasattr(hook, "bind"):
             hook.bind(lambda: metrics(space))

@@ -78,6 +78,9 @@ def _live(store: Heedful) -> None:
     store.signal([Signal(fact_id=ids[0], signal_type="helpful", query=MOVED, context="It says who.")])
     (last,) = store.remember("This line goes.").fact_ids
     store.forget(last)
+    store.sessions.add_entry("tour", "When?", "In 1843.", external_id="run-1")
+    store.sessions.rate("run-1", "POSITIVE", author="Ida")
+    store.sessions.rate("run-2", 2, comment="Too early.", author="Ida")
     queues.fill(store)
     store.improve()
 

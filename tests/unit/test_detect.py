@@ -60,3 +60,11 @@ def test_an_answer_that_is_no_text_or_too_long_is_refused(store: heedful.Heedful
     with pytest.raises(Invalid) as caught:
         detect(workspace(store), answer, [])  # type: ignore[arg-type]
     assert caught.value.field == "answer"
+
+
+def test_a_fact_that_the_answer_cites_is_used(store: heedful.Heedful) -> None:
+    ids = store.remember(["The gym opens at six.", "Bread is baked at nine.", "Rome is in Italy."]).fact_ids
+    found = {each.fact_id: each for each in detect(store._workspace, "As it says [2], and so on [7].", ids)}
+    assert (found[ids[1]].signal_type, found[ids[1]].reasons[0]) == ("used", "the answer cites it as [2]")
+    assert found[ids[1]].confidence >= 0.95
+    assert all(found[each].signal_type != "used" for each in (ids[0], ids[2]))

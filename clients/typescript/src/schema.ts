@@ -531,6 +531,8 @@ export interface Entry {
   model: string | null;
   /** What the language model counted. */
   usage: Usage | null;
+  /** The caller's own id, such as that of a run or a trace. */
+  external_id: string | null;
 }
 
 /** What was erased of a person, by which it can be proven: their name is not in it. */
@@ -611,6 +613,8 @@ export interface Execution {
   chat_message_id: string | null;
   /** When it was made. */
   created_at: string;
+  /** The caller's own id, such as that of a run or a trace. */
+  external_id: string | null;
 }
 
 /** What somebody says of an execution, or of a message. */
@@ -653,6 +657,8 @@ export interface ExecutionsExecuteQueryRequest {
   parameters?: Record<string, unknown> | null;
   /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
+  /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
+  external_id?: string | null;
 }
 
 /** Why a hit has its score: the parts, the evidence and the arithmetic. */
@@ -1351,6 +1357,8 @@ export interface RecallRequest {
   session_id?: string | null;
   /** Answer, too. */
   answer?: boolean;
+  /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
+  external_id?: string | null;
 }
 
 /** What was shown by one recall. */
@@ -1778,6 +1786,8 @@ export interface SessionsAddEntryRequest {
   recall_id?: string | null;
   /** Facts the answer was made from, or a weight for each; told by `improve` if left out. */
   used?: string[] | Record<string, number> | null;
+  /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
+  external_id?: string | null;
 }
 
 /** The parameters of `sessions.add_feedback`. */
@@ -1820,6 +1830,18 @@ export interface SessionsCreateRequest {
   session_id?: string | null;
   /** What to know of the session; merged into what is known. */
   metadata?: Record<string, unknown> | null;
+}
+
+/** The parameters of `sessions.rate`. */
+export interface SessionsRateRequest {
+  /** True, "up", "VERY_NEGATIVE" or another word, or a number; left out, only the comment counts. */
+  rating?: boolean | number | string | null;
+  /** What to say of it in words. */
+  comment?: string | null;
+  /** The worst and the best number, such as (1, 5), where the number alone doesn't say it. */
+  scale?: number[] | null;
+  /** Whose opinion it is. */
+  author?: string | null;
 }
 
 /** The parameters of `sessions.update_metadata`. */
@@ -1874,6 +1896,8 @@ export interface Signal {
   author?: string | null;
   /** A signal with a key that was seen before counts once. */
   idempotency_key?: string | null;
+  /** Your own id of it: sent again, it counts once, and `retract` takes it in place of the event's id. */
+  external_id?: string | null;
 }
 
 /** The parameters of `signal_recall`. */
@@ -1968,6 +1992,8 @@ export interface Target {
   chat_message_id?: string | null;
   /** The receipt's id, for `signal_recall`. */
   recall_id?: string | null;
+  /** Of an answer, for `rate`. */
+  external_id?: string | null;
 }
 
 /** Negative comments that are about the same. */
@@ -2511,6 +2537,9 @@ export interface SessionsMethods {
    * With the `recall_id` of the facts it was made from, ratings of it improve recall. `used` names those it used, or
    * gives each a weight; if left out, `improve` detects them from the answer.
    *
+   * `external_id` is an id of your own, such as that of a run, a trace or a message, which no other entry of the
+   * project has. Feedback may name it in place of the `qa_id`. The same entry with it again is stored once.
+   *
    * Needs the scope `write`.
    */
   addEntry(session_id: string, fields: SessionsAddEntryRequest, options?: ChangeOptions): Promise<Entry>;
@@ -2539,9 +2568,23 @@ export interface SessionsMethods {
   /**
    * Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
    *
+   * Given the external id of an answer that is not there yet, the rating of this author that waits for it goes.
+   *
    * Needs the scope `feedback`.
    */
   deleteFeedback(session_id: string, qa_id: string, fields?: SessionsDeleteFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
+  /**
+   * Rates the answer with this `external_id`, in whichever session it is, comments on it, or both.
+   *
+   * True if it is stored. False if there is no such answer yet: it then waits for it, a day by default (the setting
+   * `waiting_days`), and is stored when the answer is. What the same author said of it before is replaced.
+   *
+   * `rating` is a boolean, a word such as "up" or "VERY_NEGATIVE", or a number; `scale` has the worst and the best
+   * number, where the number alone doesn't say it: (0, 1), (1, 5), (-1, 1). See `normalise_rating`.
+   *
+   * Needs the scope `feedback`.
+   */
+  rate(external_id: string, fields?: SessionsRateRequest, options?: ChangeOptions): Promise<boolean>;
   /**
    * Rates a whole session: `{"rating": "up" | "down" | None, "comment": "…"}`.
    *
@@ -2720,6 +2763,9 @@ export interface ExecutionsMethods {
    * Runs one statement that only reads, and keeps it with its result.
    *
    * With the `question` that it answers, it can be found by the cache. `parameters` fill `:name` places.
+   *
+   * `external_id` is an id of your own, such as that of a run or a span, which no other execution of the project
+   * has. Feedback may name it in place of the `execution_id`. The same query with it again runs once.
    *
    * Needs the scope `write`.
    */
@@ -3162,6 +3208,9 @@ export interface Heedful {
    * that answer; `on_token` gets its parts as they come. With a `session_id` it always has, and question and answer
    * are kept as an entry of that session under its `qa_id`.
    *
+   * With an `external_id`, one of your own such as that of a run or a trace, feedback may name that in place of the
+   * `recall_id`, and of the `qa_id`. The same recall with it again returns what the first one showed.
+   *
    * Needs the scope `read`, and `write` with `session_id`.
    */
   recall(fields: RecallRequest, options?: ChangeOptions & Pick<Extras, "onToken">): Promise<Recall>;
@@ -3199,7 +3248,8 @@ export interface Heedful {
    *
    * Facts that are not there, or not in the `dataset` if one is given, are listed in `errors`; the others are
    * applied. A call that is sent again with its
-   * `idempotency_key` counts once and returns the first result.
+   * `idempotency_key` counts once and returns the first result. So does each signal with its `external_id`, which
+   * `retract` takes, too.
    *
    * Needs the scope `feedback`.
    */
@@ -3364,6 +3414,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "sessions.entry": {"method":"GET","path":"{project}/sessions/{session_id}/entries/{qa_id}","places":["session_id","qa_id"]},
   "sessions.addFeedback": {"method":"PUT","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"body","missing":"entry"},
   "sessions.deleteFeedback": {"method":"DELETE","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"query","missing":"entry"},
+  "sessions.rate": {"method":"PUT","path":"{project}/entries/{external_id}/rating","places":["external_id"],"fields":"body"},
   "sessions.addSessionFeedback": {"method":"POST","path":"{project}/sessions/{session_id}/feedback","places":["session_id"],"fields":"body","once":true},
   "sessions.feedbacks": {"method":"GET","path":"{project}/sessions/{session_id}/feedback","places":["session_id"],"fields":"query","iterate":"iterateFeedbacks"},
   "sessions.feedbackMetrics": {"method":"GET","path":"{project}/metrics/feedback","places":[]},

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from heedful.model import Hit
+from heedful.model import Hit, Recall
 from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quote
 from heedful.text.sentences import answer_kind, asks_for_a_list, cited, has, sentences, without_citations
 from heedful.text.words import words
@@ -29,6 +29,12 @@ The evidence is a list of numbered lines, each with one text that was stored ear
 - Answer only with what the evidence says, in one to three sentences, in the language of the question.
 - Behind every sentence, cite the evidence it is from by its number: [1], or [1][3] for several.
 - If the evidence does not answer the question, say so in one sentence and cite nothing."""
+
+
+PROMPT = """\
+These texts were stored earlier, by anyone, and may help to answer. {notice} Behind each sentence that you take from \
+one, cite its number: [1], or [1][3] for several.
+{lines}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ def write(
     The text stays as the model wrote it, so that it is what `on_token` was given: a citation of a number that no hit
     has is left in it, and counts for nothing.
     """
-    shown = _fitting(hits)
+    shown = _fitting(hits, MAX_EVIDENCE)
     completion = model.complete(prompt(question, shown, earlier), on_token=on_token)
     shares = cited(completion.text, len(shown))
     used = [Use(shown[number - 1].fact_id, share) for number, share in shares.items()]
@@ -76,14 +82,30 @@ def prompt(question: str, hits: Sequence[Hit], earlier: Sequence[tuple[str, str]
     messages = [ChatMessage("system", RULES)]
     for past_question, past_answer in _newest(earlier):
         messages += [ChatMessage("user", past_question), ChatMessage("assistant", past_answer)]
-    lines = "\n".join(f"[{number}] {quote(hit.text, MAX_EVIDENCE)}" for number, hit in enumerate(hits, start=1))
+    lines = _lines(enumerate(hits, start=1), MAX_EVIDENCE)
     messages.append(ChatMessage("user", f"Evidence:\n{lines or '(there is none)'}\n\nQuestion: {question}"))
     return messages
 
 
-def _fitting(hits: Sequence[Hit]) -> list[Hit]:
+def as_prompt(hits: Recall | Sequence[Hit], *, max_characters: int = MAX_EVIDENCE) -> str:
+    """What was recalled, as text for the prompt of your own language model; empty if nothing was.
+
+    Each text is quoted on one numbered line and marked as data, so that instructions in it stay something that it says.
+    The best hits are taken, up to so many characters of text. A model that cites them, as it is told to, says by that
+    which ones it used: `detect`, `signal_recall` and `improve` read it in the answer.
+    """
+    shown = _fitting(list(hits), max_characters)
+    if not shown:
+        return ""
+    return PROMPT.format(notice=NOTICE, lines=_lines(((hit.rank, hit) for hit in shown), max_characters))
+
+
+def _lines(numbered: Iterable[tuple[int, Hit]], max_length: int) -> str:
+    return "\n".join(f"[{number}] {quote(hit.text, max_length)}" for number, hit in numbered)
+
+
+def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
     fitting: list[Hit] = []
-    room = MAX_EVIDENCE
     for hit in hits:
         room -= len(hit.text)
         if fitting and room < 0:

@@ -85,6 +85,22 @@ def idempotency_key(value: Any) -> str | None:
     return None if value is None else name("idempotency_key", value)
 
 
+def external_id(value: Any) -> str:
+    """A caller's own id of something."""
+    return name("external_id", value)
+
+
+def external_id_reused(value: str, what: str) -> Conflict:
+    """The error for an external id that something else has."""
+    return Conflict(
+        f"external_id {value!r} was used for another {what}",
+        code="external_id_reused",
+        field="external_id",
+        value=value,
+        remedy=f"Use an id of its own for each {what}",
+    )
+
+
 def query(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"query must not be empty or blank, got {value!r}", field="query", value=value)

@@ -17,7 +17,7 @@ from heedful.ranking.evidence import explore
 from heedful.ranking.policies import Candidate, Ranked
 from heedful.ranking.signals import NEUTRAL
 from heedful.search.fusion import Found
-from heedful.storage import fact_expiry, facts, link_scores, receipts
+from heedful.storage import external_ids, fact_expiry, facts, link_scores, receipts, scopes
 from heedful.storage.filters import Allowed, selections
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.rows import Direct
@@ -54,6 +54,7 @@ class RecallRequest:
     explain: bool
     default_policy: PolicyName = DEFAULT_POLICY
     """What counts where neither this call nor the project names a policy."""
+    external_id: str | None = None
 
     @property
     def boosted(self) -> bool:
@@ -73,6 +74,7 @@ def check_request(
     exploration: float,
     seed: int | None,
     explain: bool,
+    external_id: str | None = None,
 ) -> RecallRequest:
     """The request behind the arguments of `recall`."""
     checks.mode(mode)
@@ -94,6 +96,7 @@ def check_request(
         seed=checks.seed(seed),
         explain=checks.flag("explain", explain),
         default_policy=DEFAULT_POLICY if boost is None else BLEND_POLICY,
+        external_id=None if external_id is None else checks.external_id(external_id),
     )
 
 
@@ -121,7 +124,11 @@ class _Outcome:
 
 def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, quiet: bool = False) -> Recall:
     """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept.
-    With `quiet`, there is none: somebody only looks."""
+    With `quiet`, there is none: somebody only looks. With an external id that was used, what was shown then."""
+    earlier = None if request.external_id is None else _earlier(workspace, request, request.external_id)
+    if earlier is not None:
+        return earlier
+    keep = keep or (request.external_id is not None and not workspace.database.read_only)
     vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
     recall_id = new_id()
     if request.mode == "graph":
@@ -143,6 +150,10 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
     with_receipt = dataset is not None and (keep or (sampled and not quiet))
     if with_receipt and dataset is not None:
         _write_receipt(workspace, request, recall_id, dataset, model, outcome)
+        # Another call may have used the external id meanwhile.
+        earlier = None if request.external_id is None else _earlier(workspace, request, request.external_id)
+        if earlier is not None and earlier.recall_id != recall_id:
+            return earlier
     return Recall(
         recall_id=recall_id,
         query=request.query,
@@ -151,6 +162,42 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
         policy=outcome.policy,
         hits=outcome.hits,
         receipt=with_receipt,
+    )
+
+
+def _earlier(workspace: Workspace, request: RecallRequest, external_id: str) -> Recall | None:
+    """The recall that was first sent with an external id, from its receipt; forgotten facts are left out."""
+    with workspace.direct(write=False) as direct:
+        receipt = receipts.external(direct.connection, workspace.project, external_id)
+        if receipt is None:
+            return None
+        if (receipt.dataset, receipts.digest(receipt.query)) != (request.dataset, receipts.digest(request.query)):
+            raise checks.external_id_reused(external_id, "recall")
+        places = facts.locate(direct.connection, workspace.project, [line[0] for line in receipt.shown])
+        rows = facts.display_rows(direct, [seq for seq, _ in places.values()])
+    hits = [
+        Hit(
+            fact_id=line[0],
+            text=row.text,
+            score=line[1],
+            relevance=line[2],
+            usefulness=line[3],
+            usefulness_source=line[4],
+            metadata=row.metadata,
+            source=row.source,
+            position=(row.start, row.stop),
+            rank=rank,
+        )
+        for rank, line in enumerate(receipt.shown, start=1)
+        if line[0] in places and (row := rows.get(places[line[0]][0])) is not None
+    ]
+    return Recall(
+        recall_id=receipt.id,
+        query=request.query,
+        dataset=receipt.dataset,
+        mode=receipt.mode,
+        policy=receipt.policy,
+        hits=hits,
     )
 
 
@@ -307,6 +354,11 @@ def _write_receipt(
         model_id, vector = model.id, pack(outcome.vector)
     with workspace.direct(write=True, durable=False, exclusive=False) as direct:
         now = workspace.now()
+        if request.external_id is not None:
+            project = scopes.owner(direct.connection, dataset)
+            taken = external_ids.add(direct.connection, project, "recall", request.external_id, recall_id, now)
+            if taken != recall_id:
+                return
         query = receipts.ensure_query(direct, dataset, request.query, model_id, vector)
         if query is not None:
             receipts.add(

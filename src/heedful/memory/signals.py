@@ -23,6 +23,7 @@ from heedful.storage import facts, ledger, receipts, requests, scopes, scores
 from heedful.storage.ledger import SIGNAL, Event, Surviving
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, unpack
+from heedful.text.sentences import cited
 from heedful.text.words import sentences
 
 
@@ -53,6 +54,13 @@ def parse_signals(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> lis
                 raise Invalid(f"must be a Signal or a mapping, got {item!r}", field="", value=item)
             signal = item if isinstance(item, Signal) else Signal(**item)
             checks.query(signal.query)
+            if signal.external_id is not None and signal.idempotency_key is not None:
+                raise Invalid(
+                    "external_id can't be combined with an idempotency_key",
+                    field="external_id",
+                    value=signal.external_id,
+                    remedy="Leave the key out: the external_id makes a retry recognisable, too",
+                )
         except Invalid as error:
             name = f"signals[{index}].{error.field}" if error.field else f"signals[{index}]"
             message = error.message.removeprefix(error.field or "").lstrip()
@@ -74,13 +82,16 @@ def signal(
     if idempotency_key is not None:
         payload = [each.model_dump(mode="json") for each in signals]
         fingerprint = requests.fingerprint("signal", payload if dataset is None else [dataset, *payload])
-    items = [
-        SignalInput(index, each, "signal", key=requests.event_key("signal", each.idempotency_key))
-        for index, each in enumerate(signals)
-    ]
+    items = [SignalInput(index, each, "signal", key=_key(each)) for index, each in enumerate(signals)]
     with workspace.write() as connection:
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
         return first or record_signals(workspace, connection, idempotency_key, fingerprint, items, [], dataset)
+
+
+def _key(signal: Signal) -> str | None:
+    if signal.external_id is None:
+        return requests.event_key("signal", signal.idempotency_key)
+    return ledger.external_key(signal.external_id)
 
 
 def earlier_result(
@@ -249,10 +260,11 @@ def _unknown(index: int, fact_id: str, project: str, dataset: str | None) -> Ite
 
 
 def _reused(item: SignalInput) -> ItemError:
+    name = "idempotency_key" if item.signal.external_id is None else "external_id"
     return ItemError(
         index=item.index,
-        code="idempotency_key_reused",
-        message=f"idempotency_key {item.signal.idempotency_key!r} was used for another signal",
+        code=f"{name}_reused",
+        message=f"{name} {getattr(item.signal, name)!r} was used for another signal",
         fact_id=item.signal.fact_id,
     )
 
@@ -406,6 +418,9 @@ def _signals_for_unnamed(unnamed: list[str], detected: list[Detection] | None, c
 
 MAX_ANSWER = 100_000
 
+CITED = 0.95
+"""How sure it is that an answer used a fact that it cites."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -419,8 +434,9 @@ class _Known:
 def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query: str = "") -> list[Detection]:
     """For each of the facts that an answer was given from: `used`, `ignored`, or None where it is unclear.
 
-    Name all facts that were shown, because what only one of them says distinguishes them; those that were deleted
-    are left out. `query` is the question, if known: it makes the result a little surer.
+    Name all facts that were shown, in that order, because what only one of them says distinguishes them, and because an
+    answer may cite them as [1], [2]; those that were deleted are left out. `query` is the question, if known: it makes
+    the result a little surer.
     """
     if not isinstance(answer, str):
         raise Invalid(f"answer must be a string, got {answer!r}", field="answer", value=answer)
@@ -428,9 +444,11 @@ def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query:
         raise Invalid(
             f"answer has {len(answer)} characters, the limit is {MAX_ANSWER}", field="answer", value=answer[:50]
         )
-    known = _known(workspace, list(dict.fromkeys(fact_ids)))
+    shown = list(dict.fromkeys(fact_ids))
+    known = _known(workspace, shown)
     if not known.ids:
         return []
+    citations = {shown[number - 1]: number for number in cited(answer, len(shown))}
     parts = sentences(answer)
     near = np.zeros((len(parts), len(known.ids)), np.float32)
     overall = None
@@ -438,12 +456,24 @@ def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query:
         *per_sentence, whole = workspace.embed([*parts, f"{query} {answer}".strip()]) @ known.vectors.T
         near, overall = np.stack(per_sentence), whole
     found = attribute(parts, known.texts, near, overall, query=query, calibration=workspace.embedder.calibration)
-    return [
+    detections = [
         Detection(
             fact_id=fact_id, signal_type=each.signal_type, confidence=round(each.confidence, 4), reasons=each.reasons
         )
         for fact_id, each in zip(known.ids, found, strict=True)
     ]
+    return [_cited(each, citations[each.fact_id]) if each.fact_id in citations else each for each in detections]
+
+
+def _cited(detection: Detection, number: int) -> Detection:
+    """Whoever cites a fact has used it, whatever else their words show."""
+    confidence = detection.confidence if detection.signal_type == "used" else 0.0
+    return Detection(
+        fact_id=detection.fact_id,
+        signal_type="used",
+        confidence=max(confidence, CITED),
+        reasons=[f"the answer cites it as [{number}]", *detection.reasons],
+    )
 
 
 def _known(workspace: Workspace, fact_ids: list[str]) -> _Known:

@@ -86,14 +86,15 @@ class Target(Model):
     execution_id: NotBlank | None = None
     chat_message_id: NotBlank | None = None
     recall_id: NotBlank | None = None
+    external_id: NotBlank | None = None
+    """Of an answer, for `rate`."""
 
     @model_validator(mode="after")
     def _one_thing(self) -> Target:
         named = [name for name, value in self if value is not None]
-        if named not in (["session_id"], ["session_id", "qa_id"], ["execution_id"], ["chat_message_id"], ["recall_id"]):
-            raise ValueError(
-                "must name one thing: session_id, session_id and qa_id, execution_id, chat_message_id or recall_id"
-            )
+        alone = ("session_id", "execution_id", "chat_message_id", "recall_id", "external_id")
+        if named != ["session_id", "qa_id"] and (len(named) != 1 or named[0] not in alone):
+            raise ValueError(f"must name one thing: session_id and qa_id, or one of {', '.join(alone)}")
         return self
 
     def plain(self) -> dict[str, Any]:

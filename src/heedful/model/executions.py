@@ -111,6 +111,8 @@ class Execution(Model):
     """The execution or golden example whose SQL was reused."""
     chat_message_id: str | None
     created_at: datetime
+    external_id: str | None = None
+    """The caller's own id, such as that of a run or a trace."""
 
 
 class ExecutionFeedback(Model):

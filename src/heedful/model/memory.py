@@ -34,6 +34,8 @@ class Signal(Model):
     """When it was given; now, if left out. Late and out-of-order signals fold in this order."""
     author: Text | None = None
     idempotency_key: IdempotencyKey | None = None
+    external_id: IdempotencyKey | None = None
+    """Your own id of it: sent again, it counts once, and `retract` takes it in place of the event's id."""
 
 
 class ItemError(Model):

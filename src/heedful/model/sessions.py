@@ -82,6 +82,8 @@ class Entry(Model):
     model: str | None = None
     """The language model that wrote the answer; None if none did."""
     usage: Usage | None = None
+    external_id: str | None = None
+    """The caller's own id, such as that of a run or a trace."""
 
 
 class Feedback(Model):
@@ -103,6 +105,19 @@ class Feedback(Model):
     created_at: datetime
     extra: Metadata
     """What hooks added."""
+
+
+class NormalisedRating(Model):
+    """A rating on the scales that Heedful uses; all None where nothing is rated."""
+
+    value: float | None = None
+    """From 0 (worst) to 1 (best)."""
+    score: int | None = None
+    """1 to 5."""
+    rating: Rating | None = None
+    """Up from a score of 4, down to 2, else None."""
+    original: Any
+    """What was given."""
 
 
 class SessionDeletion(Model):

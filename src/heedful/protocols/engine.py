@@ -91,6 +91,7 @@ class HeedfulProtocol(Protocol):
         session_id: str | None = None,
         answer: bool = False,
         on_token: OnToken | None = None,
+        external_id: str | None = None,
     ) -> Recall:
         """Finds the facts that answer a query, best first.
 
@@ -107,6 +108,9 @@ class HeedfulProtocol(Protocol):
         With `answer`, the result has one: written by the language model if there is one, else made of the sentences
         that answer; `on_token` gets its parts as they come. With a `session_id` it always has, and question and answer
         are kept as an entry of that session under its `qa_id`.
+
+        With an `external_id`, one of your own such as that of a run or a trace, feedback may name that in place of the
+        `recall_id`, and of the `qa_id`. The same recall with it again returns what the first one showed.
         """
 
     def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Improvement:
@@ -128,7 +132,8 @@ class HeedfulProtocol(Protocol):
 
         Facts that are not there, or not in the `dataset` if one is given, are listed in `errors`; the others are
         applied. A call that is sent again with its
-        `idempotency_key` counts once and returns the first result.
+        `idempotency_key` counts once and returns the first result. So does each signal with its `external_id`, which
+        `retract` takes, too.
         """
 
     def signal_recall(

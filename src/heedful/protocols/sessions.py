@@ -71,11 +71,15 @@ class SessionsProtocol(Protocol):
         context: str | None = None,
         recall_id: str | None = None,
         used: Shares | None = None,
+        external_id: str | None = None,
     ) -> Entry:
         """Keeps an answer that you made yourself; the session is made if it is new.
 
         With the `recall_id` of the facts it was made from, ratings of it improve recall. `used` names those it used, or
         gives each a weight; if left out, `improve` detects them from the answer.
+
+        `external_id` is an id of your own, such as that of a run, a trace or a message, which no other entry of the
+        project has. Feedback may name it in place of the `qa_id`. The same entry with it again is stored once.
         """
 
     def entry(self, session_id: str, qa_id: str) -> Entry:
@@ -100,8 +104,29 @@ class SessionsProtocol(Protocol):
         What the same author said of it before is replaced.
         """
 
+    def rate(
+        self,
+        external_id: str,
+        rating: bool | int | float | str | None = None,
+        *,
+        comment: str | None = None,
+        scale: Sequence[float] | None = None,
+        author: str | None = None,
+    ) -> bool:
+        """Rates the answer with this `external_id`, in whichever session it is, comments on it, or both.
+
+        True if it is stored. False if there is no such answer yet: it then waits for it, a day by default (the setting
+        `waiting_days`), and is stored when the answer is. What the same author said of it before is replaced.
+
+        `rating` is a boolean, a word such as "up" or "VERY_NEGATIVE", or a number; `scale` has the worst and the best
+        number, where the number alone doesn't say it: (0, 1), (1, 5), (-1, 1). See `normalise_rating`.
+        """
+
     def delete_feedback(self, session_id: str, qa_id: str, *, author: str | None = None) -> bool:
-        """Clears the rating and the text of an answer, or those of one author; False if there is no such entry."""
+        """Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
+
+        Given the external id of an answer that is not there yet, the rating of this author that waits for it goes.
+        """
 
     def add_session_feedback(
         self,

@@ -84,10 +84,14 @@ class ExecutionsProtocol(Protocol):
         question: str | None = None,
         parameters: dict[str, Any] | None = None,
         chat_message_id: str | None = None,
+        external_id: str | None = None,
     ) -> Execution:
         """Runs one statement that only reads, and keeps it with its result.
 
         With the `question` that it answers, it can be found by the cache. `parameters` fill `:name` places.
+
+        `external_id` is an id of your own, such as that of a run or a span, which no other execution of the project
+        has. Feedback may name it in place of the `execution_id`. The same query with it again runs once.
         """
 
     def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:

@@ -57,6 +57,7 @@ def _undo(
         event = ledger.get(direct.connection, space.workspace.project, event_id)
         if event is None or (kinds is not None and event.kind not in kinds):
             return None
+        event_id = event.id
         if event.kind in (SIGNAL, SUPERSESSION, LINK_SIGNAL):
             return retract_event(space.workspace, direct.connection, event, author)
         tx = SqlTransaction(direct, event.project_id)

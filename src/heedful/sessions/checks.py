@@ -7,7 +7,8 @@ from typing import Any
 
 from heedful.errors import Invalid
 from heedful.memory import checks
-from heedful.model import RATINGS, Metadata, Rating, limits
+from heedful.model import Metadata, Rating, limits
+from heedful.ranking.ratings import normalise_rating
 
 limit, cursor = checks.limit, checks.cursor
 
@@ -46,12 +47,12 @@ def content(field: str, value: Any, limit: int = limits.MAX_CONTENT) -> str:
 
 
 def rating(value: Any) -> Rating | None:
-    if value is not None and (not isinstance(value, str) or value not in RATINGS):
+    """A thumb: up, down, or None for neutral; the same as a boolean or in other words is understood, too."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
         raise Invalid(
             f"invalid rating {value!r}", field="rating", value=value, remedy='Use "up", "down", or None for neutral'
         )
-    checked: Rating | None = value
-    return checked
+    return normalise_rating(value).rating
 
 
 def comment(field: str, value: Any) -> str | None:

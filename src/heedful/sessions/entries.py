@@ -17,7 +17,7 @@ from heedful.model import Detection, Entry, Page, Recall, Usage, UsedFact
 from heedful.protocols.engine import OnToken
 from heedful.protocols.sessions import Shares
 from heedful.providers.llm.contract import LanguageModel
-from heedful.sessions import checks
+from heedful.sessions import checks, feedback
 from heedful.sessions.conversations import page
 from heedful.sessions.space import SessionSpace
 from heedful.storage import facts, receipts
@@ -33,6 +33,7 @@ def add(
     context: str | None,
     recall_id: str | None,
     used: Shares | None,
+    external_id: str | None = None,
 ) -> Entry:
     """Stores an answer that was made elsewhere; creates the session if it is new."""
     name = checks.session_id(session_id)
@@ -40,6 +41,8 @@ def add(
     checks.content("answer", answer)
     if context is not None:
         checks.content("context", context)
+    if external_id is not None:
+        values.external_id(external_id)
     dataset, uses = None, None
     if used is not None and recall_id is None:
         raise Invalid("used requires a recall_id", field="used", remedy="Pass the recall_id that showed these facts")
@@ -49,23 +52,49 @@ def add(
         if not has_no_receipt(recall_id):
             with space.workspace.read() as connection:
                 receipt = receipt_of(space.workspace, connection, recall_id)
-            dataset, shown = receipt.dataset, receipt.shown
+            dataset, shown, recall_id = receipt.dataset, receipt.shown, receipt.id
         if used is not None:
             uses = _uses(_weights(used, [line[0] for line in shown], recall_id), receipts.links_of(shown))
-    row = EntryRow(new_id(), name, question, answer, context, space.now(), dataset, recall_id, uses, None, None)
+    row = EntryRow(
+        id=new_id(),
+        session_id=name,
+        question=question,
+        answer=answer,
+        context=context,
+        at=space.now(),
+        dataset=dataset,
+        recall_id=recall_id,
+        used=uses,
+        model=None,
+        usage=None,
+        external_id=external_id,
+    )
     return store_entry(space, row)
 
 
 def store_entry(space: SessionSpace, row: EntryRow) -> Entry:
-    """Stores an entry; creates its session if it is new."""
+    """Stores an entry, with the ratings that wait for it; creates its session if it is new. With an external id, one
+    that is there already is returned as it is."""
 
-    def write(tx: Transaction) -> None:
-        if not tx.conversations.add_entry(row):
-            tx.conversations.create(row.session_id, {}, row.at)
-            tx.conversations.add_entry(row)
+    def write(tx: Transaction) -> EntryRow:
+        stored = None if row.external_id is None else tx.conversations.external_entry(row.external_id)
+        if stored is None:
+            stored = row
+            if not tx.conversations.add_entry(row):
+                tx.conversations.create(row.session_id, {}, row.at)
+                tx.conversations.add_entry(row)
+        if row.external_id is not None and space.feedback_hook is None:
+            feedback.add_waiting(space, tx, stored)
+        return stored
 
-    space.store.write(write)
-    return _to_entry(row, [], _contexts(space, [row]))
+    stored = space.store.write(write)
+    if row.external_id is None:
+        return _to_entry(row, [], _contexts(space, [row]))
+    if (stored.session_id, stored.question, stored.answer) != (row.session_id, row.question, row.answer):
+        raise values.external_id_reused(row.external_id, "entry")
+    if space.feedback_hook is not None:
+        feedback.pass_waiting(space, stored)
+    return get(space, stored.session_id, stored.id)
 
 
 def list_entries(
@@ -80,9 +109,9 @@ def list_entries(
         rows = tx.conversations.entries(name, after, checks.limit(limit) + 1, newest_first)
         return rows, tx.feedbacks.active("entry", [row.id for row in rows])
 
-    rows, feedback = space.store.read(read)
+    rows, opinions = space.store.read(read)
     contexts = _contexts(space, rows)
-    return page(lambda count: rows, limit, lambda row: _to_entry(row, feedback, contexts))
+    return page(lambda count: rows, limit, lambda row: _to_entry(row, opinions, contexts))
 
 
 def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
@@ -90,12 +119,13 @@ def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
     values.identifier("qa_id", qa_id)
 
     def read(tx: Transaction) -> tuple[EntryRow | None, list[FeedbackRow]]:
-        return tx.conversations.entry(name, qa_id), tx.feedbacks.active("entry", [qa_id])
+        row = tx.conversations.entry(name, qa_id)
+        return row, [] if row is None else tx.feedbacks.active("entry", [row.id])
 
-    row, feedback = space.store.read(read)
+    row, opinions = space.store.read(read)
     if row is None:
         raise NotFound(f"session {name!r} has no entry {qa_id!r}", field="qa_id", value=qa_id)
-    return _to_entry(row, feedback, _contexts(space, [row]))
+    return _to_entry(row, opinions, _contexts(space, [row]))
 
 
 def attribute_facts(workspace: Workspace, row: EntryRow) -> Uses:
@@ -156,8 +186,8 @@ def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
     }
 
 
-def _to_entry(row: EntryRow, feedback: Sequence[FeedbackRow], contexts: Mapping[str, str]) -> Entry:
-    own_feedback = [opinion for opinion in feedback if opinion.target_id == row.id]
+def _to_entry(row: EntryRow, opinions: Sequence[FeedbackRow], contexts: Mapping[str, str]) -> Entry:
+    own_feedback = [opinion for opinion in opinions if opinion.target_id == row.id]
     latest = own_feedback[-1] if own_feedback else None
     return Entry(
         qa_id=row.id,
@@ -174,6 +204,7 @@ def _to_entry(row: EntryRow, feedback: Sequence[FeedbackRow], contexts: Mapping[
         else [UsedFact(fact_id=fact, share=share, links=links) for fact, share, links in row.used],
         model=row.model,
         usage=None if row.usage is None else Usage(**row.usage),
+        external_id=row.external_id,
     )
 
 
@@ -194,7 +225,12 @@ def answer(
     """A recall with its answer, stored as an entry of the session, if one is named. Without one, `quiet` stores
     nothing at all."""
     name = None if session_id is None else checks.session_id(session_id)
+    external_id = request.external_id
     result = recall(workspace, request, keep=name is not None, quiet=quiet)
+    if name is not None and external_id is not None:
+        first = space.store.read(lambda tx: tx.conversations.external_entry(external_id))
+        if first is not None:
+            return _earlier_answer(result, first, name, on_token)
     if model is None:
         written = extract(request.query, result.hits, _similarity(workspace, request.query))
         if on_token is not None:
@@ -216,9 +252,19 @@ def answer(
         used=_used_facts(workspace, result, written),
         model=written.model,
         usage=None if written.usage is None else asdict(written.usage),
+        external_id=external_id,
     )
-    store_entry(space, row)
-    return result.model_copy(update={"session_id": name, "qa_id": row.id, "answer": written.text})
+    entry = store_entry(space, row)
+    return result.model_copy(update={"session_id": name, "qa_id": entry.qa_id, "answer": entry.answer})
+
+
+def _earlier_answer(result: Recall, entry: EntryRow, session_id: str, on_token: OnToken | None) -> Recall:
+    """The recall with the answer that it got when it was first sent with its external id."""
+    if (entry.session_id, entry.recall_id) != (session_id, result.recall_id):
+        raise values.external_id_reused(str(entry.external_id), "entry")
+    if on_token is not None:
+        on_token(entry.answer)
+    return result.model_copy(update={"session_id": session_id, "qa_id": entry.id, "answer": entry.answer})
 
 
 def _storable(written: Written) -> Written:

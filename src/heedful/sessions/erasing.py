@@ -103,6 +103,7 @@ def _erase_local(
     entries = [item for record in records for item in record.entries]
     executions = erasure.clear_executions(connection, project, messages)
     questions = erasure.clear_questions(connection, [item for record in records for item in record.recalls])
+    erasure.release_external_ids(connection, project, erased)
     ids = {*opinions, *places, *sessions, *messages, *entries}
     report = _erasure(
         events=sum(renamed.values()) + sum(record.events for record in records),

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from heedful.clock import from_stored
-from heedful.errors import Conflict, Invalid
+from heedful.clock import DAY, from_stored
+from heedful.errors import Conflict, HeedfulError, Invalid
 from heedful.ids import new_id
 from heedful.memory import checks as values
-from heedful.model import Feedback, FeedbackMetrics, FeedbackTarget, Metadata, Page, Rating, Retraction
+from heedful.model import (
+    RATINGS,
+    Feedback,
+    FeedbackMetrics,
+    FeedbackTarget,
+    Metadata,
+    NormalisedRating,
+    Page,
+    Rating,
+    Retraction,
+)
+from heedful.ranking.ratings import STARS, normalise_rating
 from heedful.ranking.signals import trust_of
 from heedful.sessions import checks
 from heedful.sessions.conversations import page
@@ -18,12 +31,24 @@ from heedful.sessions.hooks import Guarded, hook_channels
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import RetractedFeedback, change, change_in
 from heedful.storage import requests
+from heedful.storage.external_ids import WaitingRow
 from heedful.storage.sessions import Transaction
-from heedful.storage.sessions.base import AlertRow, FeedbackRow
+from heedful.storage.sessions.base import AlertRow, EntryRow, FeedbackRow
+
+logger = logging.getLogger("heedful.feedback")
+
+ORIGINAL_RATING = "original_rating"
+"""Under this key, the `extra` of an opinion has the rating as it was given."""
 
 
 def rate_entry(
-    space: SessionSpace, session_id: str, qa_id: str, text: str | None, score: int | None, author: str | None
+    space: SessionSpace,
+    session_id: str,
+    qa_id: str,
+    text: str | None,
+    score: int | None,
+    author: str | None,
+    extra: Metadata | None = None,
 ) -> bool:
     """Stores an opinion about an answer, replacing the author's earlier one; False if there is no such entry."""
     name = checks.session_id(session_id)
@@ -33,11 +58,14 @@ def rate_entry(
     if space.feedback_hook is None or not isinstance(text, str | None):
         checks.comment("feedback_text", text)
         _check_content(text, score)
-    elif not space.store.read(lambda tx: tx.conversations.has_entry(name, qa_id)):
-        return False
+    else:
+        entry_id = space.store.read(lambda tx: tx.conversations.entry_id(name, qa_id))
+        if entry_id is None:
+            return False
+        qa_id = entry_id
 
     def store(feedback: Any) -> FeedbackRow | None:
-        checked = _mapping(feedback)
+        checked = {**_mapping(feedback), **(extra or {})}
         row = _row(space, checked, name, author, rating_of(checks.score(checked.get("feedback_score"))), qa_id)
         _check_content(row.comment, row.score)
         stored, _ = change(space, lambda tx, retracted: _replace(space, tx, retracted, row))
@@ -47,6 +75,83 @@ def rate_entry(
     hook_input = {"rating": rating_of(score), "comment": text or "", "qa_id": qa_id, "feedback_score": score}
     stored_rows = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=hook_input)
     return any(row is not None for row in stored_rows)
+
+
+def rate(
+    space: SessionSpace, external_id: str, rating: NormalisedRating, comment: str | None, author: str | None
+) -> bool:
+    """Stores an opinion about the entry with an external id; False if there is none yet, and it waits for it."""
+    values.external_id(external_id)
+    values.author(author)
+    checks.comment("comment", comment)
+    _check_content(comment, rating.score, ("comment", "rating"))
+    extra = {} if rating.original is None else checks.extra({ORIGINAL_RATING: rating.original})
+    now = space.now()
+    new = WaitingRow(
+        id=new_id(),
+        external_id=external_id,
+        author=author,
+        author_trust=trust_of(author),
+        rating=rating.rating,
+        score=rating.score,
+        comment=comment,
+        extra=extra,
+        at=now,
+    )
+
+    def wait(tx: Transaction) -> EntryRow | None:
+        entry = tx.conversations.external_entry(external_id)
+        if entry is None:
+            tx.feedbacks.wait(new, now + space.waiting_days * DAY if space.waiting_days else None)
+        return entry
+
+    entry = space.store.read(lambda tx: tx.conversations.external_entry(external_id)) or space.store.write(wait)
+    return entry is not None and rate_entry(space, entry.session_id, entry.id, comment, rating.score, author, extra)
+
+
+def add_waiting(space: SessionSpace, tx: Transaction, entry: EntryRow) -> None:
+    """Makes opinions of the ratings that wait for an entry, in the transaction that adds it."""
+    assert entry.external_id is not None
+    waiting = tx.feedbacks.waiting(entry.external_id, space.now())
+    for row in waiting:
+        tx.feedbacks.add(_opinion(row, entry), row.id, space.now())
+    if waiting:
+        tx.feedbacks.end_waiting(entry.external_id, [row.id for row in waiting])
+
+
+def pass_waiting(space: SessionSpace, entry: EntryRow) -> None:
+    """Gives the ratings that wait for an entry to the feedback hook, one by one. It may store or refuse them; neither
+    is the business of whoever added the entry."""
+    external_id = entry.external_id
+    assert external_id is not None
+    for row in space.store.write(lambda tx: tx.feedbacks.waiting(external_id, space.now())):
+        try:
+            rate_entry(space, entry.session_id, entry.id, row.comment, row.score, row.author, row.extra)
+        except HeedfulError as error:
+            logger.warning("the feedback hook refused a rating that waited for entry %s: %s", entry.id, error)
+        space.store.write(partial(_end_waiting, external_id=external_id, feedback_id=row.id))
+
+
+def _end_waiting(tx: Transaction, external_id: str, feedback_id: str) -> None:
+    tx.feedbacks.end_waiting(external_id, [feedback_id])
+
+
+def _opinion(row: WaitingRow, entry: EntryRow) -> FeedbackRow:
+    return FeedbackRow(
+        id=row.id,
+        event_id=row.id,
+        session_id=entry.session_id,
+        target_type="entry",
+        target_id=entry.id,
+        author=row.author,
+        rating=row.rating,
+        score=row.score,
+        comment=row.comment or None,
+        extra=row.extra,
+        at=row.at,
+        updated_at=row.at,
+        author_trust=row.author_trust,
+    )
 
 
 def rate_session(
@@ -89,9 +194,10 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
     values.author(author)
 
     def clear(tx: Transaction, retracted: RetractedFeedback) -> bool:
-        if not tx.conversations.has_entry(name, qa_id):
-            return False
-        active = [row for row in tx.feedbacks.active("entry", [qa_id]) if author in (None, row.author)]
+        entry_id = tx.conversations.entry_id(name, qa_id)
+        if entry_id is None:
+            return tx.feedbacks.stop_waiting(qa_id, author) > 0
+        active = [row for row in tx.feedbacks.active("entry", [entry_id]) if author in (None, row.author)]
         retracted.withdraw(tx, active, author, space.now())
         return True
 
@@ -150,9 +256,7 @@ def metrics(space: SessionSpace) -> FeedbackMetrics:
 
 def rating_of(score: int | None) -> Rating | None:
     """A score as a rating: up from 4, down to 2."""
-    if score is None or score == 3:
-        return None
-    return "up" if score > 3 else "down"
+    return normalise_rating(score, scale=STARS).rating
 
 
 def to_feedback(row: FeedbackRow) -> Feedback:
@@ -171,11 +275,13 @@ def to_feedback(row: FeedbackRow) -> Feedback:
     )
 
 
-def _check_content(text: str | None, score: int | None) -> None:
+def _check_content(
+    text: str | None, score: int | None, fields: tuple[str, str] = ("feedback_text", "feedback_score")
+) -> None:
     if score is None and not (text or "").strip():
         raise Invalid(
-            "feedback_text and feedback_score are both missing",
-            field="feedback_score",
+            f"{fields[0]} and {fields[1]} are both missing",
+            field=fields[1],
             value=score,
             remedy="Pass at least one of them; delete_feedback clears both",
         )
@@ -219,19 +325,28 @@ def _row(
         rating=rating,
         score=None if qa_id is None else checks.score(feedback.get("feedback_score")),
         comment=(comment or "") if qa_id is None else (comment or None),
-        extra=checks.extra(feedback),
+        extra=_extra(feedback),
         at=now,
         updated_at=now,
         author_trust=trust_of(author),
     )
 
 
+def _extra(feedback: Mapping[str, Any]) -> Metadata:
+    """What else is said with an opinion, and the rating as it was given, if that is another form of it."""
+    given = feedback.get("rating")
+    other_form = {} if given is None or given in RATINGS else {ORIGINAL_RATING: given}
+    return {**checks.extra(feedback), **other_form}
+
+
 def _replace(
     space: SessionSpace, tx: Transaction, retracted: RetractedFeedback, row: FeedbackRow
 ) -> FeedbackRow | None:
     """Stores an opinion about an entry, unless the author's active one says the same; returns the active one."""
-    if not tx.conversations.has_entry(row.session_id, row.target_id):
+    entry_id = tx.conversations.entry_id(row.session_id, row.target_id)
+    if entry_id is None:
         return None
+    row = replace(row, target_id=entry_id)
     before = tx.feedbacks.active_by(row.author, "entry", row.target_id)
     if len(before) == 1 and before[0].says() == row.says():
         return before[0]

@@ -18,6 +18,7 @@ from heedful.model import (
     SessionDeletion,
 )
 from heedful.protocols.sessions import PAGE, Messages, SessionsProtocol, Shares
+from heedful.ranking.ratings import normalise_rating
 from heedful.sessions import conversations, outbox
 from heedful.sessions import entries as _entries
 from heedful.sessions import feedback as _feedback
@@ -74,8 +75,9 @@ class Sessions(SessionsProtocol):
         context: str | None = None,
         recall_id: str | None = None,
         used: Shares | None = None,
+        external_id: str | None = None,
     ) -> Entry:
-        return _entries.add(self._space, session_id, question, answer, context, recall_id, used)
+        return _entries.add(self._space, session_id, question, answer, context, recall_id, used, external_id)
 
     def entry(self, session_id: str, qa_id: str) -> Entry:
         return _entries.get(self._space, session_id, qa_id)
@@ -95,6 +97,17 @@ class Sessions(SessionsProtocol):
         author: str | None = None,
     ) -> bool:
         return _feedback.rate_entry(self._space, session_id, qa_id, feedback_text, feedback_score, author)
+
+    def rate(
+        self,
+        external_id: str,
+        rating: bool | int | float | str | None = None,
+        *,
+        comment: str | None = None,
+        scale: Sequence[float] | None = None,
+        author: str | None = None,
+    ) -> bool:
+        return _feedback.rate(self._space, external_id, normalise_rating(rating, scale=scale), comment, author)
 
     def delete_feedback(self, session_id: str, qa_id: str, *, author: str | None = None) -> bool:
         return _feedback.clear_entry(self._space, session_id, qa_id, author)

@@ -23,6 +23,8 @@ class SessionSpace:
     workspace: Workspace | None = None
     feedback_hook: Hook | None = None
     metadata_hook: Hook | None = None
+    waiting_days: int = 1
+    """How long a rating waits for its entry; 0 is for ever."""
 
     def missing(self, session_id: str) -> NotFound:
         """The error for an unknown session."""

@@ -31,8 +31,11 @@ class Executions(ExecutionsProtocol):
         question: str | None = None,
         parameters: dict[str, Any] | None = None,
         chat_message_id: str | None = None,
+        external_id: str | None = None,
     ) -> Execution:
         checks.sql(sql_query)
+        if external_id is not None:
+            values.external_id(external_id)
         message = self._message(chat_message_id)
         if question is None and message is not None:
             turn = chat_sessions.turn(self._space.sessions, message)
@@ -40,8 +43,9 @@ class Executions(ExecutionsProtocol):
         source = QuestionSource(None if question is None else checks.question("question", question), message)
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
-        checked_parameters = values.metadata("parameters", parameters or {})
-        return running.execute(self._space, connector, Statement(sql_query, checked_parameters), source, "query")
+        statement = Statement(sql_query, values.metadata("parameters", parameters or {}))
+        first = None if external_id is None else running.earlier(self._space, connector, statement, external_id)
+        return first or running.execute(self._space, connector, statement, source, "query", external_id=external_id)
 
     def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
         name = values.identifier("chat_message_id", chat_message_id)
@@ -86,7 +90,7 @@ class Executions(ExecutionsProtocol):
             if row is None:
                 raise self._missing(execution_id)
             proofs.retain_sql(connection, project, row)
-            runs.remove(connection, project, name)
+            runs.remove(connection, project, row.id)
         self._space.proofs.forget(row.connector_id)
         return True
 

@@ -17,6 +17,7 @@ from heedful.memory.documents import Piece, Pieces, split
 from heedful.memory.workspace import Workspace
 from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, Rating, limits
 from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, FeedbackServiceProtocol
+from heedful.ranking.ratings import normalise_rating
 from heedful.ranking.signals import trust_of
 from heedful.sql import checks
 from heedful.sql.space import ExecutionSpace
@@ -207,6 +208,7 @@ class FeedbackService(FeedbackServiceProtocol):
             row = runs.get(connection, project, execution_id)
             if row is None:
                 raise self._missing("execution", "execution_id", execution_id)
+            execution_id = row.id
             if chat_message_id is None:
                 chat_message_id = row.message_id
             elif row.message_id not in (None, chat_message_id):
@@ -279,8 +281,8 @@ def put(opinions: SqlFeedbacks, new: FeedbackRow, before: FeedbackRow | None, ke
     return new
 
 
-def rating_of(is_positive: bool) -> Rating:
-    return "up" if is_positive else "down"
+def rating_of(is_positive: bool) -> Rating | None:
+    return normalise_rating(is_positive).rating
 
 
 def shown(row: FeedbackRow) -> ExecutionFeedback:

@@ -48,6 +48,7 @@ class GoldenExamples(GoldenExamplesProtocol):
                     field="execution_id",
                     value=execution_id,
                 )
+            execution_id = row.id
             opinions = SqlFeedbacks.on(connection, project).active("execution", [execution_id])
         positive, negative = counted_opinions(opinions, self._space.trust.authors_to_veto)
         if not positive or negative:

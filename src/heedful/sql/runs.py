@@ -12,9 +12,11 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.ids import new_id
+from heedful.memory import checks as values
 from heedful.model import Execution, Metadata, Origin, QueryResult
 from heedful.results import Result, decode
 from heedful.sql.space import ExecutionSpace
+from heedful.storage import external_ids
 from heedful.storage.executions import runs
 from heedful.storage.executions.runs import NewRun
 from heedful.storage.rows import AnyRow
@@ -47,6 +49,7 @@ def execute(
     origin: Origin,
     derived_from: str | None = None,
     beside: Callable[[Connection, str], None] | None = None,
+    external_id: str | None = None,
 ) -> Execution:
     """Runs one read-only statement and stores its result; `beside` is written with it, given its id."""
     ran = space.queries.run(space.target(connector), statement.sql, statement.parameters, statement.display)
@@ -77,11 +80,39 @@ def execute(
             data_version=ran.version,
             at=space.now(),
             result_digest=_digest(ran.encoded),
+            external_id=external_id,
         )
+        # Another call may have used the external id meanwhile.
+        first = None if external_id is None else _earlier(connection, connector, statement, external_id)
+        if first is not None:
+            return first
         runs.add(connection, runs.as_stored(connection, new))
         if beside is not None:
             beside(connection, new.id)
     return _execution(new, result)
+
+
+def earlier(space: ExecutionSpace, connector: AnyRow, statement: Statement, external_id: str) -> Execution | None:
+    """The execution that was first sent with an external id; `Conflict` if it was another one."""
+    with space.workspace.read() as connection:
+        return _earlier(connection, connector, statement, external_id)
+
+
+def _earlier(connection: Connection, connector: AnyRow, statement: Statement, external_id: str) -> Execution | None:
+    target = external_ids.target(connection, connector.project_id, "execution", external_id)
+    row = None if target is None else runs.get(connection, connector.project_id, target)
+    if row is None:
+        return None
+    execution = to_execution(row)
+    stored = (execution.connector_id, _words(execution.sql_query), execution.parameters)
+    if stored != (connector.id, _words(statement.sql), statement.parameters):
+        raise values.external_id_reused(external_id, "execution")
+    return execution
+
+
+def _words(sql: str) -> list[str]:
+    """The SQL without what makes no difference at its end and between its words."""
+    return sql.rstrip().rstrip(";").split()
 
 
 def dry_run(space: ExecutionSpace, connector: AnyRow, statement: Statement) -> None:
@@ -113,4 +144,5 @@ def _execution(row: Any, result: Result) -> Execution:
         derived_from=row.derived_from,
         chat_message_id=row.message_id,
         created_at=from_stored(row.at),
+        external_id=row.external_id,
     )

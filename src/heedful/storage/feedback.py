@@ -14,9 +14,10 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, and_, bindpara
 
 from heedful.model import OpinionTarget, Rating
 from heedful.ranking.signals import suffices
-from heedful.storage import insight, ledger, tallies
+from heedful.storage import external_ids, insight, ledger, tallies
 from heedful.storage.executions import connectors, runs
 from heedful.storage.executions.proofs import RETAINED_SQL, TARGETS, rated
+from heedful.storage.external_ids import WaitingRow
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, of_project, unpacked
 from heedful.storage.schema import feedbacks, session_tags, sessions
@@ -159,6 +160,18 @@ class SqlFeedbacks:
     def clear_words(self, feedback_id: str) -> None:
         """Removes the comments of all versions of an opinion."""
         self._connection.execute(update(feedbacks).where(feedbacks.c.id == feedback_id).values(comment=None))
+
+    def wait(self, new: WaitingRow, until: int | None) -> None:
+        external_ids.wait(self._connection, self._project, new)
+
+    def waiting(self, external_id: str, at: int) -> list[WaitingRow]:
+        return external_ids.waiting(self._connection, self._project, external_id)
+
+    def stop_waiting(self, external_id: str, author: str | None) -> int:
+        return external_ids.stop_waiting(self._connection, self._project, external_id, author)
+
+    def end_waiting(self, external_id: str, ids: Sequence[str]) -> None:
+        external_ids.end_waiting(self._connection, self._project, ids)
 
     def retraction_of(self, event_id: str) -> str | None:
         return ledger.retraction_of(self._connection, self._project, event_id)

@@ -25,6 +25,9 @@ REVIEW = "review"
 ERASURE = "erasure"
 """The erasure of a person: the pseudonym, and the counts of what was erased."""
 
+EXTERNAL_PREFIX = "external/"
+"""Prefix of the idempotency keys of signals with an external id."""
+
 IMPROVE = "improve"
 """The source of signals that are derived from ratings."""
 
@@ -192,12 +195,20 @@ def of_receipt(connection: Connection, receipt_id: str) -> list[AnyRow]:
 
 
 def get(connection: Connection, project: str, event_id: str) -> AnyRow | None:
-    """One event of a project."""
-    return connection.execute(
-        select(events)
-        .join(projects, projects.c.id == events.c.project_id)
-        .where(projects.c.name == project, events.c.id == event_id)
-    ).first()
+    """One event of a project, by its id or, if it is a signal, its external id."""
+    own = select(events).join(projects, projects.c.id == events.c.project_id).where(projects.c.name == project)
+    row = connection.execute(own.where(events.c.id == event_id)).first()
+    if row is not None:
+        return row
+    by_key = own.join(event_keys, _of_key()).where(
+        event_keys.c.project_id == projects.c.id, event_keys.c.idempotency_key == external_key(event_id)
+    )
+    return connection.execute(by_key).first()
+
+
+def external_key(external_id: str) -> str:
+    """The idempotency key of a signal with an external id, which is one for all callers."""
+    return f"{EXTERNAL_PREFIX}{external_id}"
 
 
 def retraction_of(connection: Connection, project: int, event_id: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select, text, update
 
-from heedful.storage import graph, scopes, tallies
+from heedful.storage import external_ids, graph, scopes, tallies
 from heedful.storage.database import Database
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches
 from heedful.storage.schema import datasets, projects, queries, receipts
@@ -43,7 +43,20 @@ def add(direct: Direct, new: NewReceipt) -> None:
 
 
 def get(connection: Connection, project: str, receipt_id: str) -> AnyRow | None:
-    """A receipt of a project, with the text of its query and the name of its dataset."""
+    """A receipt of a project, with the text of its query and the name of its dataset, by its id or the external id of
+    its recall."""
+    row = _get(connection, project, receipt_id)
+    return external(connection, project, receipt_id) if row is None else row
+
+
+def external(connection: Connection, project: str, external_id: str) -> AnyRow | None:
+    """The receipt of the recall with this external id."""
+    number = scopes.project_id(connection, project)
+    target = None if number is None else external_ids.target(connection, number, "recall", external_id)
+    return None if target is None else _get(connection, project, target)
+
+
+def _get(connection: Connection, project: str, receipt_id: str) -> AnyRow | None:
     return connection.execute(
         select(receipts, queries.c.text.label("query"), datasets.c.name.label("dataset"))
         .join(queries, queries.c.id == receipts.c.query_id)
@@ -71,6 +84,7 @@ def forget_dataset(connection: Connection, dataset: int) -> None:
     # Waits for recalls that are writing receipts; later ones find no dataset.
     connection.execute(select(datasets.c.id).where(datasets.c.id == dataset).with_for_update())
     graph.forget_dataset(connection, dataset)
+    external_ids.remove(connection, select(receipts.c.id).where(receipts.c.dataset_id == dataset))
     connection.execute(delete(receipts).where(receipts.c.dataset_id == dataset))
     connection.execute(delete(queries).where(queries.c.dataset_id == dataset))
     with tallies.changing(connection, scopes.owner(connection, dataset), datasets=[dataset]):

@@ -22,12 +22,14 @@ from heedful.storage.schema import (
     changes,
     datasets,
     events,
+    external_ids,
     facts,
     metadata,
     outbox,
     projects,
     queries,
     requests,
+    waiting_feedbacks,
 )
 from heedful.storage.schema import facts as fact_rows
 from heedful.storage.schema import receipts as receipt_rows
@@ -77,6 +79,16 @@ _RULES = (
     ),
     _RetentionRule(
         "results kept for retries", "idempotency_days", _rows_of(requests, lambda before: requests.c.at < before)
+    ),
+    _RetentionRule(
+        "external ids of recalls",
+        "receipt_days",
+        _rows_of(external_ids, lambda before: and_(external_ids.c.kind == "recall", external_ids.c.at < before)),
+    ),
+    _RetentionRule(
+        "ratings that waited for an answer in vain",
+        "waiting_days",
+        _rows_of(waiting_feedbacks, lambda before: waiting_feedbacks.c.at < before),
     ),
     _RetentionRule("entries of the audit trail", "audit_days", _rows_of(audit, lambda before: audit.c.at < before)),
     _RetentionRule(

@@ -344,6 +344,39 @@ entries = Table(
 )
 """Questions and answers. `used` are the facts an answer was made from, as [id, share, links]; null if not told yet."""
 
+external_ids = Table(
+    "external_ids",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("kind", String(20), primary_key=True),
+    Column("external_id", String(200), primary_key=True),
+    Column("target_id", String(36), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Index("ix_external_ids_target_id", "target_id"),
+    Index("ix_external_ids_kind_at", "kind", "at"),
+    sqlite_with_rowid=False,
+)
+"""The ids that callers have for entries, recalls and executions. Apart from them, because `receipts` is divided by
+time on PostgreSQL. Those of signals are idempotency keys, in `event_keys`."""
+
+waiting_feedbacks = Table(
+    "waiting_feedbacks",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("external_id", String(200), nullable=False),
+    Column("author", Text),
+    Column("author_trust", String(10), nullable=False),
+    Column("rating", String(10)),
+    Column("score", SmallInteger),
+    Column("comment", Text),
+    Column("extra", JSON),
+    Column("at", BigInteger, nullable=False),
+    Index("ix_waiting_feedbacks_project_id_external_id", "project_id", "external_id"),
+    Index("ix_waiting_feedbacks_at", "at"),
+)
+"""Ratings of entries that are not there yet, one of each author. They become opinions when their entry comes."""
+
 feedbacks = Table(
     "feedbacks",
     metadata,

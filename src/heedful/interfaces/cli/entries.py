@@ -18,6 +18,7 @@ from heedful.interfaces.cli.common import (
     limit,
     more,
     needs_project,
+    needs_store,
     print_json,
     shortened,
     table,
@@ -68,6 +69,7 @@ def entry(options: Options, session_id: str, qa_id: str, as_json: bool) -> None:
 @click.option("--context", metavar="TEXT", help="What the answer was made from.")
 @click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="The recall whose facts it was made from.")
 @click.option("--used", multiple=True, metavar="FACT_ID", help="A fact that it used; may be repeated.")
+@click.option("--external-id", metavar="ID", help="Your own id of it, which feedback may name.")
 @as_json
 @click.pass_obj
 def add_entry(
@@ -78,13 +80,20 @@ def add_entry(
     context: str | None,
     recall_id: str | None,
     used: tuple[str, ...],
+    external_id: str | None,
     as_json: bool,
 ) -> None:
     """Store an ANSWER that was made elsewhere; a single - reads it from standard input."""
     text = sys.stdin.read() if answer == "-" else answer
     with options.open() as heedful:
         added = heedful.sessions.add_entry(
-            session_id, question, text, context=context, recall_id=recall_id, used=used or None
+            session_id,
+            question,
+            text,
+            context=context,
+            recall_id=recall_id,
+            used=used or None,
+            external_id=external_id,
         )
     if as_json:
         print_json(added)
@@ -117,6 +126,39 @@ def add_feedback(
     done("stored", qa_id, as_json)
     if not as_json:
         echo("It counts for recall after: heedful improve")
+
+
+@click.command()
+@click.argument("external_id")
+@click.argument("rating", required=False)
+@click.option("--comment", metavar="TEXT", help="What you think of the answer.")
+@click.option("--scale", nargs=2, type=float, metavar="WORST BEST", help="The worst and the best number.")
+@click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
+@as_json
+@needs_store
+def rate(
+    options: Options,
+    external_id: str,
+    rating: str | None,
+    comment: str | None,
+    scale: tuple[float, float] | None,
+    author: str | None,
+    as_json: bool,
+) -> None:
+    """Rate the answer with your EXTERNAL_ID; before it is there, the RATING waits for it.
+
+    RATING is up, down, neutral, another word for one of these, or a number.
+    """
+    with options.open() as heedful:
+        stored = heedful.sessions.rate(external_id, _number(rating), comment=comment, scale=scale, author=author)
+    done("stored" if stored else "waiting", external_id, as_json)
+
+
+def _number(rating: str | None) -> str | float | None:
+    try:
+        return None if rating is None else float(rating)
+    except ValueError:
+        return rating
 
 
 @click.command()

@@ -159,6 +159,7 @@ def delete(options: Options, name: str, yes: bool, as_json: bool) -> None:
     metavar="ID",
     help="The message of a chat that it belongs to.",
 )
+@click.option("--external-id", metavar="ID", help="Your own id of it, which feedback may name.")
 @as_json
 @needs_project
 def run(
@@ -168,6 +169,7 @@ def run(
     question: str | None,
     parameters: tuple[str, ...],
     chat_message_id: str | None,
+    external_id: str | None,
     as_json: bool,
 ) -> None:
     """Run one read-only statement; a single - reads it from standard input."""
@@ -179,6 +181,7 @@ def run(
             question=question,
             parameters=pairs("parameters", parameters),
             chat_message_id=chat_message_id,
+            external_id=external_id,
         )
     show(ran, as_json)
 

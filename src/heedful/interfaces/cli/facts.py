@@ -143,6 +143,7 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
 @click.option("--session-id", metavar="ID", help="Answer too, and keep question and answer in this session.")
 @click.option("--answer", is_flag=True, help="Answer too.")
+@click.option("--external-id", metavar="ID", help="Your own id of it, which feedback may name.")
 @as_json
 @needs_project
 def recall(
@@ -162,6 +163,7 @@ def recall(
     explain: bool,
     session_id: str | None,
     answer: bool,
+    external_id: str | None,
     as_json: bool,
 ) -> None:
     """Find the facts that answer QUERY, best first."""
@@ -182,6 +184,7 @@ def recall(
             explain=explain,
             session_id=session_id,
             answer=answer,
+            external_id=external_id,
         )
     _show(result, as_json)
 

@@ -45,6 +45,7 @@ from heedful.model import RATINGS, SIGNAL_TYPES, FactStats, RankedFact, SignalRe
 @click.option("--answer", metavar="TEXT", help="With --recall: the agent's answer, from which used facts are detected.")
 @click.option("--confidence", default=1.0, show_default=True, help="How sure you are, from 0 to 1.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is.")
+@click.option("--external-id", metavar="ID", help="Your own id of the signal about one FACT_ID, for retract.")
 @idempotency_key
 @as_json
 @needs_project
@@ -62,6 +63,7 @@ def signal(
     answer: str | None,
     confidence: float,
     author: str | None,
+    external_id: str | None,
     idempotency_key: str | None,
     as_json: bool,
 ) -> None:
@@ -82,6 +84,13 @@ def signal(
             value=recall_id,
             remedy="Name its facts with --used, --helpful and --not-helpful",
         )
+    if external_id is not None and len(fact_ids) != 1:
+        raise Invalid(
+            "--external-id is of the signal about one FACT_ID",
+            field="external_id",
+            value=external_id,
+            remedy="Name one fact",
+        )
     with options.open() as heedful:
         if recall_id is None:
             signals: list[dict[str, Any]] = [
@@ -92,6 +101,7 @@ def signal(
                     "confidence": confidence,
                     "context": context,
                     "author": author,
+                    "external_id": external_id,
                 }
                 for fact_id in fact_ids
             ]

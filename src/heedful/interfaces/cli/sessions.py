@@ -33,7 +33,7 @@ from heedful.interfaces.cli.common import (
     table,
     yes,
 )
-from heedful.interfaces.cli.entries import add_entry, add_feedback, delete_feedback, entries, entry
+from heedful.interfaces.cli.entries import add_entry, add_feedback, delete_feedback, entries, entry, rate
 from heedful.interfaces.cli.feedback import add_session_feedback, alerts, discard_alert, feedback_metrics, feedbacks
 from heedful.model import NewKey, Session
 from heedful.simulate import traffic
@@ -194,6 +194,7 @@ for command in (
     entry,
     add_entry,
     add_feedback,
+    rate,
     delete_feedback,
     add_session_feedback,
     feedbacks,

@@ -74,6 +74,7 @@ class RemoteSessions(_Remote):
     entry = _remote(SessionsProtocol.entry)
     entries = _remote(SessionsProtocol.entries)
     add_feedback = _remote(SessionsProtocol.add_feedback)
+    rate = _remote(SessionsProtocol.rate)
     delete_feedback = _remote(SessionsProtocol.delete_feedback)
     add_session_feedback = _remote(SessionsProtocol.add_session_feedback)
     feedbacks = _remote(SessionsProtocol.feedbacks)

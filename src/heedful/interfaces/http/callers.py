@@ -208,6 +208,7 @@ RATE = 20
 
 TARGET_FIELDS = {
     "sessions.add_feedback": ("session_id", "qa_id"),
+    "sessions.rate": ("external_id",),
     "sessions.delete_feedback": ("session_id", "qa_id"),
     "sessions.add_session_feedback": ("session_id",),
     "signal_recall": ("recall_id",),

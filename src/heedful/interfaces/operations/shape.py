@@ -163,8 +163,10 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "dataset": _NAME,
     "event_id": _ID,
     "execution_id": _ID,
+    "comment": _FEEDBACK_TEXT,
     "expires_in": {"minimum": 1, "maximum": limits.MAX_SECONDS},
     "exploration": _FRACTION,
+    "external_id": _NAME,
     "fact_id": _ID,
     "fact_ids": _ID,
     "feedback": _FEEDBACK_TEXT,
@@ -186,6 +188,7 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "rate_limit": {"minimum": 1, "maximum": limits.MAX_RATE},
     "recall_id": _ID,
     "role": {"minLength": 1, "maxLength": limits.MAX_ROLE, "pattern": WORDS},
+    "scale": {"minItems": 2, "maxItems": 2},
     "scopes": {"minItems": 1},
     "search": _ID,
     "session_id": _NAME,
@@ -264,7 +267,7 @@ def _moment(value: Any) -> Any:
 
 def path_limits(name: str) -> dict[str, Any]:
     """The limits of a parameter in a path."""
-    return _NAME if name in ("project", "dataset", "session_id") else {"minLength": 1} | _ID
+    return _NAME if name in ("project", "dataset", "session_id", "external_id") else {"minLength": 1} | _ID
 
 
 def plain(value: Any) -> Any:

@@ -154,6 +154,7 @@ _ALL = (
     _get("sessions.entries", f"{_SESSION}/entries"),
     _get("sessions.entry", _ENTRY),
     Operation("sessions.add_feedback", "PUT", f"{_ENTRY}/feedback", "feedback", repeatable=True, missing="entry"),
+    Operation("sessions.rate", "PUT", "/entries/{external_id}/rating", "feedback", repeatable=True),
     Operation("sessions.delete_feedback", "DELETE", f"{_ENTRY}/feedback", "feedback", repeatable=True, missing="entry"),
     _post("sessions.add_session_feedback", f"{_SESSION}/feedback", "feedback"),
     _get("sessions.feedbacks", f"{_SESSION}/feedback"),

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, 
 
 from heedful.model import Metadata
 from heedful.ranking.signals import VISITOR
-from heedful.storage import facts
+from heedful.storage import external_ids, facts
 from heedful.storage.contributions import PROGRAM
 from heedful.storage.executions import connectors
 from heedful.storage.executions.proofs import RETAINED_SQL
@@ -32,6 +32,7 @@ from heedful.storage.schema import (
     receipts,
     requests,
 )
+from heedful.storage.schema import external_ids as external_id_rows
 from heedful.storage.schema_insight import decisions, review_items, review_notes
 
 
@@ -130,6 +131,17 @@ def facts_of(connection: Connection, project: int, name: str, erased: Erased, op
     return fact_ids
 
 
+def release_external_ids(connection: Connection, project: int, erased: Erased) -> int:
+    """Removes external ids that contain the name; returns how many. What has them is found by its own id."""
+    key = (external_id_rows.c.kind, external_id_rows.c.external_id)
+    rows = connection.execute(select(*key).where(external_id_rows.c.project_id == project))
+    named = [(row.kind, row.external_id) for row in rows if erased.is_named_in(row.external_id)]
+    for run in batches(named, 1_000):
+        of_project = external_id_rows.c.project_id == project
+        connection.execute(delete(external_id_rows).where(of_project, tuple_(*key).in_(run)))
+    return len(named)
+
+
 def clear_results(connection: Connection, project: int, erased: Erased, ids: Set[str]) -> int:
     """Removes stored results of calls that contain the person's name or ids."""
     names = ids | {erased.name}
@@ -190,6 +202,7 @@ def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
         without = ~exists().where(events.c.receipt_id == receipts.c.id)
         conditions = (receipts.c.id.in_(run), without)
         query_ids |= set(connection.execute(select(receipts.c.query_id).where(*conditions)).scalars())
+        external_ids.remove(connection, select(receipts.c.id).where(*conditions))
         connection.execute(delete(receipts).where(*conditions))
     cleared = 0
     for batch in batches(sorted(query_ids)):

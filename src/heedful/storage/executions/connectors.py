@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from heedful.model import Metadata
+from heedful.storage import external_ids
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import connectors, executions, golden_examples
 
@@ -45,6 +46,7 @@ def change(connection: Connection, connector_id: str, **values: Any) -> None:
 
 def remove(connection: Connection, connector_id: str) -> int:
     """Removes a connector with its executions and golden examples; returns the number of executions."""
+    external_ids.remove(connection, select(executions.c.id).where(executions.c.connector_id == connector_id))
     removed = connection.execute(delete(executions).where(executions.c.connector_id == connector_id)).rowcount
     connection.execute(delete(golden_examples).where(golden_examples.c.connector_id == connector_id))
     connection.execute(delete(connectors).where(connectors.c.id == connector_id))

@@ -10,10 +10,11 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, ex
 
 from heedful.ids import new_id
 from heedful.model import Metadata
-from heedful.storage import tallies
+from heedful.storage import external_ids, tallies
 from heedful.storage.executions import connectors
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks, projects
+from heedful.storage.schema import external_ids as external_id_rows
 from heedful.storage.schema_insight import decisions
 
 RUN, HIT, RATED_HIT = 0, 1, 2
@@ -50,18 +51,27 @@ class NewRun:
     hit: int = RUN
     repeats_id: str | None = None
     result_id: str | None = None
+    external_id: str | None = None
 
 
 def add(connection: Connection, new: NewRun) -> None:
-    connection.execute(insert(executions), {name: getattr(new, name) for name in NewRun.__slots__})
+    values = {name: getattr(new, name) for name in NewRun.__slots__ if name != "external_id"}
+    connection.execute(insert(executions), values)
+    if new.external_id is not None:
+        external_ids.add(connection, new.project_id, "execution", new.external_id, new.id, new.at)
     if new.message_id is not None and _is_rated(connection, new.message_id):
         connectors.bump_revisions(connection, [new.connector_id])
 
 
 def get(connection: Connection, project: int, execution_id: str) -> AnyRow | None:
-    return connection.execute(
+    """An execution by its id or its external id."""
+    row = connection.execute(
         _select_with_results().where(executions.c.project_id == project, executions.c.id == execution_id)
     ).first()
+    if row is not None:
+        return row
+    target = external_ids.target(connection, project, "execution", execution_id)
+    return None if target is None else get(connection, project, target)
 
 
 def list_runs(
@@ -86,6 +96,7 @@ def of_message(connection: Connection, project: int, message_id: str) -> list[An
 def remove(connection: Connection, project: int, execution_id: str) -> bool:
     move_result(connection, execution_id)
     connectors.bump_revisions(connection, connectors.connectors_of_target(connection, "execution", execution_id))
+    external_ids.remove(connection, [execution_id])
     with tallies.changing(connection, project, targets=[execution_id]):
         result = connection.execute(
             delete(executions).where(executions.c.project_id == project, executions.c.id == execution_id)
@@ -114,7 +125,12 @@ def _select_with_results() -> Select[Any]:
     result = case((executions.c.result_id.is_(None), executions.c.result), else_=holder.c.result)
     others = [column for column in executions.c if column.name != "result"]
     same = (holder.c.id == executions.c.result_id) & (holder.c.project_id == executions.c.project_id)
-    return select(*others, result.label("result")).outerjoin(holder, same)
+    named = (external_id_rows.c.target_id == executions.c.id) & (external_id_rows.c.kind == "execution")
+    return (
+        select(*others, result.label("result"), external_id_rows.c.external_id)
+        .outerjoin(holder, same)
+        .outerjoin(external_id_rows, named)
+    )
 
 
 def _is_rated(connection: Connection, message_id: str) -> bool:

@@ -49,7 +49,18 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("feedbacks.rating", ASCENDING)]),
     ],
     "messages": [_OF_SESSION],
-    "entries": [_OF_SESSION],
+    "entries": [
+        _OF_SESSION,
+        IndexModel(
+            [("project", ASCENDING), ("external_id", ASCENDING)],
+            unique=True,
+            partialFilterExpression={"external_id": {"$type": "string"}},
+        ),
+    ],
+    "waiting": [
+        IndexModel([("project", ASCENDING), ("external_id", ASCENDING)], unique=True),
+        IndexModel([("until", ASCENDING)], expireAfterSeconds=0),
+    ],
     "feedbacks": [
         _OF_SESSION,
         IndexModel(
@@ -118,13 +129,16 @@ class Part:
         self._view.has_written = True
         return self._collection.update_many(self._in_project(query), change, session=self._session).matched_count
 
-    def change(self, query: Document, change: Document, fields: Sequence[str]) -> Document | None:
-        """Changes one document, and returns its previous version."""
+    def change(
+        self, query: Document, change: Document, fields: Sequence[str], *, create: bool = False
+    ) -> Document | None:
+        """Changes one document, and returns its previous version. With `create`, one that is missing is made."""
         self._view.has_written = True
         return self._collection.find_one_and_update(
             self._in_project(query),
             change,
             _projection(fields),
+            upsert=create,
             return_document=ReturnDocument.BEFORE,
             session=self._session,
         )
@@ -150,6 +164,7 @@ class View:
         self.entries = Part(self, "entries")
         self.feedbacks = Part(self, "feedbacks")
         self.events = Part(self, "events")
+        self.waiting = Part(self, "waiting")
         self.outbox = Part(self, "outbox")
         self.partitions = Part(self, "partitions")
 

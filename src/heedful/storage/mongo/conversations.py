@@ -97,11 +97,16 @@ class MongoConversations:
         self._view.entries.insert([{"_id": values.pop("id"), **values, "session": numbers[0], "number": numbers[1]}])
         return True
 
-    def has_entry(self, session_id: str, qa_id: str) -> bool:
-        return self._view.entries.find_one({"_id": qa_id, "session_id": session_id}, ["_id"]) is not None
+    def entry_id(self, session_id: str, qa_id: str) -> str | None:
+        document = self._find_entry(session_id, qa_id, ["_id"])
+        return None if document is None else document["_id"]
 
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
-        document = self._view.entries.find_one({"_id": qa_id, "session_id": session_id})
+        document = self._find_entry(session_id, qa_id)
+        return None if document is None else _entry(document)
+
+    def external_entry(self, external_id: str) -> EntryRow | None:
+        document = self._view.entries.find_one({"external_id": external_id})
         return None if document is None else _entry(document)
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]:
@@ -127,6 +132,12 @@ class MongoConversations:
         self._view.feedbacks.delete(in_session)
         self._view.outbox.delete(in_session)
         return Removed(self._view.messages.delete(in_session), self._view.entries.delete(in_session), withdrawn)
+
+    def _find_entry(self, session_id: str, qa_id: str, fields: Sequence[str] | None = None) -> Document | None:
+        in_session = {"session_id": session_id}
+        return self._view.entries.find_one({"_id": qa_id, **in_session}, fields) or self._view.entries.find_one(
+            {"external_id": qa_id, **in_session}, fields
+        )
 
     def _key(self, session_id: str) -> Document:
         return {"_id": self._view.session_key(session_id)}
@@ -170,5 +181,8 @@ def _session(document: Document) -> SessionRow:
 def _entry(document: Document) -> EntryRow:
     used = document["used"]
     return to_row(
-        EntryRow, document, used=None if used is None else [(fact, share, links) for fact, share, links in used]
+        EntryRow,
+        document,
+        used=None if used is None else [(fact, share, links) for fact, share, links in used],
+        external_id=document.get("external_id"),
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from itertools import groupby
 
 from pymongo import ASCENDING, DESCENDING
 
-from heedful.clock import from_stored
+from heedful.clock import DAY, from_stored
 from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
 from heedful.model import AuthorTrust, OpinionTarget
 from heedful.ranking.signals import trust_of
+from heedful.storage.external_ids import WaitingRow
 from heedful.storage.ledger import FEEDBACK, RETRACTION
 from heedful.storage.mongo import tallies
 from heedful.storage.mongo.collections import Document, View, to_row, updated
@@ -145,6 +147,30 @@ class MongoFeedbacks:
         if len(embedded) == MAX_EMBEDDED and not set(ids).isdisjoint(embedded):
             update_embedded(self._view, session["number"])
         return {document["target_id"]: document["_id"] for document in retractions}
+
+    def wait(self, new: WaitingRow, until: int | None) -> None:
+        self.stop_waiting(new.external_id, new.author)
+        change = {
+            "$push": {"ratings": asdict(new)},
+            "$set": {"until": None if until is None else from_stored(until)},
+        }
+        self._view.waiting.change({"external_id": new.external_id}, change, ["_id"], create=True)
+
+    def waiting(self, external_id: str, at: int) -> list[WaitingRow]:
+        # Made even if none waits: a rating that comes at the same moment then conflicts with the entry.
+        change = {"$set": {"entry_at": at}, "$setOnInsert": {"ratings": [], "until": from_stored(at + DAY)}}
+        before = self._view.waiting.change({"external_id": external_id}, change, ["ratings"], create=True)
+        return [WaitingRow(**rating) for rating in (before or {}).get("ratings", ())]
+
+    def stop_waiting(self, external_id: str, author: str | None) -> int:
+        return self._end_waiting(external_id, {"author": author})
+
+    def end_waiting(self, external_id: str, ids: Sequence[str]) -> None:
+        self._end_waiting(external_id, {"id": {"$in": list(ids)}})
+
+    def _end_waiting(self, external_id: str, matching: Document) -> int:
+        query = {"external_id": external_id, "ratings": {"$elemMatch": matching}}
+        return self._view.waiting.update(query, {"$pull": {"ratings": matching}})
 
     def retraction_of(self, event_id: str) -> str | None:
         event = self._view.events.find_one({"target_id": event_id, "kind": RETRACTION}, ["_id"])

@@ -6,6 +6,7 @@ what follows from the ledger. Whatever the row is cut off at, what is missing fo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from pymongo import ASCENDING
@@ -141,6 +142,7 @@ class MongoErasure:
             for part, query in (
                 (view.feedbacks, {"author": name}),
                 (view.events, {"author": name}),
+                (view.waiting, {"ratings.author": name}),
                 (view.sessions, _sessions_naming(name)),
             )
         )
@@ -149,6 +151,7 @@ class MongoErasure:
         view = self._view
         by_name, by_pseudonym = {"author": erased.name}, {"author": erased.pseudonym}
         self._release_keys(erased)
+        waited = self._clear_waiting(erased)
         replacement: Document = {"author": erased.pseudonym, "extra": {}}
         view.feedbacks.update({**by_name, "target_type": "session"}, {"$set": {**replacement, "comment": ""}})
         view.feedbacks.update(by_name, {"$set": {**replacement, "comment": None}})
@@ -162,7 +165,7 @@ class MongoErasure:
         )
         in_sessions = {"session": {"$in": [document["number"] for document in own_sessions]}}
         entries = list(view.entries.find(in_sessions, _ORDER, fields={"recall_id": 1}))
-        opinions = [row["_id"] for row in rows]
+        opinions = [*(row["_id"] for row in rows), *waited]
         return PersonRecords(
             opinions=opinions,
             rated=[(row["session_id"], row["target_id"]) for row in rows if row["target_type"] == "entry"],
@@ -180,6 +183,24 @@ class MongoErasure:
             for document in part.find({"author": erased.name}, _ORDER, fields={"idempotency_key": 1}):
                 if erased.is_in_key(document["idempotency_key"]):
                     part.update({"_id": document["_id"]}, {"$set": {"idempotency_key": document["_id"]}})
+
+    def _clear_waiting(self, erased: Erased) -> list[str]:
+        """Removes ratings that wait for an entry, and external ids that name the person; returns the ids of the
+        ratings."""
+        view, removed = self._view, []
+        for document in list(view.waiting.find({"ratings.author": erased.name}, _ORDER)):
+            removed += [each["id"] for each in document["ratings"] if each["author"] == erased.name]
+            view.waiting.update({"_id": document["_id"]}, {"$pull": {"ratings": {"author": erased.name}}})
+        named = {"external_id": {"$regex": re.escape(erased.name), "$options": "i"}}
+        for part in (view.waiting, view.entries):
+            for document in list(part.find(named, _ORDER, fields={"external_id": 1})):
+                if not erased.is_named_in(document["external_id"]):
+                    continue
+                if part is view.waiting:
+                    part.delete({"_id": document["_id"]})
+                else:
+                    part.update({"_id": document["_id"]}, {"$set": {"external_id": None}})
+        return removed
 
     def _clear_sessions(self, erased: Erased, at: int) -> None:
         view = self._view

@@ -16,6 +16,7 @@ from heedful.errors import Conflict
 from heedful.model import AuthorTrust, Metadata, OpinionTarget, Rating
 from heedful.storage.erasure import Erased
 from heedful.storage.exports import ExportQuery, Rows
+from heedful.storage.external_ids import WaitingRow
 from heedful.storage.requests import idempotency_key_of
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
@@ -60,6 +61,7 @@ class EntryRow:
     used: Uses | None
     model: str | None
     usage: Metadata | None
+    external_id: str | None = None
     number: int = 0
 
 
@@ -161,12 +163,20 @@ class Conversations(Protocol):
         ...
 
     def add_entry(self, new: EntryRow) -> bool:
-        """Stores an entry; False if there is no such session."""
+        """Stores an entry; False if there is no such session. Its external id must be free."""
         ...
 
-    def has_entry(self, session_id: str, qa_id: str) -> bool: ...
+    def entry_id(self, session_id: str, qa_id: str) -> str | None:
+        """The id of an entry of a session, given that id or its external id; None if there is none."""
+        ...
 
-    def entry(self, session_id: str, qa_id: str) -> EntryRow | None: ...
+    def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
+        """An entry of a session, by its id or its external id."""
+        ...
+
+    def external_entry(self, external_id: str) -> EntryRow | None:
+        """The entry of any session with this external id."""
+        ...
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]: ...
 
@@ -215,6 +225,24 @@ class Feedbacks(Protocol):
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         """Retracts opinions; returns the ids of the retractions."""
+        ...
+
+    def wait(self, new: WaitingRow, until: int | None) -> None:
+        """Stores a rating until its entry comes, in place of an earlier one of the same author. A store that removes
+        old ones by itself does so after `until`."""
+        ...
+
+    def waiting(self, external_id: str, at: int) -> list[WaitingRow]:
+        """The ratings that wait for the entry which this transaction adds, at this time, the oldest first. Excludes
+        others that add one at the same time."""
+        ...
+
+    def stop_waiting(self, external_id: str, author: str | None) -> int:
+        """Removes the rating of one author that waits for an entry; returns how many that were."""
+        ...
+
+    def end_waiting(self, external_id: str, ids: Sequence[str]) -> None:
+        """Removes ratings that wait no longer."""
         ...
 
     def retraction_of(self, event_id: str) -> str | None:

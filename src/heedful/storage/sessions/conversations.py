@@ -7,14 +7,15 @@ from itertools import starmap
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, FromClause, Select, Table, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
-from heedful.storage import facts, tallies
+from heedful.storage import external_ids, facts, tallies
 from heedful.storage.feedback import SqlFeedbacks, touch_session
 from heedful.storage.filters import SESSIONS, selections
 from heedful.storage.rows import Direct, Prepared, batches, insert_many, unpacked
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
+from heedful.storage.schema import external_ids as external_id_rows
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
 
 _ENTRY_COLUMNS = [column.name for column in entries.c if column.name != "seq"]
@@ -24,7 +25,11 @@ _SESSION_ROW = (sessions.c.seq, sessions.c.id, sessions.c.metadata, sessions.c.c
 _MESSAGE_ROW = (messages.c.id, messages.c.role, messages.c.content, messages.c.at, messages.c.seq)
 _ENTRY_ROW = (
     *(entries.c.id, entries.c.question, entries.c.answer, entries.c.context, entries.c.at, entries.c.dataset),
-    *(entries.c.recall_id, entries.c.used, entries.c.model, entries.c.usage, entries.c.seq),
+    *(entries.c.recall_id, entries.c.used, entries.c.model, entries.c.usage, external_id_rows.c.external_id),
+    entries.c.seq,
+)
+_ENTRIES = entries.outerjoin(
+    external_id_rows, (external_id_rows.c.target_id == entries.c.id) & (external_id_rows.c.kind == "entry")
 )
 
 _SEQ = Prepared(select(sessions.c.seq).where(_THIS))
@@ -32,9 +37,10 @@ _SESSION = Prepared(select(*_SESSION_ROW).where(_THIS))
 _ADD_ENTRY = Prepared(insert(entries), _ENTRY_COLUMNS)
 _IS_ENTRY = _THIS & (entries.c.id == bindparam("entry"))
 _HAS_ENTRY = Prepared(select(entries.c.seq).join(sessions, sessions.c.seq == entries.c.session_seq).where(_IS_ENTRY))
-_ENTRY = Prepared(
-    select(sessions.c.id, *_ENTRY_ROW).join(sessions, sessions.c.seq == entries.c.session_seq).where(_IS_ENTRY)
+_SELECT_ENTRIES = select(sessions.c.id, *_ENTRY_ROW).select_from(
+    _ENTRIES.join(sessions, sessions.c.seq == entries.c.session_seq)
 )
+_ENTRY = Prepared(_SELECT_ENTRIES.where(_IS_ENTRY))
 
 
 class SqlConversations:
@@ -122,26 +128,36 @@ class SqlConversations:
         for name in ("used", "usage"):
             values[name] = None if values[name] is None else orjson.dumps(values[name]).decode()
         self._direct.run(_ADD_ENTRY, **values)
+        if new.external_id is not None:
+            external_ids.add(self._connection, self._project, "entry", new.external_id, new.id, new.at)
         return True
 
-    def has_entry(self, session_id: str, qa_id: str) -> bool:
-        return bool(self._direct.run(_HAS_ENTRY, project=self._project, session=session_id, entry=qa_id))
+    def entry_id(self, session_id: str, qa_id: str) -> str | None:
+        if self._has_entry(session_id, qa_id):
+            return qa_id
+        target = external_ids.target(self._connection, self._project, "entry", qa_id)
+        return target if target is not None and self._has_entry(session_id, target) else None
 
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
-        rows = self._direct.run(_ENTRY, project=self._project, session=session_id, entry=qa_id)
+        name = self.entry_id(session_id, qa_id)
+        rows = [] if name is None else self._direct.run(_ENTRY, project=self._project, session=session_id, entry=name)
         return _entry(*rows[0]) if rows else None
 
+    def external_entry(self, external_id: str) -> EntryRow | None:
+        conditions = (
+            external_id_rows.c.project_id == self._project,
+            external_id_rows.c.kind == "entry",
+            external_id_rows.c.external_id == external_id,
+        )
+        rows = self._connection.execute(_SELECT_ENTRIES.where(*conditions))
+        return next(starmap(_entry, rows), None)
+
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]:
-        rows = self._page(entries, _ENTRY_ROW, session_id, after, limit, newest_first)
+        rows = self._page(entries, _ENTRY_ROW, session_id, after, limit, newest_first, _ENTRIES)
         return [_entry(session_id, *row) for row in rows]
 
     def entries_of(self, session_ids: Sequence[str] | None) -> Iterable[EntryRow]:
-        statement = (
-            select(sessions.c.id, *_ENTRY_ROW)
-            .join(sessions, sessions.c.seq == entries.c.session_seq)
-            .where(sessions.c.project_id == self._project)
-            .order_by(entries.c.seq)
-        )
+        statement = _SELECT_ENTRIES.where(sessions.c.project_id == self._project).order_by(entries.c.seq)
         if session_ids is None:
             yield from starmap(_entry, self._connection.execute(statement))
             return
@@ -159,11 +175,15 @@ class SqlConversations:
         withdrawn = list(opinions.of_sessions([session_id]))
         opinions.withdraw(withdrawn, None, at)
         counts = {table: self._count(table, seq) for table in (messages, entries)}
+        external_ids.remove(self._connection, select(entries.c.id).where(entries.c.session_seq == seq))
         with tallies.changing(self._connection, self._project, sessions=[seq]):
             for table in (messages, entries, feedbacks, outbox, session_tags):
                 self._connection.execute(delete(table).where(table.c.session_seq == seq))
             self._connection.execute(delete(sessions).where(sessions.c.seq == seq))
         return Removed(counts[messages], counts[entries], withdrawn)
+
+    def _has_entry(self, session_id: str, qa_id: str) -> bool:
+        return bool(self._direct.run(_HAS_ENTRY, project=self._project, session=session_id, entry=qa_id))
 
     def _seq(self, session_id: str) -> int | None:
         rows = self._direct.run(_SEQ, project=self._project, session=session_id)
@@ -177,8 +197,10 @@ class SqlConversations:
         after: int | None,
         limit: int,
         newest_first: bool,
+        joined: FromClause | None = None,
     ) -> Iterable[Any]:
-        statement: Select[Any] = select(*columns).where(table.c.session_seq == self._seq(session_id))
+        statement: Select[Any] = select(*columns).select_from(table if joined is None else joined)
+        statement = statement.where(table.c.session_seq == self._seq(session_id))
         if after is not None:
             statement = statement.where(table.c.seq < after if newest_first else table.c.seq > after)
         return self._connection.execute(
@@ -212,6 +234,7 @@ def _entry(
     used: Any,
     model: str | None,
     usage: Any,
+    external_id: str | None,
     number: int,
 ) -> EntryRow:
     uses = unpacked(used)
@@ -227,5 +250,6 @@ def _entry(
         used=None if uses is None else [(fact, share, links) for fact, share, links in uses],
         model=model,
         usage=unpacked(usage),
+        external_id=external_id,
         number=number,
     )

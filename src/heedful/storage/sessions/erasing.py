@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Select, case, select, update
 
-from heedful.storage import facts
+from heedful.storage import external_ids, facts
 from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased, retained_sql
 from heedful.storage.rows import Direct
-from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
+from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions, waiting_feedbacks
 from heedful.storage.sessions.base import PersonRecords
 from heedful.storage.sessions.conversations import SqlConversations
 
@@ -27,11 +27,13 @@ class SqlErasure:
         by_author = (
             select(feedbacks.c.id).where(feedbacks.c.project_id == self._project, feedbacks.c.author == name).limit(1)
         )
-        return bool(
-            self._connection.execute(by_author).first() or self._connection.execute(self._sessions(name)).first()
+        waits = select(waiting_feedbacks.c.id).where(
+            waiting_feedbacks.c.project_id == self._project, waiting_feedbacks.c.author == name
         )
+        return any(self._connection.execute(each).first() for each in (by_author, waits, self._sessions(name)))
 
     def erase(self, erased: Erased, at: int) -> PersonRecords:
+        waited = self._clear_waiting(erased)
         self._clear_feedback(erased)
         session_ids = self._clear_sessions(erased, at)
         by_author = feedbacks.c.author == erased.pseudonym
@@ -50,7 +52,7 @@ class SqlErasure:
             .join(sessions, sessions.c.seq == messages.c.session_seq)
             .where(sessions.c.project_id == self._project, sessions.c.id.in_(session_ids))
         )
-        opinions = list(dict.fromkeys(row.id for row in rows))
+        opinions = list(dict.fromkeys([*(row.id for row in rows), *waited]))
         return PersonRecords(
             opinions=opinions,
             rated=[(row.session, row.target_id) for row in rows if row.target_type == "entry"],
@@ -75,6 +77,18 @@ class SqlErasure:
         )
         for seq, extra in retained:
             self._connection.execute(update(feedbacks).where(feedbacks.c.seq == seq).values(extra=extra))
+
+    def _clear_waiting(self, erased: Erased) -> list[str]:
+        """Removes ratings that wait for an entry, by the person or with an external id that names them; returns the
+        ids of the person's own."""
+        rows = self._connection.execute(
+            select(waiting_feedbacks.c.id, waiting_feedbacks.c.author, waiting_feedbacks.c.external_id).where(
+                waiting_feedbacks.c.project_id == self._project
+            )
+        )
+        found = [row for row in rows if row.author == erased.name or erased.is_named_in(row.external_id)]
+        external_ids.end_waiting(self._connection, self._project, [row.id for row in found])
+        return [row.id for row in found if row.author == erased.name]
 
     def _clear_sessions(self, erased: Erased, at: int) -> list[str]:
         conversations = SqlConversations(self._direct, self._project)

@@ -352,6 +352,32 @@ def _create_tables(partitioned) -> None:
         sqlite_autoincrement=True,
     )
     op.create_table(
+        "external_ids",
+        sa.Column("project_id", Number, sa.ForeignKey("projects.id"), primary_key=True),
+        sa.Column("kind", label(20), primary_key=True),
+        sa.Column("external_id", string(200), primary_key=True),
+        sa.Column("target_id", string(36), nullable=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Index("ix_external_ids_target_id", "target_id"),
+        sa.Index("ix_external_ids_kind_at", "kind", "at"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "waiting_feedbacks",
+        sa.Column("id", string(36), primary_key=True),
+        sa.Column("project_id", Number, sa.ForeignKey("projects.id"), nullable=False),
+        sa.Column("external_id", string(200), nullable=False),
+        sa.Column("author", Text),
+        sa.Column("author_trust", label(10), nullable=False),
+        sa.Column("rating", label(10)),
+        sa.Column("score", sa.SmallInteger),
+        sa.Column("comment", Text),
+        sa.Column("extra", sa.JSON),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Index("ix_waiting_feedbacks_project_id_external_id", "project_id", "external_id"),
+        sa.Index("ix_waiting_feedbacks_at", "at"),
+    )
+    op.create_table(
         "feedbacks",
         sa.Column("seq", Number, primary_key=True, autoincrement=True),
         sa.Column("id", string(36), nullable=False),
