@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-fast test-properties coverage test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
+.PHONY: help demo check test test-fast test-properties coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -80,6 +80,19 @@ test-soak-short: $(VENV)/dev ## the same year in about two minutes, without comp
 
 test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
 	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal tests --ignore tests/server --ignore tests/browser
+
+# Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
+INTEGRATIONS := langchain openai-agents pydantic-ai
+NEEDED_langchain := 'langchain-tests>=1,<2'
+
+test-integrations: $(addprefix test-integration-,$(INTEGRATIONS)) ## the adapters for agent frameworks, each with its framework
+
+test-integration-%: $(VENV)/minilm
+	test -x $(VENV)/integrations/$*/bin/pip || $(PYTHON) -m venv $(VENV)/integrations/$*
+	$(VENV)/integrations/$*/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$*,server]' pytest mypy $(NEEDED_$*)
+	$(VENV)/integrations/$*/bin/mypy src/heedful/integrations/turns.py src/heedful/integrations/$(subst -,_,$*).py
+	$(VENV)/integrations/$*/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
+		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$*)
 
 test-typescript: $(VENV)/dev ## build the client for TypeScript and run its tests
 	cd clients/typescript && npm ci --no-audit --no-fund && PYTHON='$(abspath $(BIN))/python' npm test

@@ -1,0 +1,90 @@
+"""The closed loop that every adapter has to show: a rating changes the memories of the next prompt, and its retraction
+changes them back. On an embedded store and on a server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from server import running
+
+import heedful
+from heedful import Heedful, RemoteHeedful
+from heedful.testing import WordEmbedder
+
+AT_SIX = "The gym opens at six."
+AT_SEVEN = "The gym opens at seven."
+QUESTION = "When does the gym open?"
+ANSWER = "The gym opens at six. [1]"
+SESSION = "thread-1"
+
+Memory = Heedful | RemoteHeedful
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question to an agent."""
+
+    prompt: str
+    """What the model was instructed with."""
+    run_id: str
+    """By which the answer is rated."""
+    answer: str
+
+
+@contextmanager
+def opened(kind: str, folder: Path) -> Iterator[Memory]:
+    """A memory with two facts, embedded or on a server."""
+    if kind == "open":
+        with heedful.open(folder / "store.db", embedding=WordEmbedder(), worker=False) as memory:
+            memory.remember([AT_SIX, AT_SEVEN])
+            yield memory
+        return
+    with running(folder / "store.db") as server, server.connect() as remote:
+        remote.remember([AT_SIX, AT_SEVEN])
+        yield remote
+
+
+def shown(prompt: str) -> list[str]:
+    """The memories of a prompt, in their order."""
+    return sorted((fact for fact in (AT_SIX, AT_SEVEN) if fact in prompt), key=prompt.index)
+
+
+def check_loop(memory: Memory, ask: Callable[[], Asked]) -> None:
+    """Asks, rates, asks again, retracts, and asks once more."""
+    first = ask()
+    assert shown(first.prompt) == [AT_SIX, AT_SEVEN]
+    entry = memory.sessions.entry(SESSION, first.run_id)
+    assert (entry.question, entry.answer, entry.external_id) == (QUESTION, first.answer, first.run_id)
+    for author in ("ada", "bo", "cy"):
+        assert memory.sessions.rate(first.run_id, "down", author=author)
+    memory.improve(session_ids=[SESSION])
+    assert shown(ask().prompt) == [AT_SEVEN, AT_SIX]
+    for author in ("ada", "bo", "cy"):
+        assert memory.sessions.delete_feedback(SESSION, first.run_id, author=author)
+    assert shown(ask().prompt) == [AT_SIX, AT_SEVEN]
+
+
+class Broken:
+    """A memory whose calls all fail."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise heedful.Unavailable("the server is down")
+
+
+def run_page(name: str, **given: Any) -> None:
+    """Runs the examples of a page of docs/integrations from top to bottom, in the current folder."""
+    page = Path(__file__).parents[2] / "docs/integrations" / f"{name}.md"
+    examples = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for example in examples:
+        exec(compile(example, str(page), "exec"), given)
+    memory: Heedful = given["memory"]
+    assert [each.feedback_score for each in memory.sessions.entries("chat-1").items] == [5]
+    memory.close()
