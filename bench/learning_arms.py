@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.learning_worlds import NOW, Corpus, Floats, World
-from heedful.memory.usefulness import NEARLY_THE_SAME, PROVEN
-from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, QueryVotes, mass
+from heedful.ranking.affinity import LEAST_COSINE, RELATED, Neighbour
+from heedful.ranking.evidence import POSITIVE, FoldedVotes, QueryVotes, mass
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.policies.adaptive import Constants, Counts, QueryEvidence, dataset_rate
 from heedful.ranking.signals import NEUTRAL, Observation, Opinion
@@ -69,6 +69,7 @@ class Variant:
     base_rate: bool = True
     pool: int | None = None
     proof: bool = True
+    lend: bool = True
 
     def __call__(self, corpus: Corpus, world: World) -> Place:
         result = {query: self._evidence(opinions) for query, opinions in world.opinions.items()}
@@ -77,30 +78,48 @@ class Variant:
         negative = sum(mass(each) for each in every if each.signal_type not in POSITIVE)
         rate = round(dataset_rate(positive, negative), 9) if self.base_rate else NEUTRAL
 
+        rated = np.array(world.rated)
+
         def place(query: int) -> int | None:
             alike = corpus.similarity[query]
+            cosines = corpus.query_vectors[rated] @ corpus.query_vectors[query]
+            related = {int(rated[row]) for row in np.argsort(-cosines, kind="stable")[:RELATED]}
             near = [
-                QueryEvidence(float(alike[other]), *result[other])
+                QueryEvidence(float(alike[other]), result[other], *self._near(corpus, query, other, result[other]))
+                if other in related
+                else QueryEvidence(float(alike[other]), result[other])
                 for other in world.rated
-                if self.policy.kernel(float(alike[other])) > 0
+                if other in related or self.policy.kernel(float(alike[other])) > 0
             ]
             candidates = self._candidates(corpus, query, near)
             if not near:  # Then all rules rank by relevance; a test holds them to it.
                 rank = corpus.plain(query)
                 return rank if rank <= len(candidates) else None
-            ranked = self.policy.order(candidates, self.policy.counts(near, NOW), rate, self.weight)
+            supports = self.policy.supports(near, NOW)
+            ranked = self.policy.order(candidates, self.policy.counts(near, NOW), rate, self.weight, supports)
             order = [each.fact for each in ranked]
             right = int(corpus.answer[query])
             return order.index(right) + 1 if right in order else None
 
         return place
 
+    def _near(
+        self, corpus: Corpus, query: int, other: int, votes: FoldedVotes
+    ) -> tuple[Neighbour | None, dict[int, float]]:
+        cosine = float(corpus.query_vectors[query] @ corpus.query_vectors[other])
+        if not self.lend or cosine < LEAST_COSINE:
+            return None, {}
+        facts = sorted({vote.fact for vote in votes.votes})
+        fits = corpus.fact_vectors[facts] @ corpus.query_vectors[other]
+        neighbour = Neighbour(other, cosine, corpus.query_vectors[other])
+        return neighbour, dict(zip(facts, fits.tolist(), strict=True))
+
     def _seen(self, opinions: Sequence[Opinion]) -> Iterable[Opinion]:
         return opinions if self.rank_correction else [replace(each, rank=None) for each in opinions]
 
-    def _evidence(self, opinions: Sequence[Opinion]) -> tuple[Sequence[AuthorVote], Mapping[str, Agreement]]:
-        known = QueryVotes(self._seen(opinions))
-        return known.votes, known.agreement if self.trust else {}
+    def _evidence(self, opinions: Sequence[Opinion]) -> FoldedVotes:
+        known = QueryVotes(self._seen(opinions)).folded()
+        return known if self.trust else replace(known, agreement={})
 
     def _candidates(self, corpus: Corpus, query: int, near: Sequence[QueryEvidence]) -> list[Candidate]:
         own = corpus.relevance[query]
@@ -108,14 +127,15 @@ class Variant:
             return [Candidate(fact, relevance) for fact, relevance in enumerate(own.tolist())]
         found = np.argsort(-own, kind="stable")[: self.pool].tolist()
         if self.proof:
-            found = list(dict.fromkeys([*found, *self._proven(near)]))
+            found = list(
+                dict.fromkeys(
+                    [
+                        *found,
+                        *self.policy.proven(near, self.policy.counts(near, NOW), self.policy.supports(near, NOW), NOW),
+                    ]
+                )
+            )
         return [Candidate(fact, float(own[fact])) for fact in found]
-
-    def _proven(self, near: Sequence[QueryEvidence]) -> list[int]:
-        """The facts that `AdaptiveJudge.proven` adds."""
-        close = [each for each in near if self.policy.kernel(each.similarity) >= NEARLY_THE_SAME]
-        net = {fact: each.positive - each.negative for fact, each in self.policy.counts(close, NOW).items()}
-        return sorted((fact for fact in net if net[fact] > 0), key=lambda fact: (-net[fact], fact))[:PROVEN]
 
 
 class Step(Adaptive):

@@ -296,9 +296,12 @@ class TestViews:
             praise(store, facts[1], "ann")
             with workspace.database.read() as newer:
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                evidence.near(older, matches)
+                evidence.near(older, model, matches)
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                assert {voice.fact for each in evidence.near(newer, matches) for voice in each.votes} == {1, 2}
+                assert {voice.fact for each in evidence.near(newer, model, matches) for voice in each.votes.votes} == {
+                    1,
+                    2,
+                }
 
     @pytest.mark.parametrize("seed", range(3))
     def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
@@ -327,9 +330,11 @@ class TestViews:
                 at_once = EvidenceIndex(1)
                 for index in (evidence, at_once):
                     index.follow(connection, newest)
-                followed, read = evidence.near(connection, matches), at_once.near(connection, matches)
-            assert [each.agreement for each in followed] == [each.agreement for each in read]
-            assert [_by_author(each.votes) for each in followed] == [_by_author(each.votes) for each in read]
+                followed, read = evidence.near(connection, model, matches), at_once.near(connection, model, matches)
+            assert [each.votes.agreement for each in followed] == [each.votes.agreement for each in read]
+            assert [_by_author(each.votes.votes) for each in followed] == [
+                _by_author(each.votes.votes) for each in read
+            ]
             assert evidence.rate() == pytest.approx(at_once.rate(), abs=1e-8)
 
 

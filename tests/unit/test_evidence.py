@@ -45,19 +45,23 @@ def test_confidence_scales_a_mass(kind: SignalType) -> None:
 
 
 def test_nobody_said_nothing() -> None:
-    assert QueryVotes([]).votes == []
+    assert QueryVotes([]).folded().votes == []
     assert agreement([]) == {}
 
 
 def test_each_author_has_one_voice_for_each_fact() -> None:
-    found = QueryVotes(
-        [said("helpful", 0, "ann"), said("used", 1, "ann"), said("helpful", 0, "bob"), said("used", 0, "bob")]
-    ).votes
+    found = (
+        QueryVotes(
+            [said("helpful", 0, "ann"), said("used", 1, "ann"), said("helpful", 0, "bob"), said("used", 0, "bob")]
+        )
+        .folded()
+        .votes
+    )
     assert [(voice.fact, voice.author) for voice in found] == [(0, "ann"), (0, "bob"), (1, "ann")]
 
 
 def test_opinions_without_an_author_are_one_voice() -> None:
-    (voice,) = QueryVotes([said("helpful", author=None, at=at) for at in range(50)]).votes
+    (voice,) = QueryVotes([said("helpful", author=None, at=at) for at in range(50)]).folded().votes
     assert voice.author == ANONYMOUS
     assert voice.positive <= MAX_AUTHOR_WEIGHT + 1e-9
 
@@ -65,26 +69,30 @@ def test_opinions_without_an_author_are_one_voice() -> None:
 @given(kinds=st.lists(st.sampled_from(SIGNAL_TYPES), min_size=1, max_size=40), crowd=st.integers(0, 20))
 def test_one_author_never_weighs_more_than_the_limit(kinds: list[SignalType], crowd: int) -> None:
     opinions = [said(kind) for kind in kinds] + [said("used", author=f"other {number}") for number in range(crowd)]
-    result = {voice.author: voice for voice in QueryVotes(opinions).votes}
+    result = {voice.author: voice for voice in QueryVotes(opinions).folded().votes}
     assert result["ann"].positive + result["ann"].negative <= max(1.0, MAX_AUTHOR_WEIGHT / (crowd + 1)) + 1e-9
 
 
 def test_a_changed_mind_shows_at_once() -> None:
-    (voice,) = QueryVotes(
-        [*(said("helpful", at=at) for at in range(20)), *(said("not_helpful", at=20 + at) for at in range(5))]
-    ).votes
+    (voice,) = (
+        QueryVotes(
+            [*(said("helpful", at=at) for at in range(20)), *(said("not_helpful", at=20 + at) for at in range(5))]
+        )
+        .folded()
+        .votes
+    )
     assert voice.verdict == -1
 
 
 def test_earlier_opinions_count_less() -> None:
-    (voice,) = QueryVotes([said("helpful", at=0), said("not_helpful", at=1)]).votes
+    (voice,) = QueryVotes([said("helpful", at=0), said("not_helpful", at=1)]).folded().votes
     assert voice.positive == pytest.approx(REPLACED_OPINION_WEIGHT * voice.negative)
 
 
 def test_a_voice_remembers_when_it_last_spoke_for_a_fact() -> None:
-    (voice,) = QueryVotes([said("helpful", at=3), said("used", at=7), said("not_helpful", at=9)]).votes
+    (voice,) = QueryVotes([said("helpful", at=3), said("used", at=7), said("not_helpful", at=9)]).folded().votes
     assert voice.latest == 7
-    (against,) = QueryVotes([said("ignored", at=9)]).votes
+    (against,) = QueryVotes([said("ignored", at=9)]).folded().votes
     assert against.latest == 0
 
 
@@ -95,13 +103,16 @@ def test_evidence_fades_by_5_per_cent_a_week() -> None:
 
 
 def test_masses_are_as_of_time_0() -> None:
-    (early,), (late,) = QueryVotes([said("helpful", at=0)]).votes, QueryVotes([said("helpful", at=7 * DAY)]).votes
+    (early,), (late,) = (
+        QueryVotes([said("helpful", at=0)]).folded().votes,
+        QueryVotes([said("helpful", at=7 * DAY)]).folded().votes,
+    )
     assert early.positive * aging(7 * DAY) == pytest.approx(0.95)
     assert late.positive * aging(7 * DAY) == pytest.approx(1.0)
 
 
 def test_masses_stay_finite_for_dates_of_today() -> None:
-    (voice,) = QueryVotes([said("helpful", at=40_000 * DAY)]).votes
+    (voice,) = QueryVotes([said("helpful", at=40_000 * DAY)]).folded().votes
     assert voice.positive * aging(40_000 * DAY) == pytest.approx(1.0)
 
 

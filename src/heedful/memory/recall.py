@@ -223,12 +223,12 @@ def _search(
         if vector is None:
             vector = workspace.embed([request.query])[0]
         known = workspace.contexts(connection, dataset, model, state.event)
-        context, judged = Context(known.matches(request.query, vector)), known.judged
+        context, judged = Context(*known.near(request.query, vector)), known.judged
     policy = checks.policy(request.policy or state.policy or request.default_policy)
     now = workspace.now()
     judge: Judge
     if policy == "adaptive":
-        judge = AdaptiveJudge(connection, workspace.evidence(dataset), state.event, context, now)
+        judge = AdaptiveJudge(connection, workspace.evidence(dataset), model, state.event, context, now)
     else:
         judge = DocumentedJudge(connection, workspace.overall(dataset), state.event, context, now, judged)
     index = workspace.index(connection, dataset, model)

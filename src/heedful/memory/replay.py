@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from math import prod
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection
 
 from heedful.clock import to_stored
 from heedful.errors import Invalid
@@ -17,12 +18,15 @@ from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport, WorseQuery
 from heedful.ranking import replay as learning
+from heedful.ranking.affinity import Neighbour
+from heedful.ranking.evidence import POSITIVE
 from heedful.ranking.policies import Candidate
 from heedful.ranking.replay import FOLDS, Floats, LoggedRecall, Order, Trial, replay_orders
 from heedful.ranking.signals import Opinion
 from heedful.search.evidence import ContextIndex
 from heedful.storage import facts, ledger, receipts
 from heedful.storage.rows import AnyRow
+from heedful.storage.vectors import ModelRow, of_facts
 
 WEIGHTS = tuple(tenth / 10 for tenth in range(1, 10))
 
@@ -33,6 +37,10 @@ DIGITS = 6
 
 LOGGED, NONE = 0, 1
 """The first columns of what is measured; the arms follow."""
+
+
+NEIGHBOURS = 200
+"""The nearest queries that are looked through for those that had been rated by the time of a recall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,8 @@ class _History:
     recalls: Sequence[_Rated] = ()
     opinions: Sequence[tuple[int, Opinion]] = ()
     contexts: ContextIndex | None = None
+    fits: dict[int, dict[int, float]] = field(default_factory=dict)
+    """How near facts are to the queries that they helped with, by query and fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +146,30 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
         rows = receipts.load(connection, number, list(by_receipt), since)
         known = {fact_id: seq for seq, fact_id in facts.of_dataset(connection, number)}
         found = (_rated_recall(row, by_receipt[row.id], known) for row in rows)
+        newest = ledger.last_event(connection, number)
+        contexts = workspace.contexts(
+            connection, number, model, newest, needed=ledger.queries_after(connection, number, 0)
+        )
+        opinions = ledger.recorded_opinions(connection, number)
         return _History(
             rated=len(rows),
             recalls=[each for each in found if each is not None],
-            opinions=ledger.recorded_opinions(connection, number),
-            contexts=workspace.contexts(
-                connection,
-                number,
-                model,
-                ledger.last_event(connection, number),
-                needed=ledger.queries_after(connection, number, 0),
-            ),
+            opinions=opinions,
+            contexts=contexts,
+            fits=_fits(connection, model, contexts, [opinion for _, opinion in opinions]),
         )
+
+
+def _fits(
+    connection: Connection, model: ModelRow, contexts: ContextIndex, opinions: Sequence[Opinion]
+) -> dict[int, dict[int, float]]:
+    helped = {(opinion.query, opinion.fact) for opinion in opinions if opinion.signal_type in POSITIVE}
+    vectors = of_facts(connection, model, sorted({fact for _, fact in helped}))
+    found: dict[int, dict[int, float]] = defaultdict(dict)
+    for query, fact in sorted(helped):
+        if fact in vectors:
+            found[query][fact] = round(float(vectors[fact] @ contexts.vector_of(query)), 6)
+    return found
 
 
 def _rated_recall(row: AnyRow, ratings: Sequence[AnyRow], known: dict[str, int]) -> _Rated | None:
@@ -177,12 +199,14 @@ def _rated_recall(row: AnyRow, ratings: Sequence[AnyRow], known: dict[str, int])
 def _measure(history: _History, policies: Sequence[PolicyName], weights: Sequence[float]) -> _Measured:
     contexts = history.contexts
     assert contexts is not None
-    alike: dict[int, dict[int, float]] = {}
+    near: dict[int, tuple[dict[int, float], list[Neighbour]]] = {}
     for each in history.recalls:
-        if each.query_id not in alike:
-            matches = contexts.matches(each.query, contexts.vector_of(each.query_id))
-            alike[each.query_id] = {match.query_id: match.similarity for match in matches}
-    recalls = [LoggedRecall(each.query_id, each.at, each.shown, alike[each.query_id]) for each in history.recalls]
+        if each.query_id not in near:
+            matches, neighbours = contexts.near(each.query, contexts.vector_of(each.query_id), NEIGHBOURS)
+            near[each.query_id] = ({match.query_id: match.similarity for match in matches}, neighbours)
+    recalls = [
+        LoggedRecall(each.query_id, each.at, each.shown, *near[each.query_id], history.fits) for each in history.recalls
+    ]
     folded = replay_orders(recalls, history.opinions, [FOLDS[policy]() for policy in policies], weights)
     ranks, ndcg = [], []
     for each, orders in zip(history.recalls, folded, strict=True):

@@ -14,11 +14,13 @@ from sqlalchemy import Connection
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import PolicyName
+from heedful.ranking.affinity import Neighbour
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.signals import Observation
 from heedful.search.evidence import EvidenceIndex, Match, OverallIndex
 from heedful.storage import audit, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
+from heedful.storage.vectors import ModelRow
 
 NO_FACTS: NDArray[np.int64] = np.empty(0, np.int64)
 """No fact was judged."""
@@ -26,18 +28,14 @@ NO_FACTS: NDArray[np.int64] = np.empty(0, np.int64)
 DOCUMENTED = Documented()
 ADAPTIVE = Adaptive()
 
-PROVEN = 5
-"""Facts that proof alone may add to the candidates of an adaptive recall."""
-
-NEARLY_THE_SAME = 0.5
-"""The share of evidence that a query must lend for its proof to add candidates."""
-
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """The earlier queries that mean the same as one that is asked, the most similar first."""
 
     matches: list[Match] = field(default_factory=list)
+    neighbours: list[Neighbour] = field(default_factory=list)
+    """The rated queries nearest to it, whether they mean the same or not."""
 
     @property
     def query_ids(self) -> list[int]:
@@ -138,26 +136,29 @@ class DocumentedJudge:
 
 
 class AdaptiveJudge:
-    """The adaptive policy on the votes of similar queries."""
+    """The adaptive policy on the votes of similar and related queries."""
 
     def __init__(
-        self, connection: Connection, evidence: EvidenceIndex, newest: int, context: Context, now: int
+        self,
+        connection: Connection,
+        evidence: EvidenceIndex,
+        model: ModelRow,
+        newest: int,
+        context: Context,
+        now: int,
     ) -> None:
         evidence.follow(connection, newest)
         self._rate = evidence.rate()
-        self._evidence = evidence.near(connection, context.matches)
+        self._evidence = evidence.near(connection, model, context.matches, context.neighbours)
         self._counts = ADAPTIVE.counts(self._evidence, now)
+        self._supports = ADAPTIVE.supports(self._evidence, now)
         self._now = now
 
     def proven(self) -> list[int]:
-        near = [each for each in self._evidence if ADAPTIVE.kernel(each.similarity) >= NEARLY_THE_SAME]
-        counts = self._counts if len(near) == len(self._evidence) else ADAPTIVE.counts(near, self._now)
-        net = {fact: each.positive - each.negative for fact, each in counts.items()}
-        found = [fact for fact, support in net.items() if support > 0]
-        return sorted(found, key=lambda fact: (-net[fact], fact))[:PROVEN]
+        return ADAPTIVE.proven(self._evidence, self._counts, self._supports, self._now)
 
     def reaching(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        ranked = self.rank([Candidate(fact, 0.0) for fact in self._counts], 0.0)
+        ranked = ADAPTIVE.order([Candidate(fact, 0.0) for fact in self._counts], self._counts, self._rate, 0.0)
         facts = np.array([each.fact for each in ranked], np.int64)
         return facts, np.array([each.usefulness.value >= least for each in ranked], bool)
 
@@ -165,7 +166,7 @@ class AdaptiveJudge:
         return np.ones(len(facts), bool)
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
-        return ADAPTIVE.order(candidates, self._counts, self._rate, weight)
+        return ADAPTIVE.order(candidates, self._counts, self._rate, weight, self._supports)
 
 
 def combined_tallies(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[int, Tally]:

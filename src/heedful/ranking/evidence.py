@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from heedful.ranking.signals import KEPT_PER_WEEK, WEEK, Opinion
@@ -96,6 +96,20 @@ def mass(opinion: Opinion) -> float:
     return opinion.confidence
 
 
+@dataclass(frozen=True, slots=True)
+class FoldedVotes:
+    """The votes of one query."""
+
+    votes: Sequence[AuthorVote] = ()
+    """By fact."""
+    agreement: Mapping[str, Agreement] = field(default_factory=dict)
+    """How each author agrees with the others."""
+    pairs: int = 0
+    """Pairs of authors who judged the same fact."""
+    differ: int = 0
+    """Those who disagree."""
+
+
 class QueryVotes:
     """The votes of one query, kept as opinions come: as if all had been folded at once, to the last bit."""
 
@@ -103,7 +117,7 @@ class QueryVotes:
         """`opinions` come in the order they were given."""
         self._of_fact: dict[int, dict[str, AuthorVote]] = {}
         self._authors: Counter[str] = Counter()
-        self._folded: tuple[list[AuthorVote], dict[str, Agreement]] | None = None
+        self._folded: FoldedVotes | None = None
         for opinion in opinions:
             self.add(opinion)
 
@@ -132,21 +146,19 @@ class QueryVotes:
         for opinion in opinions:
             self.add(opinion)
 
-    @property
-    def votes(self) -> list[AuthorVote]:
-        """The votes, by fact."""
-        return self._fold()[0]
-
-    @property
-    def agreement(self) -> dict[str, Agreement]:
-        """How each author agrees with the others."""
-        return self._fold()[1]
-
-    def _fold(self) -> tuple[list[AuthorVote], dict[str, Agreement]]:
+    def folded(self) -> FoldedVotes:
+        """The votes as they are now."""
         if self._folded is None:
             most = max(1.0, MAX_AUTHOR_WEIGHT / max(1, len(self._authors)))
             votes = [vote.at_most(most) for fact in sorted(self._of_fact) for vote in self._of_fact[fact].values()]
-            self._folded = votes, agreement(votes)
+            pairs = differ = 0
+            for cast in self._of_fact.values():
+                if len(cast) > 1:
+                    verdicts = [vote.verdict for vote in cast.values() if vote.verdict]
+                    agreed = sum(verdict > 0 for verdict in verdicts)
+                    pairs += len(verdicts) * (len(verdicts) - 1) // 2
+                    differ += agreed * (len(verdicts) - agreed)
+            self._folded = FoldedVotes(votes, agreement(votes), pairs, differ)
         return self._folded
 
 

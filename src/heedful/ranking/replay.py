@@ -19,6 +19,7 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import log2
 from operator import attrgetter
 from typing import Protocol
@@ -27,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.model import PolicyName
+from heedful.ranking.affinity import RELATED, Neighbour
 from heedful.ranking.evidence import POSITIVE, QueryVotes, mass
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Tally
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
@@ -180,6 +182,10 @@ class LoggedRecall:
     shown: Sequence[Candidate]
     context: Mapping[int, float]
     """The queries that mean the same, and how alike they are; the same for every recall of a query."""
+    neighbours: Sequence[Neighbour] = ()
+    """The queries nearest to it, the nearest first."""
+    fits: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """How near facts are to the queries that they helped with, by query and fact."""
 
 
 class Fold(Protocol):
@@ -297,16 +303,33 @@ class AdaptiveFold:
         self._votes.pop(opinion.query, None)
 
     def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
-        near = [self._near(query, alike) for query, alike in recall.context.items() if query in self._opinions]
+        near = self._near(recall)
         counts = self._policy.counts(near, recall.at)
+        supports = self._policy.supports(near, recall.at)
         rate = dataset_rate(*self._masses)
-        return [[each.fact for each in self._policy.order(recall.shown, counts, rate, weight)] for weight in weights]
+        return [
+            [each.fact for each in self._policy.order(recall.shown, counts, rate, weight, supports)]
+            for weight in weights
+        ]
 
-    def _near(self, query: int, similarity: float) -> QueryEvidence:
+    def _near(self, recall: LoggedRecall) -> list[QueryEvidence]:
+        known = {each.query: each for each in recall.neighbours if each.query in self._opinions}
+        neighbours = dict(islice(known.items(), RELATED))
+        return [
+            QueryEvidence(
+                recall.context.get(query, 0.0),
+                self._votes_of(query).folded(),
+                neighbours.get(query),
+                recall.fits.get(query, {}),
+            )
+            for query in dict.fromkeys([*recall.context, *neighbours])
+            if query in self._opinions
+        ]
+
+    def _votes_of(self, query: int) -> QueryVotes:
         if query not in self._votes:
             self._votes[query] = QueryVotes(self._opinions[query])
-        known = self._votes[query]
-        return QueryEvidence(similarity, known.votes, known.agreement)
+        return self._votes[query]
 
 
 def _observation(opinion: Opinion) -> Observation:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.ranking.evidence import QueryVotes
+from heedful.ranking.affinity import LEAST_COSINE, RELATED, Neighbour
+from heedful.ranking.evidence import FoldedVotes, QueryVotes
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
 from heedful.ranking.similarity import SAME_NEED, Calibration, normal, similarity
@@ -20,7 +21,7 @@ from heedful.search.vectors import VectorIndex
 from heedful.storage import ledger, receipts, scores
 from heedful.storage.receipts import Row
 from heedful.storage.scores import masses_after
-from heedful.storage.vectors import ModelRow, Vectors, pack, unpack
+from heedful.storage.vectors import ModelRow, Vectors, of_facts, pack, unpack
 
 Seqs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -82,6 +83,8 @@ class EvidenceIndex:
         self._event = 0
         self._masses = (0.0, 0.0)
         self._votes: dict[int, QueryVotes] = {}
+        self._model = 0
+        self._fits: dict[int, dict[int, float]] = {}
 
     def follow(self, connection: Connection, newest: int) -> None:
         """Takes in every opinion and retraction up to the event `newest`, the last that `connection` sees."""
@@ -127,23 +130,47 @@ class EvidenceIndex:
         with self._lock:
             return round(dataset_rate(*self._masses), 9)
 
-    def near(self, connection: Connection, matches: Sequence[Match]) -> list[QueryEvidence]:
-        """What was said for queries that are like the one asked."""
+    def near(
+        self, connection: Connection, model: ModelRow, matches: Sequence[Match], neighbours: Sequence[Neighbour] = ()
+    ) -> list[QueryEvidence]:
+        """What was said for queries that are like the one asked, and for those that are only near it."""
+        similarities = {match.query_id: match.similarity for match in matches}
+        near = {each.query: each for each in neighbours}
         with self._lock:
-            by_query = {match.query_id: self._votes.get(match.query_id) for match in matches}
-            lacking = [query for query, known in by_query.items() if known is None]
-            for query, opinions in ledger.of_queries(connection, lacking).items():
-                by_query[query] = QueryVotes(opinions)
-            # A view that is older than what was followed lacks opinions, so what it reads is not kept.
-            if lacking and ledger.last_event(connection, self.dataset) == self._event:
-                self._votes.update((query, known) for query, known in by_query.items() if known is not None)
-                while len(self._votes) > CACHED_QUERIES:
-                    del self._votes[next(iter(self._votes))]
-            return [
-                QueryEvidence(match.similarity, known.votes, known.agreement)
-                for match in matches
-                if (known := by_query[match.query_id]) is not None
-            ]
+            votes = self._votes_of(connection, list(dict.fromkeys([*similarities, *near])))
+            fits = self._fits_of(connection, model, near, votes)
+        return [
+            QueryEvidence(similarities.get(query, 0.0), known, near.get(query), fits.get(query, {}))
+            for query, known in votes.items()
+        ]
+
+    def _votes_of(self, connection: Connection, queries: Sequence[int]) -> dict[int, FoldedVotes]:
+        lacking = [query for query in queries if query not in self._votes]
+        read = {query: QueryVotes(found) for query, found in ledger.of_queries(connection, lacking).items()}
+        result = {query: (read.get(query) or self._votes[query]).folded() for query in queries}
+        # A view that is older than what was followed lacks opinions, so what it reads is not kept.
+        if lacking and ledger.last_event(connection, self.dataset) == self._event:
+            self._votes.update(read)
+            while len(self._votes) > CACHED_QUERIES:
+                oldest = next(iter(self._votes))
+                del self._votes[oldest]
+                self._fits.pop(oldest, None)
+        return result
+
+    def _fits_of(
+        self, connection: Connection, model: ModelRow, near: Mapping[int, Neighbour], votes: Mapping[int, FoldedVotes]
+    ) -> dict[int, dict[int, float]]:
+        """How near the facts that each query speaks for are to it."""
+        if model.id != self._model:
+            self._model, self._fits = model.id, {}
+        spoken_for = {query: {vote.fact for vote in votes[query].votes if vote.positive} for query in near}
+        known = {query: self._fits.setdefault(query, {}) for query in near}
+        lacking = {fact for query, found in spoken_for.items() for fact in found if fact not in known[query]}
+        vectors = of_facts(connection, model, sorted(lacking))
+        for query, found in spoken_for.items():
+            for fact in found & vectors.keys() - known[query].keys():
+                known[query][fact] = round(float(vectors[fact] @ near[query].vector), 6)
+        return known
 
 
 CANDIDATES = 1000
@@ -257,19 +284,29 @@ class ContextIndex:
 
     def matches(self, text: str, vector: Vectors) -> list[Match]:
         """The queries in the context of `text`, the most similar first."""
+        return self.near(text, vector, 0)[0]
+
+    def near(self, text: str, vector: Vectors, count: int = RELATED) -> tuple[list[Match], list[Neighbour]]:
+        """The queries in the context of `text`, the most similar first, and the `count` nearest ones."""
+        neighbours: list[Neighbour] = []
         with self._lock:
             found = [Match(query, self._waiting[query], 1.0) for query in self._waiting_words.get(normal(text), ())]
             if self._ids:
-                found += self._near(text, vector)
-        return sorted(found, key=lambda match: (-match.similarity, match.query_id))
+                rows, cosines = self._vectors.nearest(vector, CANDIDATES, np.ones(len(self._ids), bool))
+                found += self._alike(text, rows, cosines)
+                neighbours = [
+                    Neighbour(self._ids[row], round(cosine, 6), self._vectors.row(row))
+                    for row, cosine in zip(rows[:count].tolist(), cosines[:count].tolist(), strict=True)
+                    if cosine >= LEAST_COSINE
+                ]
+        return sorted(found, key=lambda match: (-match.similarity, match.query_id)), neighbours
 
     def vector_of(self, query_id: int) -> Vectors:
         """The vector of a query that a signal names and that does not wait."""
         with self._lock:
             return self._vectors.row(self._row_of[query_id])
 
-    def _near(self, text: str, vector: Vectors) -> list[Match]:
-        rows, cosines = self._vectors.nearest(vector, CANDIDATES, np.ones(len(self._ids), bool))
+    def _alike(self, text: str, rows: Seqs, cosines: Vectors) -> list[Match]:
         found = []
         for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
             if cosine < self._calibration.same - SLACK:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from heedful.storage.locks import lock_exclusive, lock_shared
+from heedful.storage.rows import batches
 from heedful.storage.schema import facts, models, queries, vectors
 
 Vectors = NDArray[np.float32]
@@ -32,6 +34,17 @@ def unpack(blobs: list[bytes], dimensions: int) -> Vectors:
     """Stored vectors as rows of floats."""
     joined = np.frombuffer(b"".join(blobs), np.float16).reshape(len(blobs), dimensions)
     return joined.astype(np.float32)
+
+
+def of_facts(connection: Connection, model: ModelRow, seqs: Sequence[int]) -> dict[int, Vectors]:
+    """The vectors of these facts, by number."""
+    found: dict[int, Vectors] = {}
+    for run in batches(seqs):
+        statement = select(vectors.c.fact_seq, vectors.c.vector)
+        rows = connection.execute(statement.where(vectors.c.model_id == model.id, vectors.c.fact_seq.in_(run))).all()
+        unpacked = unpack([row.vector for row in rows], model.dimensions)
+        found |= {row.fact_seq: vector for row, vector in zip(rows, unpacked, strict=True)}
+    return found
 
 
 def active_model(connection: Connection) -> ModelRow | None:

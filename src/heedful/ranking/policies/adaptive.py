@@ -1,4 +1,5 @@
-"""The adaptive rule: counts instead of scores, shrunk, shared between similar queries, bounded by evidence.
+"""The adaptive rule: counts instead of scores, shrunk, shared between similar queries, bounded by evidence. Related
+queries lend by affinity.
 
 - Hierarchical shrinkage: Gelman et al., "Bayesian Data Analysis", chapter 5.
 - Lending between queries: Nadaraya (1964), Watson (1964), with a kernel of compact support, so that a query without
@@ -9,10 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import fsum, log
 
-from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, QueryVotes, aging, mass, merge
+from heedful.ranking.affinity import Affinity, Neighbour, Related, Support
+from heedful.ranking.evidence import POSITIVE, Agreement, FoldedVotes, QueryVotes, aging, mass, merge
 from heedful.ranking.policies.base import Candidate, Ranked, Usefulness
 from heedful.ranking.signals import NEUTRAL, Opinion
 
@@ -37,11 +39,14 @@ class Constants:
 
 @dataclass(frozen=True, slots=True)
 class QueryEvidence:
-    """The evidence of one query: votes, how far its authors agree, and its similarity to the query of the recall."""
+    """The evidence of one query, and its similarity to the query of the recall."""
 
     similarity: float
-    votes: Sequence[AuthorVote]
-    agreement: Mapping[str, Agreement]
+    votes: FoldedVotes
+    neighbour: Neighbour | None = None
+    """The query as a neighbour of the one asked, if it is one."""
+    fits: Mapping[int, float] = field(default_factory=dict)
+    """How near to it the facts are that it speaks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +64,24 @@ class Counts:
 
 UNKNOWN = Usefulness(NEUTRAL, "neutral")
 
+PROVEN = 5
+"""Facts that proof for the same query may add to the candidates."""
+
+SUPPORTED = 3
+"""Facts that related queries may add."""
+
+NEARLY_THE_SAME = 0.5
+"""The share of evidence that a query must lend for its proof to add candidates."""
+
 
 class Adaptive:
     """Beta counts with decay, a hierarchical prior, a kernel over queries, trust, and protection of new facts."""
 
     name = "adaptive"
 
-    def __init__(self, constants: Constants | None = None) -> None:
+    def __init__(self, constants: Constants | None = None, affinity: Affinity | None = None) -> None:
         self.constants = constants or Constants()
+        self.affinity = affinity or Affinity()
 
     def rank(
         self, candidates: Sequence[Candidate], opinions: Sequence[Opinion], weight: float, now: int
@@ -78,8 +93,7 @@ class Adaptive:
         negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
         near = []
         for group in by_query.values():
-            known = QueryVotes(group)
-            near.append(QueryEvidence(group[0].similarity, known.votes, known.agreement))
+            near.append(QueryEvidence(group[0].similarity, QueryVotes(group).folded()))
         return self.order(candidates, self.counts(near, now), dataset_rate(positive, negative), weight)
 
     def kernel(self, similarity: float) -> float:
@@ -90,18 +104,14 @@ class Adaptive:
     def counts(self, near: Iterable[QueryEvidence], now: int) -> dict[int, Counts]:
         """The evidence about each fact that the queries near the one asked lend it."""
         evidence = [each for each in near if self.kernel(each.similarity) > 0]
-        known: dict[str, Agreement] = defaultdict(Agreement)
-        for each in evidence:
-            for author, agreed in each.agreement.items():
-                known[author] += agreed
-        trusted = {author: agreed.trust for author, agreed in known.items()}
+        trusted = trust(evidence)
         positive: dict[int, list[float]] = defaultdict(list)
         negative: dict[int, list[float]] = defaultdict(list)
         latest: dict[int, int] = defaultdict(int)
         faded = aging(now)
         for each in evidence:
             borrowed = self.kernel(each.similarity) * faded
-            for vote in each.votes:
+            for vote in each.votes.votes:
                 weight = borrowed * trusted.get(vote.author, 1.0)
                 positive[vote.fact].append(weight * vote.positive)
                 negative[vote.fact].append(weight * vote.negative)
@@ -138,12 +148,46 @@ class Adaptive:
             for fact, (gain, mean) in gained.items()
         }
 
+    def supports(self, near: Sequence[QueryEvidence], now: int) -> dict[int, Support]:
+        """What related queries say of each fact that they speak for."""
+        related = [
+            Related(each.neighbour, each.votes, each.fits) for each in near if each.neighbour is not None and each.fits
+        ]
+        return self.affinity.supports(related, trust(near), now) if related else {}
+
+    def proven(
+        self,
+        near: Sequence[QueryEvidence],
+        counts: Mapping[int, Counts],
+        supports: Mapping[int, Support],
+        now: int,
+    ) -> list[int]:
+        """Facts that evidence makes candidates, however relevant they are."""
+        lending = [each for each in near if self.kernel(each.similarity) > 0]
+        close = [each for each in lending if self.kernel(each.similarity) >= NEARLY_THE_SAME]
+        counted = counts if len(close) == len(lending) else self.counts(close, now)
+        net = {fact: each.positive - each.negative for fact, each in counted.items()}
+        best = sorted((fact for fact in net if net[fact] > 0), key=lambda fact: (-net[fact], fact))[:PROVEN]
+        nearest = sorted(supports, key=lambda fact: (-supports[fact].best, fact))[:SUPPORTED]
+        return list(dict.fromkeys([*best, *nearest]))
+
     def order(
-        self, candidates: Sequence[Candidate], counts: Mapping[int, Counts], rate: float, weight: float
+        self,
+        candidates: Sequence[Candidate],
+        counts: Mapping[int, Counts],
+        rate: float,
+        weight: float,
+        supports: Mapping[int, Support] | None = None,
     ) -> list[Ranked]:
         """Candidates by relevance plus boost; none without evidence falls by more than one place for it."""
         counted = {fact: each for fact, each in counts.items() if each.total > 0}
         boosted = self.boosts(counted, rate)
+        lifts = self.affinity.lifts({each.fact: each.relevance for each in candidates}, supports) if supports else {}
+        for fact, lift in lifts.items():
+            boost, mean = boosted.get(fact, (0.0, lift.probability))
+            # What was said against a fact for this very query counts before what others lend it.
+            if boost >= 0:
+                boosted[fact] = (max(boost, lift.amount), mean)
         by_fact = sorted(candidates, key=lambda each: each.fact)
         # Not clipped: at the top of the scale, those with more evidence must still come first.
         targets = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in by_fact]
@@ -151,7 +195,7 @@ class Adaptive:
             [each.relevance for each in by_fact],
             targets,
             [counts[each.fact].latest if weight and each.fact in counted else 0 for each in by_fact],
-            [weight > 0 and each.fact in counted for each in by_fact],
+            [weight > 0 and each.fact in boosted for each in by_fact],
         )
         ranked, lowest = [], 1.0
         for index in order:
@@ -162,6 +206,15 @@ class Adaptive:
             usefulness = UNKNOWN if useful is None else Usefulness(useful[1], "context")
             ranked.append(Ranked(each.fact, each.relevance, usefulness, lowest))
         return ranked
+
+
+def trust(evidence: Iterable[QueryEvidence]) -> dict[str, float]:
+    """How far to trust each author whom others agree or disagree with."""
+    known: dict[str, Agreement] = defaultdict(Agreement)
+    for each in evidence:
+        for author, agreed in each.votes.agreement.items():
+            known[author] += agreed
+    return {author: agreed.trust for author, agreed in known.items()}
 
 
 def dataset_rate(positive: float, negative: float) -> float:
