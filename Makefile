@@ -124,7 +124,7 @@ bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lanced
 bench-recall: $(VENV)/bench ## quality of recall on LoCoMo
 	$(BIN)/python -m bench.recall
 
-bench-learning: $(VENV)/bench ## what feedback does to ranks on COVID-Q, by policy
+bench-learning: $(VENV)/bench ## what feedback does to ranks in several worlds, by policy
 	$(BIN)/python -m bench.learning
 
 bench-detect: $(VENV)/bench ## how well it is told which facts an answer used, on LoCoMo

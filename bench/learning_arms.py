@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.learning_worlds import NOW, Corpus, Floats, World
-from heedful.ranking.affinity import LEAST_COSINE, RELATED, Neighbour
+from heedful.ranking.affinity import LEAST_COSINE, RELATED, Affinity, Neighbour, Support
+from heedful.ranking.affinity import Constants as AffinityConstants
 from heedful.ranking.evidence import POSITIVE, FoldedVotes, QueryVotes, mass
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.policies.adaptive import Constants, Counts, QueryEvidence, dataset_rate
@@ -127,14 +128,8 @@ class Variant:
             return [Candidate(fact, relevance) for fact, relevance in enumerate(own.tolist())]
         found = np.argsort(-own, kind="stable")[: self.pool].tolist()
         if self.proof:
-            found = list(
-                dict.fromkeys(
-                    [
-                        *found,
-                        *self.policy.proven(near, self.policy.counts(near, NOW), self.policy.supports(near, NOW), NOW),
-                    ]
-                )
-            )
+            counts, supports = self.policy.counts(near, NOW), self.policy.supports(near, NOW)
+            found = list(dict.fromkeys([*found, *self.policy.proven(near, counts, supports, NOW)]))
         return [Candidate(fact, float(own[fact])) for fact in found]
 
 
@@ -149,9 +144,15 @@ class Unbounded(Adaptive):
     """Facts that nobody has judged may be overtaken by any number of others."""
 
     def order(
-        self, candidates: Sequence[Candidate], counts: Mapping[int, Counts], rate: float, weight: float
+        self,
+        candidates: Sequence[Candidate],
+        counts: Mapping[int, Counts],
+        rate: float,
+        weight: float,
+        supports: Mapping[int, Support] | None = None,
     ) -> list[Ranked]:
-        boosted = self.boosts({fact: each for fact, each in counts.items() if each.total > 0}, rate)
+        counted = {fact: each for fact, each in counts.items() if each.total > 0}
+        boosted = self.boosted(candidates, counted, rate, supports or {})
         nothing = Usefulness(NEUTRAL, "neutral")
         ranked = [
             Ranked(
@@ -163,6 +164,11 @@ class Unbounded(Adaptive):
             for each in candidates
         ]
         return sorted(ranked, key=lambda each: (-each.score, -each.relevance, each.fact))
+
+
+def with_affinity(**changed: float) -> Adaptive:
+    """The adaptive rule with some numbers of its affinity changed."""
+    return Adaptive(affinity=Affinity(replace(AffinityConstants(), **changed)))
 
 
 def with_constants(**changed: float) -> Adaptive:
@@ -192,6 +198,11 @@ PARTS: dict[str, Arm] = {
     "rank correction": Variant(rank_correction=False),
     "trust": Variant(trust=False),
     "displacement bound": Variant(Unbounded()),
+    "related questions": Variant(lend=False),
+    "relevance in the affinity": Variant(with_affinity(relevance=0.0, gate=0.43)),
+    "likeness of the fact in it": Variant(with_affinity(fit=0.0, gate=0.42)),
+    "doubt by the gap of relevance": Variant(with_affinity(doubt=0.0)),
+    "the share of wrong opinions": Variant(with_affinity(pairs=NEVER_MOVES)),
 }
 """The adaptive rule without each part."""
 

@@ -1,12 +1,15 @@
 """Questions with known answers, and people who rate what they are shown: what the learning benchmark runs on.
 
-A set is a CSV file with the columns of COVID-Q: `Category`, `Question ID`, `Question`, `Answers`. Facts are the
-answers, a need is a question id in a category, and its questions are the ways people ask for it.
+A world is one of three kinds: a CSV file with the columns of COVID-Q (`Category`, `Question ID`, `Question`, `Answers`;
+facts are the answers, a need is a question id in a category, and its questions are the ways people ask for it), CLINC150
+as a help desk (facts are the names of the intents), or the shop of `heedful.simulate`.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +27,12 @@ from heedful.ranking.signals import Opinion
 from heedful.ranking.similarity import SAME_NEED, similarity
 from heedful.search import fusion, lexical
 from heedful.simulate import SimulatedUser
+from heedful.simulate.shop import FACTS, WANTS
 
-FILE = "covidq.csv"
+FILE, CLINC, SHOP = "covidq.csv", "clinc150.json.gz", "the simulated shop"
+
+PHRASINGS = 12
+"""Of each intent of CLINC150: as many as the needs of COVID-Q have at most."""
 
 Half = Literal["tune", "report"]
 Floats = NDArray[np.float64]
@@ -82,6 +89,8 @@ class Condition:
     """People who rate each rated question."""
     adversaries: int = 0
     """How many of the authors always say the contrary."""
+    first: int | None = None
+    """How many questions are rated, if not half of the phrasings of half of the needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +110,44 @@ class World:
         return [*self.held_out, *self.unrated]
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something people want to know: the right fact, and the ways they ask."""
+
+    answer: str
+    queries: list[str]
+
+
 def read(file: Path, out: Path) -> Corpus:
-    """The needs that have an answer, with vectors from the bundled model."""
+    """The corpus of a file, with vectors from the bundled model."""
+    return _corpus(file.name, _intents(file) if file.name == CLINC else _answered(file), out)
+
+
+def shop(out: Path) -> Corpus:
+    """The questions of the simulated shop that have one right fact."""
+    texts = {key: text for theme in FACTS.values() for key, text in theme.items()}
+    needs = [
+        Need(texts[want.answers[0]], list(want.queries["en"]))
+        for want in WANTS
+        if len(want.answers) == 1 and want.queries["en"]
+    ]
+    return _corpus(SHOP, needs, out, others=list(texts.values()))
+
+
+def _intents(file: Path) -> list[Need]:
+    with gzip.open(file, "rt", encoding="utf-8") as stream:
+        pairs = json.load(stream)["train"]
+    by_intent: dict[str, list[str]] = {}
+    for text, intent in pairs:
+        by_intent.setdefault(intent, []).append(text)
+    draw = np.random.default_rng(SPLIT_SEED)
+    return [
+        Need(intent.replace("_", " "), draw.permutation(sorted(set(texts)))[:PHRASINGS].tolist())
+        for intent, texts in sorted(by_intent.items())
+    ]
+
+
+def _answered(file: Path) -> list[Need]:
     with file.open(encoding="utf-8", errors="replace", newline="") as stream:
         rows = list(csv.DictReader(stream))
     answers: dict[tuple[str, str], str] = {}
@@ -113,19 +158,23 @@ def read(file: Path, out: Path) -> Corpus:
         if text and text != "-":
             answers.setdefault(key, text)
         parameters.setdefault(key, {})[row["Question"].strip()] = None
-    keys = sorted(answers)
-    place = {text: number for number, text in enumerate(dict.fromkeys(answers[key] for key in keys))}
-    pairs = [(number, query) for number, key in enumerate(keys) for query in parameters[key] if query]
+    return [Need(answers[key], list(parameters[key])) for key in sorted(answers)]
+
+
+def _corpus(name: str, needs: Sequence[Need], out: Path, others: Sequence[str] = ()) -> Corpus:
+    """`others` are facts that nobody asks for."""
+    place = {text: number for number, text in enumerate(dict.fromkeys([*(need.answer for need in needs), *others]))}
+    pairs = [(number, query) for number, need in enumerate(needs) for query in need.queries if query]
     queries = [query for _, query in pairs]
     facts = list(place)
     fact_vectors, query_vectors = embedded(facts, out, say), embedded(queries, out, say)
     return Corpus(
-        name=file.name,
+        name=name,
         facts=facts,
         queries=queries,
         need=np.array([number for number, _ in pairs]),
-        answer=np.array([place[answers[keys[number]]] for number, _ in pairs]),
-        half=_halves([len(parameters[key]) for key in keys]),
+        answer=np.array([place[needs[number].answer] for number, _ in pairs]),
+        half=_halves([len(need.queries) for need in needs]),
         fact_vectors=fact_vectors,
         query_vectors=query_vectors,
         relevance=_relevance(facts, queries, fact_vectors, query_vectors),
@@ -145,6 +194,8 @@ def world(corpus: Corpus, half: Half, seed: int, condition: Condition) -> World:
         mine = draw.permutation(members[need]).tolist()
         rated += mine[: len(mine) // 2]
         held_out += mine[len(mine) // 2 :]
+    if condition.first is not None:
+        rated = draw.permutation(rated)[: condition.first].tolist()
     unrated = [int(query) for need, mine in members.items() if need not in set(chosen) for query in mine]
     return World(rated, held_out, unrated, _said(corpus, rated, seed, condition))
 

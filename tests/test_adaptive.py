@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -16,17 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import some
 
+import heedful
 from heedful import Heedful, Invalid, Recall, Signal
 from heedful.clock import to_stored
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
 from heedful.providers.embedding import Embedder
-from heedful.ranking.evidence import AuthorVote
-from heedful.ranking.policies import POLICIES, Candidate
-from heedful.ranking.policies.adaptive import dataset_rate
+from heedful.ranking.affinity import Neighbour
+from heedful.ranking.evidence import POSITIVE, AuthorVote, FoldedVotes, QueryVotes, mass
+from heedful.ranking.policies import POLICIES, Adaptive, Candidate, Ranked
+from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import Opinion
 from heedful.search.evidence import EvidenceIndex, Match
 from heedful.storage import facts as stored_facts
 from heedful.storage import ledger
+from heedful.storage.vectors import of_facts
 from heedful.testing import ManualClock
 
 QUERY = "which ripe apples should I buy"
@@ -179,6 +183,53 @@ class TestLearning:
         assert boosted(store)[0].fact_id == facts[1]
 
 
+class TestRelatedQuestions:
+    """One rating, by default."""
+
+    TEXTS = (
+        "Password reset e-mails expire after fifteen minutes.",
+        "Your account is locked after five wrong passwords.",
+        "To get back into your account, call the help desk for a one-time code.",
+    )
+    ASKED = "How do I get back into my account?"
+    RELATED = "I can't log in to my account any more, what now?"
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Heedful]:
+        with heedful.open(str(tmp_path / "model.db")) as opened:
+            opened.remember(self.TEXTS)
+            yield opened
+
+    def test_one_rating_changes_the_ranks_of_a_related_question_and_undo_restores_them(self, store: Heedful) -> None:
+        plain = store.recall(self.RELATED)
+        second = plain[1].fact_id
+        (event,) = store.signal([Signal(fact_id=second, signal_type="helpful", query=self.ASKED)]).event_ids
+        rated = store.recall(self.RELATED, explain=True)
+        assert rated[0].fact_id == second
+        assert rated[0].usefulness_source == "related"
+        explanation = rated[0].explanation
+        assert explanation is not None
+        assert [each.query for each in explanation.events] == [self.ASKED]
+        assert "related" in explanation.arithmetic[1]
+        store.retract(event)
+        assert store.recall(self.RELATED).hits == plain.hits
+
+    def test_a_question_about_something_else_ranks_exactly_as_before(self, store: Heedful) -> None:
+        other = "When does the canteen open?"
+        plain = store.recall(other)
+        store.signal([Signal(fact_id=plain[-1].fact_id, signal_type="helpful", query=self.ASKED)])
+        assert store.recall(other).hits == plain.hits
+
+    def test_what_was_said_against_a_fact_here_counts_before_what_others_lend_it(self, store: Heedful) -> None:
+        second = store.recall(self.RELATED)[1].fact_id
+        store.signal([Signal(fact_id=second, signal_type="helpful", query=self.ASKED)])
+        for author in CREW:
+            store.signal(
+                [Signal(fact_id=second, signal_type="not_helpful", query=self.RELATED, author=author)]
+            )
+        assert store.recall(self.RELATED)[0].fact_id != second
+
+
 class TestUndo:
     def test_it_is_exact(self, store: Heedful, facts: list[str], clock: ManualClock) -> None:
         praise(store, facts[3], "ann")
@@ -292,16 +343,16 @@ class TestViews:
         evidence = EvidenceIndex(1)
         with workspace.database.read() as older:
             (query,) = ledger.queries_after(older, 1, 0)
+            model = workspace.model(older)
+            assert model is not None
             matches = [Match(query, QUERY, 1.0)]
             praise(store, facts[1], "ann")
             with workspace.database.read() as newer:
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
                 evidence.near(older, model, matches)
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                assert {voice.fact for each in evidence.near(newer, model, matches) for voice in each.votes.votes} == {
-                    1,
-                    2,
-                }
+                found = evidence.near(newer, model, matches)
+                assert {vote.fact for each in found for vote in each.votes.votes} == {1, 2}
 
     @pytest.mark.parametrize("seed", range(3))
     def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
@@ -325,21 +376,20 @@ class TestViews:
                 ]
                 events += store.signal(signals).event_ids
             with database.read() as connection:
-                newest = ledger.last_event(connection, 1)
+                newest, model = ledger.last_event(connection, 1), store._workspace.model(connection)
+                assert model is not None
                 matches = [Match(query, "", 1.0) for query in ledger.queries_after(connection, 1, 0)]
                 at_once = EvidenceIndex(1)
                 for index in (evidence, at_once):
                     index.follow(connection, newest)
                 followed, read = evidence.near(connection, model, matches), at_once.near(connection, model, matches)
             assert [each.votes.agreement for each in followed] == [each.votes.agreement for each in read]
-            assert [_by_author(each.votes.votes) for each in followed] == [
-                _by_author(each.votes.votes) for each in read
-            ]
+            assert [_by_author(each.votes) for each in followed] == [_by_author(each.votes) for each in read]
             assert evidence.rate() == pytest.approx(at_once.rate(), abs=1e-8)
 
 
-def _by_author(votes: Sequence[AuthorVote]) -> list[AuthorVote]:
-    return sorted(votes, key=lambda vote: (vote.fact, vote.author))
+def _by_author(folded: FoldedVotes) -> list[AuthorVote]:
+    return sorted(folded.votes, key=lambda vote: (vote.fact, vote.author))
 
 
 PHRASINGS = [
@@ -397,17 +447,57 @@ def test_the_store_ranks_as_the_rule_does_on_its_ledger(
             store.retract(events[place])
     for asked in (PHRASINGS[0], PHRASINGS[2]):
         plain = store.recall(asked, dataset=dataset)
-        numbers_of, opinions = seen_from(store, dataset, asked)
+        numbers_of, opinions, neighbours = seen_from(store, dataset, asked)
         candidates = [Candidate(numbers_of[hit.fact_id], hit.relevance) for hit in plain]
-        expected = POLICIES[policy].rank(candidates, opinions, weight, to_stored(clock()))
+        if policy == "adaptive":
+            expected = by_adaptive(store, candidates, opinions, neighbours, weight, to_stored(clock()))
+        else:
+            expected = POLICIES[policy].rank(candidates, opinions, weight, to_stored(clock()))
         found = boosted(store, asked, policy, dataset=dataset, usefulness_weight=weight).hits
         assert [numbers_of[hit.fact_id] for hit in found] == [each.fact for each in expected]
         assert [hit.score for hit in found] == pytest.approx([each.score for each in expected], abs=1e-6)
         assert [hit.usefulness_source for hit in found] == [each.usefulness.source for each in expected]
 
 
-def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int], list[Opinion]]:
-    """The numbers of facts, and all opinions that stand in the ledger, as seen from a query."""
+def by_adaptive(
+    store: Heedful,
+    candidates: list[Candidate],
+    opinions: list[Opinion],
+    neighbours: list[Neighbour],
+    weight: float,
+    now: int,
+) -> list[Ranked]:
+    """The order by the adaptive rule on opinions that are folded at once."""
+    by_query: dict[int, list[Opinion]] = defaultdict(list)
+    for opinion in opinions:
+        by_query[opinion.query].append(replace(opinion, at=min(opinion.at, now)))
+    near = {each.query: each for each in neighbours}
+    workspace, rule = store._workspace, Adaptive()
+    with workspace.database.read() as connection:
+        model = workspace.model(connection)
+        assert model is not None
+        vectors = of_facts(connection, model, [each.fact for each in candidates])
+    evidence = [
+        QueryEvidence(
+            theirs[0].similarity,
+            QueryVotes(theirs).folded(),
+            near.get(query),
+            {
+                each.fact: round(float(vectors[each.fact] @ near[query].vector), 6)
+                for each in theirs
+                if query in near and each.signal_type in POSITIVE
+            },
+        )
+        for query, theirs in by_query.items()
+    ]
+    positive = sum(mass(each) for each in opinions if each.signal_type in POSITIVE)
+    negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
+    rate = dataset_rate(positive, negative)
+    return rule.order(candidates, rule.counts(evidence, now), rate, weight, rule.supports(evidence, now))
+
+
+def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int], list[Opinion], list[Neighbour]]:
+    """The numbers of facts, all opinions that stand in the ledger, as seen from a query, and its neighbours."""
     workspace = store._workspace
     with workspace.database.read() as connection:
         number, model = workspace.dataset(connection, dataset), workspace.model(connection)
@@ -418,11 +508,13 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
         )
         queries = ledger.queries_after(connection, number, 0)
         newest = ledger.last_event(connection, number)
-        matches = workspace.contexts(connection, number, model, newest).matches(asked, workspace.embed([asked])[0])
+        contexts = workspace.contexts(connection, number, model, newest)
+        matches, neighbours = contexts.near(asked, workspace.embed([asked])[0])
         similar = {match.query_id: match.similarity for match in matches}
         given_opinions = [
             replace(opinion, similarity=similar.get(query, 0.0))
             for query, theirs in ledger.of_queries(connection, queries).items()
             for opinion in theirs
         ]
-    return {fact: seq for fact, (seq, _) in located.items()}, sorted(given_opinions, key=lambda each: each.at)
+    numbers_of = {fact: seq for fact, (seq, _) in located.items()}
+    return numbers_of, sorted(given_opinions, key=lambda each: each.at), neighbours

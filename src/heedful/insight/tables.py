@@ -120,7 +120,7 @@ _TABLES = (
         ("score", "number", "What it was ranked by."),
         ("relevance", "number", "How well it fits the query, from 0 to 1."),
         ("usefulness", "number", "How useful it was then, from 0 to 1."),
-        ("usefulness_source", "text", "Where that came from: context, global or neutral."),
+        ("usefulness_source", "text", "Where that came from: context, related, global or neutral."),
         ("propensity", "number", "The chance it had to be shown there."),
     ),
     _table(

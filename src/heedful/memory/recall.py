@@ -281,7 +281,7 @@ def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) ->
     if not request.exploration:
         return ranked[: request.top_k], 1.0
     seed = request.seed if request.seed is not None else int(recall_id.replace("-", ""), 16)
-    known = [each.usefulness.source == "context" for each in ranked]
+    known = [each.usefulness.source in ("context", "related") for each in ranked]
     places, propensity = explore(range(len(ranked)), known, request.top_k, request.exploration, seed)
     return [ranked[place] for place in places[: request.top_k]], propensity
 

@@ -24,6 +24,7 @@ from heedful.model import (
     SignalType,
     UsefulnessStats,
 )
+from heedful.ranking.affinity import Constants, Neighbour
 from heedful.ranking.policies import Ranked, Tally, Usefulness
 from heedful.ranking.signals import NEUTRAL
 from heedful.search.fusion import VECTOR
@@ -153,6 +154,7 @@ def explanation(
     events = _events(connection, signals)
     spoken = {signal.query_id for signal in signals}
     matched = next((match for match in context.matches if match.query_id in spoken), None)
+    nearest = next((each for each in context.neighbours if each.query in spoken), None)
     return Explanation(
         vector=vector,
         words=words,
@@ -163,7 +165,7 @@ def explanation(
         events=events,
         arithmetic=[
             _relevance_line(vector, words, beside, path, over, ranked.relevance),
-            _usefulness_line(ranked.usefulness, events),
+            _usefulness_line(ranked.usefulness, events, nearest),
             _score_line(ranked, policy, weight),
         ],
     )
@@ -172,8 +174,8 @@ def explanation(
 def _signals(connection: Connection, usefulness: Usefulness, context: Context, fact_seq: int) -> list[ledger.Surviving]:
     if usefulness.source == "neutral":
         return []
-    queries = context.query_ids if usefulness.source == "context" else None
-    return ledger.surviving(connection, [fact_seq], queries)
+    queries = {"context": context.query_ids, "related": [each.query for each in context.neighbours]}
+    return ledger.surviving(connection, [fact_seq], queries.get(usefulness.source))
 
 
 def _events(connection: Connection, signals: Sequence[ledger.Surviving]) -> list[EventRef]:
@@ -210,9 +212,15 @@ def _relevance_line(
     )
 
 
-def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef]) -> str:
+def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef], nearest: Neighbour | None) -> str:
+    if usefulness.source == "related" and nearest is not None:
+        return (
+            f"usefulness = {usefulness.value:.4f} (by {len(events)} signal{'s' * (len(events) != 1)} for related queries,"
+            f" the nearest at cosine {nearest.cosine:.2f}; the gate of affinity is {Constants().gate:g})"
+        )
     where = {
         "context": "in this context",
+        "related": "for related queries",
         "global": "over all queries (none in this context)",
         "neutral": "no signals: neutral",
     }[usefulness.source]

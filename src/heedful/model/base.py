@@ -16,7 +16,7 @@ DEFAULT_PROJECT = "default"
 
 Mode = Literal["hybrid", "semantic", "lexical", "graph"]
 SignalType = Literal["used", "ignored", "helpful", "not_helpful"]
-UsefulnessSource = Literal["context", "global", "neutral"]
+UsefulnessSource = Literal["context", "related", "global", "neutral"]
 PolicyName = Literal["documented", "adaptive"]
 AuthorTrust = Literal["verified", "known", "anonymous"]
 """How far an opinion is trusted: `verified` is the caller with a key, or the program itself; `known` is an author that

@@ -9,10 +9,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from random import Random
+from sys import intern
 
 from heedful.ranking.signals import KEPT_PER_WEEK, WEEK, Opinion
 
@@ -29,6 +32,8 @@ POSITIVE = frozenset({"used", "helpful"})
 
 ANONYMOUS = ""
 """The author of opinions without one; together they have one vote."""
+
+_by_fact = attrgetter("fact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,33 +120,25 @@ class QueryVotes:
 
     def __init__(self, opinions: Iterable[Opinion] = ()) -> None:
         """`opinions` come in the order they were given."""
-        self._of_fact: dict[int, dict[str, AuthorVote]] = {}
-        self._authors: Counter[str] = Counter()
+        self._votes: dict[tuple[int, str], AuthorVote] = {}
         self._folded: FoldedVotes | None = None
         for opinion in opinions:
             self.add(opinion)
 
     def vote(self, fact: int, author: str | None) -> AuthorVote | None:
         """What an author said of a fact."""
-        return self._of_fact.get(fact, {}).get(author or ANONYMOUS)
+        return self._votes.get((fact, author or ANONYMOUS))
 
     def add(self, opinion: Opinion) -> None:
         """Adds an opinion that is later than those of its author about its fact."""
-        author = opinion.author or ANONYMOUS
-        votes = self._of_fact.setdefault(opinion.fact, {})
-        if author not in votes:
-            self._authors[author] += 1
-        votes[author] = votes.get(author, AuthorVote(opinion.fact, author, 0.0, 0.0)).plus(opinion)
+        # Interned: a busy store has few authors, and a vote of theirs in every query.
+        key = (opinion.fact, intern(opinion.author or ANONYMOUS))
+        self._votes[key] = (self._votes.get(key) or AuthorVote(*key, 0.0, 0.0)).plus(opinion)
         self._folded = None
 
     def replace(self, fact: int, author: str | None, opinions: Iterable[Opinion]) -> None:
         """Sets what an author said of a fact."""
-        votes, name = self._of_fact.get(fact, {}), author or ANONYMOUS
-        if votes.pop(name, None) is not None:
-            self._authors[name] -= 1
-            self._authors += Counter()
-        if not votes:
-            self._of_fact.pop(fact, None)
+        self._votes.pop((fact, author or ANONYMOUS), None)
         self._folded = None
         for opinion in opinions:
             self.add(opinion)
@@ -149,15 +146,14 @@ class QueryVotes:
     def folded(self) -> FoldedVotes:
         """The votes as they are now."""
         if self._folded is None:
-            most = max(1.0, MAX_AUTHOR_WEIGHT / max(1, len(self._authors)))
-            votes = [vote.at_most(most) for fact in sorted(self._of_fact) for vote in self._of_fact[fact].values()]
+            most = max(1.0, MAX_AUTHOR_WEIGHT / max(1, len({author for _, author in self._votes})))
+            votes = [vote.at_most(most) for vote in sorted(self._votes.values(), key=_by_fact)]
             pairs = differ = 0
-            for cast in self._of_fact.values():
-                if len(cast) > 1:
-                    verdicts = [vote.verdict for vote in cast.values() if vote.verdict]
-                    agreed = sum(verdict > 0 for verdict in verdicts)
-                    pairs += len(verdicts) * (len(verdicts) - 1) // 2
-                    differ += agreed * (len(verdicts) - agreed)
+            for _, cast in groupby(votes, _by_fact):
+                verdicts = [vote.verdict for vote in cast if vote.verdict]
+                agreed = sum(verdict > 0 for verdict in verdicts)
+                pairs += len(verdicts) * (len(verdicts) - 1) // 2
+                differ += agreed * (len(verdicts) - agreed)
             self._folded = FoldedVotes(votes, agreement(votes), pairs, differ)
         return self._folded
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum, log
 
+from heedful.model import UsefulnessSource
 from heedful.ranking.affinity import Affinity, Neighbour, Related, Support
 from heedful.ranking.evidence import POSITIVE, Agreement, FoldedVotes, QueryVotes, aging, mass, merge
 from heedful.ranking.policies.base import Candidate, Ranked, Usefulness
@@ -171,6 +172,23 @@ class Adaptive:
         nearest = sorted(supports, key=lambda fact: (-supports[fact].best, fact))[:SUPPORTED]
         return list(dict.fromkeys([*best, *nearest]))
 
+    def boosted(
+        self,
+        candidates: Sequence[Candidate],
+        counts: Mapping[int, Counts],
+        rate: float,
+        supports: Mapping[int, Support],
+    ) -> dict[int, tuple[float, float]]:
+        """As `boosts`, with what related queries lend."""
+        found = self.boosts(counts, rate)
+        lifts = self.affinity.lifts({each.fact: each.relevance for each in candidates}, supports) if supports else {}
+        for fact, lift in lifts.items():
+            boost, mean = found.get(fact, (0.0, lift.probability))
+            # What was said against a fact for this very query counts before what others lend it.
+            if boost >= 0:
+                found[fact] = (max(boost, lift.amount), mean)
+        return found
+
     def order(
         self,
         candidates: Sequence[Candidate],
@@ -181,13 +199,7 @@ class Adaptive:
     ) -> list[Ranked]:
         """Candidates by relevance plus boost; none without evidence falls by more than one place for it."""
         counted = {fact: each for fact, each in counts.items() if each.total > 0}
-        boosted = self.boosts(counted, rate)
-        lifts = self.affinity.lifts({each.fact: each.relevance for each in candidates}, supports) if supports else {}
-        for fact, lift in lifts.items():
-            boost, mean = boosted.get(fact, (0.0, lift.probability))
-            # What was said against a fact for this very query counts before what others lend it.
-            if boost >= 0:
-                boosted[fact] = (max(boost, lift.amount), mean)
+        boosted = self.boosted(candidates, counted, rate, supports or {})
         by_fact = sorted(candidates, key=lambda each: each.fact)
         # Not clipped: at the top of the scale, those with more evidence must still come first.
         targets = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in by_fact]
@@ -203,7 +215,8 @@ class Adaptive:
             # Where a fact was protected, those behind it show no more than its score.
             lowest = min(lowest, max(0.0, targets[index]))
             useful = boosted.get(each.fact)
-            usefulness = UNKNOWN if useful is None else Usefulness(useful[1], "context")
+            source: UsefulnessSource = "context" if each.fact in counted else "related"
+            usefulness = UNKNOWN if useful is None else Usefulness(useful[1], source)
             ranked.append(Ranked(each.fact, each.relevance, usefulness, lowest))
         return ranked
 
