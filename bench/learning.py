@@ -26,8 +26,8 @@ from bench.measure import Bar, Report, about, console, say
 
 WHERE = f"""\
 COVID-Q is public: github.com/JerryWeiAI/COVID-Q. Put it into a folder as {FILE}, and name the folder with --data or
-{data.VARIABLE}. CLINC150 is too: github.com/clinc/oos-eval, data_full.json, as {CLINC}. Any CSV file with the columns Category, Question ID, Question and Answers will do: name it with
---file."""
+{data.VARIABLE}. CLINC150 is public, too: github.com/clinc/oos-eval, data_full.json, as {CLINC}. Any CSV file with the
+columns Category, Question ID, Question and Answers will do: name it with --file."""
 
 EXACT = Condition("explicit, exact", True, 0.0)
 NOISY = Condition("explicit, 30% noise", True, 0.3)
@@ -149,9 +149,7 @@ def measured(corpus: Corpus, half: Half, seeds: int, *, scenarios: bool = True) 
     table: Table = {}
     runs = _compared(corpus, half, seeds, table, [*CONDITIONS, *ALONE, *FIRST], RULES)
     _rules(report, table)
-    parts = _compared(
-        corpus, half, min(seeds, PART_SEEDS), {}, CONDITIONS, {**RULES, **PARTS, **POOLED}
-    )
+    parts = _compared(corpus, half, min(seeds, PART_SEEDS), {}, CONDITIONS, {**RULES, **PARTS, **POOLED})
     _ablation(report, parts)
     _learning_bars(report, corpus, runs, table)
     if scenarios:
@@ -241,7 +239,9 @@ def _learning_bars(report: Report, corpus: Corpus, runs: Mapping[str, Runs], tab
         report.bars.append(Bar(f"gain of {noisy.name} ÷ that of {clean.name}", kept, 0.4, "at least"))
     for condition in FIRST:
         held_out = own[condition.name][0]
-        report.bars.append(Bar(f"held out, {condition.name}: lower end of {held_out}", held_out.low, 0, "at least", "%"))
+        report.bars.append(
+            Bar(f"held out, {condition.name}: lower end of {held_out}", held_out.low, 0, "at least", "%")
+        )
 
 
 def _scenarios(report: Report, corpus: Corpus, half: Half) -> None:

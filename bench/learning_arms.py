@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench.learning_worlds import NOW, Corpus, Floats, World
-from heedful.ranking.affinity import LEAST_COSINE, RELATED, Affinity, Neighbour, Support
+from bench.learning_worlds import NOW, Corpus, Floats, Numbers, World
+from heedful.ranking.affinity import LEAST_COSINE, RELATED, Affinity, Neighbour, Related, Supports, VoteTable
 from heedful.ranking.affinity import Constants as AffinityConstants
-from heedful.ranking.evidence import POSITIVE, FoldedVotes, QueryVotes, mass
+from heedful.ranking.evidence import POSITIVE, FoldedVotes, QueryVotes, mass, votes_per_fact
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.policies.adaptive import Constants, Counts, QueryEvidence, dataset_rate
 from heedful.ranking.signals import NEUTRAL, Observation, Opinion
@@ -80,40 +80,43 @@ class Variant:
         rate = round(dataset_rate(positive, negative), 9) if self.base_rate else NEUTRAL
 
         rated = np.array(world.rated)
+        tables = {query: self._table(corpus, query, opinions) for query, opinions in world.opinions.items()}
 
         def place(query: int) -> int | None:
             alike = corpus.similarity[query]
-            cosines = corpus.query_vectors[rated] @ corpus.query_vectors[query]
-            related = {int(rated[row]) for row in np.argsort(-cosines, kind="stable")[:RELATED]}
             near = [
-                QueryEvidence(float(alike[other]), result[other], *self._near(corpus, query, other, result[other]))
-                if other in related
-                else QueryEvidence(float(alike[other]), result[other])
+                QueryEvidence(float(alike[other]), result[other])
                 for other in world.rated
-                if other in related or self.policy.kernel(float(alike[other])) > 0
+                if self.policy.kernel(float(alike[other])) > 0
             ]
-            candidates = self._candidates(corpus, query, near)
-            if not near:  # Then all rules rank by relevance; a test holds them to it.
+            counts = self.policy.counts(near, NOW)
+            supports = self.policy.affinity.supports(self._related(corpus, query, rated, tables), NOW)
+            candidates = self._candidates(corpus, query, near, counts, supports)
+            if not near and not len(supports.facts):  # Then all rules rank by relevance; a test holds them to it.
                 rank = corpus.plain(query)
                 return rank if rank <= len(candidates) else None
-            supports = self.policy.supports(near, NOW)
-            ranked = self.policy.order(candidates, self.policy.counts(near, NOW), rate, self.weight, supports)
+            ranked = self.policy.order(candidates, counts, rate, self.weight, supports)
             order = [each.fact for each in ranked]
             right = int(corpus.answer[query])
             return order.index(right) + 1 if right in order else None
 
         return place
 
-    def _near(
-        self, corpus: Corpus, query: int, other: int, votes: FoldedVotes
-    ) -> tuple[Neighbour | None, dict[int, float]]:
-        cosine = float(corpus.query_vectors[query] @ corpus.query_vectors[other])
-        if not self.lend or cosine < LEAST_COSINE:
-            return None, {}
-        facts = sorted({vote.fact for vote in votes.votes})
-        fits = corpus.fact_vectors[facts] @ corpus.query_vectors[other]
-        neighbour = Neighbour(other, cosine, corpus.query_vectors[other])
-        return neighbour, dict(zip(facts, fits.tolist(), strict=True))
+    def _table(self, corpus: Corpus, query: int, opinions: Sequence[Opinion]) -> VoteTable:
+        votes = votes_per_fact(self._seen(opinions))
+        facts = sorted(votes)
+        fits = corpus.fact_vectors[facts] @ corpus.query_vectors[query]
+        return VoteTable.of(votes, dict(zip(facts, fits.tolist(), strict=True)))
+
+    def _related(self, corpus: Corpus, query: int, rated: Numbers, tables: Mapping[int, VoteTable]) -> list[Related]:
+        if not self.lend:
+            return []
+        cosines = corpus.query_vectors[rated] @ corpus.query_vectors[query]
+        nearest = [row for row in np.argsort(-cosines, kind="stable")[:RELATED] if cosines[row] >= LEAST_COSINE]
+        return [
+            Related(Neighbour(other, float(cosines[row]), corpus.query_vectors[other]), tables[other])
+            for row, other in zip(nearest, rated[nearest].tolist(), strict=True)
+        ]
 
     def _seen(self, opinions: Sequence[Opinion]) -> Iterable[Opinion]:
         return opinions if self.rank_correction else [replace(each, rank=None) for each in opinions]
@@ -122,13 +125,19 @@ class Variant:
         known = QueryVotes(self._seen(opinions)).folded()
         return known if self.trust else replace(known, agreement={})
 
-    def _candidates(self, corpus: Corpus, query: int, near: Sequence[QueryEvidence]) -> list[Candidate]:
+    def _candidates(
+        self,
+        corpus: Corpus,
+        query: int,
+        near: Sequence[QueryEvidence],
+        counts: Mapping[int, Counts],
+        supports: Supports,
+    ) -> list[Candidate]:
         own = corpus.relevance[query]
         if self.pool is None:
             return [Candidate(fact, relevance) for fact, relevance in enumerate(own.tolist())]
         found = np.argsort(-own, kind="stable")[: self.pool].tolist()
         if self.proof:
-            counts, supports = self.policy.counts(near, NOW), self.policy.supports(near, NOW)
             found = list(dict.fromkeys([*found, *self.policy.proven(near, counts, supports, NOW)]))
         return [Candidate(fact, float(own[fact])) for fact in found]
 
@@ -149,10 +158,10 @@ class Unbounded(Adaptive):
         counts: Mapping[int, Counts],
         rate: float,
         weight: float,
-        supports: Mapping[int, Support] | None = None,
+        supports: Supports | None = None,
     ) -> list[Ranked]:
         counted = {fact: each for fact, each in counts.items() if each.total > 0}
-        boosted = self.boosted(candidates, counted, rate, supports or {})
+        boosted = self.boosted(candidates, counted, rate, supports or Supports())
         nothing = Usefulness(NEUTRAL, "neutral")
         ranked = [
             Ranked(
@@ -166,9 +175,9 @@ class Unbounded(Adaptive):
         return sorted(ranked, key=lambda each: (-each.score, -each.relevance, each.fact))
 
 
-def with_affinity(**changed: float) -> Adaptive:
-    """The adaptive rule with some numbers of its affinity changed."""
-    return Adaptive(affinity=Affinity(replace(AffinityConstants(), **changed)))
+def with_affinity(constants: AffinityConstants) -> Adaptive:
+    """The adaptive rule with other numbers of its affinity."""
+    return Adaptive(affinity=Affinity(constants))
 
 
 def with_constants(**changed: float) -> Adaptive:
@@ -199,10 +208,10 @@ PARTS: dict[str, Arm] = {
     "trust": Variant(trust=False),
     "displacement bound": Variant(Unbounded()),
     "related questions": Variant(lend=False),
-    "relevance in the affinity": Variant(with_affinity(relevance=0.0, gate=0.43)),
-    "likeness of the fact in it": Variant(with_affinity(fit=0.0, gate=0.42)),
-    "doubt by the gap of relevance": Variant(with_affinity(doubt=0.0)),
-    "the share of wrong opinions": Variant(with_affinity(pairs=NEVER_MOVES)),
+    "relevance in the affinity": Variant(with_affinity(AffinityConstants(relevance=0.0, gate=0.43))),
+    "likeness of the fact in it": Variant(with_affinity(AffinityConstants(fit=0.0, gate=0.42))),
+    "doubt by the gap of relevance": Variant(with_affinity(AffinityConstants(doubt=0.0))),
+    "the share of wrong opinions": Variant(with_affinity(AffinityConstants(pairs=NEVER_MOVES))),
 }
 """The adaptive rule without each part."""
 

@@ -16,9 +16,11 @@ from bench.measure import Spent, Timing, say, timed, timing
 from heedful.clock import DAY
 from heedful.ids import new_id
 from heedful.memory.usefulness import AdaptiveJudge, Context
+from heedful.ranking.affinity import RELATED, Neighbour
 from heedful.ranking.policies import Candidate
 from heedful.search.evidence import EvidenceIndex, Match
 from heedful.storage import Database, ledger
+from heedful.storage.vectors import active_model
 from heedful.testing import WordEmbedder
 
 SIGNALS = 1_000_000
@@ -65,8 +67,22 @@ def cost(calls: int = 300) -> Cost:
             database.close()
 
 
+def _neighbours(store: _Store, need: int, dimensions: int, draw: np.random.Generator) -> list[Neighbour]:
+    """The queries of a need, and as many of the next one as a recall looks at."""
+    near = store.queries[need * PHRASINGS :][:RELATED]
+    vectors = draw.normal(size=(len(near), dimensions)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return [
+        Neighbour(query, cosine, vector)
+        for query, cosine, vector in zip(near, sorted(draw.uniform(0.4, 1.0, len(near)))[::-1], vectors, strict=True)
+    ]
+
+
 def _timed(database: Database, store: _Store, evidence: EvidenceIndex, calls: int) -> Cost:
     draw = np.random.default_rng(1)
+    with database.read() as reading:
+        model = active_model(reading)
+    assert model is not None
 
     def recall(need: int) -> Spent:
         near = store.queries[need * PHRASINGS : (need + 1) * PHRASINGS]
@@ -78,11 +94,12 @@ def _timed(database: Database, store: _Store, evidence: EvidenceIndex, calls: in
         ]
 
         def judged() -> None:
-            judge = AdaptiveJudge(connection, evidence, newest, Context(matches), NOW)
+            judge = AdaptiveJudge(connection, evidence, model, newest, Context(matches, neighbours), NOW)
             judge.proven()
             judge.rank(candidates, 0.3)
 
         with database.read() as connection:
+            neighbours = _neighbours(store, need, model.dimensions, draw)
             newest = ledger.last_event(connection, store.dataset)  # A recall knows it from its first look.
             return timed(judged)[0]
 

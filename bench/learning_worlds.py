@@ -1,8 +1,8 @@
 """Questions with known answers, and people who rate what they are shown: what the learning benchmark runs on.
 
-A world is one of three kinds: a CSV file with the columns of COVID-Q (`Category`, `Question ID`, `Question`, `Answers`;
-facts are the answers, a need is a question id in a category, and its questions are the ways people ask for it), CLINC150
-as a help desk (facts are the names of the intents), or the shop of `heedful.simulate`.
+A world is one of three kinds: a CSV file with the columns of COVID-Q (`Category`, `Question ID`, `Question`,
+`Answers`; facts are the answers, a need is a question id in a category, and its questions are the ways people ask for
+it), CLINC150 as a help desk (facts are the names of the intents), or the shop of `heedful.simulate`.
 """
 
 from __future__ import annotations

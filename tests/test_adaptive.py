@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -22,8 +22,8 @@ from heedful import Heedful, Invalid, Recall, Signal
 from heedful.clock import to_stored
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
 from heedful.providers.embedding import Embedder
-from heedful.ranking.affinity import Neighbour
-from heedful.ranking.evidence import POSITIVE, AuthorVote, FoldedVotes, QueryVotes, mass
+from heedful.ranking.affinity import Neighbour, Related, VoteTable
+from heedful.ranking.evidence import POSITIVE, AuthorVote, FoldedVotes, QueryVotes, mass, votes_per_fact
 from heedful.ranking.policies import POLICIES, Adaptive, Candidate, Ranked
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import Opinion
@@ -191,7 +191,7 @@ class TestRelatedQuestions:
         "Your account is locked after five wrong passwords.",
         "To get back into your account, call the help desk for a one-time code.",
     )
-    ASKED = "How do I get back into my account?"
+    ASKED = "How can I log in again?"
     RELATED = "I can't log in to my account any more, what now?"
 
     @pytest.fixture
@@ -224,9 +224,7 @@ class TestRelatedQuestions:
         second = store.recall(self.RELATED)[1].fact_id
         store.signal([Signal(fact_id=second, signal_type="helpful", query=self.ASKED)])
         for author in CREW:
-            store.signal(
-                [Signal(fact_id=second, signal_type="not_helpful", query=self.RELATED, author=author)]
-            )
+            store.signal([Signal(fact_id=second, signal_type="not_helpful", query=self.RELATED, author=author)])
         assert store.recall(self.RELATED)[0].fact_id != second
 
 
@@ -343,15 +341,13 @@ class TestViews:
         evidence = EvidenceIndex(1)
         with workspace.database.read() as older:
             (query,) = ledger.queries_after(older, 1, 0)
-            model = workspace.model(older)
-            assert model is not None
             matches = [Match(query, QUERY, 1.0)]
             praise(store, facts[1], "ann")
             with workspace.database.read() as newer:
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                evidence.near(older, model, matches)
+                evidence.near(older, matches)
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                found = evidence.near(newer, model, matches)
+                found = evidence.near(newer, matches)
                 assert {vote.fact for each in found for vote in each.votes.votes} == {1, 2}
 
     @pytest.mark.parametrize("seed", range(3))
@@ -382,9 +378,19 @@ class TestViews:
                 at_once = EvidenceIndex(1)
                 for index in (evidence, at_once):
                     index.follow(connection, newest)
-                followed, read = evidence.near(connection, model, matches), at_once.near(connection, model, matches)
+                followed, read = evidence.near(connection, matches), at_once.near(connection, matches)
+                contexts = store._workspace.contexts(connection, 1, model, newest)
+                _, neighbours = contexts.near(QUERY, store._workspace.embed([QUERY])[0])
+                related, at_once_related = (
+                    index.related(connection, model, neighbours) for index in (evidence, at_once)
+                )
             assert [each.votes.agreement for each in followed] == [each.votes.agreement for each in read]
             assert [_by_author(each.votes) for each in followed] == [_by_author(each.votes) for each in read]
+            for one, other in zip(related, at_once_related, strict=True):
+                for column in ("facts", "net", "pairs", "differ"):
+                    assert getattr(one.votes, column).tolist() == getattr(other.votes, column).tolist()
+                spoken_for = other.votes.net > 0
+                assert one.votes.fits[spoken_for].tolist() == other.votes.fits[spoken_for].tolist()
             assert evidence.rate() == pytest.approx(at_once.rate(), abs=1e-8)
 
 
@@ -477,23 +483,21 @@ def by_adaptive(
         model = workspace.model(connection)
         assert model is not None
         vectors = of_facts(connection, model, [each.fact for each in candidates])
-    evidence = [
-        QueryEvidence(
-            theirs[0].similarity,
-            QueryVotes(theirs).folded(),
-            near.get(query),
-            {
-                each.fact: round(float(vectors[each.fact] @ near[query].vector), 6)
-                for each in theirs
-                if query in near and each.signal_type in POSITIVE
-            },
+    evidence = [QueryEvidence(theirs[0].similarity, QueryVotes(theirs).folded()) for theirs in by_query.values()]
+    related = [
+        Related(
+            near[query],
+            VoteTable.of(
+                votes_per_fact(theirs), {each.fact: float(vectors[each.fact] @ near[query].vector) for each in theirs}
+            ),
         )
         for query, theirs in by_query.items()
+        if query in near
     ]
     positive = sum(mass(each) for each in opinions if each.signal_type in POSITIVE)
     negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
     rate = dataset_rate(positive, negative)
-    return rule.order(candidates, rule.counts(evidence, now), rate, weight, rule.supports(evidence, now))
+    return rule.order(candidates, rule.counts(evidence, now), rate, weight, rule.affinity.supports(related, now))
 
 
 def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int], list[Opinion], list[Neighbour]]:

@@ -83,6 +83,32 @@ def test_the_recommended_weight_does_what_was_promised(store: Heedful, clock: Ma
         assert [hits[0].fact_id] == need.answers
 
 
+def test_what_would_have_ranked_best_is_recommended(store: Heedful, clock: ManualClock) -> None:
+    ask(store, clock, needs(store), boost_by_usefulness=False)
+    best = store.replay().recommendation
+    assert best is not None
+    assert best.policy is not None
+    assert best.is_certain
+    assert best.mrr_change.low > 0
+    assert best.reason.startswith(f"{best.policy} with a weight of {best.usefulness_weight:g} would have ranked better")
+
+
+def test_nothing_is_recommended_for_a_few_ratings(store: Heedful, clock: ManualClock) -> None:
+    (need,) = needs(store, 1)
+    HONEST[0].respond(store, store.recall(need.queries[0]), need.answers)
+    assert store.replay().recommendation is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_coins_are_no_reason_to_change(open_store: Callable[..., Heedful], clock: ManualClock, seed: int) -> None:
+    store = open_store(":memory:")
+    tossing = tuple(SimulatedUser(each, noise=0.5, examination=0) for each in (2 * seed, 2 * seed + 1))
+    ask(store, clock, needs(store), tossing, boost_by_usefulness=False)
+    best = store.replay().recommendation
+    assert best is not None
+    assert not best.is_certain
+
+
 def test_raters_who_toss_coins_earn_no_weight(store: Heedful, clock: ManualClock) -> None:
     tossing = tuple(SimulatedUser(seed, noise=0.5, examination=0) for seed in (3, 4))
     ask(store, clock, needs(store), tossing, boost_by_usefulness=False)

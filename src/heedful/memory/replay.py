@@ -16,7 +16,16 @@ from heedful.clock import to_stored
 from heedful.errors import Invalid
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
-from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport, WorseQuery
+from heedful.model import (
+    POLICY_NAMES,
+    Estimate,
+    PolicyName,
+    ReplayAdvice,
+    ReplayArm,
+    ReplayRecommendation,
+    ReplayReport,
+    WorseQuery,
+)
 from heedful.ranking import replay as learning
 from heedful.ranking.affinity import Neighbour
 from heedful.ranking.evidence import POSITIVE
@@ -121,7 +130,32 @@ def replay(
         start = NONE + 1 + index * len(tried)
         found = learning.advice(trials[start : start + len(tried)], trials[NONE], len(history.recalls), effective)
         advised.append(_advice(policy, found))
-    return _report(dataset, history, effective, seed, made, advised)
+    recommended = _recommendation(advised, made, samples) if effective >= learning.MIN_SAMPLE_SIZE else None
+    return _report(dataset, history, effective, seed, made, advised, recommended)
+
+
+def _recommendation(
+    advised: Sequence[ReplayAdvice], made: Sequence[ReplayArm], samples: Floats
+) -> ReplayRecommendation:
+    chosen = [NONE] + [
+        column
+        for column, arm in enumerate(made)
+        if arm.usefulness_weight
+        and any((arm.policy, arm.usefulness_weight) == (each.policy, each.usefulness_weight) for each in advised)
+    ]
+    best = max(chosen, key=lambda column: made[column].mrr.value)
+    arm, drawn = made[best], samples[:, best] - samples[:, LOGGED]
+    # Draws without any difference say nothing for either.
+    certainty = float((drawn > 0).mean() + (drawn == 0).mean() / 2)
+    name = "relevance alone" if arm.policy is None else f"{arm.policy} with a weight of {arm.usefulness_weight:g}"
+    return ReplayRecommendation(
+        policy=arm.policy,
+        usefulness_weight=arm.usefulness_weight or 0.0,
+        mrr_change=arm.mrr_change,
+        certainty=round(certainty, DIGITS),
+        is_certain=certainty >= learning.SURE,
+        reason=learning.verdict(name, arm.mrr_change.value, certainty, arm.queries_better, arm.queries_worse),
+    )
 
 
 def _distinct(
@@ -292,6 +326,7 @@ def _report(
     seed: int,
     made: Sequence[ReplayArm],
     advised: list[ReplayAdvice],
+    recommended: ReplayRecommendation | None = None,
 ) -> ReplayReport:
     return ReplayReport(
         dataset=dataset,
@@ -304,4 +339,5 @@ def _report(
         none=made[NONE] if made else None,
         arms=list(made[NONE + 1 :]),
         advice=advised,
+        recommendation=recommended,
     )

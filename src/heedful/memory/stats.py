@@ -214,10 +214,9 @@ def _relevance_line(
 
 def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef], nearest: Neighbour | None) -> str:
     if usefulness.source == "related" and nearest is not None:
-        return (
-            f"usefulness = {usefulness.value:.4f} (by {len(events)} signal{'s' * (len(events) != 1)} for related queries,"
-            f" the nearest at cosine {nearest.cosine:.2f}; the gate of affinity is {Constants().gate:g})"
-        )
+        counted = f"{len(events)} signal{'s' * (len(events) != 1)} for related queries"
+        nearness = f"the nearest at cosine {nearest.cosine:.2f}; the gate of affinity is {Constants().gate:g}"
+        return f"usefulness = {usefulness.value:.4f} (by {counted}, {nearness})"
     where = {
         "context": "in this context",
         "related": "for related queries",

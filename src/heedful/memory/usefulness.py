@@ -149,9 +149,9 @@ class AdaptiveJudge:
     ) -> None:
         evidence.follow(connection, newest)
         self._rate = evidence.rate()
-        self._evidence = evidence.near(connection, model, context.matches, context.neighbours)
+        self._evidence = evidence.near(connection, context.matches)
         self._counts = ADAPTIVE.counts(self._evidence, now)
-        self._supports = ADAPTIVE.supports(self._evidence, now)
+        self._supports = ADAPTIVE.affinity.supports(evidence.related(connection, model, context.neighbours), now)
         self._now = now
 
     def proven(self) -> list[int]:

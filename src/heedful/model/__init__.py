@@ -127,6 +127,7 @@ from heedful.model.replay import (
     Estimate,
     ReplayAdvice,
     ReplayArm,
+    ReplayRecommendation,
     ReplayReport,
     WorseQuery,
 )
@@ -288,6 +289,7 @@ __all__ = [
     "RememberResult",
     "ReplayAdvice",
     "ReplayArm",
+    "ReplayRecommendation",
     "ReplayReport",
     "ResultColumn",
     "Retraction",

@@ -65,6 +65,23 @@ class ReplayAdvice(Model):
     """Why, in words."""
 
 
+class ReplayRecommendation(Model):
+    """The order that would have been best, of relevance alone and each policy with its recommended weight."""
+
+    policy: PolicyName | None
+    """None for relevance alone."""
+    usefulness_weight: float
+    """The weight that was best for it; 0 for relevance alone."""
+    mrr_change: Estimate
+    """The difference to the order that was shown."""
+    certainty: float
+    """The share of resamples in which it is better than that; 0.5 is a coin."""
+    is_certain: bool
+    """Whether that is 0.95 or more: enough to change something."""
+    reason: str
+    """Why, in words."""
+
+
 class ReplayReport(Model):
     """What other policies and weights would have made of the recalls that people rated."""
 
@@ -87,3 +104,5 @@ class ReplayReport(Model):
     """Each policy with each weight."""
     advice: list[ReplayAdvice]
     """One for each policy."""
+    recommendation: ReplayRecommendation | None = None
+    """None where there are too few ratings to tell."""

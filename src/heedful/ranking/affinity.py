@@ -8,18 +8,20 @@ Skene, 1979).
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import exp, fsum, log, sqrt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.ranking.evidence import FoldedVotes, aging
+from heedful.ranking.evidence import FactVotes, aging
 
 RELATED = 16
 """The nearest rated questions that are asked for evidence."""
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 LEAST_COSINE = 0.3
 """The cosine from which a question is related at all."""
@@ -61,13 +63,61 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
+class VoteTable:
+    """What was said for one question: a row for each fact, in order. Arrays, because a store has many of them."""
+
+    facts: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    net: Floats = field(default_factory=lambda: np.empty(0))
+    """For the fact, less against it; as of time 0."""
+    pairs: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    """Pairs of authors who are for or against it."""
+    differ: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    """Those of them who disagree."""
+    fits: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    """Its cosine to the question; not a number where it is not known."""
+
+    @classmethod
+    def of(cls, votes: Mapping[int, FactVotes], fits: Mapping[int, float] | None = None) -> VoteTable:
+        """The table of these votes, with the cosines that are known."""
+        facts = sorted(votes)
+        known = fits or {}
+        return cls(
+            np.array(facts, np.int64),
+            np.array([votes[fact].net for fact in facts], np.float64),
+            np.array([votes[fact].pairs for fact in facts], np.int32),
+            np.array([votes[fact].differ for fact in facts], np.int32),
+            np.array([known.get(fact, np.nan) for fact in facts], np.float32),
+        )
+
+    def replaced(self, facts: Iterable[int], votes: Mapping[int, FactVotes]) -> VoteTable:
+        """The table with other votes about these facts."""
+        stays = ~np.isin(self.facts, np.fromiter(facts, np.int64))
+        new = VoteTable.of(votes)
+        order = np.argsort(np.concatenate([self.facts[stays], new.facts]), kind="stable")
+        return VoteTable(
+            np.concatenate([self.facts[stays], new.facts])[order],
+            np.concatenate([self.net[stays], new.net])[order],
+            np.concatenate([self.pairs[stays], new.pairs])[order],
+            np.concatenate([self.differ[stays], new.differ])[order],
+            np.concatenate([self.fits[stays], new.fits])[order],
+        )
+
+    def lacking(self) -> Numbers:
+        """The facts that it speaks for, and whose cosine is not known."""
+        return self.facts[(self.net > 0) & np.isnan(self.fits)]
+
+    def with_fits(self, fits: Mapping[int, float]) -> VoteTable:
+        """The table with these cosines, too."""
+        new = np.array([fits.get(fact, np.nan) for fact in self.facts.tolist()], np.float32)
+        return VoteTable(self.facts, self.net, self.pairs, self.differ, np.where(np.isnan(new), self.fits, new))
+
+
+@dataclass(frozen=True, slots=True)
 class Related:
     """A rated question near the one that is asked, and what was said for it."""
 
     neighbour: Neighbour
-    votes: FoldedVotes
-    fits: Mapping[int, float]
-    """The cosine of each fact that it speaks for."""
+    votes: VoteTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +130,23 @@ class Lift:
     """The probability that it is right, by what was said near the question."""
 
 
-@dataclass(slots=True)
-class Support:
-    """What related questions say of one fact. Sums are weighted by what was said for it."""
+@dataclass(frozen=True, slots=True)
+class Supports:
+    """What related questions say of the facts that they speak for, in order."""
 
-    log_odds: float
-    """That it is right."""
-    centre: NDArray[np.float64] | None = None
-    """The sum of the questions that it helped with."""
-    cosines: float = 0.0
-    """The sum of their cosines."""
-    fits: float = 0.0
-    """The sum of the fact's cosines to them."""
-    weight: float = 0.0
-    best: float = 0.0
-    """The cosine of the nearest of them."""
+    facts: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
+    log_odds: Floats = field(default_factory=lambda: np.empty(0))
+    """That a fact is right."""
+    closeness: Floats = field(default_factory=lambda: np.empty(0))
+    """The cosine of the question and the centre of those that it helped with."""
+    fits: Floats = field(default_factory=lambda: np.empty(0))
+    """The mean cosine of the fact and those."""
+    best: Floats = field(default_factory=lambda: np.empty(0))
+    """The cosine of the nearest of those."""
+
+    def nearest(self, count: int) -> list[int]:
+        """The facts with the nearest questions."""
+        return [int(fact) for fact in self.facts[np.lexsort((self.facts, -self.best))[:count]]]
 
 
 class Affinity:
@@ -103,66 +155,63 @@ class Affinity:
     def __init__(self, constants: Constants | None = None) -> None:
         self.constants = constants or Constants()
 
-    def lifts(self, relevance: Mapping[int, float], supports: Mapping[int, Support]) -> dict[int, Lift]:
+    def lifts(self, relevance: Mapping[int, float], supports: Supports) -> dict[int, Lift]:
         """The lift of each candidate that earns one; `relevance` has all candidates."""
         own = self.constants
         top = max(relevance.values(), default=0.0)
         found = {}
-        for fact, each in supports.items():
-            if fact not in relevance:
-                continue
-            assert each.centre is not None
-            affinity = (
-                each.cosines / sqrt(float(each.centre @ each.centre))
-                - own.relevance * relevance[fact]
-                - own.fit * each.fits / each.weight
-            )
-            certain = 2 * _chance(each.log_odds - own.doubt * (top - relevance[fact])) - 1
+        for row in np.flatnonzero(np.isin(supports.facts, np.fromiter(relevance, np.int64))).tolist():
+            fact, log_odds = int(supports.facts[row]), float(supports.log_odds[row])
+            affinity = float(supports.closeness[row] - own.fit * supports.fits[row]) - own.relevance * relevance[fact]
+            certain = 2 * _chance(log_odds - own.doubt * (top - relevance[fact])) - 1
             if affinity > own.gate and certain > 0:
-                amount = min(1.0, own.slope * (affinity - own.gate)) * certain
-                found[fact] = Lift(amount, _chance(each.log_odds))
+                found[fact] = Lift(min(1.0, own.slope * (affinity - own.gate)) * certain, _chance(log_odds))
         return found
 
-    def supports(self, near: Sequence[Related], trusted: Mapping[str, float], now: int) -> dict[int, Support]:
+    def supports(self, near: Sequence[Related], now: int) -> Supports:
         """What these questions say of each fact that they speak for."""
+        if not near:
+            return Supports()
         own = self.constants
-        faded = aging(now)
-        certainty = self._certainty(near)
-        start = log(own.prior / (1 - own.prior))
-        found: dict[int, Support] = defaultdict(lambda: Support(start))
-        for question in near:
-            by_fact: dict[int, list[float]] = defaultdict(list)
-            for vote in question.votes.votes:
-                weight = trusted.get(vote.author, 1.0) * faded
-                by_fact[vote.fact].append(weight * (vote.positive - vote.negative))
-            cosine, vector = question.neighbour.cosine, question.neighbour.vector.astype(np.float64)
-            helped, failed = _ramp(cosine, own.helped), _ramp(cosine, own.failed)
-            for fact, votes in by_fact.items():
-                net = fsum(votes)
-                each = found[fact]
-                each.log_odds += certainty * net * (helped if net > 0 else failed)
-                if net > 0 and fact in question.fits:
-                    each.centre = net * vector if each.centre is None else each.centre + net * vector
-                    each.cosines += net * cosine
-                    each.fits += net * question.fits[fact]
-                    each.weight += net
-                    each.best = max(each.best, cosine)
-        return {fact: each for fact, each in found.items() if each.weight}
+        cosines = np.array([each.neighbour.cosine for each in near])
+        sizes = [len(each.votes.facts) for each in near]
+        question = np.repeat(np.arange(len(near)), sizes)
+        named, place = np.unique(np.concatenate([each.votes.facts for each in near]), return_inverse=True)
+        net = np.concatenate([each.votes.net for each in near]) * aging(now)
+        fits = np.concatenate([each.votes.fits for each in near]).astype(np.float64)
+        lent = np.where(net > 0, _ramp(cosines, own.helped)[question], _ramp(cosines, own.failed)[question])
+        said = np.bincount(place, self._certainty(near) * net * lent, len(named)).astype(np.float64)
+        helps = (net > 0) & ~np.isnan(fits)
+        weights = np.zeros((len(named), len(near)))
+        weights[place[helps], question[helps]] = net[helps]
+        total = weights.sum(axis=1)
+        spoken = np.flatnonzero(total > 0)
+        weights, total = weights[spoken], total[spoken]
+        vectors = np.stack([each.neighbour.vector for each in near]).astype(np.float64)
+        lengths = np.sqrt(np.einsum("fi,ij,fj->f", weights, vectors @ vectors.T, weights))
+        summed = np.bincount(place[helps], net[helps] * fits[helps], len(named))[spoken]
+        return Supports(
+            named[spoken],
+            log(own.prior / (1 - own.prior)) + said[spoken],
+            weights @ cosines / np.maximum(lengths, 1e-12),
+            summed / total,
+            np.where(weights > 0, cosines, -1.0).max(axis=1, initial=-1.0),
+        )
 
     def _certainty(self, near: Sequence[Related]) -> float:
         """The log-odds of one opinion, by the share of wrong ones among those who judged the same."""
         own = self.constants
-        pairs = sum(question.votes.pairs for question in near)
-        differ = sum(question.votes.differ for question in near)
+        pairs = sum(int(each.votes.pairs.sum()) for each in near)
+        differ = sum(int(each.votes.differ.sum()) for each in near)
         usual = 2 * own.error * (1 - own.error)
         share = min(0.48, (differ + usual * own.pairs) / (pairs + own.pairs))
         error = (1 - sqrt(1 - 2 * share)) / 2
         return log((1 - error) / error)
 
 
-def _ramp(value: float, bounds: tuple[float, float]) -> float:
+def _ramp(values: Floats, bounds: tuple[float, float]) -> Floats:
     low, high = bounds
-    return min(1.0, max(0.0, (value - low) / (high - low)))
+    return np.clip((values - low) / (high - low), 0.0, 1.0)
 
 
 def _chance(log_odds: float) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from math import fsum
 from operator import attrgetter
 from random import Random
 from sys import intern
@@ -109,10 +109,6 @@ class FoldedVotes:
     """By fact."""
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
     """How each author agrees with the others."""
-    pairs: int = 0
-    """Pairs of authors who judged the same fact."""
-    differ: int = 0
-    """Those who disagree."""
 
 
 class QueryVotes:
@@ -148,14 +144,35 @@ class QueryVotes:
         if self._folded is None:
             most = max(1.0, MAX_AUTHOR_WEIGHT / max(1, len({author for _, author in self._votes})))
             votes = [vote.at_most(most) for vote in sorted(self._votes.values(), key=_by_fact)]
-            pairs = differ = 0
-            for _, cast in groupby(votes, _by_fact):
-                verdicts = [vote.verdict for vote in cast if vote.verdict]
-                agreed = sum(verdict > 0 for verdict in verdicts)
-                pairs += len(verdicts) * (len(verdicts) - 1) // 2
-                differ += agreed * (len(verdicts) - agreed)
-            self._folded = FoldedVotes(votes, agreement(votes), pairs, differ)
+            self._folded = FoldedVotes(votes, agreement(votes))
         return self._folded
+
+
+@dataclass(frozen=True, slots=True)
+class FactVotes:
+    """What all authors together said of one fact for one query: less than their votes, where names don't matter."""
+
+    net: float
+    """For the fact, less against it; as of time 0."""
+    pairs: int
+    """Pairs of authors who are for or against it."""
+    differ: int
+    """Those of them who disagree."""
+
+
+def votes_per_fact(opinions: Iterable[Opinion]) -> dict[int, FactVotes]:
+    """The votes about each fact, by the opinions of one query, which come in the order they were given."""
+    by_fact: dict[int, list[Opinion]] = defaultdict(list)
+    for opinion in opinions:
+        by_fact[opinion.fact].append(opinion)
+    found = {}
+    for fact, theirs in by_fact.items():
+        votes = QueryVotes(theirs).folded().votes
+        verdicts = [vote.verdict for vote in votes if vote.verdict]
+        agreed = sum(verdict > 0 for verdict in verdicts)
+        net = fsum(vote.positive - vote.negative for vote in votes)
+        found[fact] = FactVotes(net, len(verdicts) * (len(verdicts) - 1) // 2, agreed * (len(verdicts) - agreed))
+    return found
 
 
 def agreement(evidence: Iterable[AuthorVote]) -> dict[str, Agreement]:

@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.ranking.affinity import LEAST_COSINE, RELATED, Neighbour
-from heedful.ranking.evidence import FoldedVotes, QueryVotes
+from heedful.ranking.affinity import LEAST_COSINE, RELATED, Neighbour, Related, VoteTable
+from heedful.ranking.evidence import QueryVotes, votes_per_fact
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
 from heedful.ranking.similarity import SAME_NEED, Calibration, normal, similarity
@@ -73,9 +74,12 @@ CACHED_QUERIES = 20_000
 MAX_REREAD = 100
 """Votes of a query that are read again one by one; with more, all of them are."""
 
+Kept = TypeVar("Kept")
+
 
 class EvidenceIndex:
-    """The votes of one dataset, by query, and its share of positive opinions."""
+    """The votes of one dataset, by query, and its share of positive opinions. Of related queries, which are many, only
+    what all authors together said of a fact is kept."""
 
     def __init__(self, dataset: int) -> None:
         self.dataset = dataset
@@ -83,15 +87,15 @@ class EvidenceIndex:
         self._event = 0
         self._masses = (0.0, 0.0)
         self._votes: dict[int, QueryVotes] = {}
+        self._related: dict[int, VoteTable] = {}
         self._model = 0
-        self._fits: dict[int, dict[int, float]] = {}
 
     def follow(self, connection: Connection, newest: int) -> None:
         """Takes in every opinion and retraction up to the event `newest`, the last that `connection` sees."""
         with self._lock:
             if newest <= self._event:
                 return
-            if self._votes:
+            if self._votes or self._related:
                 self._take_in(connection)
             positive, negative = masses_after(connection, self.dataset, self._event)
             self._masses = (self._masses[0] + positive, self._masses[1] + negative)
@@ -101,9 +105,12 @@ class EvidenceIndex:
         if ledger.is_erased_after(connection, self.dataset, self._event):
             # An author has another name: known by both, they would count as two.
             self._votes.clear()
+            self._related.clear()
             return
-        changed: dict[int, set[ledger.Voter]] = defaultdict(set)
+        voters: dict[int, set[ledger.Voter]] = defaultdict(set)
+        judged: dict[int, set[int]] = defaultdict(set)
         for opinion in ledger.opinions_after(connection, self.dataset, self._event):
+            judged[opinion.query].add(opinion.fact)
             known = self._votes.get(opinion.query)
             if known is None:
                 continue
@@ -112,65 +119,85 @@ class EvidenceIndex:
                 known.add(opinion)
             else:
                 # It may replace an earlier one, or belong before it.
-                changed[opinion.query].add((opinion.fact, opinion.author))
-        for query, voters in ledger.retracted_after(connection, self.dataset, self._event).items():
-            changed[query] |= voters
-        for query, voters in changed.items():
-            known = self._votes.get(query)
-            if known is None:
-                continue
-            if len(voters) > MAX_REREAD:
-                del self._votes[query]
-                continue
-            for (fact, author), opinions in ledger.of_voters(connection, query, voters).items():
-                known.replace(fact, author, opinions)
+                voters[opinion.query].add((opinion.fact, opinion.author))
+        for query, retracted in ledger.retracted_after(connection, self.dataset, self._event).items():
+            voters[query] |= retracted
+            judged[query] |= {fact for fact, _ in retracted}
+        for query, changed in voters.items():
+            if query in self._votes:
+                self._read_votes(connection, query, changed)
+        for query, facts in judged.items():
+            if query in self._related:
+                self._read_related(connection, query, facts)
+
+    def _read_votes(self, connection: Connection, query: int, voters: set[ledger.Voter]) -> None:
+        if len(voters) > MAX_REREAD:
+            del self._votes[query]
+            return
+        for (fact, author), opinions in ledger.of_voters(connection, query, voters).items():
+            self._votes[query].replace(fact, author, opinions)
+
+    def _read_related(self, connection: Connection, query: int, facts: set[int]) -> None:
+        if len(facts) > MAX_REREAD:
+            del self._related[query]
+            return
+        found = votes_per_fact(ledger.of_facts(connection, query, facts))
+        self._related[query] = self._related[query].replaced(facts, found)
 
     def rate(self) -> float:
         """The share of positive opinions in the dataset."""
         with self._lock:
             return round(dataset_rate(*self._masses), 9)
 
-    def near(
-        self, connection: Connection, model: ModelRow, matches: Sequence[Match], neighbours: Sequence[Neighbour] = ()
-    ) -> list[QueryEvidence]:
-        """What was said for queries that are like the one asked, and for those that are only near it."""
-        similarities = {match.query_id: match.similarity for match in matches}
-        near = {each.query: each for each in neighbours}
+    def near(self, connection: Connection, matches: Sequence[Match]) -> list[QueryEvidence]:
+        """What was said for queries that are like the one asked."""
         with self._lock:
-            votes = self._votes_of(connection, list(dict.fromkeys([*similarities, *near])))
-            fits = self._fits_of(connection, model, near, votes)
-        return [
-            QueryEvidence(similarities.get(query, 0.0), known, near.get(query), fits.get(query, {}))
-            for query, known in votes.items()
-        ]
+            lacking = [match.query_id for match in matches if match.query_id not in self._votes]
+            read = {query: QueryVotes(found) for query, found in ledger.of_queries(connection, lacking).items()}
+            known = self._votes | read if lacking else self._votes
+            folded = [(match.similarity, known[match.query_id].folded()) for match in matches]
+            self._keep(connection, self._votes, read)
+        return [QueryEvidence(similarity, votes) for similarity, votes in folded]
 
-    def _votes_of(self, connection: Connection, queries: Sequence[int]) -> dict[int, FoldedVotes]:
-        lacking = [query for query in queries if query not in self._votes]
-        read = {query: QueryVotes(found) for query, found in ledger.of_queries(connection, lacking).items()}
-        result = {query: (read.get(query) or self._votes[query]).folded() for query in queries}
+    def related(self, connection: Connection, model: ModelRow, neighbours: Sequence[Neighbour]) -> list[Related]:
+        """What was said for queries that are near the one asked."""
+        with self._lock:
+            if model.id != self._model:
+                self._model, self._related = model.id, {}
+            lacking = [each.query for each in neighbours if each.query not in self._related]
+            read = ledger.of_queries(connection, lacking)
+            tables = {
+                each.query: VoteTable.of(votes_per_fact(read[each.query]))
+                if each.query in read
+                else self._related[each.query]
+                for each in neighbours
+            }
+            changed = self._with_fits(connection, model, neighbours, tables) | read.keys()
+            self._keep(connection, self._related, {query: tables[query] for query in changed})
+        return [Related(each, tables[each.query]) for each in neighbours]
+
+    def _with_fits(
+        self,
+        connection: Connection,
+        model: ModelRow,
+        neighbours: Sequence[Neighbour],
+        tables: dict[int, VoteTable],
+    ) -> set[int]:
+        """Adds how near facts are to the queries that speak for them; returns the queries of tables that changed."""
+        lacking = {each.query: tables[each.query].lacking().tolist() for each in neighbours}
+        vectors = of_facts(connection, model, sorted({fact for facts in lacking.values() for fact in facts}))
+        for each in neighbours:
+            known = {fact: float(vectors[fact] @ each.vector) for fact in lacking[each.query] if fact in vectors}
+            if known:
+                tables[each.query] = tables[each.query].with_fits(known)
+        return {query for query, facts in lacking.items() if facts}
+
+    def _keep(self, connection: Connection, cache: dict[int, Kept], read: Mapping[int, Kept]) -> None:
         # A view that is older than what was followed lacks opinions, so what it reads is not kept.
-        if lacking and ledger.last_event(connection, self.dataset) == self._event:
-            self._votes.update(read)
-            while len(self._votes) > CACHED_QUERIES:
-                oldest = next(iter(self._votes))
-                del self._votes[oldest]
-                self._fits.pop(oldest, None)
-        return result
-
-    def _fits_of(
-        self, connection: Connection, model: ModelRow, near: Mapping[int, Neighbour], votes: Mapping[int, FoldedVotes]
-    ) -> dict[int, dict[int, float]]:
-        """How near the facts that each query speaks for are to it."""
-        if model.id != self._model:
-            self._model, self._fits = model.id, {}
-        spoken_for = {query: {vote.fact for vote in votes[query].votes if vote.positive} for query in near}
-        known = {query: self._fits.setdefault(query, {}) for query in near}
-        lacking = {fact for query, found in spoken_for.items() for fact in found if fact not in known[query]}
-        vectors = of_facts(connection, model, sorted(lacking))
-        for query, found in spoken_for.items():
-            for fact in found & vectors.keys() - known[query].keys():
-                known[query][fact] = round(float(vectors[fact] @ near[query].vector), 6)
-        return known
+        if read and ledger.last_event(connection, self.dataset) == self._event:
+            cache.update(read)
+            while len(cache) > CACHED_QUERIES:
+                del cache[next(iter(cache))]
 
 
 CANDIDATES = 1000

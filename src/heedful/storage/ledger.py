@@ -330,6 +330,15 @@ def of_voters(connection: Connection, query_id: int, voters: Collection[Voter]) 
     return result
 
 
+def of_facts(connection: Connection, query_id: int, fact_seqs: Collection[int]) -> list[Opinion]:
+    """The signals about these facts for a query that still count, in order for each fact."""
+    found: list[Opinion] = []
+    for run in batches(sorted(fact_seqs)):
+        rows = connection.execute(_active_signals(events.c.query_id == query_id, facts.c.seq.in_(run)))
+        found += [_opinion(row) for row in counted_rows(rows)]
+    return found
+
+
 def is_erased_after(connection: Connection, dataset: int, seq: int) -> bool:
     """Whether an author of a dataset was erased, and so renamed, after an event."""
     statement = select(events.c.seq).where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.kind == ERASURE)
@@ -437,8 +446,9 @@ def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, li
 
 
 def recorded_opinions(connection: Connection, dataset: int) -> list[tuple[int, Opinion]]:
-    """All signals of a dataset that still count, as (when it was recorded, opinion), in that order."""
-    rows = counted_rows(connection.execute(_active_signals(events.c.dataset_id == dataset)))
+    """All active signals of a dataset, as (when it was recorded, opinion), in that order; also those that their author
+    replaced, because until then they counted."""
+    rows = connection.execute(_active_signals(events.c.dataset_id == dataset))
     return [(row.recorded_at, _opinion(row)) for row in sorted(rows, key=lambda row: (row.recorded_at, row.seq))]
 
 

@@ -46,6 +46,9 @@ from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, Repl
     help="Only recalls from this time on (UTC).",
 )
 @click.option("--seed", default=0, show_default=True, help="The seed for the confidence intervals.")
+@click.option(
+    "--recommend", is_flag=True, help="Only say which policy would have ranked best, and how certain that is."
+)
 @click.option("--picture", metavar="FILE", type=click.Path(path_type=Path), help="Draw it in a .svg or .png file.")
 @as_json
 @needs_project
@@ -56,6 +59,7 @@ def replay(
     weights: tuple[float, ...],
     since: datetime | None,
     seed: int,
+    recommend: bool,
     picture: Path | None,
     as_json: bool,
 ) -> None:
@@ -71,7 +75,9 @@ def replay(
             dataset=dataset, policies=policies or None, weights=weights or None, since=since, seed=seed
         )
     if as_json:
-        print_json(report)
+        print_json({"recommendation": report.recommendation} if recommend else report)
+    elif recommend:
+        _show_recommendation(report)
     else:
         _show(report)
     if picture is not None and report.arms:
@@ -136,6 +142,19 @@ def _show(report: ReplayReport) -> None:
         weight = "nothing yet" if advice.usefulness_weight is None else f"{advice.usefulness_weight:g}"
         screen.print(f"[bold]{advice.policy}: usefulness_weight {weight}[/bold]; {escape(advice.reason)}")
         _show_worse(_reported_arm(report.arms, advice))
+
+
+def _show_recommendation(report: ReplayReport) -> None:
+    best = report.recommendation
+    if best is None:
+        reasons = [advice.reason for advice in report.advice[:1]]
+        echo(f"Nothing can be recommended yet: {reasons[0] if reasons else 'there are no ratings'}")
+        return
+    echo(best.reason[0].upper() + best.reason[1:] + ".")
+    if best.is_certain and best.policy is not None:
+        echo(f"To use it: heedful policy {best.policy} --dataset {report.dataset}, and recall with the default weight.")
+    elif best.is_certain:
+        echo("To use it: recall with boost_by_usefulness=False.")
 
 
 def _interval_end(estimate: Estimate, sign: str = "") -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import fsum, log
 
 from heedful.model import UsefulnessSource
-from heedful.ranking.affinity import Affinity, Neighbour, Related, Support
+from heedful.ranking.affinity import Affinity, Supports
 from heedful.ranking.evidence import POSITIVE, Agreement, FoldedVotes, QueryVotes, aging, mass, merge
 from heedful.ranking.policies.base import Candidate, Ranked, Usefulness
 from heedful.ranking.signals import NEUTRAL, Opinion
@@ -44,10 +44,6 @@ class QueryEvidence:
 
     similarity: float
     votes: FoldedVotes
-    neighbour: Neighbour | None = None
-    """The query as a neighbour of the one asked, if it is one."""
-    fits: Mapping[int, float] = field(default_factory=dict)
-    """How near to it the facts are that it speaks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,8 @@ class Counts:
     positive: float = 0.0
     negative: float = 0.0
     latest: int = 0
+    share: float = 1.0
+    """The largest share of its evidence that a query lent."""
 
     @property
     def total(self) -> float:
@@ -109,16 +107,21 @@ class Adaptive:
         positive: dict[int, list[float]] = defaultdict(list)
         negative: dict[int, list[float]] = defaultdict(list)
         latest: dict[int, int] = defaultdict(int)
+        share: dict[int, float] = defaultdict(float)
         faded = aging(now)
         for each in evidence:
-            borrowed = self.kernel(each.similarity) * faded
+            kernel = self.kernel(each.similarity)
+            borrowed = kernel * faded
             for vote in each.votes.votes:
                 weight = borrowed * trusted.get(vote.author, 1.0)
                 positive[vote.fact].append(weight * vote.positive)
                 negative[vote.fact].append(weight * vote.negative)
                 latest[vote.fact] = max(latest[vote.fact], vote.latest)
+                share[vote.fact] = max(share[vote.fact], kernel)
         # Exact sums: they must not depend on the order of authors, whose names can be erased.
-        return {fact: Counts(fsum(positive[fact]), fsum(negative[fact]), latest[fact]) for fact in positive}
+        return {
+            fact: Counts(fsum(positive[fact]), fsum(negative[fact]), latest[fact], share[fact]) for fact in positive
+        }
 
     def boosts(self, counts: Mapping[int, Counts], rate: float) -> dict[int, tuple[float, float]]:
         """(boost in [-1, 1], usefulness in [0, 1]) of each fact that has evidence.
@@ -149,18 +152,11 @@ class Adaptive:
             for fact, (gain, mean) in gained.items()
         }
 
-    def supports(self, near: Sequence[QueryEvidence], now: int) -> dict[int, Support]:
-        """What related queries say of each fact that they speak for."""
-        related = [
-            Related(each.neighbour, each.votes, each.fits) for each in near if each.neighbour is not None and each.fits
-        ]
-        return self.affinity.supports(related, trust(near), now) if related else {}
-
     def proven(
         self,
         near: Sequence[QueryEvidence],
         counts: Mapping[int, Counts],
-        supports: Mapping[int, Support],
+        supports: Supports,
         now: int,
     ) -> list[int]:
         """Facts that evidence makes candidates, however relevant they are."""
@@ -169,24 +165,24 @@ class Adaptive:
         counted = counts if len(close) == len(lending) else self.counts(close, now)
         net = {fact: each.positive - each.negative for fact, each in counted.items()}
         best = sorted((fact for fact in net if net[fact] > 0), key=lambda fact: (-net[fact], fact))[:PROVEN]
-        nearest = sorted(supports, key=lambda fact: (-supports[fact].best, fact))[:SUPPORTED]
-        return list(dict.fromkeys([*best, *nearest]))
+        return list(dict.fromkeys([*best, *supports.nearest(SUPPORTED)]))
 
     def boosted(
         self,
         candidates: Sequence[Candidate],
         counts: Mapping[int, Counts],
         rate: float,
-        supports: Mapping[int, Support],
+        supports: Supports,
     ) -> dict[int, tuple[float, float]]:
         """As `boosts`, with what related queries lend."""
         found = self.boosts(counts, rate)
-        lifts = self.affinity.lifts({each.fact: each.relevance for each in candidates}, supports) if supports else {}
+        lifts = self.affinity.lifts({each.fact: each.relevance for each in candidates}, supports)
         for fact, lift in lifts.items():
             boost, mean = found.get(fact, (0.0, lift.probability))
-            # What was said against a fact for this very query counts before what others lend it.
-            if boost >= 0:
-                found[fact] = (max(boost, lift.amount), mean)
+            # What was said of a fact for this very query counts before what others lend it.
+            lent = lift.amount * (1 - counts[fact].share if fact in counts else 1.0)
+            if boost >= 0 and lent > boost:
+                found[fact] = (lent, mean)
         return found
 
     def order(
@@ -195,11 +191,11 @@ class Adaptive:
         counts: Mapping[int, Counts],
         rate: float,
         weight: float,
-        supports: Mapping[int, Support] | None = None,
+        supports: Supports | None = None,
     ) -> list[Ranked]:
         """Candidates by relevance plus boost; none without evidence falls by more than one place for it."""
         counted = {fact: each for fact, each in counts.items() if each.total > 0}
-        boosted = self.boosted(candidates, counted, rate, supports or {})
+        boosted = self.boosted(candidates, counted, rate, supports or Supports())
         by_fact = sorted(candidates, key=lambda each: each.fact)
         # Not clipped: at the top of the scale, those with more evidence must still come first.
         targets = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in by_fact]
