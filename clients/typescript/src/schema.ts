@@ -984,7 +984,7 @@ export interface Hit {
   /** What signals say of the fact for this query, in [0, 1]; 0.5 is neutral. */
   usefulness: number;
   /** Whether that is from this context, from all queries, or from nobody. */
-  usefulness_source: "context" | "global" | "neutral";
+  usefulness_source: "context" | "related" | "global" | "neutral";
   /** The fact's metadata. */
   metadata: Record<string, unknown>;
   /** Where the text comes from. */
@@ -1467,6 +1467,22 @@ export interface ReplayArm {
   worse: WorseQuery[];
 }
 
+/** The order that would have been best, of relevance alone and each policy with its recommended weight. */
+export interface ReplayRecommendation {
+  /** None for relevance alone. */
+  policy: "documented" | "adaptive" | null;
+  /** The weight that was best for it; 0 for relevance alone. */
+  usefulness_weight: number;
+  /** The difference to the order that was shown. */
+  mrr_change: Estimate;
+  /** The share of resamples in which it is better than that; 0.5 is a coin. */
+  certainty: number;
+  /** Whether that is 0.95 or more: enough to change something. */
+  is_certain: boolean;
+  /** Why, in words. */
+  reason: string;
+}
+
 /** What other policies and weights would have made of the recalls that people rated. */
 export interface ReplayReport {
   /** The dataset. */
@@ -1489,6 +1505,8 @@ export interface ReplayReport {
   arms: ReplayArm[];
   /** One for each policy. */
   advice: ReplayAdvice[];
+  /** None where there are too few ratings to tell. */
+  recommendation: ReplayRecommendation | null;
 }
 
 /** The parameters of `replay`. */
@@ -1871,7 +1889,7 @@ export interface Shown {
   /** What signals say of the fact for this query, in [0, 1]; 0.5 is neutral. */
   usefulness: number;
   /** Whether that is from this context, from all queries, or from nobody. */
-  usefulness_source: "context" | "global" | "neutral";
+  usefulness_source: "context" | "related" | "global" | "neutral";
   /** The chance it had to be shown there: 1, but where exploration was at work. */
   propensity: number;
   /** The links that carried it in the mode `graph`, as "fact_id/entity". */
