@@ -50,6 +50,8 @@ GAINS = {FILE: 20.0, CLINC: 8.0}
 """The gain that is aimed at, in per cent."""
 PART_SEEDS = 3
 """Draws for the rule without each of its parts."""
+ABLATED = CONDITIONS[:2]
+"""The conditions of those."""
 
 DRIFT_AUTHORS = (1, 2, 5)
 
@@ -149,7 +151,8 @@ def measured(corpus: Corpus, half: Half, seeds: int, *, scenarios: bool = True) 
     table: Table = {}
     runs = _compared(corpus, half, seeds, table, [*CONDITIONS, *ALONE, *FIRST], RULES)
     _rules(report, table)
-    parts = _compared(corpus, half, min(seeds, PART_SEEDS), {}, CONDITIONS, {**RULES, **PARTS, **POOLED})
+    every = {**RULES, **PARTS, **POOLED}
+    parts = _compared(corpus, half, min(seeds, PART_SEEDS), {}, ABLATED, every)
     _ablation(report, parts)
     _learning_bars(report, corpus, runs, table)
     if scenarios:
@@ -203,7 +206,7 @@ def _ablation(report: Report, runs: Mapping[str, Runs]) -> None:
     base, whole, bare = POOLED
     parts = {part: (part, "adaptive", "none") for part in PARTS}
     parts[f"candidates by proof (of {learning_arms.SMALL_POOL})"] = (bare, whole, base)
-    for condition in CONDITIONS:
+    for condition in ABLATED:
         own = runs[condition.name]
         section.rows.append([f"[bold]{condition.name}[/bold]", "", "", ""])
         for name, (arm, against, nothing) in parts.items():
