@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,9 @@ LIMIT = 0.65
 
 GRAPH_CHOSEN_ON = frozenset({"conv-26", "conv-41", "conv-43"})
 """The conversations that the constants of the mode `graph` were chosen on; the others say what they are worth."""
+
+CHOSEN_ON = GRAPH_CHOSEN_ON | {"conv-30", "conv-42"}
+"""Those that any constant was chosen on: half of LoCoMo."""
 
 Shares = list[tuple[int, float]]
 """(category, share of its evidence found) of each question."""
@@ -71,7 +74,9 @@ def measured(conversations: Sequence[locomo.Conversation], out: Path) -> Report:
         section.rows.append([name, *(f"{figures[column]:.3f}" for column in columns[1:])])
     counts = [sum(kind == category for kind, _ in shares["heedful: hybrid"]) for category in locomo.CATEGORIES]
     section.rows.append(["questions", f"{asked:,}", *(number(count) for count in counts)])
-    _graph_beside_hybrid(report, conversations, shares)
+    _apart(report, "that the graph was not fitted on", conversations, shares, GRAPH_CHOSEN_ON)
+    if any(conversation.id not in CHOSEN_ON for conversation in conversations):
+        _apart(report, "that nothing was fitted on", conversations, shares, CHOSEN_ON)
     times = {mode: timing(each) for mode, each in spent.items()}
     section = report.section("Time of a recall, without embedding the query", "", "median", "to hybrid")
     for mode, each in times.items():
@@ -82,18 +87,20 @@ def measured(conversations: Sequence[locomo.Conversation], out: Path) -> Report:
     return report
 
 
-def _graph_beside_hybrid(
-    report: Report, conversations: Sequence[locomo.Conversation], shares: Mapping[str, Shares]
+def _apart(
+    report: Report,
+    which: str,
+    conversations: Sequence[locomo.Conversation],
+    shares: Mapping[str, Shares],
+    fitted: Set[str],
 ) -> None:
+    """A section about the conversations that are not among the `fitted`."""
     questions = [conversation.id for conversation in conversations for _ in conversation.questions]
     columns = ["", "all", *locomo.CATEGORIES.values()]
-    section = report.section("The same, on conversations that the graph was not fitted on", *columns)
-    for mode in ("hybrid", "graph"):
-        found = shares[f"heedful: {mode}"]
-        figures = by_category(
-            [each for each, name in zip(found, questions, strict=True) if name not in GRAPH_CHOSEN_ON]
-        )
-        section.rows.append([f"heedful: {mode}", *(f"{figures[column]:.3f}" for column in columns[1:])])
+    section = report.section(f"The same, on conversations {which}", *columns)
+    for name, found in shares.items():
+        figures = by_category([each for each, asked in zip(found, questions, strict=True) if asked not in fitted])
+        section.rows.append([name, *(f"{figures[column]:.3f}" for column in columns[1:])])
 
 
 def by_category(shares: Shares) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -63,6 +64,14 @@ def test_links_of_the_readme_lead_somewhere_from_a_package_index() -> None:
     assert whole(page, REPOSITORY, "v0.2.0") == (
         f"![a]({REPOSITORY}/raw/v0.2.0/docs/a.png) [b]({REPOSITORY}/blob/v0.2.0/docs/b.md#c) [d](#e) [f](https://example.com/)"
     )
+
+
+def test_a_package_index_can_show_the_readme() -> None:
+    page = module("hatch_build.py").whole_links((ROOT / "README.md").read_text(encoding="utf-8"), REPOSITORY, "v0.2.0")
+    # It gives headings no anchors, and pictures that HTML names would stay relative.
+    assert set(re.findall(r"\]\((?!https://)([^)\s]*)", page)) == set()
+    assert "<img" not in page
+    assert f"]({REPOSITORY}/raw/v0.2.0/docs/images/dashboard-overview.png)" in page
 
 
 def test_the_extra_all_has_everything_for_users() -> None:
