@@ -27,7 +27,7 @@ def ranked() -> tuple[list[Hit], list[Hit]]:
         helpful = facts.fact_ids[FACTS.index(HELPFUL)]
         before = memory.recall(RELATED_QUESTION, top_k=SHOWN)
         give_feedback(memory, helpful)
-        after = memory.recall(RELATED_QUESTION, top_k=SHOWN, boost_by_usefulness=True)
+        after = memory.recall(RELATED_QUESTION, top_k=SHOWN)
     return before.hits, after.hits
 
 
