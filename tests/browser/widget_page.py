@@ -99,7 +99,7 @@ class Shown:
 
 LISTENER = """
 window.events = [];
-for (const type of ["heedful-feedback", "heedful-error", "heedful-token-expired"]) {
+for (const type of ["heedful-feedback", "heedful-confirmed", "heedful-error", "heedful-token-expired"]) {
   document.addEventListener(type, (event) => window.events.push({ type, id: event.target.id, ...event.detail }));
 }
 """
@@ -179,5 +179,6 @@ def show(browser: Browser, server: Running, site: Site) -> Iterator[Show]:
 
 
 def tag(attributes: dict[str, str]) -> str:
+    kind = "heedful-suggestion" if "suggestion" in attributes else "heedful-feedback"
     given = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
-    return f"<heedful-feedback {given}></heedful-feedback>"
+    return f"<{kind} {given}></{kind}>"

@@ -78,12 +78,15 @@ class AuditEntry(Model):
 
 
 class Target(Model):
-    """Something that feedback can be about: a session, one of its answers, an execution, a message or a recall."""
+    """Something that feedback can be about: a session, one of its answers, an execution, a message or a recall; or what
+    is suggested for a question, which a browser may confirm."""
 
     session_id: NotBlank | None = None
     qa_id: NotBlank | None = None
     """Of an answer in the session."""
     execution_id: NotBlank | None = None
+    question: NotBlank | None = None
+    """For which the execution is suggested."""
     chat_message_id: NotBlank | None = None
     recall_id: NotBlank | None = None
     external_id: NotBlank | None = None
@@ -93,8 +96,11 @@ class Target(Model):
     def _one_thing(self) -> Target:
         named = [name for name, value in self if value is not None]
         alone = ("session_id", "execution_id", "chat_message_id", "recall_id", "external_id")
-        if named != ["session_id", "qa_id"] and (len(named) != 1 or named[0] not in alone):
-            raise ValueError(f"must name one thing: session_id and qa_id, or one of {', '.join(alone)}")
+        together = (["session_id", "qa_id"], ["execution_id", "question"])
+        if named not in together and (len(named) != 1 or named[0] not in alone):
+            raise ValueError(
+                f"must name one thing: session_id and qa_id, execution_id and question, or one of {', '.join(alone)}"
+            )
         return self
 
     def plain(self) -> dict[str, Any]:

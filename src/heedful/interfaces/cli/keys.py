@@ -194,10 +194,13 @@ def reseal_connectors(options: Options, as_json: bool) -> None:
 
 
 def _target(text: str) -> dict[str, str]:
-    """What is named as session_id=ID,qa_id=ID; an id may have commas of its own."""
+    """What is named as session_id=ID,qa_id=ID or execution_id=ID,question=TEXT; both may have commas of their own."""
     name, equals, value = text.partition("=")
     if not equals:
         raise Invalid(f"invalid target {text!r}", field="targets", value=text, remedy="Write it as session_id=ID")
+    if name == "execution_id":
+        execution, suggested, question = value.partition(",question=")
+        return {name: execution, "question": question} if suggested else {name: value}
     session, answer, qa_id = value.rpartition(",qa_id=")
     return {name: session, "qa_id": qa_id} if answer else {name: value}
 

@@ -56,6 +56,11 @@ class Caller:
                 remedy=f"Use a key with {enough}; this {self._kind} has {', '.join(sorted(self.scopes))}",
             )
 
+    def check_call(self, operation: Operation) -> None:
+        """Whether this caller may call an operation; a token that names a suggestion may confirm it."""
+        by_token = self.claims is not None and operation.name == CONFIRM
+        self.check("feedback" if by_token else operation.scope)
+
     def check_everywhere(self, remedy: str = "Use an admin key of the whole server") -> None:
         """Whether this caller may do what concerns all projects."""
         if self.project is not None:
@@ -215,6 +220,7 @@ TARGET_FIELDS = {
 }
 """Operations whose arguments name what they are about."""
 
+CONFIRM = "chat.confirm_suggestion"
 CREATE = frozenset({"feedback.create", "feedback.create_positive", "feedback.create_negative"})
 CHANGE = frozenset({"feedback.update", "feedback.delete"})
 
@@ -229,6 +235,8 @@ def check_token(claims: Claims, operation: str, arguments: dict[str, Any], engin
             raise _refused()
         for name in fields:
             _check(claims, target(**{name: arguments[name]}))
+    elif operation == CONFIRM:
+        _check(claims, target(execution_id=arguments["execution_id"], question=arguments["user_query"]))
     elif operation in CHANGE:
         _check_own(claims, engine, arguments["feedback_id"])
         return arguments

@@ -58,7 +58,8 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
 
     async def answer(request: Request) -> Response:
         request.scope["heedful.operation"] = operation.name
-        caller = await state.caller(request, operation.scope)
+        caller = await state.caller(request, None)
+        caller.check_call(operation)
         if operation.everywhere:
             caller.check_everywhere()
         project = caller.choose(path_of(request.path_params)["project"])

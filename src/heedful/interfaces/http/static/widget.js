@@ -1,5 +1,5 @@
-// <heedful-feedback>: thumbs or stars with a comment, saved to a Heedful server. No dependencies.
-// Its attributes, properties, events and styles are in docs/howto/widget.md.
+// <heedful-feedback>: thumbs or stars with a comment, saved to a Heedful server. <heedful-suggestion>: what a question
+// probably means, to be confirmed with one click. No dependencies. Their attributes, properties, events and styles are in docs/howto/widget.md.
 (() => {
   "use strict";
 
@@ -8,12 +8,16 @@
     comment: "Anything to add? (optional)", send: "Send", cancel: "Cancel", edit: "Comment",
     undo: "Undo", retry: "Try again", saved: "Saved", undone: "Undone", waiting: "Still trying to save…",
     failed: "Couldn’t be saved", expired: "Reload the page to rate this", refused: "This can’t be rated here",
+    meant: "Did you mean: {question}", confirm: "Yes", confirmed: "Confirmed",
+    old: "Reload the page to confirm this", gone: "This can’t be confirmed any more",
   };
 
   const [THUMBS, STARS] = [["up", "down"], [1, 2, 3, 4, 5]];
   const TARGET = ["server", "project", "kind", "session-id", "qa-id", "execution-id", "chat-message-id"];
   const STATE = ["value", "comment-value", "feedback-id"];
   const ATTRIBUTES = [...TARGET, ...STATE, "token", "comment", "labels"];
+  const MEANING = ["question", "suggestion", "execution-id", "connector-id"];
+  const SUGGESTION = ["server", "project", "token", ...MEANING, "labels"];
 
   const DELAYS = [500, 1500, 4000]; // Milliseconds before the second, third and fourth try.
   const LONGEST_DELAY = 30_000; // However long a server asks for.
@@ -255,6 +259,41 @@
 
   const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
+  /** All texts, those of the page in place of the English ones. */
+  const labelsOf = (element) => {
+    try {
+      return { ...WORDS, ...JSON.parse(element.getAttribute("labels") ?? "{}") };
+    } catch (error) {
+      console.error(`${element.localName}: labels must be a JSON object`, error);
+      return WORDS;
+    }
+  };
+
+  const baseOf = (element) => element.server.replace(/\/+$/, "") + path("v1", "projects", element.project ?? "default");
+
+  const notify = (element, name, detail) =>
+    element.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true }));
+
+  /** Notifies the page that the token has expired, and asks its `refreshToken` for another. */
+  const renewToken = async (element, code) => {
+    notify(element, "heedful-token-expired", { code });
+    try {
+      element.token = (await element.refreshToken?.()) ?? element.token;
+    } catch (error) {
+      console.error(`${element.localName}: refreshToken failed`, error);
+    }
+  };
+
+  /** Gives an element its shadow, and the properties that a page had set before this script came. */
+  const prepare = (element, attributes) => {
+    if (element.shadowRoot === null) element.attachShadow({ mode: "open" }).adoptedStyleSheets = [sheet];
+    for (const name of attributes.map(camel).filter((each) => Object.hasOwn(element, each))) {
+      const value = element[name];
+      delete element[name];
+      element[name] = value;
+    }
+  };
+
   class HeedfulFeedback extends HTMLElement {
     static observedAttributes = ATTRIBUTES;
 
@@ -267,13 +306,7 @@
     #flush = () => this.#opinion?.flush();
 
     connectedCallback() {
-      if (this.shadowRoot === null) this.attachShadow({ mode: "open" }).adoptedStyleSheets = [sheet];
-      // Properties that a page had set before this script came.
-      for (const name of ATTRIBUTES.map(camel).filter((each) => Object.hasOwn(this, each))) {
-        const value = this[name];
-        delete this[name];
-        this[name] = value;
-      }
+      prepare(this, ATTRIBUTES);
       addEventListener("pagehide", this.#flush);
       this.#look();
     }
@@ -298,14 +331,8 @@
       return this.#opinion?.shown.value ?? null;
     }
 
-    /** All texts, those of the page in place of the English ones. */
     get labels() {
-      try {
-        return { ...WORDS, ...JSON.parse(this.getAttribute("labels") ?? "{}") };
-      } catch (error) {
-        console.error("heedful-feedback: labels must be a JSON object", error);
-        return WORDS;
-      }
+      return labelsOf(this);
     }
 
     get #choices() {
@@ -350,23 +377,12 @@
       const current = () => this.#opinion === opinion;
       const changed = (outcome) => current() && this.#changed(outcome);
       const renew = async (code) => {
-        if (current()) await this.#renew(code);
+        if (current()) await renewToken(this, code);
         if (current()) client.token = this.token;
       };
-      const base = this.server.replace(/\/+$/, "") + path("v1", "projects", this.project ?? "default");
-      const client = new RetryingClient(base, this.token, renew, () => changed("waiting"));
+      const client = new RetryingClient(baseOf(this), this.token, renew, () => changed("waiting"));
       const opinion = new Opinion(target, client, saved, this.feedbackId || null, changed);
       this.#opinion = opinion;
-    }
-
-    /** Notifies the page that the token has expired, and asks its `refreshToken` for another. */
-    async #renew(code) {
-      this.#notify("heedful-token-expired", { code });
-      try {
-        this.token = (await this.refreshToken?.()) ?? this.token;
-      } catch (error) {
-        console.error("heedful-feedback: refreshToken failed", error);
-      }
     }
 
     #target() {
@@ -386,14 +402,10 @@
       this.#update();
       if (outcome instanceof Refusal) {
         const { status, code, message } = outcome;
-        this.#notify("heedful-error", { status, code, message, target, lost, ...saved });
+        notify(this, "heedful-error", { status, code, message, target, lost, ...saved });
       } else if (outcome === "saved" || outcome === "undone") {
-        this.#notify("heedful-feedback", { ...saved, target, feedbackId });
+        notify(this, "heedful-feedback", { ...saved, target, feedbackId });
       }
-    }
-
-    #notify(name, detail) {
-      this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true }));
     }
 
     #rate(value, delay = 0) {
@@ -483,17 +495,106 @@
     }
   }
 
+  /** What a question probably means, and a button that confirms it: then it is run, and proven for the question. */
+  class HeedfulSuggestion extends HTMLElement {
+    static observedAttributes = SUGGESTION;
+
+    #outcome = null; // The last of "shown", "waiting", "confirmed" and Refusals; null before a click.
+    #drawing = false;
+
+    connectedCallback() {
+      prepare(this, SUGGESTION);
+      this.#draw();
+    }
+
+    attributeChangedCallback(name) {
+      if (MEANING.includes(name)) this.#outcome = null;
+      if (this.#drawing) return;
+      this.#drawing = true;
+      queueMicrotask(() => {
+        this.#drawing = false;
+        if (this.isConnected) this.#draw();
+      });
+    }
+
+    get labels() {
+      return labelsOf(this);
+    }
+
+    get #meaning() {
+      return MEANING.map((name) => this.getAttribute(name)).join("\n");
+    }
+
+    async #confirm() {
+      if (this.#outcome !== null && !(this.#outcome instanceof Refusal)) return;
+      const { question, executionId, connectorId } = this;
+      const meaning = this.#meaning;
+      // Another suggestion may be shown before this one is confirmed.
+      const show = (outcome) => meaning === this.#meaning && this.#show(outcome);
+      const renew = async (code) => {
+        await renewToken(this, code);
+        client.token = this.token;
+      };
+      const client = new RetryingClient(baseOf(this), this.token, renew, () => show("waiting"));
+      const body = { user_query: question, execution_id: executionId, connector_id: connectorId };
+      show("shown");
+      try {
+        const execution = await client.send("POST", "/confirm-suggestion", body);
+        show("confirmed");
+        notify(this, "heedful-confirmed", { question, execution });
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        show(error);
+        const { status, code, message } = error;
+        notify(this, "heedful-error", { status, code, message, question });
+      }
+    }
+
+    #show(outcome) {
+      this.#outcome = outcome;
+      const words = this.labels;
+      const [status, confirm] = ["[role=status]", "button"].map((each) => this.shadowRoot.querySelector(each));
+      const refused = outcome instanceof Refusal;
+      const word = refused ? { failed: "failed", expired: "old", refused: "gone" }[outcome.word] : outcome;
+      status.textContent = words[word] ?? "";
+      status.classList.toggle("bad", refused);
+      // Not `disabled`, which would lose the focus.
+      confirm.ariaDisabled = String(outcome !== null && !refused);
+    }
+
+    #draw() {
+      const missing = ["server", "token", "question", "suggestion", "executionId"].filter((name) => !this[name]);
+      if (missing.length > 0) {
+        console.error(`heedful-suggestion: nothing can be confirmed without ${missing.join(" and ")}`, this);
+        this.shadowRoot.replaceChildren();
+        return;
+      }
+      const words = this.labels;
+      const meant = make("span", { part: "meant", dir: "auto" }, words.meant.replace("{question}", () => this.suggestion));
+      const confirm = button("confirm", words.confirm, () => this.#confirm());
+      confirm.className = "send";
+      const status = make("span", { role: "status", class: "status", part: "status" });
+      const focused = this.shadowRoot.activeElement !== null;
+      this.shadowRoot.replaceChildren(make("div", { class: "row", part: "suggestion" }, meant, confirm, status));
+      if (focused) confirm.focus();
+      this.#show(this.#outcome);
+    }
+  }
+
   // Every attribute is a property, too.
-  for (const name of ATTRIBUTES) {
-    const own = Object.getOwnPropertyDescriptor(HeedfulFeedback.prototype, camel(name));
-    Object.defineProperty(HeedfulFeedback.prototype, camel(name), {
-      get: own?.get ?? function () { return name === "comment" ? this.hasAttribute(name) : this.getAttribute(name); },
-      set(value) {
-        if (value === null || value === undefined || value === false) this.removeAttribute(name);
-        else this.setAttribute(name, value === true ? "" : typeof value === "object" ? JSON.stringify(value) : value);
-      },
-    });
+  for (const [kind, names] of [[HeedfulFeedback, ATTRIBUTES], [HeedfulSuggestion, SUGGESTION]]) {
+    for (const name of names) {
+      const own = Object.getOwnPropertyDescriptor(kind.prototype, camel(name));
+      Object.defineProperty(kind.prototype, camel(name), {
+        get: own?.get ?? function () { return name === "comment" ? this.hasAttribute(name) : this.getAttribute(name); },
+        set(value) {
+          if (value === null || value === undefined || value === false) this.removeAttribute(name);
+          else this.setAttribute(name, value === true ? "" : typeof value === "object" ? JSON.stringify(value) : value);
+        },
+      });
+    }
   }
 
   if (!customElements.get("heedful-feedback")) customElements.define("heedful-feedback", HeedfulFeedback);
+  if (!customElements.get("heedful-suggestion")) customElements.define("heedful-suggestion", HeedfulSuggestion);
 })();
