@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cities import make_cities
 from kinds import KINDS, Place
 
 from heedful import Heedful
+from heedful.errors import Invalid, Unavailable
 from heedful.model import CacheLookup
 from heedful.sql.reuse import proofs
 from heedful.sql.sandbox.pool import Queries
@@ -50,7 +52,10 @@ def indexed(store: Heedful, question: str) -> CacheLookup:
     return store.chat.execution_cache_lookup(question)
 
 
-def test_any_value_of_a_large_column_is_recognised(store: Heedful, place: Place) -> None:
+def test_any_value_of_a_large_column_is_recognised(
+    store: Heedful, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.sql.reuse.column_values.BATCH_VALUES", 600)
     store.connectors.create("people", place.url)
     prove(store, 3)
     for number in (4, 1_999, PEOPLE - 1):
@@ -100,3 +105,44 @@ def test_what_comes_before_the_time_is_up_is_known(
     monkeypatch.setattr("heedful.sql.reuse.column_values.MAX_COLUMN_VALUES", 1_500)
     found = [indexed(store, f"How old is {name(number)}?").cache_hit for number in (1_200, 2_200)]
     assert found == [True, False]
+
+
+def test_a_column_that_takes_too_long_to_sort_is_read_in_any_order(
+    store: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Queries.stream_values
+
+    def slow(*given: Any, ordered: bool = True, **named: Any) -> str | None:
+        if ordered:
+            raise Unavailable("it took too long", code="query_timeout")
+        return stream(*given, ordered=ordered, **named)
+
+    monkeypatch.setattr(Queries, "stream_values", slow)
+    cities = make_cities(tmp_path)
+    cities.write(tables())
+    store.connectors.create("people", cities.url)
+    prove(store, 3)
+    assert indexed(store, f"How old is {name(1_999)}?").cache_hit
+
+
+def test_values_of_sensitive_columns_are_never_read(store: Heedful, place: Place) -> None:
+    asked = f"How old is {name(1_999)}?"
+    store.connectors.create("people", place.url, sensitive_columns=["Person.Name"])
+    prove(store, 3)
+    assert not indexed(store, asked).cache_hit
+    assert indexed(store, f"How old is {name(3)}?").cache_hit  # What was proven is served as it is.
+    assert store.connectors.get("people").sensitive_columns == ["Person.Name"]
+    store.connectors.refresh("people")
+    assert not indexed(store, asked).cache_hit
+    store.connectors.refresh("people", sensitive_columns=[])
+    assert indexed(store, asked).cache_hit
+    store.connectors.refresh("people", sensitive_columns=["person.name"])
+    assert not indexed(store, asked).cache_hit
+
+
+def test_a_sensitive_column_that_is_misspelt_is_refused(store: Heedful, tmp_path: Path) -> None:
+    cities = make_cities(tmp_path)
+    with pytest.raises(Invalid, match=r"no column 'city\.nmae'") as caught:
+        store.connectors.create("geo", cities.url, sensitive_columns=["city.nmae"])
+    assert (caught.value.code, caught.value.field) == ("unknown_column", "sensitive_columns")
+    assert store.connectors.list() == []

@@ -29,6 +29,8 @@ ITALY_SQL = """select count( distinct c.id )  as CITIES
 FRANCE_SQL = ITALY_SQL.replace("Italy", "France")
 STREETS = "How many streets are there?"
 STREETS_SQL = "SELECT count(*) AS streets FROM street"
+HEADCOUNT = "What is the official census headcount figure of {}?"
+PEOPLE_SQL = "SELECT people FROM city WHERE name = '{}'"
 LARGE = "Which cities have an area over 400.5?"
 LARGE_SQL = "SELECT name, area FROM city WHERE area>400.5 ORDER BY name"
 
@@ -169,6 +171,18 @@ def test_chat_answers_by_the_model_and_then_by_what_is_proven(towns: Any, model:
     assert (ran.result.rows, ran.sql_query) == ([[2]], FRANCE_SQL)
     assert len(model.prompts) == count
     assert ask(towns, STREETS).execution_result.result.records() == [{"streets": 3}]
+
+
+def test_a_likely_reading_is_suggested_and_confirmed(towns: Any) -> None:
+    for city in ("Rome", "Oslo"):
+        prove(towns, HEADCOUNT.format(city), PEOPLE_SQL.format(city))
+    asked = "the official census headcount figure of Paris, quickly"
+    result = towns.chat.execution_cache_lookup(asked)
+    assert (result.cache_hit, result.suggestion.sql_query) == (False, PEOPLE_SQL.format("Paris"))
+    done = towns.chat.confirm_suggestion(asked, result.suggestion.execution_id, author="ann")
+    assert done.result.rows == [[2100000]]
+    again = towns.chat.execution_cache_lookup(asked)
+    assert (again.cache_hit, again.matches[0].decision, again.suggestion) == (True, "serve", None)
 
 
 def test_golden_examples_are_made_changed_promoted_and_used(towns: Any) -> None:

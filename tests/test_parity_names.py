@@ -166,6 +166,7 @@ NO_COMMAND = {
 }
 
 REPEATED = {
+    "sensitive_columns": "--sensitive-column",
     "session_ids": "--session-id",
     "policies": "--policy",
     "weights": "--weight",

@@ -333,6 +333,8 @@ export interface Connector {
   enabled: boolean;
   /** Whether the operator has accepted a login that may do more than read. */
   privileged: boolean;
+  /** Columns whose values are not read to recognise them in questions. */
+  sensitive_columns: string[];
   /** How many tables its schema has; None before it was read. */
   tables: number | null;
   /** The same as long as the schema is the same. */
@@ -359,6 +361,14 @@ export interface ConnectorsCreateRequest {
   role?: string | null;
   /** Accept a login that may do more than read. Over HTTP, this needs the key of the whole server. */
   privileged?: boolean;
+  /** Columns whose values are not read to recognise them in questions, each as `table.column`. */
+  sensitive_columns?: string[];
+}
+
+/** The parameters of `connectors.refresh`. */
+export interface ConnectorsRefreshRequest {
+  /** Columns whose values are not read to recognise them in questions, each as `table.column`. */
+  sensitive_columns?: string[] | null;
 }
 
 /** The usefulness of one fact in one context. */
@@ -1998,7 +2008,10 @@ export interface Supersession {
   superseded_by: string;
 }
 
-/** Something that feedback can be about: a session, one of its answers, an execution, a message or a recall. */
+/**
+ * Something that feedback can be about: a session, one of its answers, an execution, a message or a recall; or what
+ * is suggested for a question, which a browser may confirm.
+ */
 export interface Target {
   /** The session. */
   session_id?: string | null;
@@ -2006,6 +2019,8 @@ export interface Target {
   qa_id?: string | null;
   /** The execution. */
   execution_id?: string | null;
+  /** For which the execution is suggested. */
+  question?: string | null;
   /** The message of a chat that it belongs to. */
   chat_message_id?: string | null;
   /** The receipt's id, for `signal_recall`. */
@@ -2732,7 +2747,7 @@ export interface ConnectorsMethods {
    * Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
    * the role that PostgreSQL runs queries as. Its login is refused if it may do more than read; `privileged` accepts
    * it. On a server, where it may lead, which variables it may refer to and what is privileged is for the operator
-   * to say.
+   * to say. Values of `sensitive_columns`, each as `table.column`, are not read to recognise them in questions.
    *
    * Needs the scope `admin`.
    */
@@ -2756,11 +2771,11 @@ export interface ConnectorsMethods {
    */
   delete(connector_id: string, options?: ChangeOptions): Promise<boolean>;
   /**
-   * Reads the schema again; what was proven for another schema is no longer used.
+   * Reads the schema again; what was proven for another schema is no longer used. `sensitive_columns` replaces the list of columns whose values are not read to recognise them in questions; empty, it allows all.
    *
    * Needs the scope `admin`.
    */
-  refresh(connector_id: string, options?: ChangeOptions): Promise<Connector>;
+  refresh(connector_id: string, fields?: ConnectorsRefreshRequest, options?: ChangeOptions): Promise<Connector>;
   /**
    * Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`.
    *
@@ -3453,7 +3468,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "connectors.list": {"method":"GET","path":"{project}/connectors","places":[]},
   "connectors.get": {"method":"GET","path":"{project}/connectors/{connector_id}","places":["connector_id"]},
   "connectors.delete": {"method":"DELETE","path":"{project}/connectors/{connector_id}","places":["connector_id"],"once":true},
-  "connectors.refresh": {"method":"POST","path":"{project}/connectors/{connector_id}/refresh","places":["connector_id"],"slow":true},
+  "connectors.refresh": {"method":"POST","path":"{project}/connectors/{connector_id}/refresh","places":["connector_id"],"fields":"body","slow":true},
   "connectors.confirm": {"method":"POST","path":"{project}/connectors/{connector_id}/confirm","places":["connector_id"],"fields":"body","slow":true},
   "connectors.schema": {"method":"GET","path":"{project}/connectors/{connector_id}/schema","places":["connector_id"]},
   "executions.executeQuery": {"method":"POST","path":"{project}/executions","places":[],"fields":"body","once":true,"slow":true},

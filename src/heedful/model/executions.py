@@ -32,6 +32,8 @@ class Connector(Model):
     """False for one that was imported, until `connectors.confirm`."""
     privileged: bool
     """Whether the operator has accepted a login that may do more than read."""
+    sensitive_columns: list[str]
+    """Columns whose values are not read to recognise them in questions."""
     tables: int | None
     """How many tables its schema has; None before it was read."""
     fingerprint: str | None

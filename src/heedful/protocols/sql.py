@@ -45,13 +45,21 @@ UNCHANGED: Any = _Unchanged()
 class ConnectorsProtocol(Protocol):
     """The connectors of one project, by id or by name."""
 
-    def create(self, name: str, url: str, *, role: str | None = None, privileged: bool = False) -> Connector:
+    def create(
+        self,
+        name: str,
+        url: str,
+        *,
+        role: str | None = None,
+        privileged: bool = False,
+        sensitive_columns: Sequence[str] = (),
+    ) -> Connector:
         """Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
 
         Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
         the role that PostgreSQL runs queries as. Its login is refused if it may do more than read; `privileged` accepts
         it. On a server, where it may lead, which variables it may refer to and what is privileged is for the operator
-        to say.
+        to say. Values of `sensitive_columns`, each as `table.column`, are not read to recognise them in questions.
         """
 
     def get(self, connector_id: str) -> Connector:
@@ -60,8 +68,9 @@ class ConnectorsProtocol(Protocol):
     def list(self) -> ConnectorList:
         """All of them, in the order they were added."""
 
-    def refresh(self, connector_id: str) -> Connector:
-        """Reads the schema again; what was proven for another schema is no longer used."""
+    def refresh(self, connector_id: str, *, sensitive_columns: Sequence[str] | None = None) -> Connector:
+        """Reads the schema again; what was proven for another schema is no longer used. `sensitive_columns` replaces
+        the list of columns whose values are not read to recognise them in questions; empty, it allows all."""
 
     def confirm(self, connector_id: str, *, privileged: bool = False) -> Connector:
         """Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`."""

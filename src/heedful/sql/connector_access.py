@@ -9,11 +9,12 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from heedful.errors import Forbidden
+from heedful.errors import Forbidden, Invalid
 from heedful.model import Metadata
 from heedful.sql import secrets
 from heedful.sql.databases import Schema, errors, kinds
 from heedful.sql.databases.kinds import Kind
+from heedful.sql.databases.values import is_listed
 from heedful.sql.sandbox.pool import Target
 from heedful.storage.rows import AnyRow
 
@@ -109,6 +110,10 @@ RESTRICTED = "listed"
 """The option of a connector that is restricted to the operator's lists."""
 
 
+SENSITIVE = "sensitive_columns"
+"""The option of a connector that lists columns whose values are never read to recognise them in questions."""
+
+
 def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target:
     """The database behind a connector, with its secrets in place; `store` is the one that the connector is kept in."""
     if not connector.enabled:
@@ -133,6 +138,7 @@ def target_at(stored_url: str, options: Metadata, permissions: Permissions, stor
         with_absolute_path(secrets.resolve_references(url, permissions.secrets)),
         options.get("role"),
         privileged=is_privileged(options),
+        sensitive=tuple(options.get(SENSITIVE, ())),
     )
 
 
@@ -166,6 +172,19 @@ def dialect_of(connector: AnyRow) -> str:
     """The SQL dialect of a connector's database."""
     dialect: str = connector.options["dialect"]
     return dialect
+
+
+def check_sensitive(columns: Sequence[str], schema: Schema) -> None:
+    """Refuses names that are no columns: a column that is misspelt would be read."""
+    for name in columns:
+        if not any(is_listed(table, column.name, [name]) for table in schema.tables for column in table.columns):
+            raise Invalid(
+                f"there is no column {name!r}",
+                code="unknown_column",
+                field=SENSITIVE,
+                value=name,
+                remedy="Name it as table.column, or schema.table.column",
+            )
 
 
 def stored_schema(schema: Schema) -> Metadata:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
@@ -24,15 +26,25 @@ class Connectors(ConnectorsProtocol):
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
 
-    def create(self, name: str, url: str, *, role: str | None = None, privileged: bool = False) -> Connector:
+    def create(
+        self,
+        name: str,
+        url: str,
+        *,
+        role: str | None = None,
+        privileged: bool = False,
+        sensitive_columns: Sequence[str] = (),
+    ) -> Connector:
         values.name("name", name)
         if not isinstance(url, str) or not url.strip():
             raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
         full_url = connector_access.with_absolute_path(url)
         options = self._options(full_url, None if role is None else values.name("role", role), privileged)
+        options |= _sensitive(sensitive_columns)
         connector_access.check(full_url, options, self._space.permissions)
         stored = secrets.encode_url(full_url, secrets.keys_from())
         schema = self._read_schema(stored, options)
+        connector_access.check_sensitive(sensitive_columns, schema)
         connector_id = new_id()
         with self._space.workspace.write() as connection:
             project = self._space.own_project(connection)
@@ -59,14 +71,18 @@ class Connectors(ConnectorsProtocol):
                 _to_connector(row) for row in connectors.list_connectors(connection, self._space.project(connection))
             ]
 
-    def refresh(self, connector_id: str) -> Connector:
+    def refresh(self, connector_id: str, *, sensitive_columns: Sequence[str] | None = None) -> Connector:
         with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
+        options = row.options if sensitive_columns is None else row.options | _sensitive(sensitive_columns)
         schema = self._space.queries.read_schema(self._space.target(row))
-        self._space.proofs.forget(row.id)
+        connector_access.check_sensitive(sensitive_columns or (), schema)
         with self._space.workspace.write() as connection:
+            connectors.change(connection, row.id, options=options)
             self._keep(connection, row.id, schema)
-            return _to_connector(self._row(connection, row.id))
+            changed = self._row(connection, row.id)
+        self._space.proofs.forget(row.id)
+        return _to_connector(changed)
 
     def confirm(self, connector_id: str, *, privileged: bool = False) -> Connector:
         with self._space.workspace.read() as connection:
@@ -74,6 +90,7 @@ class Connectors(ConnectorsProtocol):
         if row.enabled:
             return _to_connector(row)
         options = self._options(secrets.decrypt_url(row.url, secrets.keys_from()), row.options.get("role"), privileged)
+        options |= _sensitive(row.options.get(connector_access.SENSITIVE, ()))
         schema = self._read_schema(row.url, options)
         with self._space.workspace.write() as connection:
             connectors.change(connection, row.id, enabled=1, options=options)
@@ -119,6 +136,12 @@ class Connectors(ConnectorsProtocol):
         )
 
 
+def _sensitive(columns: Sequence[str]) -> Metadata:
+    if isinstance(columns, str):
+        raise Invalid(f"sensitive_columns must be a list, got {columns!r}", field="sensitive_columns", value=columns)
+    return {connector_access.SENSITIVE: [values.name("sensitive_columns", column) for column in columns]}
+
+
 def _to_connector(row: AnyRow) -> Connector:
     return Connector(
         connector_id=row.id,
@@ -127,6 +150,7 @@ def _to_connector(row: AnyRow) -> Connector:
         dialect=connector_access.dialect_of(row),
         enabled=bool(row.enabled),
         privileged=connector_access.is_privileged(row.options),
+        sensitive_columns=row.options.get(connector_access.SENSITIVE, []),
         tables=None if row.schema is None else len(row.schema["tables"]),
         fingerprint=row.fingerprint,
         schema_at=None if row.schema_at is None else from_stored(row.schema_at),

@@ -43,18 +43,37 @@ connector = click.option(
 
 privileged = click.option("--privileged", is_flag=True, help="Accept a login that may do more than read.")
 
+sensitive_columns = click.option(
+    "--sensitive-column",
+    "sensitive_columns",
+    multiple=True,
+    metavar="TABLE.COLUMN",
+    help="A column whose values are not read to recognise them in questions; may be repeated.",
+)
+
 
 @click.command()
 @click.argument("name")
 @click.argument("url")
 @click.option("--role", metavar="NAME", help="PostgreSQL: the role to run as.")
 @privileged
+@sensitive_columns
 @as_json
 @click.pass_obj
-def connect(options: Options, name: str, url: str, role: str | None, privileged: bool, as_json: bool) -> None:
+def connect(
+    options: Options,
+    name: str,
+    url: str,
+    role: str | None,
+    privileged: bool,
+    sensitive_columns: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Connect a database by its SQLAlchemy URL, to ask questions about it. Write secrets as ${VAR}."""
     with options.open() as heedful:
-        connector = heedful.connectors.create(name, url, role=role, privileged=privileged)
+        connector = heedful.connectors.create(
+            name, url, role=role, privileged=privileged, sensitive_columns=sensitive_columns
+        )
     if as_json:
         print_json(connector)
     else:
@@ -105,12 +124,13 @@ def list_connectors(options: Options, as_json: bool) -> None:
 
 @connectors.command()
 @click.argument("name")
+@sensitive_columns
 @as_json
 @needs_project
-def refresh(options: Options, name: str, as_json: bool) -> None:
+def refresh(options: Options, name: str, sensitive_columns: tuple[str, ...], as_json: bool) -> None:
     """Refresh the schema of a connector."""
     with options.open() as heedful:
-        connector = heedful.connectors.refresh(name)
+        connector = heedful.connectors.refresh(name, sensitive_columns=sensitive_columns or None)
     if as_json:
         print_json(connector)
     else:

@@ -165,6 +165,7 @@ PARAMETERS = {
     "connectors.schema.connector_id": "The connector, by id or name.",
     "connectors.delete.connector_id": "The connector, by id or name.",
     "privileged": "Accept a login that may do more than read. Over HTTP, this needs the key of the whole server.",
+    "sensitive_columns": "Columns whose values are not read to recognise them in questions, each as `table.column`.",
     "connectors.create.name": "What to call it.",
     "connectors.create.role": "PostgreSQL: the role to run as.",
     "connectors.create.url": "A SQLAlchemy URL. Write secrets as `${VAR}`.",

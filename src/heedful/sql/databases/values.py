@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
 from sqlglot import exp
 
 from heedful.errors import HeedfulError
-from heedful.sql.databases.contract import Database, Limits
+from heedful.sql.databases.contract import Database, Limits, Row
 from heedful.sql.databases.schema import Schema, Table
 from heedful.sql.guard import check_statement
 from heedful.sql.statements import write
@@ -26,10 +26,22 @@ class TextValues:
     partial: frozenset[tuple[str, str]]
 
 
-def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, seconds: float = 5.0) -> TextValues:
-    """The texts of all text columns of tables, limited in number, length and time."""
+def text_values(
+    database: Database,
+    schema: Schema,
+    *,
+    without: Collection[str] = (),
+    per_column: int = 1_000,
+    seconds: float = 5.0,
+) -> TextValues:
+    """The texts of all text columns of tables, except those `without`, limited in number, length and time."""
     tables = [table for table in schema.tables if not table.is_view]
-    text_columns = [(table, column.name) for table in tables for column in table.columns if column.is_text]
+    text_columns = [
+        (table, column.name)
+        for table in tables
+        for column in table.columns
+        if column.is_text and not is_listed(table, column.name, without)
+    ]
     values: dict[tuple[str, str], tuple[str, ...]] = {}
     partial: set[tuple[str, str]] = set()
     deadline = monotonic() + seconds
@@ -55,21 +67,52 @@ def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, 
     return TextValues(values, frozenset(partial))
 
 
+def is_listed(table: Table, column: str, names: Collection[str]) -> bool:
+    """Whether a list names a column, as `table.column` or `schema.table.column`, in any case."""
+    listed = {name.lower() for name in names}
+    return not listed.isdisjoint({f"{table.full_name}.{column}".lower(), f"{table.name}.{column}".lower()})
+
+
 def stream_values(
-    database: Database, schema: Schema, table: str, column: str, limits: Limits, take: Callable[[list[str]], None]
-) -> bool:
-    """Hands on the distinct texts of one column, in parts; whether those are all of them."""
+    database: Database,
+    schema: Schema,
+    table: str,
+    column: str,
+    limits: Limits,
+    take: Callable[[list[str]], None],
+    *,
+    ordered: bool = True,
+    after: str | None = None,
+) -> str | None:
+    """Hands on distinct texts of one column, in parts: the first ones `after` a text in the database's order, or any.
+
+    Returns the last one if there may be more.
+    """
     found = schema.table(table)
     if found is None or all(each.name != column for each in found.columns):
-        return True
-    query = check_statement(_distinct(found, column, database.dialect), database.dialect)
-    passing = replace(limits, take=lambda rows: take([row[0] for row in rows if isinstance(row[0], str)]))
+        return None
+    sql = _distinct(found, column, database.dialect, after=after is not None, rows=limits.rows if ordered else None)
+    count, last = 0, after
+
+    def pass_on(rows: Sequence[Row]) -> None:
+        nonlocal count, last
+        count += len(rows)
+        texts = [row[0] for row in rows if isinstance(row[0], str)]
+        last = texts[-1] if texts else last
+        take(texts)
+
     with database.session() as session:
-        return not session.run(query, {}, passing).truncated
+        query = check_statement(sql, database.dialect)
+        session.run(query, {} if after is None else {"after": after}, replace(limits, take=pass_on))
+    # Without a text that is later, the next ones would be the same.
+    return last if ordered and count == limits.rows and last != after else None
 
 
-def _distinct(table: Table, column: str, dialect: str) -> str:
-    identifier = exp.to_identifier(column, quoted=True)
-    source = exp.table_(table.name, db=table.schema, quoted=True)
-    short = exp.func("LENGTH", exp.Column(this=identifier.copy())) <= MAX_VALUE_LENGTH
-    return write(exp.select(exp.Column(this=identifier)).distinct().from_(source).where(short), dialect)
+def _distinct(table: Table, column: str, dialect: str, *, after: bool = False, rows: int | None = None) -> str:
+    """The different texts of a column that are not too long; up to so many `rows` in order, from `:after` on."""
+    name = write(exp.Column(this=exp.to_identifier(column, quoted=True)), dialect)
+    source = write(exp.table_(table.name, db=table.schema, quoted=True), dialect)
+    sql = f"SELECT DISTINCT {name} FROM {source} WHERE LENGTH({name}) <= {MAX_VALUE_LENGTH}"
+    if rows is None:
+        return sql
+    return f"{sql}{f' AND {name} > :after' if after else ''} ORDER BY {name} LIMIT {rows}"

@@ -5,19 +5,23 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass
 from time import monotonic
 
 from heedful.errors import HeedfulError
 from heedful.sql.databases.values import TextValues
 from heedful.sql.reuse.value_index import ValueIndex
-from heedful.sql.reuse.values import Known, Values
+from heedful.sql.reuse.values import Column, Known, Values
 from heedful.sql.sandbox.pool import Queries, Target
 
 logger = logging.getLogger("heedful.sql")
 
 MAX_COLUMN_VALUES = 5_000_000
 """Values of one column that are indexed."""
+
+BATCH_VALUES = 250_000
+"""Values that are read by one query, which must not take longer than any other may."""
 
 READING_SHARE = 0.02
 """The share of its time that a database may be read for an index, on average."""
@@ -33,7 +37,8 @@ class _Closed(Exception):
 class _State:
     """What is known of one connector's values."""
 
-    fingerprint: str | None
+    identity: Hashable
+    """Of the connector: other values are those of another one."""
     version: str | None
     """The version of the data, where the database can tell."""
     text: TextValues
@@ -61,18 +66,18 @@ class ColumnValues:
             state = self._states.get(connector_id)
         return None if state is None else state.values
 
-    def read(self, connector_id: str, fingerprint: str | None, target: Target) -> Values:
+    def read(self, connector_id: str, identity: Hashable, target: Target) -> Values:
         """The values as they are now; the same object if they have not changed."""
         version = self._queries.data_version(target)
         with self._lock:
             state = self._states.get(connector_id)
-        if state is not None and (state.fingerprint != fingerprint or not _is_usable(state.values)):
+        if state is not None and (state.identity != identity or not _is_usable(state.values)):
             state = None
         if state is not None and version is not None and version == state.version:
             return state.values
         text = self._queries.text_values(target)
         if state is None:
-            state = _State(fingerprint, version, text, Known(text.values))
+            state = _State(identity, version, text, Known(text.values))
         elif text != state.text and not (text.partial and isinstance(state.values, ValueIndex)):
             state.values = Known(text.values)
         state.version, state.text = version, text
@@ -114,21 +119,43 @@ class ColumnValues:
             if column not in text.partial:
                 made.add(column, values)
                 continue
-
-            def take(part: list[str], column: tuple[str, str] = column) -> None:
-                if self._closed:
-                    raise _Closed
-                made.add(column, part)
-
             try:
-                self._queries.stream_values(target, *column, MAX_COLUMN_VALUES, take)
+                self._read_column(made, column, target)
             except HeedfulError as error:
-                if error.code not in ("query_timeout", "database_forbidden", "read_only"):
-                    raise
+                _check_expected(error)
                 # What came in time is known.
                 logger.warning("only some values of %s could be indexed: %s", ".".join(column), error.message)
         made.finish()
         return made
+
+    def _read_column(self, made: ValueIndex, column: Column, target: Target) -> None:
+        """Reads the values of a column in their order, so many at a time; where sorting takes too long, in any order,
+        as many as come in time."""
+
+        def take(part: list[str]) -> None:
+            if self._closed:
+                raise _Closed
+            made.add(column, part)
+
+        last: str | None = None
+        for read in range(0, MAX_COLUMN_VALUES, BATCH_VALUES):
+            rows = min(BATCH_VALUES, MAX_COLUMN_VALUES - read)
+            try:
+                last = self._queries.stream_values(target, column, rows, take, after=last)
+            except HeedfulError as error:
+                _check_expected(error)
+                if read:
+                    raise
+                self._queries.stream_values(target, column, MAX_COLUMN_VALUES, take, ordered=False)
+                return
+            if last is None:
+                return
+
+
+def _check_expected(error: HeedfulError) -> None:
+    """Raises an error that is no limit of the database or its user."""
+    if error.code not in ("query_timeout", "database_forbidden", "read_only"):
+        raise error
 
 
 def _is_usable(values: Values) -> bool:

@@ -88,11 +88,11 @@ def _schema(request: Request, reply: SendReply) -> dict[str, Any]:
 
 def _values(request: Request, reply: SendReply) -> list[Any]:
     database = _database(request)
-    found = text_values(database, database.read_schema())
+    found = text_values(database, database.read_schema(), without=request["without"])
     return [[*key, texts, key in found.partial] for key, texts in found.values.items()]
 
 
-def _column(request: Request, reply: SendReply) -> bool:
+def _column(request: Request, reply: SendReply) -> str | None:
     database = _database(request)
     schema = database.read_schema()
     reply({"stage": "running"})
@@ -103,6 +103,8 @@ def _column(request: Request, reply: SendReply) -> bool:
         request["column"],
         Limits(request["seconds"], request["rows"]),
         lambda texts: reply({"part": texts}),
+        ordered=request["ordered"],
+        after=request["after"],
     )
 
 

@@ -279,6 +279,8 @@ class Target:
     role: str | None = None
     privileged: bool = False
     """Whether its user may do more than read."""
+    sensitive: tuple[str, ...] = ()
+    """The columns whose values are never read to recognise them in questions."""
 
     def __repr__(self) -> str:
         return "Target(…)"
@@ -335,19 +337,29 @@ class Queries:
         return decode_schema(self._ask(request, _SCHEMA))
 
     def text_values(self, target: Target) -> TextValues:
-        """The texts that stand in the columns of a database, as far as they are few."""
-        found = self._ask({"do": "values", **_connection_fields(target)}, _SCHEMA)
+        """The texts that stand in the columns of a database, as far as they are few and not sensitive."""
+        request = {"do": "values", **_connection_fields(target), "without": target.sensitive}
+        found = self._ask(request, _SCHEMA)
         values = {(table, column): tuple(texts) for table, column, texts, _ in found}
         return TextValues(values, frozenset((table, column) for table, column, _, partial in found if partial))
 
     def stream_values(
-        self, target: Target, table: str, column: str, rows: int, take: Callable[[list[str]], None]
-    ) -> bool:
-        """Hands on the texts of one column, up to so many, in parts; whether those are all of them."""
-        request = {"do": "column", **_connection_fields(target), "table": table, "column": column, "rows": rows}
+        self,
+        target: Target,
+        column: tuple[str, str],
+        rows: int,
+        take: Callable[[list[str]], None],
+        *,
+        ordered: bool = True,
+        after: str | None = None,
+    ) -> str | None:
+        """Hands on the texts of one column, up to so many, in parts: those `after` one in the database's order, or any.
+        Returns the last one if there may be more."""
+        wanted = {"table": column[0], "column": column[1], "rows": rows, "ordered": ordered, "after": after}
         running = self._pool.limits.seconds + GRACE_SECONDS
-        found: bool = self._ask(request, {**_SCHEMA, "running": running}, take)
-        return found
+        request = {"do": "column", **_connection_fields(target), **wanted}
+        last: str | None = self._ask(request, {**_SCHEMA, "running": running}, take)
+        return last
 
     def data_version(self, target: Target) -> str | None:
         """A value that changes whenever data change; None if the database has none."""

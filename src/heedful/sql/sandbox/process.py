@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any
 
 from heedful.errors import Unavailable
@@ -71,8 +73,6 @@ class Process:
         assert self._popen.stdout is not None
         self._requests, self._replies = self._popen.stdin, self._popen.stdout
         self._is_ready = False
-        self._lock = threading.Lock()
-        self._watch: threading.Timer | None = None
         self._expired = False
         self._stage: str | None = None
 
@@ -153,21 +153,59 @@ class Process:
 
     def _watched(self, seconds: float | None) -> None:
         """Replaces the process's deadline by one in so many seconds."""
-        with self._lock:
-            if self._watch is not None:
-                self._watch.cancel()
-            self._watch = None
-            if seconds is not None:
-                self._watch = watch = threading.Timer(seconds, lambda: self._expire(watch))
-                watch.daemon = True
-                watch.start()
+        WATCHDOG.watch(self, seconds)
 
-    def _expire(self, watch: threading.Timer) -> None:
-        with self._lock:
-            # It may have answered meanwhile, and be working on another request.
-            if self._watch is watch:
-                self._expired = True
-                self._popen.kill()
+    def expire(self) -> None:
+        """Kills the process because its time is up."""
+        self._expired = True
+        self._popen.kill()
+
+
+class Watchdog:
+    """A thread that kills processes whose time is up; a timer for each stage of each query would cost more than some
+    queries do."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._deadlines: dict[Process, float] = {}
+        self._wakes_at = math.inf
+        self._thread: threading.Thread | None = None
+        if hasattr(os, "register_at_fork"):
+            # The threads and processes of a parent are not those of its child, and the lock may be held.
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def watch(self, process: Process, seconds: float | None) -> None:
+        """Gives a process so many seconds from now; None for as long as it likes. When it returns, an earlier deadline
+        no longer applies."""
+        with self._changed:
+            if seconds is None:
+                self._deadlines.pop(process, None)
+                return
+            deadline = self._deadlines[process] = monotonic() + seconds
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="heedful-watchdog", daemon=True)
+                self._thread.start()
+            elif deadline < self._wakes_at:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                now = monotonic()
+                for process in [each for each, deadline in self._deadlines.items() if deadline <= now]:
+                    del self._deadlines[process]
+                    process.expire()
+                self._wakes_at = min(self._deadlines.values(), default=math.inf)
+                self._changed.wait(None if self._wakes_at == math.inf else max(0.0, self._wakes_at - now))
+
+    def _after_fork(self) -> None:
+        self._changed = threading.Condition()
+        self._deadlines = {}
+        self._wakes_at = math.inf
+        self._thread = None
+
+
+WATCHDOG = Watchdog()
 
 
 def _paths() -> list[str]:
