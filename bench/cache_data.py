@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from heedful.sql.reuse import Known
-from heedful.sql.reuse.query_parts import parse_query
 from heedful.sql.reuse.values import Column
+from heedful.sql.statements import parse
 
 DIALECT = "sqlite"
 SECONDS = 10.0
@@ -99,8 +99,7 @@ def questions(folder: Path, name: str, database: Database) -> tuple[list[Questio
             sql = filled(single_quoted(template), {key: value.replace("'", "''") for key, value in values.items()})
             rows = database.run(sql)
             if rows is not None:
-                query = parse_query(sql, DIALECT)
-                ordered = query is not None and query.tree.args.get("order") is not None
+                ordered = parse(sql, DIALECT)[0].args.get("order") is not None
                 result.append(Question(filled(sentence["text"], values), sql, template, rows, ordered))
     return result, total
 

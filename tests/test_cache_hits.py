@@ -17,7 +17,7 @@ from heedful.errors import NotFound
 from heedful.model import CacheMatch
 from heedful.search import questions
 from heedful.settings import Retention
-from heedful.sql.reuse.candidates import find
+from heedful.sql.reuse.candidates import Wanted, find
 from heedful.storage.retention import maintain
 from heedful.storage.schema import executions, feedbacks
 from heedful.testing import ManualClock, ScriptedModel
@@ -155,20 +155,13 @@ def test_an_author_who_rates_many_hits_is_one_voice(geo: Heedful, proven: str) -
         geo.feedback.create_positive(execution_id=hit(geo), author="ann")
     wrong = geo.executions.execute_query("SELECT 1", question="What is one?").execution_id
     geo.feedback.create_negative(execution_id=wrong)
+    space, vector = geo._project.executions, geo._workspace.embed([IN_ITALY])[0]
     with geo._workspace.read() as connection:
-        connector = geo._project.executions.connector(connection, "geo")
-        vector = geo._workspace.embed([IN_ITALY])[0]
-        found = find(
-            geo._project.executions,
-            connection,
-            connector,
-            vector,
-            least=0.9,
-            limit=9,
-            max_age_days=None,
-            examples=False,
-        )
-    assert [(each.id, each.positives, each.negatives) for each in found] == [(proven, 1, 0)]
+        connector = space.connector(connection, "geo")
+    wanted = Wanted(0.9, 9, max_age_days=None, examples=False)
+    with space.proofs.reading(connector, space.target, space.workspace.read) as known:
+        found = find(space, known, connector, vector, wanted)
+    assert [(each.id, each.opinions.positives, each.opinions.negatives) for each in found] == [(proven, 1, 0)]
 
 
 def test_a_hit_with_other_values_answers_others_once_it_is_right(geo: Heedful, proven: str) -> None:
@@ -244,3 +237,10 @@ def test_executions_that_were_removed_take_neither_a_place_nor_memory(
     assert [match.execution["derived_from"] for match in result.matches] == [kept]
     assert places == [2] * MANY
     assert most <= 2 + 2 * 16
+
+
+def test_what_an_erased_author_said_is_no_longer_shown(geo: Heedful, proven: str) -> None:
+    geo.feedback.create_positive(execution_id=proven, feedback_text="Ann counted.", author="ann")
+    assert best(geo).feedback_comment == "Ann counted."
+    geo.forget(author="ann")
+    assert best(geo).feedback_comment is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from heedful.sql.reuse import Evidence, Known, ProvenQuery, Verdict, choose, decide
+from heedful.sql.reuse import Evidence, Known, ProvenQuery, Question, Verdict, choose, decide
 
 MAY, JUNE = datetime(2024, 5, 10), datetime(2024, 6, 10)
 VALUES = Known(
@@ -268,7 +268,7 @@ def test_layout_alone_is_no_conflict() -> None:
     for each in proven:
         known.add(each)
     for asked, decision in (("cities in Texas state", "serve"), ("cities in Ohio state", "rebind")):
-        given = choose(asked, proven, now=MAY, evidence=known)
+        given = choose(Question(asked, known.values, MAY), proven, evidence=known)
         assert [each.decision for each in given] == [decision, decision]
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from heedful.sql.reuse import Evidence, Known, ProvenQuery, Verdict, choose, same_frame_ids
+from heedful.sql.reuse import Evidence, Known, ProvenQuery, Question, Verdict, choose, same_frame_ids
 
 NOW = datetime(2024, 5, 10)
 STATES = ["texas", "ohio", "maine", "iowa", "utah", "new york"]
@@ -30,7 +30,7 @@ def evidence(*rows: tuple[str, str]) -> tuple[Evidence, list[ProvenQuery]]:
 
 
 def best(asked: str, known: Evidence, proven: list[ProvenQuery]) -> Verdict:
-    verdicts = choose(asked, proven, now=NOW, evidence=known)
+    verdicts = choose(Question(asked, known.values, NOW), proven, evidence=known)
     return min(verdicts, key=lambda verdict: ["serve", "rebind", "refuse"].index(verdict.decision))
 
 
@@ -54,6 +54,19 @@ def test_learned_words_and_other_values_may_come_together() -> None:
     known, proven = evidence(*ADJOIN, ("give me neighbours that border {utah}", BORDER))
     result = best("give me neighbours that adjoin iowa", known, proven)
     assert (result.decision, result.parameters) == ("rebind", {"p1": "iowa"})
+
+
+def test_one_author_alone_teaches_no_words_where_there_are_others() -> None:
+    asked = "capitals of states that adjoin utah"
+    _, proven = evidence(*ADJOIN, ("capitals of states that border {utah}", "SELECT capital FROM border"))
+    for authors, decision in [("eeeea", "refuse"), ("eaeaa", "serve"), ("eeeee", "serve")]:
+        said = [each._replace(authors=frozenset((who,))) for each, who in zip(proven, authors, strict=True)]
+        known = Evidence("sqlite", VALUES, said)
+        assert best(asked, known, said).decision == decision, authors
+        for each in said:
+            known.remove(each.id)
+            known.add(each)
+        assert best(asked, known, said).decision == decision, authors
 
 
 def test_one_witness_is_not_enough() -> None:
@@ -120,13 +133,13 @@ def test_proven_questions_with_the_same_words_and_different_sql_refuse_each_othe
 
 def test_a_question_alike_in_all_but_its_value_is_found_without_similarity() -> None:
     known, proven = evidence(("which states border {texas}", BORDER), ("name the cities of {ohio}", CITIES))
-    assert same_frame_ids("what states border maine?", known) == [proven[0].id]
-    assert same_frame_ids("which lakes are in maine", known) == []
+    assert same_frame_ids(Question("what states border maine?", known.values, NOW), known) == [proven[0].id]
+    assert same_frame_ids(Question("which lakes are in maine", known.values, NOW), known) == []
 
 
 def test_the_proven_question_with_the_same_value_is_found_first() -> None:
     known, proven = evidence(("which states border {texas}", BORDER), ("what states border {ohio}", BORDER))
-    assert same_frame_ids("give me the states that border ohio", known)[0] == proven[1].id
+    assert same_frame_ids(Question("give me the states that border ohio", known.values, NOW), known)[0] == proven[1].id
 
 
 def test_what_is_removed_leaves_no_trace() -> None:
@@ -139,11 +152,11 @@ def test_what_is_removed_leaves_no_trace() -> None:
     assert best("capitals of states that adjoin utah", known, [proven[4]]).decision == "serve"
     for each in proven:
         known.remove(each.id)
-    assert same_frame_ids("which states border texas", known) == []
+    assert same_frame_ids(Question("which states border texas", known.values, NOW), known) == []
 
 
 def test_only_the_first_refusals_are_explained() -> None:
     known, proven = evidence(("the rivers of {texas}", BORDER), ("the lakes of {texas}", CITIES))
-    first, second = choose("the shops of texas", proven, now=NOW, evidence=known, explained=1)
+    first, second = choose(Question("the shops of texas", known.values, NOW), proven, evidence=known, explained=1)
     assert "river" in first.reason
     assert (second.decision, second.differences) == ("refuse", ())

@@ -8,7 +8,7 @@ from typing import get_args
 from heedful.interfaces.dashboard.queue import REASONS
 from heedful.sql.reuse.verdict import Gate
 
-GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "reuse-executions.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "how-reuse-decides.md"
 OF_THE_STORE = {"candidates", "feedback", "schema", "data", "determinism", "truncation", "run"}
 
 

@@ -113,6 +113,13 @@ def test_a_value_is_certain_only_when_question_and_sql_agree_on_it(question: str
             "SELECT a.x FROM a WHERE a.i IN (SELECT b.i FROM b WHERE b.k IN ('p', 'q'))",
             "SELECT z.x FROM a z WHERE z.i IN (SELECT y.i FROM b y WHERE y.k IN ('q', 'p'))",
         ),
+        (
+            "SELECT a.i FROM a, b, c WHERE a.i = b.i AND b.i = c.i AND b.i > 3 ORDER BY c.i",
+            "SELECT c.i FROM a JOIN b ON a.i = b.i JOIN c ON c.i = a.i WHERE a.i > 3 ORDER BY b.i",
+        ),
+        ("SELECT MAX(DISTINCT x) FROM a", "SELECT MAX(x) FROM a"),
+        ("SELECT DISTINCT x, COUNT(1) FROM a GROUP BY x", "SELECT x, COUNT(*) FROM a GROUP BY x"),
+        ("SELECT DISTINCT COUNT(x) FROM a", "SELECT COUNT(x) FROM a"),
     ],
 )
 def test_other_spellings_of_one_statement_are_equal(one: str, other: str) -> None:
@@ -130,6 +137,11 @@ def test_other_spellings_of_one_statement_are_equal(one: str, other: str) -> Non
         ("SELECT x, y FROM a", "SELECT y, x FROM a"),
         ("SELECT x FROM a WHERE y < z", "SELECT x FROM a WHERE z < y"),
         ("SELECT x FROM a WHERE y = 1 OR z = 1", "SELECT x FROM a WHERE y = 1 AND z = 1"),
+        ("SELECT a.i FROM a LEFT JOIN b ON a.i = b.i", "SELECT b.i FROM a LEFT JOIN b ON a.i = b.i"),
+        ("SELECT a.i FROM a, b WHERE a.i = b.i OR a.k = 1", "SELECT b.i FROM a, b WHERE a.i = b.i OR a.k = 1"),
+        ("SELECT COUNT(DISTINCT x) FROM a", "SELECT COUNT(x) FROM a"),
+        ("SELECT COUNT(x) FROM a", "SELECT COUNT(*) FROM a"),
+        ("SELECT DISTINCT y FROM a GROUP BY x, y", "SELECT y FROM a GROUP BY x, y"),
         (
             "SELECT x FROM a WHERE i IN (SELECT i FROM b WHERE y = 1)",
             "SELECT x FROM a WHERE i IN (SELECT i FROM b WHERE b.y = 1)",

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from heedful.sql.reuse import Evidence, Known, ProvenQuery, Values, Verdict, choose
+from heedful.sql.reuse import Evidence, Known, ProvenQuery, Question, Values, Verdict, choose
 from heedful.sql.reuse.value_index import ValueIndex
 
 NOW = datetime(2024, 5, 10)
@@ -40,7 +40,7 @@ def values(request: pytest.FixtureRequest) -> Values:
 def ask(values: Values, asked: str, *proven: tuple[str, str]) -> Verdict:
     queries = [ProvenQuery(place, question, sql, NOW) for place, (question, sql) in enumerate(proven)]
     evidence = Evidence("sqlite", values, queries)
-    (first, *_) = choose(asked, queries, now=NOW, evidence=evidence)
+    (first, *_) = choose(Question(asked, evidence.values, NOW), queries, evidence=evidence)
     return first
 
 

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
+from cachetools import FIFOCache
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.search.vectors import Growable
 from heedful.storage.executions import runs
-from heedful.storage.executions.connectors import revision
-from heedful.storage.rows import AnyRow
+from heedful.storage.executions.connectors import ConnectorState
+from heedful.storage.executions.runs import CandidateRow, QuestionRow
 from heedful.storage.vectors import ModelRow, Vectors, pack, unpack
 
 Embed = Callable[[Sequence[str]], Vectors]
 
 PRUNE_AFTER = 256
 """Questions that are taken in before it is worth a look which of the others are still there."""
+
+MAX_ROWS = 20_000
+MAX_CHARACTERS = 4_000
+"""How many executions are kept in memory, beside the vectors of all, and how long their questions and SQL may be."""
+
+
+class Near(NamedTuple):
+    """An execution, and the cosine of its question."""
+
+    row: CandidateRow
+    cosine: float
 
 
 class QuestionIndex:
@@ -32,25 +46,32 @@ class QuestionIndex:
         self._revision = -1
         self._unchecked = 0
         self._seqs: Growable[np.int64] = Growable(np.empty(0, np.int64))
+        self._rows_of: Growable[np.int64] = Growable(np.empty(0, np.int64))
+        """Which of the vectors each execution has: those with the same question share one."""
         self._vectors: Growable[np.float32] = Growable(np.empty((0, model.dimensions), np.float32))
+        self._known: dict[bytes, int] = {}
+        self._places: dict[int, int] = {}
+        self._numbers: FIFOCache[str, int] = FIFOCache(MAX_ROWS)
+        self._rows: FIFOCache[int, tuple[int, CandidateRow]] = FIFOCache(MAX_ROWS)
+        """Each with the revision of the connector that it was read at: at another one, it may have changed."""
 
-    def follow(self, connection: Connection, embed: Embed) -> list[tuple[int, bytes]]:
+    def follow(self, connection: Connection, state: ConnectorState, embed: Embed) -> list[tuple[int, bytes]]:
         """Takes in what is new; returns vectors that had to be made, for the caller to keep."""
         with self._lock:
-            rows: list[AnyRow] = []
-            newest, now = runs.newest(connection, self.connector), revision(connection, self.connector)
-            if newest > self._last:
+            rows: list[QuestionRow] = []
+            if state.newest > self._last:
                 rows = runs.questions_after(connection, self.connector, self._last)
-            if now != self._revision:
+            if state.revision != self._revision:
                 # What becomes a candidate later has an old number.
-                known = set(self._seqs.rows.tolist())
-                rows += runs.rated_hits(connection, self.connector, known | {row.seq for row in rows})
+                known = self._places.keys() | {row.candidate.seq for row in rows}
+                rows += runs.rated_hits(connection, self.connector, known)
             made = self._append(rows, embed) if rows else []
+            self._keep((row.candidate for row in rows), state.revision)
             # A view that is older than what was followed lacks executions that are there.
-            if newest >= self._last and now >= self._revision:
+            if state.newest >= self._last and state.revision >= self._revision:
                 self._drop_removed(connection)
-            self._last = max(self._last, newest)
-            self._revision = now
+            self._last = max(self._last, state.newest)
+            self._revision = state.revision
             return made
 
     @property
@@ -59,43 +80,79 @@ class QuestionIndex:
         return len(self._seqs.rows)
 
     def nearest(
-        self, connection: Connection, vector: Vectors, least: float, limit: int
-    ) -> tuple[list[tuple[int, float]], dict[int, AnyRow]]:
-        """(execution number, cosine) of the most similar questions, best first, and the rows of their executions. One
-        that was removed takes no other's place."""
+        self,
+        connection: Connection,
+        state: ConnectorState,
+        vector: Vectors,
+        least: float,
+        limit: int,
+        also: Collection[str] = (),
+    ) -> list[Near]:
+        """The executions with the most similar questions, best first, then those that are wanted by their ids whatever
+        their similarity. One that was removed takes no other's place."""
         with self._lock:
-            seqs, cosines = self._seqs.rows, self._vectors.rows @ vector
-        found: NDArray[np.int64] = np.flatnonzero(cosines >= least)
-        order = found[np.lexsort((-seqs[found], -cosines[found]))].tolist()
-        near: list[tuple[int, float]] = []
-        rows: dict[int, AnyRow] = {}
-        removed, size = 0, limit
-        while order and len(near) < limit:
-            some = [(int(seqs[place]), float(cosines[place])) for place in order[:size]]
+            seqs, places = self._seqs.rows, self._places
+            cosines = (self._vectors.rows @ vector)[self._rows_of.rows]
+        size = limit
+        while True:
+            order = _best(seqs, cosines, least, size)
+            there = self._read(connection, state.revision, seqs[order].tolist())
+            found = [(row, place) for place in order if (row := there.get(int(seqs[place]))) is not None][:limit]
+            if len(found) == limit or len(order) < size:
+                break
             # Twice as many each time, because where some were removed there are often more.
-            order, size = order[size:], size * 2
-            there = runs.by_seq(connection, [seq for seq, _ in some])
-            removed += len(some) - len(there)
-            near = [*near, *(each for each in some if each[0] in there)][:limit]
-            rows |= {seq: there[seq] for seq, _ in near if seq in there}
+            size *= 2
+        near = {row.seq: Near(row, float(cosines[place])) for row, place in found}
+        wanted = [seq for seq in self._numbers_of(connection, also) if seq not in near]
+        wanted = [seq for seq in wanted if places.get(seq, len(seqs)) < len(seqs)]
+        for seq, row in self._read(connection, state.revision, wanted).items():
+            near[seq] = Near(row, float(cosines[places[seq]]))
         with self._lock:
-            self._unchecked += removed
-        return near, rows
+            self._unchecked += len(order) - len(there)
+        return list(near.values())
 
-    def similarities(self, vector: Vectors, seqs: Sequence[int]) -> list[tuple[int, float]]:
-        """The same of these executions, as far as they are known."""
+    def _read(self, connection: Connection, revision: int, seqs: Sequence[int]) -> dict[int, CandidateRow]:
+        """The executions with these numbers that are there, from memory as far as they are known there."""
         with self._lock:
-            places = np.flatnonzero(np.isin(self._seqs.rows, np.array(seqs, np.int64)))
-            cosines = self._vectors.rows[places] @ vector
-            return list(zip(self._seqs.rows[places].tolist(), cosines.tolist(), strict=True))
+            known = {seq: self._rows.get(seq) for seq in seqs}
+        found = {seq: each[1] for seq, each in known.items() if each is not None and each[0] == revision}
+        missing = [seq for seq in seqs if seq not in found]
+        if missing:
+            read = runs.by_seq(connection, missing)
+            with self._lock:
+                self._keep(read.values(), revision)
+            found |= read
+        return found
 
-    def _append(self, rows: Sequence[AnyRow], embed: Embed) -> list[tuple[int, bytes]]:
+    def _numbers_of(self, connection: Connection, ids: Collection[str]) -> list[int]:
+        with self._lock:
+            found = {each: self._numbers.get(each) for each in ids}
+            missing = [each for each, seq in found.items() if seq is None]
+        if missing:
+            read = runs.seqs(connection, missing)
+            with self._lock:
+                self._numbers.update(read)
+            found |= read
+        return [seq for seq in found.values() if seq is not None]
+
+    def _keep(self, rows: Iterable[CandidateRow], revision: int) -> None:
+        for row in rows:
+            self._numbers[row.id] = row.seq
+            if len(row.question) + len(row.sql_query) <= MAX_CHARACTERS:
+                self._rows[row.seq] = (revision, row)
+
+    def _append(self, rows: Sequence[QuestionRow], embed: Embed) -> list[tuple[int, bytes]]:
         missing = [row for row in rows if row.model_id != self._model.id or row.vector is None]
-        fresh = {
-            row.seq: pack(vector) for row, vector in zip(missing, embed([row.question for row in missing]), strict=True)
-        }
-        self._vectors.append(unpack([fresh.get(row.seq, row.vector) for row in rows], self._model.dimensions))
-        self._seqs.append(np.array([row.seq for row in rows], np.int64))
+        embedded = embed([row.candidate.question for row in missing]) if missing else ()
+        fresh = {row.candidate.seq: pack(vector) for row, vector in zip(missing, embedded, strict=True)}
+        vectors = [fresh.get(row.candidate.seq) or row.vector or b"" for row in rows]
+        digests = [blake2b(each, digest_size=16).digest() for each in vectors]
+        new = {digest: each for digest, each in zip(digests, vectors, strict=True) if digest not in self._known}
+        self._known.update((digest, place) for place, digest in enumerate(new, start=len(self._known)))
+        self._vectors.append(unpack(list(new.values()), self._model.dimensions))
+        self._rows_of.append(np.array([self._known[digest] for digest in digests], np.int64))
+        self._seqs.append(np.array([row.candidate.seq for row in rows], np.int64))
+        self._places.update((row.candidate.seq, place) for place, row in enumerate(rows, start=len(self._places)))
         self._unchecked += len(rows)
         return list(fresh.items())
 
@@ -104,5 +161,20 @@ class QuestionIndex:
         if self._unchecked < max(PRUNE_AFTER, len(self._seqs.rows) // 3):
             return
         mask = np.isin(self._seqs.rows, np.array(runs.candidates(connection, self.connector), np.int64))
-        self._seqs, self._vectors = Growable(self._seqs.rows[mask]), Growable(self._vectors.rows[mask])
+        used, rows_of = np.unique(self._rows_of.rows[mask], return_inverse=True)
+        places = {int(old): place for place, old in enumerate(used)}
+        self._known = {digest: places[old] for digest, old in self._known.items() if old in places}
+        self._seqs, self._rows_of = Growable(self._seqs.rows[mask]), Growable(rows_of.astype(np.int64))
+        self._vectors = Growable(self._vectors.rows[used])
+        self._places = {seq: place for place, seq in enumerate(self._seqs.rows.tolist())}
         self._unchecked = 0
+
+
+def _best(seqs: NDArray[np.int64], cosines: Vectors, least: float, size: int) -> list[int]:
+    """The places of the highest cosines from `least` on, best first; among equals, the newest first."""
+    found: NDArray[np.int64] = np.flatnonzero(cosines >= least)
+    if len(found) > size:
+        bound = np.partition(cosines[found], len(found) - size)[len(found) - size]
+        found = found[cosines[found] >= bound]
+    order: list[int] = found[np.lexsort((-seqs[found], -cosines[found]))].tolist()
+    return order

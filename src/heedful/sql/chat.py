@@ -282,26 +282,19 @@ class Chat(ChatProtocol):
         self, connector: AnyRow, vector: Vectors, cutoff: float
     ) -> tuple[list[Example], list[Example]]:
         """The examples for a model's prompt: reliable ones, and ones that were rated as wrong."""
-        with self._space.workspace.read() as connection:
-            similar = candidates.find(
-                self._space,
-                connection,
-                connector,
-                vector,
-                least=MIN_EXAMPLE_SIMILARITY,
-                limit=MAX_CANDIDATES,
-                max_age_days=None,
-                examples=True,
-            )
+        space = self._space
+        wanted = candidates.Wanted(MIN_EXAMPLE_SIMILARITY, MAX_CANDIDATES, max_age_days=None, examples=True)
+        with space.proofs.reading(connector, space.target, space.workspace.read) as known:
+            similar = candidates.find(space, known, connector, vector, wanted)
         good = [
             candidate
             for candidate in similar
-            if (candidate.golden or candidate.positives) and candidate.reliability >= cutoff
+            if (candidate.golden or candidate.opinions.positives) and candidate.reliability >= cutoff
         ]
-        bad = [candidate for candidate in similar if candidate.negatives and candidate not in good]
+        bad = [candidate for candidate in similar if candidate.opinions.negatives and candidate not in good]
         examples = dict.fromkeys(Example(candidate.question, candidate.sql) for candidate in good)
         warnings = dict.fromkeys(
-            Example(candidate.question, candidate.sql, candidate.comment or "it was rated as wrong")
+            Example(candidate.question, candidate.sql, candidate.opinions.comment or "it was rated as wrong")
             for candidate in bad
         )
         return list(examples)[:EXAMPLES], list(warnings)[:WARNINGS]

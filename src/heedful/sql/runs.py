@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -58,13 +58,14 @@ def execute(
     if vector is None and source.question is not None:
         vector = space.vector(source.question)
     # A hit says nothing that isn't stored elsewhere; whoever rates it waits for the disk.
-    with space.workspace.write(durable=origin not in runs.OF_CACHE) as connection:
+    with space.workspace.direct(write=True, durable=origin not in runs.OF_CACHE) as direct:
+        connection = direct.connection
         new = NewRun(
             id=new_id(),
             project_id=connector.project_id,
             connector_id=connector.id,
             question=source.question,
-            model_id=space.embedded(connection, vector),
+            model_id=None,
             vector=vector,
             sql_query=ran.sql,
             parameters=statement.parameters if statement.display is None else {},
@@ -86,7 +87,8 @@ def execute(
         first = None if external_id is None else _earlier(connection, connector, statement, external_id)
         if first is not None:
             return first
-        runs.add(connection, runs.as_stored(connection, new))
+        stored = runs.as_stored(connection, new)
+        runs.add(connection, replace(stored, model_id=space.embedded(connection, stored.vector)))
         if beside is not None:
             beside(connection, new.id)
     return _execution(new, result)

@@ -159,7 +159,13 @@ class SqlFeedbacks:
 
     def clear_words(self, feedback_id: str) -> None:
         """Removes the comments of all versions of an opinion."""
+        about = select(feedbacks.c.target_type, feedbacks.c.target_id).where(feedbacks.c.id == feedback_id).distinct()
         self._connection.execute(update(feedbacks).where(feedbacks.c.id == feedback_id).values(comment=None))
+        for row in self._connection.execute(about).all():
+            if row.target_type in TARGETS:
+                # What was said is in memory, where lookups run.
+                named = connectors.connectors_of_target(self._connection, row.target_type, row.target_id)
+                connectors.bump_revisions(self._connection, named)
 
     def wait(self, new: WaitingRow, until: int | None) -> None:
         external_ids.wait(self._connection, self._project, new)

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Engine, PoolProxiedConnection, Row, Table
+from sqlalchemy import ColumnElement, Connection, Engine, PoolProxiedConnection, Row, Table, bindparam
 from sqlalchemy.sql.dml import Insert
 from sqlalchemy.sql.expression import ClauseElement
 
@@ -41,6 +41,15 @@ def between(at: ColumnElement[int], since: int | None, until: int | None) -> lis
 def unpacked(value: Any) -> Any:
     """A JSON column, whether or not it is parsed already."""
     return orjson.loads(value) if isinstance(value, str) else value
+
+
+PLACES = 64
+"""How many values a prepared statement takes that looks for many."""
+
+
+def one_of(column: ColumnElement[Any]) -> ColumnElement[bool]:
+    """The condition of a prepared statement that `Direct.run_for` runs."""
+    return column.in_([bindparam(f"place_{place}", type_=column.type) for place in range(PLACES)])
 
 
 class Prepared:
@@ -87,6 +96,13 @@ class Direct:
         arguments: Any = by_name if order is None else [by_name[name] for name in order]
         cursor = self._driver.execute(sql, arguments)
         return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []
+
+    def run_for(self, statement: Prepared, wanted: Sequence[Any], **values: Any) -> Iterator[tuple[Any, ...]]:
+        """The rows of a prepared statement with `one_of` for these values."""
+        for some in batches(wanted, PLACES):
+            # Repeating one of them finds nothing new.
+            places = {f"place_{place}": some[min(place, len(some) - 1)] for place in range(PLACES)}
+            yield from self.run(statement, **places, **values)
 
     @property
     def connection(self) -> Connection:

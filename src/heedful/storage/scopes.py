@@ -12,10 +12,13 @@ from heedful.storage.rows import AnyRow, Direct, Prepared
 from heedful.storage.schema import changes, datasets, events, facts, models, projects
 from heedful.storage.vectors import ModelRow
 
+_PROJECT = Prepared(select(projects.c.id).where(projects.c.name == bindparam("name")))
+
 
 def project_id(connection: Connection, name: str) -> int | None:
     """The project's number, or None if nothing was ever written to it."""
-    return connection.execute(select(projects.c.id).where(projects.c.name == name)).scalar()
+    rows = Direct.on(connection).run(_PROJECT, name=name)
+    return int(rows[0][0]) if rows else None
 
 
 def project_names(connection: Connection) -> list[str]:

@@ -1,6 +1,6 @@
 """May a proven SQL query be used again for another question? Pure decisions, which say why they refuse."""
 
-from heedful.sql.reuse.decision import choose, decide, same_frame_ids
+from heedful.sql.reuse.decision import Question, choose, decide, same_frame_ids
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, study
 from heedful.sql.reuse.query_parts import is_deterministic
 from heedful.sql.reuse.values import Known, Values
@@ -11,6 +11,7 @@ __all__ = [
     "Evidence",
     "Known",
     "ProvenQuery",
+    "Question",
     "Study",
     "Values",
     "Verdict",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -14,8 +14,8 @@ from heedful.errors import HeedfulError
 from heedful.model import DECISIONS, CacheLookup, CacheMatch, CacheSuggestion, Decision, Execution, Origin, Reuse
 from heedful.sql import connector_access
 from heedful.sql import runs as running
-from heedful.sql.reuse import ProvenQuery, Verdict, candidates, choose, is_deterministic, same_frame_ids
-from heedful.sql.reuse.candidates import Candidate
+from heedful.sql.reuse import ProvenQuery, Question, Verdict, candidates, choose, is_deterministic, same_frame_ids
+from heedful.sql.reuse.candidates import Candidate, Wanted
 from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import runs
@@ -29,8 +29,7 @@ GATES_OF_WORDS = frozenset(
 WRONG = Verdict("refuse", "sql", "somebody says that this SQL is wrong")
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCandidate:
+class JudgedCandidate(NamedTuple):
     """A candidate, and what the gates say of it."""
 
     candidate: Candidate
@@ -51,7 +50,7 @@ class JudgedCandidate:
         return self.display or self.sql
 
     def refused(self, gate: str, reason: str, *, stale: bool = False) -> JudgedCandidate:
-        return replace(self, decision="refuse", gate=gate, reason=reason, sql=None, stale=self.stale or stale)
+        return self._replace(decision="refuse", gate=gate, reason=reason, sql=None, stale=self.stale or stale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +74,30 @@ def judge(
         candidates.follow_examples(space, connector)
     # Before anything is held: it may be slow to answer.
     current = space.queries.data_version(space.target(connector)) if reuse == "result" else None
-    with space.proofs.reading(connector, space.target, space.workspace.read, space.project) as known:
-        found = candidates.find(
-            space,
-            known.connection,
-            connector,
-            vector,
-            least=limits.similarity_threshold,
-            limit=limits.limit,
-            max_age_days=limits.max_age_days,
-            examples=limits.examples,
-            alike={str(proof) for proof in same_frame_ids(question, known.evidence)},
-        )
+    wanted = Wanted(
+        limits.similarity_threshold, limits.limit, limits.max_age_days, limits.examples, results=reuse == "result"
+    )
+    with space.proofs.reading(connector, space.target, space.workspace.read) as known:
+        asked = Question(question, known.evidence.values, from_stored(space.now()))
+        alike = {str(proof) for proof in same_frame_ids(asked, known.evidence)}
+        found = candidates.find(space, known, connector, vector, wanted, alike)
         checked = len(found)
         if limits.only_positive_feedback:
-            found = [each for each in found if each.golden or (each.positives and not each.negatives)]
+            found = [each for each in found if _is_positive(each)]
         # What people say is wrong has no voice; it is refused below.
         heard = [each for each in found if each.template not in known.blocked]
         proven = [ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)) for each in heard]
-        now = from_stored(space.now())
-        made = choose(question, proven, now=now, evidence=known.evidence, explained=limits.explained)
-    verdicts = dict(zip([each.id for each in heard], made, strict=True))
+        made = choose(asked, proven, evidence=known.evidence, explained=limits.explained)
+        verdicts = dict(zip([each.id for each in heard], made, strict=True))
+        judged = [_judge_candidate(each, verdicts.get(each.id, WRONG)) for each in found]
+        oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
+        judged = [_apply_gates(each, connector, known.blocked, reuse, current, oldest) for each in judged]
+        order = {decision: place for place, decision in enumerate(DECISIONS)}
+        judged.sort(key=lambda each: (order[each.decision], -each.candidate.similarity))
+        shown = candidates.with_last_use(known.connection, [each.candidate for each in judged[: limits.explained]])
     space.workspace.write_questions()
-    judged = [_judge_candidate(each, verdicts.get(each.id, WRONG)) for each in found]
-    oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
-    judged = [_apply_gates(each, connector, known.blocked, reuse, current, oldest) for each in judged]
-    order = {decision: place for place, decision in enumerate(DECISIONS)}
-    return sorted(judged, key=lambda each: (order[each.decision], -each.candidate.similarity)), checked
+    first = [each._replace(candidate=candidate) for each, candidate in zip(judged, shown, strict=False)]
+    return first + judged[len(first) :], checked
 
 
 def lookup(
@@ -157,8 +153,9 @@ def record(
     """Keeps what was decided about a question, and by which candidate; None if nothing was like it."""
     if space.workspace.database.read_only:
         return
-    with space.workspace.write(durable=False) as connection:
-        _add_decision(space, connection, connector, question, decisive, None if used is None else used.execution_id)
+    with space.workspace.direct(write=True, durable=False) as direct:
+        made = None if used is None else used.execution_id
+        _add_decision(space, direct.connection, connector, question, decisive, made)
 
 
 def _add_decision(
@@ -172,7 +169,7 @@ def _add_decision(
     runs.add_decision(
         connection,
         NewDecision(
-            project_id=space.own_project(connection),
+            project_id=connector.project_id,
             connector_id=connector.id,
             question=question,
             decision="nothing" if decisive is None else decisive.decision,
@@ -304,9 +301,9 @@ def _match(space: ExecutionSpace, each: JudgedCandidate, used: Execution | None,
     return CacheMatch(
         execution=execution,
         similarity_score=round(candidate.similarity, 6),
-        has_feedback=bool(candidate.golden or candidate.positives or candidate.negatives),
+        has_feedback=_is_positive(candidate) is not None,
         feedback_is_positive=_is_positive(candidate),
-        feedback_comment=candidate.comment,
+        feedback_comment=candidate.opinions.comment,
         decision=each.decision,
         gate=each.gate,
         reason=each.reason,
@@ -320,9 +317,8 @@ def _match(space: ExecutionSpace, each: JudgedCandidate, used: Execution | None,
 def _is_positive(candidate: Candidate) -> bool | None:
     if candidate.golden:
         return True
-    if not candidate.positives and not candidate.negatives:
-        return None
-    return not candidate.negatives
+    said = candidate.opinions
+    return not said.negatives if said.positives or said.negatives else None
 
 
 def _describe_change(kind: str, asked: str, proven: str) -> str:

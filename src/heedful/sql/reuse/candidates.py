@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from heedful.clock import DAY
-from heedful.ranking.signals import Trust
+from heedful.search.questions import Near
+from heedful.sql.reuse.proofs import NOTHING_SAID, Opinions, Reading
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import golden, runs
-from heedful.storage.feedback import SqlFeedbacks, counted_opinions
+from heedful.storage.executions.runs import CandidateRow, Usage
 from heedful.storage.rows import AnyRow
-from heedful.storage.sessions.base import FeedbackRow
 from heedful.storage.vectors import Vectors, pack, unpack
 
 
@@ -28,13 +28,14 @@ class Stored:
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A question with its SQL, as it was proven or merely run."""
 
     id: str
     proof: str
     """Its name among what is proven."""
+    seq: int | None
+    """Its number, if it is an execution."""
     question: str
     sql: str
     parameters: dict[str, Any]
@@ -42,58 +43,88 @@ class Candidate:
     similarity: float
     at: int
     used_at: int
-    """When it last ran, with its own values or with others."""
+    """When it last ran, with its own values or with others, as far as that was looked up."""
     fingerprint: str | None
     stored: Stored | None
-    """The newest result of it that is stored."""
+    """The newest result of it that is stored, if it was asked for."""
     golden: bool
-    positives: int
-    negatives: int
-    comment: str | None
-    """What was said of it last by somebody who counts; as long as they say it is wrong, what they said."""
+    opinions: Opinions
 
     @property
     def reliability(self) -> float:
         """The share of positive opinions, with one of each kind added, so that a single one is no certainty."""
-        return 1.0 if self.golden else (self.positives + 1) / (self.positives + self.negatives + 2)
+        said = self.opinions
+        return 1.0 if self.golden else (said.positives + 1) / (said.positives + said.negatives + 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What may be a candidate."""
+
+    least: float
+    """How similar its question is, at least."""
+    limit: int
+    max_age_days: float | None
+    examples: bool
+    """Whether golden examples may be."""
+    results: bool = False
+    """Whether stored results are needed."""
 
 
 def find(
     space: ExecutionSpace,
-    connection: Connection,
+    known: Reading,
     connector: AnyRow,
     vector: Vectors,
-    *,
-    least: float,
-    limit: int,
-    max_age_days: float | None,
-    examples: bool,
+    wanted: Wanted,
     alike: Collection[str] = (),
 ) -> list[Candidate]:
-    """The candidates whose questions are similar enough, the most similar first; golden examples too, if wanted.
+    """The candidates whose questions are similar enough, the most similar first.
 
     Those with the same frame, by their proofs, are candidates whatever their similarity.
     """
-    model = space.workspace.model(connection)
+    connection, model = known.connection, space.workspace.fitting(known.state.model)
     if model is None:
         return []
-    project = space.project(connection)
     index = space.workspace.questions(connector.id, model)
-    space.workspace.keep_questions(model, index.follow(connection, space.workspace.embed))
-    near, rows = index.nearest(connection, vector, least, limit)
-    others = index.similarities(vector, [seq for seq in runs.seqs(connection, alike) if seq not in rows])
-    near, rows = near + others, rows | runs.by_seq(connection, [seq for seq, _ in others])
-    oldest = 0 if max_age_days is None else space.now() - int(max_age_days * DAY)
-    similar = [(rows[seq], cosine) for seq, cosine in near if seq in rows and _used_at(rows[seq]) >= oldest]
-    said = SqlFeedbacks.on(connection, project).counting_for([row.id for row, _ in similar])
-    newest = runs.by_id(connection, {row.last_hit_id for row, _ in similar if row.last_hit_id is not None})
-    found = [
-        _of_run(row, cosine, said.get(row.id, []), newest.get(row.last_hit_id), space.trust) for row, cosine in similar
-    ]
-    if examples:
-        found += _examples(connection, connector, vector, least, alike)
-    # Among equals, what was proven comes before what was only run again.
+    space.workspace.keep_questions(model, index.follow(connection, known.state, space.workspace.embed))
+    near = index.nearest(connection, known.state, vector, wanted.least, wanted.limit, alike)
+    oldest = 0 if wanted.max_age_days is None else space.now() - int(wanted.max_age_days * DAY)
+    # When it was last used is only looked up where it matters: it changes with each use.
+    used = runs.usage(connection, [each.row.seq for each in near if wanted.results or each.row.at < oldest])
+    fresh = [each for each in near if _used_at(each.row, used) >= oldest]
+    said = known.opinions.of(connection, connector.project_id, [each.row.id for each in fresh])
+    found = [_of_run(each, _used_at(each.row, used), said[each.row.id]) for each in fresh]
+    if wanted.results:
+        found = _with_results(connection, found, near, used)
+    if wanted.examples:
+        found += _examples(connection, connector, vector, wanted.least, alike)
+    # Among equals, what was proven comes before what was only run again, and what was used last before the others.
     return sorted(found, key=lambda each: (-each.similarity, not each.golden, -each.reliability, -each.used_at))
+
+
+def with_last_use(connection: Connection, found: Sequence[Candidate]) -> list[Candidate]:
+    """The same candidates with the time when each was last used."""
+    used = runs.usage(connection, [each.seq for each in found if each.seq is not None])
+    return [
+        each if each.seq not in used else each._replace(used_at=max(each.used_at, used[each.seq].used_at or 0))
+        for each in found
+    ]
+
+
+def _with_results(
+    connection: Connection, found: Sequence[Candidate], near: Sequence[Near], used: Mapping[int, Usage]
+) -> list[Candidate]:
+    """The same candidates with the newest result of each: its own, or that of its last hit."""
+    rows = {each.row.id: each.row for each in near}
+    last = {each.row.id: used[each.row.seq].last_hit_id for each in near if each.row.seq in used}
+    results = runs.results(connection, sorted({hit for hit in last.values() if hit is not None}))
+    made = []
+    for each in found:
+        row, hit = rows[each.id], last.get(each.id)
+        own = Stored(row.id, row.at, row.data_version, bool(row.truncated))
+        made.append(each._replace(stored=Stored(hit, *results[hit]) if hit is not None and hit in results else own))
+    return made
 
 
 def follow_examples(space: ExecutionSpace, connector: AnyRow) -> None:
@@ -120,36 +151,29 @@ def _examples(
     return [each for each in found if each.similarity >= least or each.proof in alike]
 
 
-def _used_at(row: AnyRow) -> int:
-    return max(int(row.at), int(row.used_at or 0))
+def _used_at(row: CandidateRow, used: Mapping[int, Usage]) -> int:
+    last = used.get(row.seq)
+    return row.at if last is None else max(row.at, last.used_at or 0)
 
 
-def _of_run(row: AnyRow, cosine: float, said: list[FeedbackRow], last_hit: AnyRow | None, trust: Trust) -> Candidate:
-    positive, negative = counted_opinions(said, trust.authors_to_veto)
-    last = (negative or positive)[-1:]
-    newest = last_hit or row
+def _of_run(near: Near, used_at: int, said: Opinions) -> Candidate:
+    row = near.row
     return Candidate(
         id=row.id,
         proof=row.id,
+        seq=row.seq,
         question=row.question,
         sql=row.sql_query,
         parameters=row.parameters,
         template=row.template,
-        similarity=_similarity(cosine),
+        similarity=_similarity(near.cosine),
         at=row.at,
-        used_at=_used_at(row),
+        used_at=used_at,
         fingerprint=row.fingerprint,
-        stored=Stored(newest.id, newest.at, newest.data_version, bool(newest.truncated)),
+        stored=None,
         golden=False,
-        positives=_author_count(positive),
-        negatives=_author_count(negative),
-        comment=last[0].comment if last else None,
+        opinions=said,
     )
-
-
-def _author_count(rows: list[FeedbackRow]) -> int:
-    """How many say so: an author who rates hits of the same execution again and again is one."""
-    return len({row.author for row in rows if row.author is not None}) + sum(row.author is None for row in rows)
 
 
 def _similarity(cosine: float) -> float:
@@ -161,6 +185,7 @@ def _of_example(row: AnyRow, cosine: float) -> Candidate:
     return Candidate(
         id=row.id,
         proof=f"{row.id}/{row.updated_at}",
+        seq=None,
         question=row.question,
         sql=row.sql_query,
         parameters={},
@@ -171,7 +196,5 @@ def _of_example(row: AnyRow, cosine: float) -> Candidate:
         fingerprint=None,
         stored=None,
         golden=True,
-        positives=0,
-        negatives=0,
-        comment=None,
+        opinions=NOTHING_SAID,
     )

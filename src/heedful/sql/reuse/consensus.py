@@ -179,7 +179,9 @@ class Consensus:
         self._authors: dict[Hashable, frozenset[Author]] = {}
         self._frequency: Counter[str] = Counter()
         self._users: dict[str, set[tuple[Kinds, str]]] = defaultdict(set)
-        self._fills: dict[Rest, dict[str, Counter[str]]] = defaultdict(dict)
+        self._by_author: Counter[Author] = Counter()
+        self._fills: dict[Rest, dict[str, dict[str, Counter[Author]]]] = defaultdict(dict)
+        """Who has proven what, by the rest of a question, the word that fills it, and the template."""
         self._rests: dict[str, Counter[Rest]] = defaultdict(Counter)
         self._known = _Known()
 
@@ -187,6 +189,7 @@ class Consensus:
         """Count a proven question in."""
         self._known = _Known()
         self._authors[proven_id] = authors
+        self._by_author.update(authors)
         said = terms(frame)
         group = self._groups[said.kinds].setdefault(template, _Template(_VALUE.sub("?", template)))
         group.words.update(said.content)
@@ -198,7 +201,7 @@ class Consensus:
         for word in said.content:
             self._users[word].add((said.kinds, template))
         for rest, fill in _rests(said):
-            self._fills[rest].setdefault(fill, Counter())[template] += 1
+            self._fills[rest].setdefault(fill, {}).setdefault(template, Counter()).update(authors)
             self._rests[fill][rest] += 1
 
     def remove(self, proven_id: Hashable, frame: Frame, template: str) -> None:
@@ -207,7 +210,9 @@ class Consensus:
         said = terms(frame)
         groups = self._groups[said.kinds]
         group = groups[template]
-        del group.members[proven_id], self._authors[proven_id]
+        authors = Counter(self._authors.pop(proven_id))
+        self._by_author -= authors
+        del group.members[proven_id]
         same = group.alike[said.content, said.deciding]
         del same[proven_id]
         if not same:
@@ -222,7 +227,9 @@ class Consensus:
             self._users[word].discard((said.kinds, template))
         for rest, fill in _rests(said):
             fills = self._fills[rest]
-            fills[fill] = fills[fill] - Counter([template])
+            fills[fill][template] -= authors
+            if not fills[fill][template]:
+                del fills[fill][template]
             self._rests[fill] = self._rests[fill] - Counter([rest])
             if not fills[fill]:
                 del fills[fill]
@@ -261,7 +268,7 @@ class Consensus:
         # One word may be new, and one left out: then a person can tell at a glance what differs.
         new = [word for word in said.content if word not in group.words]
         left_out = [word for word in nearest.content if word not in said.content and group.words[word] > 1]
-        if len(new) > 1 or len(left_out) > 1 or any(self._is_core(word, said.kinds) for word in new):
+        if len(new) > 1 or len(left_out) > 1 or any(map(self._is_core, new)):
             return None
         if said.head not in group.heads:
             return None
@@ -304,9 +311,9 @@ class Consensus:
             known[word, least] = self._comes_and_goes(word, least)
         return known[word, least]
 
-    def _is_core(self, word: str, kinds: Kinds) -> bool:
-        """Whether some SQL with these kinds of values is mostly asked for with this word."""
-        groups = self._groups[kinds].values()
+    def _is_core(self, word: str) -> bool:
+        """Whether some SQL is mostly asked for with this word: then it says what is asked for."""
+        groups = [self._groups[kinds][template] for kinds, template in self._users.get(word, ())]
         return any(len(each.members) > 2 and each.words[word] >= CORE_SHARE * len(each.members) for each in groups)
 
     def _comes_and_goes(self, word: str, least: int) -> bool:
@@ -330,13 +337,17 @@ class Consensus:
         none: Counter[Rest] = Counter()
         few, many = sorted((self._rests.get(new, none), self._rests.get(old, none)), key=len)
         agreeing = contrary = 0
+        authors: set[Author] = set()
         for rest in few:
             if rest in many:
                 fills = self._fills[rest]
-                agree = not fills[new].keys().isdisjoint(fills[old].keys())
-                agreeing += agree
-                contrary += not agree
-        if agreeing < WITNESSES * (1 + 2 * contrary):
+                common = fills[new].keys() & fills[old].keys()
+                agreeing += bool(common)
+                contrary += not common
+                for name in common:
+                    authors |= fills[new][name].keys() | fills[old][name].keys()
+        is_shared = len(authors) > 1 or len(self._by_author) == 1
+        if agreeing < WITNESSES * (1 + 2 * contrary) or not is_shared:
             return False
         return difference(new, old) is None if old else self._is_optional(new, 0)
 

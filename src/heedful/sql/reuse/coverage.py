@@ -41,8 +41,8 @@ class _Asked:
 
 def coverage(space: ExecutionSpace, connector: AnyRow, since: int, limit: int) -> CacheCoverage:
     """What is proven on a connector, and what was refused since a moment and would be refused again."""
-    with space.proofs.reading(connector, space.target, space.workspace.read, space.project) as known:
-        project, evidence = space.project(known.connection), known.evidence
+    with space.proofs.reading(connector, space.target, space.workspace.read) as known:
+        project, evidence = connector.project_id, known.evidence
         rows = runs.refused_questions(known.connection, project, connector.id, since, MAX_REFUSED)
         kinds = evidence.by_template()
         gates, missing = _refused(rows, evidence, from_stored(space.now()))
@@ -73,12 +73,12 @@ def _refused(
     gates: dict[str, _Asked] = {}
     alike: dict[Words, _Asked] = {}
     for row in rows:
-        proven = evidence.proven(same_frame_ids(row.question, evidence))
-        verdicts = choose(row.question, proven, now=now, evidence=evidence, explained=0)
+        reading = Question(row.question, evidence.values, now)
+        proven = evidence.proven(same_frame_ids(reading, evidence))
+        verdicts = choose(reading, proven, evidence=evidence, explained=0)
         if any(verdict.decision != "refuse" for verdict in verdicts):
             continue  # It was proven since.
         gates.setdefault(row.gate, _Asked()).times[row.question] = row.times
-        reading = Question(row.question, evidence.values, now)
         group = alike.setdefault(reading.frames[0].key, _Asked())
         group.times[row.question] = row.times
         if group.suggestion is None and group.questions[0] == row.question:

@@ -20,7 +20,7 @@ from heedful.sql.reuse.binding import (
     says_otherwise,
 )
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
-from heedful.sql.reuse.query_parts import follows_clock, names_dates
+from heedful.sql.reuse.query_parts import canonical, follows_clock, names_dates
 from heedful.sql.reuse.question_reading import (
     DATE,
     MAX_WORDS,
@@ -82,10 +82,10 @@ def exchanges(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
     return found
 
 
-def is_near(asked: Words, proven: Words) -> bool:
-    """Whether two frames with the same slots differ in few enough words to be worth comparing."""
+def nearby(asked: Words, proven: Words) -> set[str] | None:
+    """The words in which two frames with the same slots differ; None if they are too many to be worth comparing."""
     differing = set(asked).symmetric_difference(proven)
-    return len(differing) <= _NEAR and not any(map(is_slot, differing))
+    return None if len(differing) > _NEAR or any(map(is_slot, differing)) else differing
 
 
 def unquoted(asked: str, proven: str, frames: Sequence[Frame], frame: Frame) -> str | None:
@@ -170,7 +170,7 @@ FrameMatch = tuple[list[Frame], tuple[Difference, ...]]
 
 
 class Question:
-    """A question as it can be read; made once and held against all candidates."""
+    """A question as it can be read with the values of a database; made once and held against all candidates."""
 
     def __init__(self, text: str, values: Values, now: datetime) -> None:
         self.text = text
@@ -183,7 +183,6 @@ class Question:
         for frame in self.frames:
             self.by_key.setdefault(frame.key, []).append(frame)
         self.learned: dict[tuple[Words, str], FrameMatch] = {}
-        self.rebound: dict[Hashable, str] = {}
         self.certain = all(len(span.kinds) == 1 for span in self.spans if not span.held)
 
 
@@ -210,14 +209,13 @@ def decide(
 
 
 def choose(
-    asked: str, candidates: Sequence[ProvenQuery], *, now: datetime, evidence: Evidence, explained: int = 50
+    asked: Question, candidates: Sequence[ProvenQuery], *, evidence: Evidence, explained: int = 50
 ) -> list[Verdict]:
     """A verdict for each candidate, where candidates that would answer differently refuse each other.
 
     `evidence` holds all proven questions of the connector, among them the candidates. Differences in words are named
     for the first `explained` candidates; that is what takes time.
     """
-    reading = Question(asked, evidence.values, now)
     verdicts = []
     # The same question is often stored many times, with the same SQL.
     known: dict[tuple[str, str, date, bool], Verdict] = {}
@@ -226,15 +224,15 @@ def choose(
         if key not in known:
             study = evidence.study(each)
             known[key] = _decide(
-                reading, each, study, evidence.dialect, evidence.values, evidence, explain=place < explained
+                asked, each, study, evidence.dialect, evidence.values, evidence, explain=place < explained
             )
         verdicts.append(known[key])
     if all(verdict.decision == "refuse" for verdict in verdicts):
-        verdicts = _by_consensus(reading, candidates, verdicts, evidence)
+        verdicts = _by_consensus(asked, candidates, verdicts, evidence)
     if all(verdict.decision == "refuse" for verdict in verdicts):
-        return _with_suggestion(reading, candidates, verdicts, evidence)
-    answers = {verdict.canonical for verdict in verdicts if verdict.decision != "refuse"}
-    if len(answers) < 2 and not _is_contested(reading, candidates, verdicts, evidence):
+        return _with_suggestion(asked, candidates, verdicts, evidence)
+    answers = [verdict for verdict in verdicts if verdict.decision != "refuse"]
+    if _are_same(answers, evidence.dialect) and not _is_contested(asked, candidates, verdicts, evidence):
         return verdicts
     reason = "proven questions that mean the same have different SQL"
     return [
@@ -258,10 +256,9 @@ def _is_contested(
     return False
 
 
-def same_frame_ids(asked: str, evidence: Evidence) -> list[Hashable]:
+def same_frame_ids(asked: Question, evidence: Evidence) -> list[Hashable]:
     """The ids of proven questions that ask alike whatever their values: candidates that similarity may miss."""
-    words = read(asked)
-    frames = list(readings(words, spans(words, evidence.values)))
+    frames = asked.frames
     found = dict.fromkeys(evidence.like(frames))
     agreements = [agreement for frame in frames if (agreement := evidence.agreed(frame))]
     agreements = agreements or [agreement for frame in frames if (agreement := evidence.likely(frame))]
@@ -275,7 +272,7 @@ def _with_suggestion(
 ) -> list[Verdict]:
     """The refusals, one of them with what is probably meant, if there is exactly one likely reading."""
     proven = {each.id: each for each in candidates}
-    found: dict[str | None, tuple[Hashable, Verdict]] = {}
+    found: list[tuple[Hashable, Verdict]] = []
     names = sum(is_name(span) for span in asked.spans)
     for frame in asked.frames:
         if sum(slot.kind not in (NUMBER, DATE) for slot in frame.slots) < names:
@@ -288,10 +285,10 @@ def _with_suggestion(
         assert known is not None
         made = _agreed(asked, frame, likely, known, evidence)
         if made.decision != "refuse":
-            found.setdefault(made.canonical, (likely.id, made))
-    if len(found) != 1:
+            found.append((likely.id, made))
+    if not found or not _are_same([made for _, made in found], evidence.dialect):
         return list(verdicts)
-    ((place, suggested),) = found.values()
+    place, suggested = found[0]
     return [
         replace(verdict, suggested=suggested) if each.id == place else verdict
         for each, verdict in zip(candidates, verdicts, strict=True)
@@ -355,10 +352,16 @@ def _decide(
     if missing := unquoted(asked.text, proven.question, asked.frames, known.frame):
         return Verdict("refuse", "literals", f"quoted texts differ: “{missing}” is not in both")
     verdicts = [_with_values(asked, frame, proven, known, values, evidence, learned) for frame in same]
-    passed = {verdict.canonical: verdict for verdict in verdicts if verdict.decision != "refuse"}
-    if len(passed) > 1:
+    passed = [verdict for verdict in verdicts if verdict.decision != "refuse"]
+    if not _are_same(passed, dialect):
         return Verdict("refuse", "kind", "the values of the question can be read in several ways")
-    return next(iter(passed.values()), verdicts[0])
+    return passed[0] if passed else verdicts[0]
+
+
+def _are_same(verdicts: Sequence[Verdict], dialect: str) -> bool:
+    """Whether all of them would answer with the same SQL, however it is spelled."""
+    texts = {str(verdict.display) for verdict in verdicts}
+    return len(texts) < 2 or len({canonical(text, dialect) for text in texts}) == 1
 
 
 def _match_frames(asked: Question, known: Study, evidence: Evidence | None) -> FrameMatch:
@@ -372,19 +375,24 @@ def _match_frames(asked: Question, known: Study, evidence: Evidence | None) -> F
             return [frame], ()
     if evidence is None or not asked.certain:  # What an ambiguous value means hangs on the words beside it.
         return [], ()
-    if not any(is_near(frame.words, known.frame.words) for frame in asked.frames):
+    # What no evidence makes interchangeable need not be looked for.
+    worth = [
+        frame
+        for frame in asked.frames
+        if (differing := nearby(frame.words, known.frame.words)) is not None
+        and not any(word in _FIXED or not evidence.knows(word) for word in differing)
+    ]
+    if not worth:
         return [], ()
     place = known.frame.words, known.template
     if place not in asked.learned:
-        asked.learned[place] = _learned(asked, known, evidence)
+        asked.learned[place] = _learned(worth, known, evidence)
     return asked.learned[place]
 
 
-def _learned(asked: Question, known: Study, evidence: Evidence) -> FrameMatch:
+def _learned(frames: Sequence[Frame], known: Study, evidence: Evidence) -> FrameMatch:
     """The reading that meets a proven frame when words are exchanged that are known to mean the same."""
-    for frame in asked.frames:
-        if not is_near(frame.words, known.frame.words):
-            continue
+    for frame in frames:
         swaps = exchanges(frame.words, known.frame.words)
         if len(swaps) <= MAX_SWAPS and all(_exchangeable(*swap, known.template, evidence) for swap in swaps):
             return [frame], tuple(Difference("learned", " ".join(new), " ".join(old)) for new, old in swaps)
@@ -425,7 +433,7 @@ def _with_values(
         return Verdict("refuse", "conflict", reason, shown)
     if not found:
         reason = "the question is the same" if not learned else _explanation(learned)
-        return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql, known.query.canonical)
+        return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql)
     for change in found:
         if not change.old.certain and (evidence is None or evidence.distinct_values(known.template, change.old) < 2):
             reason = f"one proven question doesn't show where “{change.old.text}” goes in its SQL"
@@ -439,10 +447,6 @@ def _with_values(
         if others and (says_otherwise(change, frame, values) or not _always_meant(frame, change, known, evidence)):
             reason = f"“{change.new.text}” may also be a value of {others}"
             return Verdict("refuse", "kind", reason, shown)
-    kept = tuple(literal.text for each in known.open for literal in each.literals if literal.place not in made)
-    place = known.template, tuple(sorted(made.items())), kept
-    if place not in asked.rebound:
-        asked.rebound[place] = known.query.canonical_with(made)
     rebound = known.query.rebound(made)
     reason = "only values differ: " + ", ".join(f"“{each.new.text}” for “{each.old.text}”" for each in found)
     return replace(
@@ -450,7 +454,6 @@ def _with_values(
         sql=rebound.sql,
         parameters=rebound.parameters,
         display=rebound.display,
-        canonical=asked.rebound[place],
     )
 
 
@@ -459,7 +462,8 @@ def _exchangeable(new: Words, old: Words, template: str, evidence: Evidence) -> 
     if any(map(is_slot, (*new, *old))) or is_never_exchanged(new, old):
         return False
     swap = evidence.swap(old, new, template)
-    return (swap.places if has_deciding_word((*new, *old)) else max(swap)) >= MIN_WITNESSES
+    witnesses = swap.places if has_deciding_word((*new, *old)) else max(swap.templates, swap.places)
+    return swap.shared and witnesses >= MIN_WITNESSES
 
 
 def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Difference]) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple, TypeVar
 
 from cachetools import FIFOCache
@@ -47,11 +48,12 @@ class Swap(NamedTuple):
     """What is known about exchanging some words.
 
     `templates` of SQL were proven with both; `places` are those within one template. Both are 0 when there is a place
-    where the SQL changed with the words.
+    where the SQL changed with the words. What one author alone proves is not `shared`, unless there is no other.
     """
 
     templates: int
     places: int
+    shared: bool
 
 
 class Evidence:
@@ -70,7 +72,7 @@ class Evidence:
         self._fills: dict[Words, dict[Words, Counter[str]]] = {}
         self._holes: dict[Words, Counter[Words]] = defaultdict(Counter)
         self._keys: dict[Words, Counter[Words]] = defaultdict(Counter)
-        self._frames: Counter[tuple[Words, str]] = Counter()
+        self._said_by: dict[tuple[Words, str], Counter[Author]] = defaultdict(Counter)
         self._texts: dict[tuple[str, Comparisons], Counter[str]] = defaultdict(Counter)
         self._proven: dict[Hashable, ProvenQuery] = {}
         self._by_author: Counter[Author] = Counter()
@@ -106,8 +108,9 @@ class Evidence:
         self._by_author.update(proven.authors)
         self._by_template[template].update(proven.authors)
         self._consensus.add(proven.id, known.frame, template, proven.authors)
-        self._frames[words, template] += 1
-        if self._frames[words, template] == 1:
+        is_new = (words, template) not in self._said_by
+        self._said_by[words, template].update(proven.authors)
+        if is_new:
             for hole, fill in _holes(words):
                 self._fills.setdefault(hole, {}).setdefault(fill, Counter())[template] += 1
                 self._holes[fill][hole] += 1
@@ -131,9 +134,9 @@ class Evidence:
         self._by_author -= Counter(authors)
         self._by_template[template] -= Counter(authors)
         self._consensus.remove(proven_id, known.frame, template)
-        self._frames[words, template] -= 1
-        if self._frames[words, template] == 0:
-            del self._frames[words, template]
+        self._said_by[words, template] -= Counter(authors)
+        if not self._said_by[words, template]:
+            del self._said_by[words, template]
             for hole, fill in _holes(words):
                 _less(self._fills[hole][fill], template)
                 _less(self._holes[fill], hole)
@@ -205,20 +208,27 @@ class Evidence:
                         return list(found)
         return list(found)
 
+    def knows(self, word: str) -> bool:
+        """Whether a proven question has the word."""
+        return bool(self._holes.get((word,)))
+
     def swap(self, old: Words, new: Words, template: str) -> Swap:
         """What is known about saying `new` in place of `old`, for all SQL and for that of one template."""
         few, many = sorted((self._holes.get(old, Counter()), self._holes.get(new, Counter())), key=len)
         agreeing: set[str] = set()
+        authors: set[Author] = set()
         places = 0
         for hole in few:
             if hole in many:
                 fills = self._fills[hole]
                 common = fills[old].keys() & fills[new].keys()
                 if not common:
-                    return Swap(0, 0)
+                    return Swap(0, 0, shared=False)
                 agreeing |= common
                 places += template in common
-        return Swap(len(agreeing), places)
+                for fill, name in product((old, new), common):
+                    authors |= self._said_by[_filled(hole, fill), name].keys()
+        return Swap(len(agreeing), places, shared=len(authors) > 1 or len(self._by_author) == 1)
 
 
 def _values(frame: Frame) -> Words:
@@ -239,6 +249,12 @@ def _holes(words: Words) -> Iterator[tuple[Words, Words]]:
             if any(map(is_slot, fill)):
                 break
             yield (*words[:start], _GAP, *words[stop:]), fill
+
+
+def _filled(hole: Words, fill: Words) -> Words:
+    """The frame of which a hole is left without some words."""
+    place = hole.index(_GAP)
+    return (*hole[:place], *fill, *hole[place + 1 :])
 
 
 _SETTLED = ("eq", "neq", "in", "gt", "gte", "lt", "lte", "between", "limit", "is")

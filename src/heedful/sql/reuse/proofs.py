@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
+from cachetools import FIFOCache
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
@@ -16,8 +17,10 @@ from heedful.sql.reuse import Evidence, ProvenQuery
 from heedful.sql.reuse.column_values import ColumnValues
 from heedful.sql.sandbox.pool import Queries, Target
 from heedful.storage.executions import golden, proofs
-from heedful.storage.executions.connectors import revision
+from heedful.storage.executions.connectors import ConnectorState, read_state
+from heedful.storage.feedback import SqlFeedbacks, counted_opinions
 from heedful.storage.rows import AnyRow
+from heedful.storage.sessions.base import FeedbackRow
 
 
 class SharedLock:
@@ -64,7 +67,55 @@ OF_EXAMPLES: frozenset[str | None] = frozenset(("golden examples",))
 
 ToTarget = Callable[[AnyRow], Target]
 OpenConnection = Callable[[], AbstractContextManager[Connection]]
-Project = Callable[[Connection], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Opinions:
+    """What people say of an execution, and how many of them."""
+
+    positives: int = 0
+    negatives: int = 0
+    comment: str | None = None
+    """What was said last by somebody who counts; as long as they say it is wrong, what they said."""
+
+
+NOTHING_SAID = Opinions()
+MAX_OPINIONS = 20_000
+"""Executions of a connector whose opinions are kept in memory."""
+
+
+class OpinionCache:
+    """What people say of the executions of a connector, as long as nobody says anything else."""
+
+    def __init__(self, authors: int) -> None:
+        self._authors = authors
+        self._lock = threading.Lock()
+        self._known: FIFOCache[str, Opinions] = FIFOCache(MAX_OPINIONS)
+
+    def of(self, connection: Connection, project: int, ids: Sequence[str]) -> dict[str, Opinions]:
+        """The opinions about executions, by id."""
+        with self._lock:
+            found = {each: self._known.get(each) for each in ids}
+        missing = [each for each, said in found.items() if said is None]
+        if missing:
+            rows = SqlFeedbacks.on(connection, project).counting_for(missing)
+            made = {each: self._counted(rows.get(each, ())) for each in missing}
+            with self._lock:
+                self._known.update(made)
+            found |= made
+        return {each: said for each, said in found.items() if said is not None}
+
+    def _counted(self, said: Sequence[FeedbackRow]) -> Opinions:
+        if not said:
+            return NOTHING_SAID
+        positive, negative = counted_opinions(said, self._authors)
+        last = (negative or positive)[-1:]
+        return Opinions(_author_count(positive), _author_count(negative), last[0].comment if last else None)
+
+
+def _author_count(rows: list[FeedbackRow]) -> int:
+    """How many say so: an author who rates hits of the same execution again and again is one."""
+    return len({row.author for row in rows if row.author is not None}) + sum(row.author is None for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +123,10 @@ class Reading:
     """What is proven and what is wrong on a connector, as one moment of the store has it."""
 
     connection: Connection
+    state: ConnectorState
     evidence: Evidence
     blocked: Mapping[bytes, str | None]
+    opinions: OpinionCache
 
 
 @dataclass(slots=True)
@@ -89,11 +142,16 @@ class _ConnectorState:
     """Who has proven what, by the names of the proofs."""
     blocked: Mapping[bytes, str | None] = field(default_factory=dict)
     revision: int | None = None
+    opinions: OpinionCache = field(init=False)
     lock: SharedLock = field(default_factory=SharedLock)
 
-    def follow(self, connection: Connection, project: int) -> None:
+    def __post_init__(self) -> None:
+        self.opinions = OpinionCache(self.authors)
+
+    def follow(self, connection: Connection) -> None:
         """Brings it to what the connection sees."""
-        now = revision(connection, self.connector.id)
+        project = self.connector.project_id
+        now = read_state(connection, self.connector.id).revision
         if now == self.revision:
             return
         blocked = proofs.blocked(connection, project, self.connector.id, self.authors)
@@ -113,6 +171,7 @@ class _ConnectorState:
             proven_at = from_stored(row.updated_at)
             self.evidence.add(ProvenQuery(name, row.question, row.sql_query, proven_at, OF_EXAMPLES))
         self.authors_of, self.blocked, self.revision = authors_of, blocked, now
+        self.opinions = OpinionCache(self.authors)
 
 
 class Proofs:
@@ -126,17 +185,18 @@ class Proofs:
         self._loading: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def reading(self, connector: AnyRow, target: ToTarget, read: OpenConnection, project: Project) -> Iterator[Reading]:
+    def reading(self, connector: AnyRow, target: ToTarget, read: OpenConnection) -> Iterator[Reading]:
         """All that is proven on a connector, with the transaction that sees it. It does not change meanwhile."""
-        kept = self._current(connector, target, read, project)
+        kept = self._current(connector, target, read)
         while True:
             # In this order: who holds the lock sees at least what those before have seen.
             with kept.lock.shared(), read() as connection:
-                if kept.revision == revision(connection, connector.id):
-                    yield Reading(connection, kept.evidence, kept.blocked)
+                state = read_state(connection, connector.id)
+                if kept.revision == state.revision:
+                    yield Reading(connection, state, kept.evidence, kept.blocked, kept.opinions)
                     return
             with kept.lock.alone(), read() as connection:
-                kept.follow(connection, project(connection))
+                kept.follow(connection)
 
     def forget(self, connector_id: str) -> None:
         """Has everything about a connector read again."""
@@ -148,7 +208,7 @@ class Proofs:
         """Stops reading values."""
         self._values.close()
 
-    def _current(self, connector: AnyRow, target: ToTarget, read: OpenConnection, project: Project) -> _ConnectorState:
+    def _current(self, connector: AnyRow, target: ToTarget, read: OpenConnection) -> _ConnectorState:
         """What is known of a connector, with values that are fresh.
 
         The database of the connector is read by one thread; the others go on with what they have, if they have
@@ -157,7 +217,7 @@ class Proofs:
         with self._lock:
             kept = self._kept.get(connector.id)
             loading = self._loading.setdefault(connector.id, threading.Lock())
-        usable = kept is not None and kept.connector.fingerprint == connector.fingerprint
+        usable = kept is not None and _identity(kept.connector) == _identity(connector)
         if usable and kept is not None and self._is_fresh(kept):
             return kept
         if not loading.acquire(blocking=not usable):
@@ -166,9 +226,9 @@ class Proofs:
         try:
             with self._lock:
                 newer = self._kept.get(connector.id)
-            if newer is not None and newer.connector.fingerprint == connector.fingerprint and self._is_fresh(newer):
+            if newer is not None and _identity(newer.connector) == _identity(connector) and self._is_fresh(newer):
                 return newer
-            made = self._read(connector, newer, target, read, project)
+            made = self._read(connector, newer, target, read)
             with self._lock:
                 self._kept[connector.id] = made
             return made
@@ -181,11 +241,10 @@ class Proofs:
         before: _ConnectorState | None,
         target: ToTarget,
         read: OpenConnection,
-        project: Project,
     ) -> _ConnectorState:
         values = self._values.newest(connector.id)
         if values is None or before is None or before.evidence.values is values:
-            values = self._values.read(connector.id, connector.fingerprint, target(connector))
+            values = self._values.read(connector.id, _identity(connector), target(connector))
         if before is not None and before.evidence.values is values:
             before.read_at = monotonic()
             return before
@@ -196,9 +255,14 @@ class Proofs:
             self._authors,
         )
         with read() as connection:
-            made.follow(connection, project(connection))
+            made.follow(connection)
         return made
 
     def _is_fresh(self, kept: _ConnectorState) -> bool:
         is_newest = self._values.newest(kept.connector.id) in (None, kept.evidence.values)
         return is_newest and monotonic() - kept.read_at <= VALUES_TTL_SECONDS
+
+
+def _identity(connector: AnyRow) -> tuple[str | None, tuple[str, ...]]:
+    """What the values of a connector depend on, beside its data: its schema, and which columns are sensitive."""
+    return connector.fingerprint, tuple(connector.options.get(connector_access.SENSITIVE, ()))

@@ -85,23 +85,22 @@ class Rebound:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed statement."""
+    """A parsed statement, without its tree: of thousands that are proven, that would be most of the memory."""
 
     sql: str
-    tree: exp.Expression
     dialect: str
     literals: tuple[Literal, ...]
 
     @property
     def canonical(self) -> str:
         """The statement, written in one way however it was spelled: to compare it, not to run it."""
-        return _template(self.sql, self.dialect)
+        return canonical(self.sql, self.dialect)
 
     def template(self, places: Sequence[int]) -> str:
         """The statement with the literals at `places` left open: two of one template differ in values alone."""
         opened = [self.literals[place] for place in places]
         written = [(each.span, f"'{each.pattern(_OPEN)}'") for each in opened if each.span is not None]
-        return _template(_spliced(self.sql, written), self.dialect)
+        return canonical(_spliced(self.sql, written), self.dialect)
 
     def rebound(self, values: Mapping[int, Bound]) -> Rebound:
         """The statement with other values at these places, and not a character changed elsewhere.
@@ -122,18 +121,10 @@ class Query:
         parameters = {name: value for value, name in names.items()}
         return Rebound(_spliced(self.sql, bound), parameters, _spliced(self.sql, written))
 
-    def canonical_with(self, values: Mapping[int, Bound]) -> str:
-        """The canonical form of the statement with other values at these places."""
-        tree = self.tree.copy()
-        for place, node in enumerate(_nodes(tree)):
-            if place in values:
-                node.replace(_literal(values[place]))
-        return meaning(tree, self.dialect)
-
 
 @lru_cache(maxsize=16384)
-def _template(sql: str, dialect: str) -> str:
-    """What a statement means; many that were proven differ in their open values alone."""
+def canonical(sql: str, dialect: str) -> str:
+    """A statement that can be parsed, written in one way however it was spelled: to compare it, not to run it."""
     (tree,) = parse(sql, dialect)
     assert isinstance(tree, exp.Expression)
     return meaning(tree, dialect)
@@ -177,28 +168,35 @@ def _depth(sql: str) -> int:
     return deepest
 
 
-@lru_cache(maxsize=512)
-def parse_query(sql: str, dialect: str) -> Query | None:
-    """The statement, or None when it is not exactly one that can be read soon, with all its values."""
+@lru_cache(maxsize=256)
+def _tree(sql: str, dialect: str) -> exp.Expression | None:
+    """The tree of exactly one statement that can be read soon, with all its values; None for anything else."""
     if not is_short(sql):
         return None
     try:
         trees = parse(sql, dialect)
-        spans = {(token.start, token.end) for token in tokenize(sql, dialect) if token.token_type in _WRITTEN}
     except (SqlglotError, RecursionError):
         return None
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression) or _is_tall(trees[0]):
         return None
-    if trees[0].find(exp.Placeholder, exp.Parameter):
+    return None if trees[0].find(exp.Placeholder, exp.Parameter) else trees[0]
+
+
+@lru_cache(maxsize=512)
+def parse_query(sql: str, dialect: str) -> Query | None:
+    """The statement, or None when it is not exactly one that can be read soon, with all its values."""
+    tree = _tree(sql, dialect)
+    if tree is None:
         return None
+    spans = {(token.start, token.end) for token in tokenize(sql, dialect) if token.token_type in _WRITTEN}
     literals = []
-    for place, node in enumerate(_nodes(trees[0])):
+    for place, node in enumerate(tree.find_all(exp.Literal, bfs=False)):
         column, operator = _compared(node)
         span = (node.meta.get("start"), node.meta.get("end"))
         literals.append(
             Literal(place, str(node.this), bool(node.is_string), column, operator, span if span in spans else None)
         )
-    return Query(sql, trees[0], dialect, tuple(literals))
+    return Query(sql, dialect, tuple(literals))
 
 
 @lru_cache(maxsize=4096)
@@ -208,17 +206,17 @@ def is_deterministic(sql: str, dialect: str) -> str | None:
     >>> is_deterministic("SELECT name FROM city LIMIT 3", "sqlite")
     'LIMIT without ORDER BY picks any rows'
     """
-    query = parse_query(sql, dialect)
-    if query is None:
+    tree = _tree(sql, dialect)
+    if tree is None:
         return "the statement can't be parsed"
-    for name in _functions(query.tree):
+    for name in _functions(tree):
         if name in _VOLATILE:
             return f"{name.upper()} is different at each call"
-    if _reads_clock(query.tree):
+    if _reads_clock(tree):
         return "a date is taken from the clock"
-    for node in query.tree.find_all(exp.TableSample):
+    for node in tree.find_all(exp.TableSample):
         return f"{type(node).__name__.upper()} picks any rows"
-    for limit in query.tree.find_all(exp.Limit, exp.Fetch, exp.Offset):
+    for limit in tree.find_all(exp.Limit, exp.Fetch, exp.Offset):
         scope = limit.parent
         if scope is not None and scope.args.get("order") is None and not _one_row(scope):
             return "LIMIT without ORDER BY picks any rows"
@@ -227,8 +225,8 @@ def is_deterministic(sql: str, dialect: str) -> str | None:
 
 def follows_clock(sql: str, dialect: str) -> bool:
     """Whether the statement takes the current date or time from the database."""
-    query = parse_query(sql, dialect)
-    return query is not None and (_reads_clock(query.tree) or any(name in _CLOCKS for name in _functions(query.tree)))
+    tree = _tree(sql, dialect)
+    return tree is not None and (_reads_clock(tree) or any(name in _CLOCKS for name in _functions(tree)))
 
 
 def names_dates(sql: str, dialect: str) -> bool:
@@ -257,10 +255,6 @@ def _spliced(sql: str, changes: Sequence[tuple[tuple[int, int], str]]) -> str:
 
 def _touch(left: str, right: str) -> bool:
     return all(each.isalnum() or (each != "" and each in _TOUCHING) for each in (left, right))
-
-
-def _nodes(tree: exp.Expression) -> list[exp.Literal]:
-    return list(tree.find_all(exp.Literal, bfs=False))
 
 
 def _functions(tree: exp.Expression) -> list[str]:

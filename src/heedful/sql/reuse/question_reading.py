@@ -290,7 +290,9 @@ def _is_polar(words: Sequence[str]) -> bool:
         start = next(places, 0)
     if len(said) < start + 2 or said[start] not in _AUXILIARIES:
         return False
-    return said[start + 1] != "you" and said[start : start + 2] not in (["are", "there"], ["were", "there"])
+    # "Are there", "will there be any" and "is there a list of" ask for some.
+    is_list = said[start] in ("are", "were") or said[start + 2 : start + 4] in (["be", "any"], ["a", "list"])
+    return said[start + 1] != "you" and not (said[start + 1] == "there" and is_list)
 
 
 def readings(words: Sequence[str], found: Sequence[Span]) -> Iterator[Frame]:

@@ -44,8 +44,8 @@ class Verdict:
     """Whether a proven query answers what was asked.
 
     `gate` is the stable code of the gate that decided and `reason` a sentence for people. `sql` is the statement to
-    run, with `:p1` and so on where `parameters` go, and `display` the same with its values written out. Statements with
-    the same `canonical` form differ in layout alone. All three are None when refused.
+    run, with `:p1` and so on where `parameters` go, and `display` the same with its values written out. Both are None
+    when refused.
     """
 
     decision: Decision
@@ -55,6 +55,5 @@ class Verdict:
     sql: str | None = None
     parameters: Mapping[str, Bound] = field(default_factory=dict)
     display: str | None = None
-    canonical: str | None = None
     suggested: Verdict | None = None
     """When it is refused: what it would be if the question meant the same, where that is the only likely reading."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
 from heedful.storage import external_ids
-from heedful.storage.rows import AnyRow
-from heedful.storage.schema import connectors, executions, golden_examples
+from heedful.storage.rows import AnyRow, Direct, Prepared
+from heedful.storage.schema import connectors, executions, golden_examples, models
+from heedful.storage.vectors import ModelRow
 
 
 def add(
@@ -23,16 +25,20 @@ def add(
     )
 
 
+_OF_PROJECT = select(connectors).where(connectors.c.project_id == bindparam("project"))
+_ALL = _OF_PROJECT.order_by(connectors.c.seq)
+_BY_ID = _OF_PROJECT.where(connectors.c.id == bindparam("name"))
+_BY_NAME = _OF_PROJECT.where(connectors.c.name == bindparam("name"))
+
+
 def get(connection: Connection, project: int, id_or_name: str) -> AnyRow | None:
     """A connector by its id, or by its name."""
-    statement = select(connectors).where(connectors.c.project_id == project)
-    row = connection.execute(statement.where(connectors.c.id == id_or_name)).first()
-    return row or connection.execute(statement.where(connectors.c.name == id_or_name)).first()
+    about = {"project": project, "name": id_or_name}
+    return connection.execute(_BY_ID, about).first() or connection.execute(_BY_NAME, about).first()
 
 
 def list_connectors(connection: Connection, project: int) -> list[AnyRow]:
-    statement = select(connectors).where(connectors.c.project_id == project).order_by(connectors.c.seq)
-    return list(connection.execute(statement))
+    return list(connection.execute(_ALL, {"project": project}))
 
 
 def every(connection: Connection) -> list[AnyRow]:
@@ -53,10 +59,41 @@ def remove(connection: Connection, connector_id: str) -> int:
     return int(removed)
 
 
-def revision(connection: Connection, connector: str) -> int:
-    """A number that grows with each change of what is proven or wrong on a connector; -1 if it was deleted."""
-    value = connection.execute(select(connectors.c.revision).where(connectors.c.id == connector)).scalar()
-    return -1 if value is None else int(value)
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """A connector as a connection sees it."""
+
+    revision: int
+    """It grows with each change of what is proven or wrong on the connector, and of what is stored of executions that
+    were there before; -1 if the connector was deleted."""
+    newest: int
+    """The number of its newest execution that is no hit; 0 if there is none."""
+    model: ModelRow | None
+    """The active model; None before the first vector."""
+
+
+_STATE = Prepared(
+    select(
+        connectors.c.revision,
+        select(func.max(executions.c.seq))
+        .where(executions.c.connector_id == connectors.c.id, executions.c.hit == 0)
+        .scalar_subquery(),
+        models.c.id,
+        models.c.name,
+        models.c.dimensions,
+    )
+    .select_from(connectors.outerjoin(models, models.c.active == 1))
+    .where(connectors.c.id == bindparam("connector"))
+)
+
+
+def read_state(connection: Connection, connector: str) -> ConnectorState:
+    """The state of a connector."""
+    rows = Direct.on(connection).run(_STATE, connector=connector)
+    if not rows:
+        return ConnectorState(-1, 0, None)
+    revision, newest, *model = rows[0]
+    return ConnectorState(int(revision), int(newest or 0), None if model[0] is None else ModelRow(*model))
 
 
 def bump_revisions(connection: Connection, names: Collection[str]) -> None:

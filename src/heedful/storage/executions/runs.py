@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, exists, func, insert, select, update
+import orjson
+from sqlalchemy import Connection, Select, bindparam, case, delete, exists, func, insert, literal_column, select, update
 
 from heedful.ids import new_id
 from heedful.model import Metadata
 from heedful.storage import external_ids, tallies
 from heedful.storage.executions import connectors
-from heedful.storage.rows import AnyRow, batches, of_project
+from heedful.storage.rows import AnyRow, Direct, Prepared, of_project, one_of, unpacked
 from heedful.storage.schema import executions, feedbacks, projects
 from heedful.storage.schema import external_ids as external_id_rows
 from heedful.storage.schema_insight import decisions
@@ -54,9 +56,14 @@ class NewRun:
     external_id: str | None = None
 
 
+_STORED = [name for name in NewRun.__slots__ if name != "external_id"]
+_ADD = Prepared(insert(executions), _STORED)
+
+
 def add(connection: Connection, new: NewRun) -> None:
-    values = {name: getattr(new, name) for name in NewRun.__slots__ if name != "external_id"}
-    connection.execute(insert(executions), values)
+    values = {name: getattr(new, name) for name in _STORED}
+    written = {name: orjson.dumps(values[name]).decode() for name in ("parameters", "result")}
+    Direct.on(connection).run(_ADD, **values | written)
     if new.external_id is not None:
         external_ids.add(connection, new.project_id, "execution", new.external_id, new.id, new.at)
     if new.message_id is not None and _is_rated(connection, new.message_id):
@@ -138,72 +145,98 @@ def _is_rated(connection: Connection, message_id: str) -> bool:
     return connection.execute(select(feedbacks.c.id).where(*conditions).limit(1)).first() is not None
 
 
-_ABOUT = (
-    executions.c.seq,
-    executions.c.id,
-    executions.c.question,
-    executions.c.sql_query,
-    executions.c.parameters,
-    executions.c.template,
-    executions.c.truncated,
-    executions.c.fingerprint,
-    executions.c.data_version,
-    executions.c.origin,
-    executions.c.at,
-    executions.c.last_hit_id,
-    executions.c.used_at,
+class CandidateRow(NamedTuple):
+    """What a decision needs to know of an execution. It changes with the revision of its connector alone."""
+
+    seq: int
+    id: str
+    question: str
+    sql_query: str
+    parameters: Metadata
+    template: bytes
+    truncated: int
+    fingerprint: str | None
+    data_version: str | None
+    at: int
+
+
+class Usage(NamedTuple):
+    """When an execution was last used, and its newest hit with the same values."""
+
+    used_at: int | None
+    last_hit_id: str | None
+
+
+_CANDIDATE = [executions.c[name] for name in CandidateRow._fields]
+_IS_CANDIDATE = executions.c.hit != HIT
+_BY_SEQ = Prepared(
+    select(*_CANDIDATE).where(one_of(executions.c.seq), _IS_CANDIDATE, executions.c.question.is_not(None))
+)
+_SEQS = Prepared(select(executions.c.id, executions.c.seq).where(one_of(executions.c.id)))
+_USAGE = Prepared(
+    select(executions.c.seq, executions.c.used_at, executions.c.last_hit_id).where(one_of(executions.c.seq))
+)
+_RESULTS = Prepared(
+    select(executions.c.id, executions.c.at, executions.c.data_version, executions.c.truncated).where(
+        one_of(executions.c.id)
+    )
 )
 
 
-def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
-    """The columns of candidates that a decision needs, by number; without results."""
-    return {
-        row.seq: row
-        for run in batches(seqs)
-        for row in connection.execute(
-            select(*_ABOUT).where(executions.c.seq.in_(run), executions.c.hit.in_(CANDIDATES))
-        )
-    }
+def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, CandidateRow]:
+    """The candidates with these numbers, by number; without results."""
+    return {row[0]: _candidate(row) for row in Direct.on(connection).run_for(_BY_SEQ, seqs)}
 
 
-def by_id(connection: Connection, ids: Collection[str]) -> dict[str, AnyRow]:
-    """The same of any executions, by id."""
-    return {
-        row.id: row
-        for run in batches(sorted(ids))
-        for row in connection.execute(select(*_ABOUT).where(executions.c.id.in_(run)))
-    }
+def seqs(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """The numbers of executions, by id."""
+    return dict(Direct.on(connection).run_for(_SEQS, ids))
 
 
-def seqs(connection: Connection, ids: Collection[str]) -> list[int]:
-    """The numbers of executions."""
-    return [
-        seq
-        for run in batches(sorted(ids))
-        for seq in connection.execute(select(executions.c.seq).where(executions.c.id.in_(run))).scalars()
-    ]
+def usage(connection: Connection, seqs: Sequence[int]) -> dict[int, Usage]:
+    """How executions were used, by number."""
+    return {seq: Usage(*used) for seq, *used in Direct.on(connection).run_for(_USAGE, seqs)}
 
 
-def newest(connection: Connection, connector: str) -> int:
-    """The number of the newest execution of a connector that is no hit; 0 if there is none."""
-    statement = select(func.max(executions.c.seq)).where(
-        executions.c.connector_id == connector, executions.c.hit == RUN
-    )
-    return int(connection.execute(statement).scalar() or 0)
+def results(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[int, str | None, bool]]:
+    """When executions ran, on which version of the data, and whether their results were truncated, by id."""
+    rows = Direct.on(connection).run_for(_RESULTS, ids)
+    return {execution_id: (at, version, bool(truncated)) for execution_id, at, version, truncated in rows}
 
 
-def questions_after(connection: Connection, connector: str, seq: int) -> list[AnyRow]:
-    """Executions of a connector after a number, with a question, without hits: seq, question, model_id,
-    vector."""
-    return _select_runs(connection, connector, RUN, executions.c.seq > seq)
+def _candidate(row: Sequence[Any]) -> CandidateRow:
+    values = dict(zip(CandidateRow._fields, row, strict=False))
+    return CandidateRow(**values | {"parameters": unpacked(row[4])})
 
 
-def rated_hits(connection: Connection, connector: str, known_seqs: Collection[int]) -> list[AnyRow]:
+_QUESTIONS = select(*_CANDIDATE, executions.c.model_id, executions.c.vector).where(
+    executions.c.connector_id == bindparam("connector"), executions.c.question.is_not(None)
+)
+_QUESTIONS_AFTER = Prepared(
+    _QUESTIONS.where(executions.c.hit == RUN, executions.c.seq > bindparam("after")).order_by(executions.c.seq)
+)
+_RATED_HITS = Prepared(_QUESTIONS.where(executions.c.hit == RATED_HIT, one_of(executions.c.seq)))
+
+
+class QuestionRow(NamedTuple):
+    """A candidate with the vector of its question, and the model that made it."""
+
+    candidate: CandidateRow
+    model_id: int | None
+    vector: bytes | None
+
+
+def questions_after(connection: Connection, connector: str, seq: int) -> list[QuestionRow]:
+    """Executions of a connector after a number that have a question and are no hits, by number."""
+    rows = Direct.on(connection).run(_QUESTIONS_AFTER, connector=connector, after=seq)
+    return [QuestionRow(_candidate(row), *row[-2:]) for row in rows]
+
+
+def rated_hits(connection: Connection, connector: str, known_seqs: Collection[int]) -> list[QuestionRow]:
     """The same of hits that have become candidates, except known ones."""
     new = [seq for seq in _numbers(connection, connector, RATED_HIT) if seq not in known_seqs]
-    return [
-        row for run in batches(new) for row in _select_runs(connection, connector, RATED_HIT, executions.c.seq.in_(run))
-    ]
+    rows = Direct.on(connection).run_for(_RATED_HITS, new, connector=connector)
+    return [QuestionRow(_candidate(row), *row[-2:]) for row in rows]
 
 
 def candidates(connection: Connection, connector: str) -> list[int]:
@@ -222,21 +255,6 @@ def set_vectors(connection: Connection, model: int, vectors: Sequence[tuple[int,
         connection.execute(update(executions).where(executions.c.seq == seq).values(values))
 
 
-def _select_runs(connection: Connection, connector: str, hit: int, condition: ColumnElement[bool]) -> list[AnyRow]:
-    return list(
-        connection.execute(
-            select(executions.c.seq, executions.c.question, executions.c.model_id, executions.c.vector)
-            .where(
-                executions.c.connector_id == connector,
-                executions.c.hit == hit,
-                executions.c.question.is_not(None),
-                condition,
-            )
-            .order_by(executions.c.seq)
-        )
-    )
-
-
 OF_CACHE = ("served", "rebound")
 """The origins of what the cache runs."""
 
@@ -245,25 +263,32 @@ def as_stored(connection: Connection, new: NewRun) -> NewRun:
     """The run as it is stored: as a hit if the cache ran known SQL, perhaps with other values."""
     if new.origin not in OF_CACHE or new.derived_from is None:
         return new
+    direct = Direct.on(connection)
     if new.origin == "served":
-        source = _repeated(connection, new, new.derived_from)
-        if source is None:
+        repeated = _repeated(direct, new, new.derived_from)
+        if repeated is None:
             return new
-        hit = replace(new, hit=HIT, repeats_id=source.repeats_id or source.id, vector=None, model_id=None)
-        _used(connection, str(hit.repeats_id), last_hit_id=new.id, used_at=new.at)
+        hit = replace(new, hit=HIT, repeats_id=repeated, vector=None, model_id=None)
+        direct.run(_SERVED, execution=repeated, hit_id=new.id, now=new.at)
     else:
         hit = replace(new, hit=HIT, vector=None, model_id=None)
-        _used(connection, new.derived_from, used_at=new.at)
-    holder = connection.execute(
-        select(executions.c.id)
-        .where(
-            executions.c.connector_id == new.connector_id,
-            executions.c.result_digest == new.result_digest,
-            executions.c.result_id.is_(None),
-        )
-        .limit(1)
-    ).scalar()
-    return hit if holder is None else replace(hit, result={}, result_id=holder)
+        direct.run(_REBOUND, execution=new.derived_from, now=new.at)
+    holder = direct.run(_HOLDER, connector=new.connector_id, digest=new.result_digest)
+    return replace(hit, result={}, result_id=holder[0][0]) if holder else hit
+
+
+_USED = update(executions).where(executions.c.id == bindparam("execution"))
+_SERVED = Prepared(_USED.values(last_hit_id=bindparam("hit_id"), used_at=bindparam("now")))
+_REBOUND = Prepared(_USED.values(used_at=bindparam("now")))
+_HOLDER = Prepared(
+    select(executions.c.id)
+    .where(
+        executions.c.connector_id == bindparam("connector"),
+        executions.c.result_digest == bindparam("digest"),
+        executions.c.result_id.is_(None),
+    )
+    .limit(literal_column("1"))
+)
 
 
 def counted_target(connection: Connection, target_type: str, target_id: str) -> str:
@@ -317,31 +342,28 @@ def prune_hits(connection: Connection, project: int, before: int, limit: int) ->
     return len(ids)
 
 
-def _repeated(connection: Connection, new: NewRun, source: str) -> AnyRow | None:
+_SAME = select(
+    executions.c.seq, executions.c.connector_id, executions.c.id, executions.c.repeats_id, executions.c.parameters
+).where(
+    executions.c.sql_query == bindparam("sql"),
+    executions.c.fingerprint.is_not_distinct_from(bindparam("fingerprint")),
+    executions.c.question.is_not(None),
+)
+# One after the other, sorted and compared with the connector here: otherwise SQLite looks at all of its executions.
+_SOURCES = (
+    Prepared(_SAME.where(executions.c.id == bindparam("source"))),
+    Prepared(_SAME.where(executions.c.derived_from == bindparam("source"), _IS_CANDIDATE)),
+)
+
+
+def _repeated(direct: Direct, new: NewRun, source: str) -> str | None:
     """The candidate that a served run repeats: the one it was served from, or what ran for the same golden example."""
-    # One after the other: joined by OR, SQLite would look at all executions of the connector.
-    for origin in (
-        executions.c.id == source,
-        and_(executions.c.derived_from == source, executions.c.hit.in_(CANDIDATES)),
-    ):
-        rows = connection.execute(
-            select(executions.c.id, executions.c.repeats_id, executions.c.parameters)
-            .where(
-                origin,
-                executions.c.connector_id == new.connector_id,
-                executions.c.sql_query == new.sql_query,
-                executions.c.fingerprint == new.fingerprint,
-                executions.c.question.is_not(None),
-            )
-            .order_by(executions.c.seq)
-        )
-        if found := next((row for row in rows if row.parameters == new.parameters), None):
-            return found
+    for statement in _SOURCES:
+        rows = direct.run(statement, sql=new.sql_query, fingerprint=new.fingerprint, source=source)
+        for _, connector, execution_id, repeats_id, parameters in sorted(rows, key=itemgetter(0)):
+            if connector == new.connector_id and unpacked(parameters) == new.parameters:
+                return str(repeats_id or execution_id)
     return None
-
-
-def _used(connection: Connection, execution_id: str, **values: object) -> None:
-    connection.execute(update(executions).where(executions.c.id == execution_id).values(**values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,8 +382,12 @@ class NewDecision:
     at: int
 
 
+_ADD_DECISION = Prepared(insert(decisions), ["id", *NewDecision.__slots__])
+
+
 def add_decision(connection: Connection, new: NewDecision) -> None:
-    connection.execute(insert(decisions).values(id=new_id(), **asdict(new)))
+    values = {name: getattr(new, name) for name in NewDecision.__slots__}
+    Direct.on(connection).run(_ADD_DECISION, id=new_id(), **values)
 
 
 def refused_questions(connection: Connection, project: int, connector: str, since: int, limit: int) -> list[AnyRow]:

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, Select, case, select, update
 
 from heedful.storage import external_ids, facts
 from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased, retained_sql
+from heedful.storage.executions import connectors
 from heedful.storage.rows import Direct
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions, waiting_feedbacks
 from heedful.storage.sessions.base import PersonRecords
@@ -77,6 +78,10 @@ class SqlErasure:
         )
         for seq, extra in retained:
             self._connection.execute(update(feedbacks).where(feedbacks.c.seq == seq).values(extra=extra))
+        # What was said is in memory, where lookups run.
+        connectors.bump_revisions(
+            self._connection, [row.id for row in connectors.list_connectors(self._connection, self._project)]
+        )
 
     def _clear_waiting(self, erased: Erased) -> list[str]:
         """Removes ratings that wait for an entry, by the person or with an external id that names them; returns the
