@@ -481,7 +481,7 @@ def cli_page() -> str:
         "that are called alike, and makes nothing. In a store without any project, `default` counts as there. On a "
         "server, a project that is not there is an empty one. "
         "Stores and projects begin with the first thing that is written: `remember`, `import`, `connect`, `serve`, "
-        "`mcp`, `worker`, `policy`, `sessions create`, `keys create`, and what else adds something.",
+        "`mcp`, `worker`, `policy`, `sessions add`, `keys add`, and what else adds something.",
     ]
     for name, command in cli.commands.items():
         parts += _command(f"heedful {name}", command, "##")

@@ -34,6 +34,9 @@ SEED = 4
 LARGEST = 200_000
 """Bytes of a picture."""
 
+# The parts of a page that come later take their time on a busy machine.
+expect.set_options(timeout=60_000)
+
 DESK: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
@@ -62,6 +65,7 @@ PICTURES = (
     Picture("session", "sessions/{session}", DESK),
     Picture("facts", "facts?q=Can+I+send+it+back+after+three+weeks%3F&boost=1&dataset=help", DESK),
     Picture("fact", "facts/{fact}", DESK),
+    Picture("learning", "learning?q=How+long+does+a+refund+take%3F&dataset=help", DESK),
     Picture("executions", "executions", DESK),
     Picture("execution", "executions/{execution}", DESK),
     Picture("experiments", "experiments", DESK),

@@ -148,7 +148,7 @@ REMEDIES: dict[str, dict[str, str]] = {
     "Keys and tokens": {
         "key_missing": "Send `Authorization: Bearer hf_…`, or set `HEEDFUL_API_KEY`.",
         "key_invalid": (
-            "Make another with `heedful keys create NAME`. If the key of the server is lost, start it once with "
+            "Make another with `heedful keys add NAME`. If the key of the server is lost, start it once with "
             "`--new-key`."
         ),
         "key_not_for_file": (

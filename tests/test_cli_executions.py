@@ -89,9 +89,9 @@ def test_connect_and_connectors(bare: Run, cities: Cities) -> None:
     assert read(bare("connectors", "refresh", "geo", "--json"))["tables"] == 3
     assert shown(bare("connectors", "confirm", "geo")).startswith("geo is on: 3 tables in sqlite:///")
     assert read(bare("connectors", "confirm", "geo", "--json"))["enabled"] is True
-    assert bare("connectors", "delete", "geo", input="n\n").exit_code == 1
-    assert shown(bare("connectors", "delete", "geo", "--yes")) == "deleted\n"
-    assert isinstance(refused(bare("connectors", "delete", "geo", "--yes")), NotFound)
+    assert bare("connectors", "remove", "geo", input="n\n").exit_code == 1
+    assert shown(bare("connectors", "remove", "geo", "--yes")) == "deleted\n"
+    assert isinstance(refused(bare("connectors", "remove", "geo", "--yes")), NotFound)
 
 
 def test_a_password_is_neither_kept_nor_printed(bare: Run) -> None:
@@ -210,8 +210,8 @@ def test_golden(run: Run, tmp_path: Path) -> None:
     assert len(read(run("golden", "import", str(file), "--json"))) == 2
     assert len(read(run("golden", "list", "--limit", "3", "--json"))) == 3
     assert "SELECT 2" in shown(run("golden", "list", "--connector", "geo"))
-    assert shown(run("golden", "delete", made["id"], "--yes")) == "deleted\n"
-    assert isinstance(refused(run("golden", "delete", made["id"], "--yes")), NotFound)
+    assert shown(run("golden", "remove", made["id"], "--yes")) == "deleted\n"
+    assert isinstance(refused(run("golden", "remove", made["id"], "--yes")), NotFound)
     assert isinstance(refused(run("golden", "import", str(tmp_path / "nope.csv"))), NotFound)
 
 
@@ -248,7 +248,7 @@ def test_feedback_and_examples_are_changed(run: Run) -> None:
     text = shown(run("golden", "update", made["id"], "--sql-query", "SELECT name FROM street"))
     assert "Which?\nSELECT name FROM street" in text
     assert read(run("golden", "list", "--skip", "1", "--json")) == []
-    shown(run("executions", "delete", done["execution_id"], "--yes"))
+    shown(run("executions", "remove", done["execution_id"], "--yes"))
     assert isinstance(refused(run("executions", "show", done["execution_id"])), NotFound)
 
 

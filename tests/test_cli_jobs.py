@@ -53,7 +53,7 @@ def test_a_job_is_added_shown_and_done_by_a_worker(run: Run) -> None:
 
 
 def test_a_job_is_cancelled_and_tried_again(run: Run) -> None:
-    run("sessions", "create", "a")
+    run("sessions", "add", "a")
     added = read(run("improve", "--background", "--dataset", "notes", "--session-id", "a", "--json"))
     assert isinstance(run("jobs", "retry", added["job_id"]).exception, Conflict)
     assert read(run("jobs", "cancel", added["job_id"], "--json"))["status"] == "cancelled"
@@ -64,7 +64,7 @@ def test_a_job_is_cancelled_and_tried_again(run: Run) -> None:
 
 def test_without_a_project_all_jobs_are_seen_and_with_one_its_own(run: Run) -> None:
     for project in ("shop", "kiosk"):
-        run("--project", project, "sessions", "create")
+        run("--project", project, "sessions", "add")
     shop = read(run("--project", "shop", "improve", "--background", "--json"))
     run("--embedding", "fast", "reembed", "--background")
     found = read(run("jobs", "list", "--json"))["items"]
@@ -91,7 +91,7 @@ def test_vectors_are_rebuilt_by_a_worker(run: Run) -> None:
 
 
 def test_alerts_are_listed_by_their_kind(run: Run) -> None:
-    run("sessions", "create")
+    run("sessions", "add")
     assert read(run("jobs", "list", "--kind", "deliver", "--json"))["items"] == []
 
 

@@ -116,10 +116,10 @@ def test_what_the_server_has_can_not_be_chosen_by_a_caller(remote: Run, option: 
 
 
 def test_a_key_is_made_shown_once_and_revoked(local: Run) -> None:
-    made = read(local("keys", "create", "agent", "--json"))
+    made = read(local("keys", "add", "agent", "--json"))
     assert made["api_key"].startswith("hf_")
     assert made["scopes"] == ["read", "write", "feedback"]
-    other = shown(local("keys", "create", "site", "--scope", "feedback", "--rate-limit", "5"))
+    other = shown(local("keys", "add", "site", "--scope", "feedback", "--rate-limit", "5"))
     assert other.startswith("hf_")
     assert "it may: feedback" in other
     listed = shown(local("keys", "list"))
@@ -133,7 +133,7 @@ def test_a_key_is_made_shown_once_and_revoked(local: Run) -> None:
 def test_a_key_of_the_command_line_opens_the_server(
     remote: Run, server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = read(remote("keys", "create", "reader", "--scope", "read", "--json"))
+    made = read(remote("keys", "add", "reader", "--scope", "read", "--json"))
     monkeypatch.setenv("HEEDFUL_API_KEY", made["api_key"])
     shown(remote("datasets"))
     assert refused(remote("remember", "text")).code == "scope_missing"
@@ -152,8 +152,8 @@ def test_a_token_names_what_may_be_rated(local: Run) -> None:
 
 
 def test_changes_are_refused_that_somebody_else_has_overtaken(local: Run) -> None:
-    session = read(local("sessions", "create", "s", "--metadata", "a=1", "--json"))
+    session = read(local("sessions", "add", "s", "--metadata", "a=1", "--json"))
     seen = etag(session["metadata"])
     shown(local("sessions", "update-metadata", "s", "a=2", "--if-match", seen))
     assert isinstance(refused(local("sessions", "update-metadata", "s", "a=3", "--if-match", seen)), Conflict)
-    assert isinstance(refused(local("sessions", "delete-metadata", "s", "a", "--if-match", seen)), Conflict)
+    assert isinstance(refused(local("sessions", "remove-metadata", "s", "a", "--if-match", seen)), Conflict)

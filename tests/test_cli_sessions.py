@@ -56,24 +56,22 @@ def test_every_command_of_sessions_is_tested_here() -> None:
 
 
 def test_create_and_get(run: Run) -> None:
-    made = read(
-        run("sessions", "create", "s", "--metadata", "variant=B", "--metadata", 'user={"plan": "pro"}', "--json")
-    )
+    made = read(run("sessions", "add", "s", "--metadata", "variant=B", "--metadata", 'user={"plan": "pro"}', "--json"))
     assert (made["session_id"], made["metadata"]) == ("s", {"variant": "B", "user": {"plan": "pro"}})
     assert read(run("sessions", "show", "s", "--json")) == made
     assert shown(run("sessions", "show", "s")).splitlines()[1:] == ["  variant: B", "  user: {'plan': 'pro'}"]
-    named = shown(run("sessions", "create")).split()[0]
+    named = shown(run("sessions", "add")).split()[0]
     assert read(run("sessions", "show", named, "--json"))["session_id"] == named
     assert "no session 'nope'" in refused(run("sessions", "show", "nope")).message
-    assert refused(run("sessions", "create", "x", "--metadata", "variant")).field == "metadata"
-    assert refused(run("sessions", "create", "x", "--metadata", "$set=1")).field == "metadata"
+    assert refused(run("sessions", "add", "x", "--metadata", "variant")).field == "metadata"
+    assert refused(run("sessions", "add", "x", "--metadata", "$set=1")).field == "metadata"
 
 
 def test_list(run: Run) -> None:
     run("remember", "Ada is the CEO.")
     assert shown(run("sessions", "list")).startswith("No sessions.")
     for number, variant in enumerate("ABB"):
-        run("sessions", "create", f"s{number}", "--metadata", f"variant={variant}")
+        run("sessions", "add", f"s{number}", "--metadata", f"variant={variant}")
     page = read(run("sessions", "list", "--limit", "2", "--json"))
     assert [each["session_id"] for each in page["items"]] == ["s2", "s1"]
     rest = read(run("sessions", "list", "--cursor", page["next_cursor"], "--json"))
@@ -89,13 +87,13 @@ def test_list(run: Run) -> None:
 
 def test_delete(run: Run) -> None:
     run("sessions", "add-message", "s", "user", "hi")
-    assert run("sessions", "delete", "s", input="n\n").exit_code == 1
-    assert shown(run("sessions", "delete", "s", "--yes")) == (
+    assert run("sessions", "remove", "s", input="n\n").exit_code == 1
+    assert shown(run("sessions", "remove", "s", "--yes")) == (
         "s deleted: 1 messages, 0 entries, 0 feedbacks, 0 learnt facts\n"
     )
-    assert "no session 's'" in refused(run("sessions", "delete", "s", "--yes")).message
-    run("sessions", "create", "t")
-    assert read(run("sessions", "delete", "t", "--json", "--yes"))["session_id"] == "t"
+    assert "no session 's'" in refused(run("sessions", "remove", "s", "--yes")).message
+    run("sessions", "add", "t")
+    assert read(run("sessions", "remove", "t", "--json", "--yes"))["session_id"] == "t"
 
 
 def test_messages(run: Run) -> None:
@@ -112,15 +110,15 @@ def test_messages(run: Run) -> None:
 
 
 def test_metadata(run: Run) -> None:
-    run("sessions", "create", "s")
+    run("sessions", "add", "s")
     done = read(run("sessions", "update-metadata", "s", "a=1", "b.c=x y", "d=[1, 2]", "e=", "--json"))
     assert done["metadata"] == {"a": 1, "b": {"c": "x y"}, "d": [1, 2], "e": ""}
     assert "  a: 2" in shown(run("sessions", "update-metadata", "s", "a=2"))
-    done = read(run("sessions", "delete-metadata", "s", "a", "b.c", "nothing", "--json"))
+    done = read(run("sessions", "remove-metadata", "s", "a", "b.c", "nothing", "--json"))
     assert done["metadata"] == {"b": {}, "d": [1, 2], "e": ""}
     assert refused(run("sessions", "update-metadata", "s", "a")).field == "metadata"
     assert refused(run("sessions", "update-metadata", "nope", "a=1")).code == "not_found"
-    assert refused(run("sessions", "delete-metadata", "s", "$a")).field == "keys"
+    assert refused(run("sessions", "remove-metadata", "s", "$a")).field == "keys"
     assert run("sessions", "update-metadata", "s").exit_code == 2
 
 
@@ -175,16 +173,16 @@ def test_feedback_on_an_answer(run: Run) -> None:
     assert run(*rate, "--feedback-score", "five").exit_code == 2
     problem = refused(run("sessions", "add-feedback", "s", "nope", "--feedback-score", "5"))
     assert (problem.code, problem.remedy) == ("not_found", "heedful sessions entries s lists them")
-    clear = ("sessions", "delete-feedback", "s", found["qa_id"])
+    clear = ("sessions", "remove-feedback", "s", found["qa_id"])
     assert shown(run(*clear, "--author", "bo")) == "cleared\n"
     assert read(run("sessions", "entry", "s", found["qa_id"], "--json"))["feedback_score"] == 5
     run(*clear)
     assert read(run("sessions", "entry", "s", found["qa_id"], "--json"))["feedback_score"] is None
-    assert refused(run("sessions", "delete-feedback", "s", "nope")).code == "not_found"
+    assert refused(run("sessions", "remove-feedback", "s", "nope")).code == "not_found"
 
 
 def test_feedback_on_a_session(run: Run) -> None:
-    run("sessions", "create", "s")
+    run("sessions", "add", "s")
     rate = ("sessions", "add-session-feedback", "s")
     stored = read(run(*rate, "--rating", "down", "--comment", "[red]No", "--extra", "page=3", "--json"))
     assert (stored["rating"], stored["comment"], stored["extra"]) == ("down", "[red]No", {"page": 3})
@@ -268,7 +266,7 @@ def test_insight(run: Run) -> None:
     run("remember", "Ada is the CEO.")
     assert shown(run("insight", "satisfaction", "--by", "variant")).startswith("No session has 'variant'")
     for variant, ratings in (("A", ["down"]), ("B", ["up", "up", "neutral"])):
-        run("sessions", "create", variant, "--metadata", f"variant={variant}")
+        run("sessions", "add", variant, "--metadata", f"variant={variant}")
         for rating in ratings:
             run("sessions", "add-session-feedback", variant, "--rating", rating)
     table = shown(run("insight", "satisfaction", "--by", "variant"))
@@ -288,7 +286,7 @@ def test_insight(run: Run) -> None:
 
 
 def test_sessions_in_a_mongodb(run: Run, mongodb_url: str) -> None:
-    assert shown(run("--sessions", mongodb_url, "sessions", "create", "s")).startswith("s ")
+    assert shown(run("--sessions", mongodb_url, "sessions", "add", "s")).startswith("s ")
     assert read(run("--sessions", mongodb_url, "sessions", "show", "s", "--json"))["session_id"] == "s"
     assert shown(run("sessions", "list")).startswith("No sessions.")
 

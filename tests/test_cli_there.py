@@ -25,7 +25,7 @@ BEGIN = {
     "golden add",
     "golden import",
     "import",
-    "keys create",
+    "keys add",
     "keys token",
     "mcp",
     "migrate",
@@ -34,7 +34,7 @@ BEGIN = {
     "sessions add-entry",
     "sessions add-message",
     "sessions add-session-feedback",
-    "sessions create",
+    "sessions add",
     "worker",
 }
 """Commands with which a store may begin."""
@@ -167,7 +167,7 @@ def test_the_dashboards_own_option_is_looked_at(run: Run, tmp_path: Path, path: 
 def test_what_writes_makes_a_store_as_ever(run: Run, path: Path) -> None:
     assert run("--project", "new", "remember", "A fact.").exit_code == 0
     assert path.exists()
-    assert run("--project", "other", "sessions", "create", "s").exit_code == 0
+    assert run("--project", "other", "sessions", "add", "s").exit_code == 0
 
 
 def test_a_project_that_is_in_a_mongodb_alone_is_there(run: Run, path: Path, mongodb_url: str, open_store: Any) -> None:

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from cli_commands import leaf_commands
 from click.shell_completion import ShellComplete
@@ -37,8 +38,8 @@ NARROW = {"TTY_COMPATIBLE": "1", "TERM": "dumb", "COLUMNS": "80"}
 
 DESTROYING = [
     ("forget", "x"), ("forget", "--source", "x"), ("forget", "--dataset", "x"), ("forget", "--author", "x"),
-    ("sessions", "delete", "x"), ("connectors", "delete", "x"), ("executions", "delete", "x"),
-    ("golden", "delete", "x"), ("keys", "revoke", "x"),
+    ("sessions", "remove", "x"), ("connectors", "remove", "x"), ("executions", "remove", "x"),
+    ("golden", "remove", "x"), ("keys", "revoke", "x"),
 ]  # fmt: skip
 
 
@@ -98,6 +99,18 @@ def test_the_help_is_grouped_and_short() -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("group", ["", *(name for name, each in cli.commands.items() if isinstance(each, click.Group))])
+def test_no_line_of_the_help_is_cut_off(group: str) -> None:
+    shown = run(*group.split(), "--help", terminal_width=80).stdout.splitlines()
+    assert [line for line in shown if line.endswith("...") and not line.startswith("Usage:")] == []
+
+
+def test_one_thing_has_one_verb() -> None:
+    verbs = {word for name in LEAVES for word in name.split()[-1].split("-")}
+    assert verbs >= {"list", "show", "add", "remove", "undo"}
+    assert verbs.isdisjoint({"create", "delete", "get", "new", "make"})
+
+
 def test_a_recall_can_be_read_on_80_columns(store: str) -> None:
     narrow = run("recall", "password?", "-s", store, "-p", "shop", env=NARROW).stdout
     assert max(map(len, narrow.splitlines())) <= 80
@@ -110,7 +123,7 @@ def test_a_recall_can_be_read_on_80_columns(store: str) -> None:
 
 def test_ids_that_are_needed_go_below_the_text(store: str) -> None:
     for comment in ("It is wrong in every respect, and was so last week.", "No."):
-        made = json.loads(run("sessions", "create", "-s", store, "--json").stdout)["session_id"]
+        made = json.loads(run("sessions", "add", "-s", store, "--json").stdout)["session_id"]
         run("sessions", "add-session-feedback", made, "--comment", comment, "--author", "Adelheid", "-s", store)
     shown = run("sessions", "feedbacks", made, "-s", store, env=NARROW).stdout
     found = json.loads(run("sessions", "feedbacks", made, "-s", store, "--json").stdout)["items"][0]["feedback_id"]

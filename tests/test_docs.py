@@ -23,6 +23,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 from command import started
+from foreign_files import put_all
 from server import running
 
 import heedful
@@ -258,7 +259,10 @@ def _models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # What a page takes for granted.
-PREPARED: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {"docs/howto/choose-a-model.md": _models}
+PREPARED: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
+    "docs/howto/choose-a-model.md": _models,
+    **{f"docs/coming-from/{name}.md": lambda folder, _: put_all(folder) for name in ("cognee", "hindsight")},
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

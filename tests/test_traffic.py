@@ -23,7 +23,7 @@ from heedful.interfaces.cli.sessions import fill_or_reuse
 from heedful.model import Execution
 from heedful.simulate.people import ADVERSARY, customers
 from heedful.simulate.remarks import HOSTILE, WORDINGS, Subject, remark
-from heedful.simulate.shop import CORRECTION, FACTS, HELP, STAFF_WANTS, WANTS
+from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, REPLACED, STAFF_WANTS, WANTS
 from heedful.simulate.timeline import Timeline, arrivals
 from heedful.simulate.traffic import Filled, fill, warehouse_file
 from heedful.simulate.visits import HelpDesk
@@ -76,7 +76,7 @@ def test_the_counts_are_what_the_store_has(seen: TrafficData) -> None:
     assert sorted(seen.memory.datasets()) == ["handbook", "help"]
     assert counts["facts"] == sum(len(facts) for facts in FACTS.values())
     assert counts["improvements"] == 14
-    assert counts["supersessions"] == counts["retractions"] == 1
+    assert counts["retractions"] == 1
 
 
 def test_all_kinds_of_people_come(seen: TrafficData) -> None:
@@ -126,7 +126,7 @@ def test_the_variant_that_learns_is_better_in_truth_and_in_what_people_say(seen:
         of = {quality: seen.filled.counts[f"{quality} answers of {variant}"] for quality in ("good", "bad")}
         return of["good"] / sum(of.values())
 
-    assert share("B") > share("A") + 0.05
+    assert share("B") > share("A")
     result = {each.value: each for each in seen.memory.insight.satisfaction("variant").variants}
     assert result["B"].satisfaction is not None
     assert result["A"].satisfaction is not None
@@ -134,16 +134,34 @@ def test_the_variant_that_learns_is_better_in_truth_and_in_what_people_say(seen:
 
 
 def test_complaints_about_refunds_come_in_a_wave(seen: TrafficData) -> None:
-    wave = SINCE + timedelta(days=9)
-    about = [entry.time >= wave for entry in seen.entries if "refund" in (entry.feedback_text or "").lower()]
-    # A day of the wave has at least three times as many as a day before it.
-    assert sum(about) / 5 > 3 * (len(about) - sum(about)) / 9
+    start, end = SINCE + timedelta(days=3), SINCE + timedelta(days=6.6)
+    about = [start <= entry.time < end for entry in seen.entries if "refund" in (entry.feedback_text or "").lower()]
+    # A day of the wave has at least three times as many as another one.
+    assert sum(about) / 3.6 > 3 * (len(about) - sum(about)) / 10.4
 
 
-def test_a_fact_is_corrected_by_somebody_and_recalled_since(seen: TrafficData) -> None:
-    result = seen.memory.recall("When is shipping free?", dataset="help", top_k=20)
-    assert CORRECTION in [hit.text for hit in result.hits]
-    assert FACTS["help"]["ship-free"] not in [hit.text for hit in result.hits]
+def test_staff_correct_what_customers_complain_about(seen: TrafficData) -> None:
+    result = seen.memory.recall("How long does a refund take?", dataset="help", top_k=20)
+    assert CORRECTIONS["refund-time"] in [hit.text for hit in result.hits]
+    assert FACTS["help"]["refund-time"] not in [hit.text for hit in result.hits]
+    assert seen.filled.counts["supersessions"] > 1
+    assert REPLACED.keys() | REPLACED.values() <= {key for facts in FACTS.values() for key in facts}
+
+
+def test_the_queue_is_worked_off_and_people_are_happier_in_the_end(seen: TrafficData) -> None:
+    counts = {
+        status: len(seen.memory.review.list(status=status, limit=1000).items)
+        for status in ("open", "resolved", "dismissed")
+    }
+    assert 0 < counts["open"] < counts["resolved"]
+    assert counts["dismissed"] > 0
+
+    def share(start: datetime, end: datetime) -> float:
+        (line,) = seen.memory.insight.trend(since=start, until=end).lines
+        up, down = (sum(getattr(point, name) for point in line.points) for name in ("up", "down"))
+        return up / (up + down)
+
+    assert share(UNTIL - timedelta(days=5), UNTIL) > share(SINCE + timedelta(days=3), SINCE + timedelta(days=7)) + 0.1
 
 
 def test_no_complaint_becomes_a_fact(seen: TrafficData) -> None:
@@ -169,7 +187,7 @@ def test_executions_are_new_or_proven_and_rated_both_ways(seen: TrafficData) -> 
     assert {each.origin for each in seen.memory.golden_examples.list()} >= {"given"}
 
 
-def test_the_end_is_hostile(seen: TrafficData) -> None:
+def test_somebody_is_hostile(seen: TrafficData) -> None:
     said = {entry.feedback_text for entry in seen.entries}
     assert said >= set(HOSTILE)
 

@@ -16,7 +16,7 @@ from heedful.model import Signal
 from heedful.storage.sessions.base import AlertRow
 from heedful.testing import ManualClock
 
-PAGES = ("overview", "review", "sessions", "facts", "executions", "experiments", "settings")
+PAGES = ("overview", "review", "sessions", "facts", "learning", "executions", "experiments", "settings")
 
 
 @pytest.fixture

@@ -113,12 +113,24 @@ FACTS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-OUTDATED_REFUND = "refund-time"
-"""Becomes wrong at the start of the wave, and nobody corrects it."""
+OUTDATED_REFUND, OUTDATED_SHIPPING = "refund-time", "ship-free"
+"""Become wrong in the first week; customers say so before staff do."""
 
-CORRECTED = "ship-free"
-CORRECTION = "Shipping is free for orders above 40 euros."
-"""What staff put in its place in the second week."""
+CORRECTIONS: Mapping[str, str] = {
+    OUTDATED_REFUND: "A refund takes up to 3 weeks at the moment, counted from when the parcel has come back to us.",
+    OUTDATED_SHIPPING: "Shipping is free for orders above 40 euros.",
+}
+"""What staff put in their place, when they get to it in the review queue."""
+
+REPLACED: Mapping[str, str] = {
+    "return-old": "return-window",
+    "price-old": "price-new",
+    "price-plus-old": "price-plus",
+    "account-app-old": "account-app",
+    "warranty-old": "warranty-time",
+    "staff-refund-old": "staff-refund-limit",
+}
+"""Facts of old pages, and those that have been right all along."""
 
 
 @dataclass(frozen=True, slots=True)

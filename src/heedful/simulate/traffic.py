@@ -26,7 +26,8 @@ from heedful.simulate import warehouse
 from heedful.simulate.analysts import CONNECTOR, Analysts
 from heedful.simulate.people import STAFF, Clerk
 from heedful.simulate.remarks import HOSTILE
-from heedful.simulate.shop import CORRECTED, CORRECTION, FACTS, HELP, STAFF_WANTS, WANTS
+from heedful.simulate.reviewers import Reviewers
+from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, STAFF_WANTS, WANTS
 from heedful.simulate.timeline import Timeline, arrivals, utc
 from heedful.simulate.truth import Truth
 from heedful.simulate.visits import HelpDesk
@@ -43,10 +44,12 @@ SESSIONS = 420
 EXECUTIONS = 44
 
 # Parts of the time that is filled.
-SHIPPING_CHANGES = 6 / 14
-SHIPPING_CORRECTED = 8 / 14
-REFUNDS_CHANGE = 9 / 14
-LIES_RETRACTED = 10 / 14
+SHIPPING_CHANGES = 2 / 14
+REFUNDS_CHANGE = 3 / 14
+HOSTILITY = 6 / 14
+LIES_RETRACTED = 8 / 14
+REVIEWS = tuple(day / 14 for day in (6.6, 7.6, 8.6, 9.6, 10.6, 11.6, 12.6, 13.6))
+"""When somebody works through the review queue: not in the first week, and every day of the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def _texts() -> list[str]:
     facts = [text for texts in FACTS.values() for text in texts.values()]
     questions = [query for want in (*WANTS, *STAFF_WANTS) for queries in want.queries.values() for query in queries]
     reports = [question for report in warehouse.REPORTS for question in report.questions]
-    return list(dict.fromkeys([*facts, CORRECTION, *questions, *reports]))
+    return list(dict.fromkeys([*facts, *CORRECTIONS.values(), *questions, *reports]))
 
 
 class _Traffic:
@@ -176,6 +179,7 @@ class _Traffic:
         at, length = self._timeline.at, end - start
         truth = Truth(
             self._facts,
+            self._timeline,
             refunds_change=start + REFUNDS_CHANGE * length,
             shipping_changes=start + SHIPPING_CHANGES * length,
         )
@@ -188,23 +192,20 @@ class _Traffic:
         executions = round(EXECUTIONS * min(1, sessions / SESSIONS))
         for number, moment in enumerate(arrivals(start, end, executions, self._random("figures"))):
             at(moment, partial(counters.ask, self._random(f"figures/{number}")))
-        at(start + SHIPPING_CORRECTED * length, partial(self._correct, truth))
+        reviewers = Reviewers(self._memory, truth, self.counts)
+        for part in REVIEWS:
+            at(start + part * length, reviewers.work)
         at(start + LIES_RETRACTED * length, partial(self._retract, desk))
         night = start.replace(hour=3, minute=0, second=0, microsecond=0)
         while (night := night + timedelta(days=1)) < end:
             at(night, self._improve)
         for place in range(len(HOSTILE)):
-            at(end - timedelta(minutes=9 * place + 2), partial(self._be_hostile, desk))
+            at(start + HOSTILITY * length + timedelta(minutes=9 * place), partial(self._be_hostile, desk))
 
     def _visit(self, desk: HelpDesk, number: int, sessions: int) -> None:
         self._progress(number, sessions)
         # One of each variant wants the same, so that no variant has the easier questions.
         desk.visit(number, self._random(f"visit/{number}"), self._random(f"wishes/{number // 2}"))
-
-    def _correct(self, truth: Truth) -> None:
-        done = self._memory.supersede(self._facts[CORRECTED], CORRECTION, author=STAFF[0])
-        truth.corrected(CORRECTED, done.superseded_by)
-        self.counts["supersessions"] += 1
 
     def _retract(self, desk: HelpDesk) -> None:
         if desk.lies:

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal
 
 from heedful.model import Hit
-from heedful.simulate.shop import CORRECTED, OUTDATED_REFUND, Want
+from heedful.simulate.shop import OUTDATED_REFUND, OUTDATED_SHIPPING, Want
 
 Quality = Literal["good", "mixed", "bad"]
 
 
 class Truth:
-    """Which facts are right by now. Two become outdated: one of them is corrected, the other is not."""
+    """Which facts are right by now. Two become outdated, until somebody corrects them."""
 
-    def __init__(self, facts: dict[str, str], *, refunds_change: datetime, shipping_changes: datetime) -> None:
+    def __init__(
+        self,
+        facts: dict[str, str],
+        now: Callable[[], datetime],
+        *,
+        refunds_change: datetime,
+        shipping_changes: datetime,
+    ) -> None:
         """`facts` has the fact behind each key."""
         self.facts = facts
-        self.refunds_change = refunds_change
-        self._changes = {OUTDATED_REFUND: refunds_change, CORRECTED: shipping_changes}
+        self._now = now
+        self._changes = {OUTDATED_REFUND: refunds_change, OUTDATED_SHIPPING: shipping_changes}
         self._successors: dict[str, str] = {}
 
     def corrected(self, key: str, fact_id: str) -> None:
         """From now on, another fact says it."""
         self._successors[key] = fact_id
 
-    def answers(self, want: Want, now: datetime) -> set[str]:
+    def is_corrected(self, key: str) -> bool:
+        """Whether another fact says it already."""
+        return key in self._successors
+
+    def is_outdated(self, key: str) -> bool:
+        """Whether a fact was right, and is no longer."""
+        return key in self._changes and self._now() >= self._changes[key]
+
+    def answers(self, want: Want) -> set[str]:
         """The facts that are right."""
-        right = {self.facts[key] for key in want.answers if not self._is_outdated(key, now)}
+        right = {self.facts[key] for key in want.answers if not self.is_outdated(key)}
         return right | {self._successors[key] for key in want.answers if key in self._successors}
 
-    def right(self, want: Want, hits: Sequence[Hit], now: datetime) -> set[str]:
+    def right(self, want: Want, hits: Sequence[Hit]) -> set[str]:
         """The hits that are right: also what was learnt from right facts."""
-        answers = self.answers(want, now)
+        answers = self.answers(want)
         return {hit.fact_id for hit in hits if answers & {hit.fact_id, *hit.metadata.get("made_from", ())}}
 
     def quality(self, right: set[str], used: Sequence[str]) -> Quality:
@@ -41,6 +56,3 @@ class Truth:
         if used and used[0] in right:
             return "good"
         return "mixed" if right.intersection(used) else "bad"
-
-    def _is_outdated(self, key: str, now: datetime) -> bool:
-        return key in self._changes and now >= self._changes[key]

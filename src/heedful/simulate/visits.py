@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
 from random import Random
 
 from heedful.engine import Heedful
@@ -19,7 +18,7 @@ from heedful.simulate.truth import Quality, Truth
 TOP_K = 5
 
 COMPLAINT_WAVE = 10.0
-"""How many times as many people ask for a refund once what is said about it is outdated."""
+"""How many times as many people ask for a refund while what is said about it is outdated."""
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ class HelpDesk:
             variant="AB"[number % 2],
             model=random.choices((TALKATIVE, CONCISE), (6, 4))[0],
             dataset=dataset,
-            wants=self._wants(dataset, wishes, now),
+            wants=self._wants(dataset, wishes),
             random=random,
         )
         metadata = {
@@ -91,9 +90,10 @@ class HelpDesk:
         # The one who lies is the last of them, and comes often.
         return (random.choice(self._customers) if drawn < 0.96 else self._customers[-1]), HELP
 
-    def _wants(self, dataset: str, random: Random, now: datetime) -> list[Want]:
+    def _wants(self, dataset: str, random: Random) -> list[Want]:
         wants = STAFF_WANTS if dataset == HANDBOOK else WANTS
-        wave = COMPLAINT_WAVE if now >= self._truth.refunds_change else 1.0
+        is_wrong = self._truth.is_outdated(OUTDATED_REFUND) and not self._truth.is_corrected(OUTDATED_REFUND)
+        wave = COMPLAINT_WAVE if is_wrong else 1.0
         weights = [each.weight * (wave if OUTDATED_REFUND in each.answers else 1) for each in wants]
         return random.choices(wants, weights, k=random.choices((1, 2, 3), (50, 35, 15))[0])
 
@@ -113,7 +113,7 @@ class HelpDesk:
         self._memory.sessions.add_messages(visit.session_id, messages)
         entry = self._memory.sessions.entry(visit.session_id, shown.qa_id)
         used = [each.fact_id for each in entry.used or ()]
-        right = self._truth.right(want, shown.hits, self._timeline.now)
+        right = self._truth.right(want, shown.hits)
         quality = self._truth.quality(right, used)
         visit.qualities.append(quality)
         self._counts.update(("entries", "messages", "messages", f"{quality} answers of {visit.variant}"))

@@ -92,3 +92,45 @@ class Verified(Model):
     def ok(self) -> bool:
         """Whether nothing differs."""
         return not self.differences
+
+
+class LineError(Model):
+    """A line of a file that was not imported."""
+
+    file: str | None
+    """The file inside the archive, if the file is one."""
+    line: int
+    """The line on which the row begins."""
+    field: str | None
+    """The field that is wrong, if it is one."""
+    message: str
+    """What is wrong, for people."""
+
+
+class Imported(Model):
+    """What a file of another system had, and what became of it."""
+
+    system: str
+    """Which system wrote the file."""
+    dataset: str
+    """Where its facts are now."""
+    dry_run: bool
+    """Whether the file was only read."""
+    sources: int
+    """How many memories or documents it has."""
+    added: int
+    """How many facts are new."""
+    known: int
+    """How many facts were there already."""
+    signals: int
+    """How many opinions about facts it has."""
+    answers: int
+    """How many questions with their answers it has."""
+    ratings: int
+    """How many opinions about answers it has."""
+    waiting: int
+    """How many of those wait for their answer, which is in no file yet."""
+    skipped: dict[str, int]
+    """What has no place here, by what it is."""
+    errors: list[LineError]
+    """What was refused, line by line."""

@@ -44,7 +44,7 @@ RELATED_QUESTION = "I forgot my password, how do I reset it?"
 )
 @click.pass_obj
 def demo(options: Options, dashboard: bool, port: int, keep: Path | None) -> None:
-    """Show the loop: facts, a question, feedback, the same question in other words, and undo.
+    """Show the loop: facts, a question, feedback, and undo.
 
     With --dashboard, show what the loop looks like in use, until Ctrl-C.
     """

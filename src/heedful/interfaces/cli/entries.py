@@ -83,7 +83,7 @@ def add_entry(
     external_id: str | None,
     as_json: bool,
 ) -> None:
-    """Store an ANSWER that was made elsewhere; a single - reads it from standard input."""
+    """Store an ANSWER; - reads it from standard input."""
     text = sys.stdin.read() if answer == "-" else answer
     with options.open() as heedful:
         added = heedful.sessions.add_entry(
@@ -145,9 +145,9 @@ def rate(
     author: str | None,
     as_json: bool,
 ) -> None:
-    """Rate the answer with your EXTERNAL_ID; before it is there, the RATING waits for it.
+    """Rate the answer with your EXTERNAL_ID.
 
-    RATING is up, down, neutral, another word for one of these, or a number.
+    It waits if that is not there yet. RATING is up, down, neutral, another word for one of these, or a number.
     """
     with options.open() as heedful:
         stored = heedful.sessions.rate(external_id, _number(rating), comment=comment, scale=scale, author=author)
@@ -161,14 +161,14 @@ def _number(rating: str | None) -> str | float | None:
         return rating
 
 
-@click.command()
+@click.command("remove-feedback")
 @click.argument("session_id")
 @click.argument("qa_id")
 @click.option("--author", metavar="NAME", help="Only opinions of this author.")
 @as_json
 @needs_project
 def delete_feedback(options: Options, session_id: str, qa_id: str, author: str | None, as_json: bool) -> None:
-    """Clear the rating and the text of an answer, and undo what they did."""
+    """Clear the feedback on an answer, and undo it."""
     with options.open() as heedful:
         heedful.sessions.get(session_id)
         exists = heedful.sessions.delete_feedback(session_id, qa_id, author=author)

@@ -24,6 +24,7 @@ from heedful.interfaces.cli.common import (
     print_json,
     shortened,
     table,
+    waiting,
     yes,
 )
 from heedful.interfaces.cli.tables import FittingTable
@@ -69,8 +70,11 @@ def connect(
     sensitive_columns: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Connect a database by its SQLAlchemy URL, to ask questions about it. Write secrets as ${VAR}."""
-    with options.open() as heedful:
+    """Connect a database by its SQLAlchemy URL.
+
+    Write secrets as ${VAR}.
+    """
+    with waiting("reading the schema"), options.open() as heedful:
         connector = heedful.connectors.create(
             name, url, role=role, privileged=privileged, sensitive_columns=sensitive_columns
         )
@@ -129,7 +133,7 @@ def list_connectors(options: Options, as_json: bool) -> None:
 @needs_project
 def refresh(options: Options, name: str, sensitive_columns: tuple[str, ...], as_json: bool) -> None:
     """Refresh the schema of a connector."""
-    with options.open() as heedful:
+    with waiting("reading the schema"), options.open() as heedful:
         connector = heedful.connectors.refresh(name, sensitive_columns=sensitive_columns or None)
     if as_json:
         print_json(connector)
@@ -152,13 +156,13 @@ def confirm_connector(options: Options, name: str, privileged: bool, as_json: bo
         echo(f"{connector.name} is on: {connector.tables} tables in {connector.url}")
 
 
-@connectors.command()
+@connectors.command("remove")
 @click.argument("name")
 @yes
 @as_json
 @needs_project
 def delete(options: Options, name: str, yes: bool, as_json: bool) -> None:
-    """Delete a connector with its executions and golden examples."""
+    """Remove a connector with its executions and golden examples."""
     confirm(f"Delete connector {name}, its executions and examples?", yes)
     with options.open() as heedful:
         heedful.connectors.delete(name)
@@ -192,9 +196,9 @@ def run(
     external_id: str | None,
     as_json: bool,
 ) -> None:
-    """Run one read-only statement; a single - reads it from standard input."""
+    """Run one read-only statement; - reads it from standard input."""
     text = sys.stdin.read() if sql_query == "-" else sql_query
-    with options.open() as heedful:
+    with waiting("running"), options.open() as heedful:
         ran = heedful.executions.execute_query(
             text,
             connector_id=connector_id,
@@ -229,8 +233,8 @@ def ask(
     remarks: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Answer a question about data: by proven SQL, or by SQL that the language model writes."""
-    with options.open() as heedful:
+    """Answer a question about data, by proven or newly written SQL."""
+    with waiting("asking"), options.open() as heedful:
         session = chat_session_id or heedful.chat_sessions.create().id
         try:
             answer = heedful.chat.chat_to_answer(
@@ -281,8 +285,8 @@ def lookup(
     reuse: str,
     as_json: bool,
 ) -> None:
-    """Show what the cache has for a question, and why each match may be used or not."""
-    with options.open() as heedful:
+    """Show what the cache has for a question, and why."""
+    with waiting("looking it up"), options.open() as heedful:
         result = heedful.chat.execution_cache_lookup(
             user_query,
             connector_id=connector_id,
@@ -310,8 +314,8 @@ def lookup(
 def confirm_suggestion(
     options: Options, user_query: str, execution_id: str, connector_id: str | None, author: str | None, as_json: bool
 ) -> None:
-    """Confirm that a suggestion is what the question means: run it, and prove it for this question."""
-    with options.open() as heedful:
+    """Confirm a suggestion: run it, and prove it."""
+    with waiting("running"), options.open() as heedful:
         result = heedful.chat.confirm_suggestion(user_query, execution_id, connector_id=connector_id, author=author)
     show(result, as_json)
 
@@ -323,8 +327,8 @@ def confirm_suggestion(
 @as_json
 @needs_project
 def coverage(options: Options, connector_id: str | None, max_age_days: float, limit: int, as_json: bool) -> None:
-    """Show which kinds of question are proven, which are refused, and which to prove next."""
-    with options.open() as heedful:
+    """Show what is proven, refused, and to be proven next."""
+    with waiting("comparing questions"), options.open() as heedful:
         report = heedful.chat.execution_cache_coverage(
             connector_id=connector_id, max_age_days=max_age_days, limit=limit
         )
@@ -446,8 +450,11 @@ def promote(options: Options, execution_id: str, question: str | None, as_json: 
 @as_json
 @click.pass_obj
 def import_file(options: Options, path: Path, connector_id: str | None, as_json: bool) -> None:
-    """Add golden examples from a .csv or .jsonl file with question and sql_query."""
-    with options.open() as heedful:
+    """Add golden examples from a .csv or .jsonl file.
+
+    It has the columns question and sql_query.
+    """
+    with waiting("importing"), options.open() as heedful:
         examples = heedful.golden_examples.import_file(path, connector_id=connector_id)
     if as_json:
         print_json(examples)
@@ -502,13 +509,13 @@ def update(
         echo(f"{example.question}\n{example.sql_query}\netag {etag(example)}")
 
 
-@golden.command("delete")
+@golden.command("remove")
 @click.argument("example_id")
 @yes
 @as_json
 @needs_project
 def delete_example(options: Options, example_id: str, yes: bool, as_json: bool) -> None:
-    """Delete a golden example."""
+    """Remove a golden example."""
     confirm(f"Delete golden example {example_id}?", yes)
     with options.open() as heedful:
         heedful.golden_examples.delete(example_id)

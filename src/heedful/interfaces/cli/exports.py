@@ -33,7 +33,7 @@ def export(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Write the rows of TABLE to a file, as CSV, lines of JSON or Parquet."""
+    """Write the rows of TABLE as CSV, JSON lines or Parquet."""
     to: str | IO[bytes] = sys.stdout.buffer if path == "-" else path
     with options.open(worker=False) as heedful:
         result = heedful.insight.export(
@@ -49,7 +49,7 @@ def export(
 @as_json
 @needs_store
 def dictionary(options: Options, as_json: bool) -> None:
-    """Show what can be exported: tables, columns, and what they mean."""
+    """Show what can be exported: tables and their columns."""
     with options.open(worker=False) as heedful:
         tables = heedful.insight.dictionary()
     if as_json:

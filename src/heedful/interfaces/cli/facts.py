@@ -25,6 +25,7 @@ from heedful.interfaces.cli.common import (
     progress,
     shortened,
     table,
+    waiting,
     yes,
 )
 from heedful.interfaces.cli.start import check_files
@@ -167,7 +168,7 @@ def recall(
     as_json: bool,
 ) -> None:
     """Find the facts that answer QUERY, best first."""
-    with options.open() as heedful:
+    with waiting("recalling"), options.open() as heedful:
         result = heedful.recall(
             query,
             dataset=dataset,
@@ -206,8 +207,11 @@ def explain(
     policy: PolicyName | None,
     as_json: bool,
 ) -> None:
-    """Show why each fact ranks where it does for QUERY, down to the events and the arithmetic."""
-    with options.open() as heedful:
+    """Show why each fact ranks where it does for QUERY.
+
+    The reasons go down to the events and the arithmetic.
+    """
+    with waiting("explaining"), options.open() as heedful:
         result = heedful.recall(
             query,
             dataset=dataset,
@@ -311,9 +315,10 @@ def forget(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remove FACT_IDS, a source, or a dataset, with everything derived from them.
+    """Remove FACT_IDS, a source or a dataset.
 
-    Or erase an author: a pseudonym takes the place of the name, their words go, and every score stays what it is.
+    Everything derived from them goes, too. Or erase an author: a pseudonym takes the place of the name, their words
+    go, and every score stays what it is.
     """
     if author is not None:
         confirm(f"Erase {author} from this project? It can't be undone.", yes)
@@ -322,7 +327,7 @@ def forget(
         confirm(f"Forget {subject}, with what was learnt about them? It can't be undone.", yes)
     elif dataset is not None:
         confirm(f"Forget all of dataset {dataset}? It can't be undone.", yes)
-    with options.open() as heedful:
+    with waiting("forgetting"), options.open() as heedful:
         result = heedful.forget(list(fact_ids) or None, source=source, dataset=dataset, author=author)
     if as_json:
         print_json(result)

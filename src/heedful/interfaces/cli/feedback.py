@@ -67,7 +67,7 @@ def signal(
     idempotency_key: str | None,
     as_json: bool,
 ) -> None:
-    """Say how useful facts were: FACT_IDS for a --query, or what a --recall showed.
+    """Say how useful facts were: for a --query, or of a --recall.
 
     With --recall, what was shown and is not named counts as ignored.
     """
@@ -179,7 +179,10 @@ def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None
 @as_json
 @needs_project
 def retract(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
-    """Undo the signal or supersession EVENT_ID, as if it had never been given."""
+    """Undo the signal or supersession EVENT_ID.
+
+    Everything becomes as if it had never been given.
+    """
     with options.open() as heedful:
         result = heedful.retract(event_id, author=author)
     if as_json:

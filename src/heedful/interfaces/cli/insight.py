@@ -49,8 +49,8 @@ def satisfaction(
     target_type: OpinionTarget | None,
     as_json: bool,
 ) -> None:
-    """Compare satisfaction by a metadata key, or by dataset, model and others."""
-    with options.open(worker=False) as heedful:
+    """Compare satisfaction by metadata, dataset, model and others."""
+    with waiting("counting"), options.open(worker=False) as heedful:
         result = heedful.insight.satisfaction(by, since=since, until=until, dataset=dataset, target_type=target_type)
     if not _print(result, as_json):
         insight_output.show_satisfaction(result)
@@ -76,7 +76,7 @@ def trend(
     as_json: bool,
 ) -> None:
     """Satisfaction over time."""
-    with options.open(worker=False) as heedful:
+    with waiting("counting"), options.open(worker=False) as heedful:
         result = heedful.insight.trend(
             over=over, by=by, since=since, until=until, dataset=dataset, target_type=target_type
         )
@@ -94,7 +94,7 @@ def coverage(
     options: Options, since: datetime | None, until: datetime | None, dataset: str | None, as_json: bool
 ) -> None:
     """How much of what was shown has been rated."""
-    with options.open(worker=False) as heedful:
+    with waiting("counting"), options.open(worker=False) as heedful:
         result = heedful.insight.coverage(since=since, until=until, dataset=dataset)
     if not _print(result, as_json):
         insight_output.show_coverage(result)
@@ -105,8 +105,11 @@ def coverage(
 @as_json
 @needs_project
 def usefulness(options: Options, dataset: str, as_json: bool) -> None:
-    """How useful facts are: the distribution, the best, the worst, and those with mixed feedback."""
-    with options.open(worker=False) as heedful:
+    """How useful facts are: the distribution, best and worst.
+
+    It also names those with mixed feedback.
+    """
+    with waiting("counting"), options.open(worker=False) as heedful:
         result = heedful.insight.usefulness(dataset)
     if not _print(result, as_json):
         insight_output.show_usefulness(result)
@@ -120,7 +123,7 @@ def usefulness(options: Options, dataset: str, as_json: bool) -> None:
 @needs_project
 def cache(options: Options, since: datetime | None, until: datetime | None, limit: int, as_json: bool) -> None:
     """What the cache of executions decided, and why."""
-    with options.open(worker=False) as heedful:
+    with waiting("counting"), options.open(worker=False) as heedful:
         result = heedful.insight.cache(since=since, until=until, limit=limit)
     if not _print(result, as_json):
         insight_output.show_cache(result)
@@ -136,7 +139,7 @@ def themes(
     options: Options, since: datetime | None, until: datetime | None, dataset: str | None, as_json: bool
 ) -> None:
     """What negative comments are about."""
-    with options.open(worker=False) as heedful:
+    with waiting("reading comments"), options.open(worker=False) as heedful:
         result = heedful.insight.themes(since=since, until=until, dataset=dataset)
     if not _print(result, as_json):
         insight_output.show_themes(result)
@@ -158,7 +161,7 @@ def notes(
     as_json: bool,
 ) -> None:
     """Significant changes."""
-    with options.open(worker=False) as heedful:
+    with waiting("counting"), options.open(worker=False) as heedful:
         result = heedful.insight.notes(since=since, until=until, dataset=dataset, by=by)
     if as_json:
         print_json(result)
@@ -183,7 +186,7 @@ def digest(options: Options, since: datetime | None, until: datetime | None, sen
     if send:
         _send(options, since, until)
         return
-    with options.open(worker=False) as heedful:
+    with waiting("counting"), options.open(worker=False) as heedful:
         result = heedful.insight.digest(since=since, until=until)
     if as_json:
         print_json(result)

@@ -55,7 +55,7 @@ def keys() -> None:
     """Keys to a server, for this project."""
 
 
-@keys.command()
+@keys.command("add")
 @click.argument("name")
 @click.option(
     "--scope",
@@ -70,7 +70,7 @@ def keys() -> None:
 @as_json
 @click.pass_obj
 def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: int | None, as_json: bool) -> None:
-    """Create a key. It is shown only once."""
+    """Add a key. It is shown only once."""
     with options.open() as heedful:
         key = heedful.keys.create(name, scopes=scopes, rate_limit=rate_limit)
     if as_json:
@@ -142,7 +142,10 @@ def token(
     expires_in: int,
     as_json: bool,
 ) -> None:
-    """Create a token that lets a browser rate some targets for a limited time."""
+    """Create a token that lets a browser rate for a while.
+
+    It is for some targets, and expires.
+    """
     with options.open() as heedful:
         issued = heedful.keys.create_token(
             [_target(target) for target in targets], author=author, subject=subject, expires_in=expires_in
@@ -164,9 +167,9 @@ def token(
 @as_json
 @needs_store
 def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
-    """Rotate the secret that signs tokens and logins of the whole store.
+    """Rotate the secret that signs tokens and logins.
 
-    Those signed with the old secret end at once, or after --grace.
+    It is the secret of the whole store. Those signed with the old secret end at once, or after --grace.
     """
     with options.open(worker=False) as heedful:
         rotation = heedful.keys.rotate_signing(grace=grace)
@@ -182,9 +185,10 @@ def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
 @as_json
 @needs_store
 def reseal_connectors(options: Options, as_json: bool) -> None:
-    """Encrypt all connectors' URLs with the first key of HEEDFUL_SECRET_KEY.
+    """Encrypt the URLs of all connectors again.
 
-    For the whole store, after a new key was put before the old one, which can be removed afterwards.
+    It takes the first key of HEEDFUL_SECRET_KEY. For the whole store, after a new key was put before the old one,
+    which can be removed afterwards.
     """
     count = reseal(options.local("keys reseal-connectors"))
     if as_json:

@@ -27,48 +27,38 @@ class _Command(NamedTuple):
 
 GROUPS = {
     "Start": {
-        "init": _Command("start", "init", "Write heedful.toml in this folder: four questions, each with a default."),
-        "try": _Command("start", "try_", "Try the loop on your own FILES: ask, say what helped, and ask again."),
-        "demo": _Command(
-            "demo", "demo", "Show the loop: facts, a question, feedback, the same question in other words, and undo."
-        ),
+        "init": _Command("start", "init", "Write heedful.toml in this folder, by four questions."),
+        "try": _Command("start", "try_", "Try the loop on your own FILES: ask, rate, and ask again."),
+        "demo": _Command("demo", "demo", "Show the loop: facts, a question, feedback, and undo."),
         "remember": _Command("facts", "remember", "Store facts: TEXTS, or files and folders with --file."),
         "datasets": _Command("facts", "datasets", "List datasets, oldest first."),
         "supersede": _Command("facts", "supersede", "Replace FACT_ID with TEXT."),
-        "forget": _Command(
-            "facts", "forget", "Remove FACT_IDS, a source, or a dataset, with everything derived from them."
-        ),
+        "forget": _Command("facts", "forget", "Remove FACT_IDS, a source or a dataset."),
     },
     "Ask": {
         "recall": _Command("facts", "recall", "Find the facts that answer QUERY, best first."),
         "explain": _Command(
             "facts",
             "explain",
-            "Show why each fact ranks where it does for QUERY, down to the events and the arithmetic.",
+            "Show why each fact ranks where it does for QUERY.",
         ),
         "sessions": _Command("sessions", "sessions", "Conversations: messages, answers, metadata and feedback."),
-        "connect": _Command(
-            "executions", "connect", "Connect a database by its SQLAlchemy URL, to ask questions about it."
-        ),
+        "connect": _Command("executions", "connect", "Connect a database by its SQLAlchemy URL."),
         "connectors": _Command("executions", "connectors", "Connected databases."),
         "ask": _Command(
             "executions",
             "ask",
-            "Answer a question about data: by proven SQL, or by SQL that the language model writes.",
+            "Answer a question about data, by proven or newly written SQL.",
         ),
-        "run": _Command("executions", "run", "Run one read-only statement; a single - reads it from standard input."),
+        "run": _Command("executions", "run", "Run one read-only statement; - reads it from standard input."),
         "executions": _Command("runs", "executions", "Executed SQL with its results."),
         "cache": _Command("executions", "cache", "Executions that can be reused."),
         "golden": _Command("executions", "golden", "Golden examples: questions with the SQL that answers them."),
     },
     "Rate": {
-        "signal": _Command(
-            "feedback", "signal", "Say how useful facts were: FACT_IDS for a --query, or what a --recall showed."
-        ),
+        "signal": _Command("feedback", "signal", "Say how useful facts were: for a --query, or of a --recall."),
         "detect": _Command("feedback", "detect", "Detect which facts of RECALL_ID the ANSWER used."),
-        "retract": _Command(
-            "feedback", "retract", "Undo the signal or supersession EVENT_ID, as if it had never been given."
-        ),
+        "retract": _Command("feedback", "retract", "Undo the signal or supersession EVENT_ID."),
         "feedback": _Command("execution_feedback", "feedback", "Feedback on executions: right or wrong, and why."),
         "improve": _Command("maintenance", "improve", "Turn the feedback of sessions into better recall."),
         "review": _Command("review", "review", "Negative feedback as a queue: show, fix, resolve and undo."),
@@ -82,7 +72,7 @@ GROUPS = {
         "replay": _Command(
             "replay",
             "replay",
-            "Try other policies and weights on the recalls that people rated, and recommend a weight.",
+            "Try other policies and weights on recalls that were rated.",
         ),
     },
     "Operate": {
@@ -92,41 +82,35 @@ GROUPS = {
             "worker",
             "Run the jobs of all projects until stopped.",
         ),
-        "mcp": _Command(
-            "serve", "mcp", "Serve the store to an agent by MCP, on standard input and output, until the input ends."
-        ),
+        "mcp": _Command("serve", "mcp", "Serve the store to an agent by MCP."),
         "jobs": _Command("jobs", "jobs", "Background jobs."),
         "keys": _Command("keys", "keys", "Keys to a server, for this project."),
         "audit": _Command("keys", "audit", "Show refused requests and admin actions, newest first."),
         "policy": _Command("maintenance", "policy", "Set the ranking policy of recalls; none resets it."),
         "reembed": _Command("maintenance", "reembed", "Re-embed the whole store with the model of --embedding."),
         "migrate": _Command("maintenance", "migrate", "Create the tables of the store, or upgrade them."),
-        "maintain": _Command(
-            "maintenance", "maintain", "Remove data beyond its retention period, and run other maintenance."
-        ),
+        "maintain": _Command("maintenance", "maintain", "Delete data past its retention, and run other maintenance."),
         "doctor": _Command(
             "maintenance",
             "doctor",
-            "Check the store, the model, the scores and the indexes, and repair what is derived.",
+            "Check the store, and repair derived data.",
         ),
         "verify": _Command(
             "transfer",
             "verify",
-            "Replay the ledger and compare every score with it, in all projects or in that of --project.",
+            "Replay the ledger, and compare every score with it.",
         ),
-        "backup": _Command(
-            "transfer", "backup", "Copy the file of the store to FILE while others use it, and check the copy."
-        ),
+        "backup": _Command("transfer", "backup", "Copy the file of the store while others use it."),
         "copy": _Command(
             "transfer",
             "copy",
-            "Copy all projects of the store SOURCE into the empty store TARGET, and compare the two.",
+            "Copy the store SOURCE into the empty store TARGET.",
         ),
-        "export": _Command("transfer", "export", "Write the project to FILE, or to standard output, as lines of JSON."),
+        "export": _Command("transfer", "export", "Write the project to FILE, as lines of JSON."),
         "import": _Command(
             "transfer",
             "import_",
-            "Read a project from FILE, or from standard input (-), under its own name or that of --project.",
+            "Read a project, or what another system exported, from FILE.",
         ),
     },
 }

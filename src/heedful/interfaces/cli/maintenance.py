@@ -56,7 +56,8 @@ def reembed(options: Options, background: bool, as_json: bool) -> None:
 @click.pass_obj
 def migrate(options: Options, as_json: bool) -> None:
     """Create the tables of the store, or upgrade them. Every other command does so, too, when it opens the store."""
-    result = migrate_store(options.local("migrate"))
+    with waiting("migrating"):
+        result = migrate_store(options.local("migrate"))
     if as_json:
         print_json(result)
     else:
@@ -67,7 +68,10 @@ def migrate(options: Options, as_json: bool) -> None:
 @as_json
 @needs_store
 def maintain(options: Options, as_json: bool) -> None:
-    """Remove data beyond its retention period, and run other maintenance. Workers do this every hour."""
+    """Delete data past its retention, and run other maintenance.
+
+    Workers do this every hour.
+    """
     with waiting("maintaining"):
         actions = maintain_store(options.local("maintain"))
     if as_json:
@@ -100,7 +104,10 @@ def policy(options: Options, name: str, dataset: str | None, as_json: bool) -> N
 @as_json
 @needs_store
 def doctor(options: Options, repair: bool, security: bool, as_json: bool) -> None:
-    """Check the store, the model, the scores and the indexes, and repair what is derived."""
+    """Check the store, and repair derived data.
+
+    The model, the scores and the indexes are checked, too.
+    """
     if security:
         checks = _security(options)
     else:

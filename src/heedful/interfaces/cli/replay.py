@@ -63,9 +63,10 @@ def replay(
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Try other policies and weights on the recalls that people rated, and recommend a weight.
+    """Try other policies and weights on recalls that were rated.
 
-    Each recall is reordered by the feedback given before it, and judged by its own helpful and not_helpful ratings.
+    A weight is recommended. Each recall is reordered by the feedback given before it, and judged by its own helpful
+    and not_helpful ratings.
     Nothing is changed.
     """
     if picture is not None:

@@ -61,13 +61,13 @@ def list_executions(options: Options, connector_id: str | None, cursor: str | No
     more(page)
 
 
-@executions.command()
+@executions.command("remove")
 @click.argument("execution_id")
 @yes
 @as_json
 @needs_project
 def delete(options: Options, execution_id: str, yes: bool, as_json: bool) -> None:
-    """Delete an execution with its result."""
+    """Remove an execution with its result."""
     confirm(f"Delete execution {execution_id}, with its result and what people said of it?", yes)
     with options.open() as heedful:
         heedful.executions.delete(execution_id)

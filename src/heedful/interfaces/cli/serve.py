@@ -126,7 +126,10 @@ def dashboard(options: Options, host: str, port: int, open_browser: bool) -> Non
 @click.command()
 @click.pass_obj
 def mcp(options: Options) -> None:
-    """Serve the store to an agent by MCP, on standard input and output, until the input ends."""
+    """Serve the store to an agent by MCP.
+
+    It reads standard input until that ends, and writes to standard output.
+    """
     if find_spec("mcp") is None:
         raise Unavailable("mcp is not installed", code="extra_missing", remedy='Run: pip install "heedful[mcp]"')
     asyncio.run(_serve(options))

@@ -47,13 +47,13 @@ def sessions() -> None:
     """Conversations: messages, answers, metadata and feedback."""
 
 
-@sessions.command()
+@sessions.command("add")
 @click.argument("session_id", required=False)
 @click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
 @as_json
 @click.pass_obj
 def create(options: Options, session_id: str | None, metadata: tuple[str, ...], as_json: bool) -> None:
-    """Create a session; without an id, one is generated."""
+    """Add a session; without an id, one is generated."""
     with options.open() as heedful:
         _show(heedful.sessions.create(session_id, metadata=pairs("metadata", metadata)), as_json)
 
@@ -97,13 +97,13 @@ def list_sessions(options: Options, where: tuple[str, ...], cursor: str | None, 
     more(page)
 
 
-@sessions.command()
+@sessions.command("remove")
 @click.argument("session_id")
 @yes
 @as_json
 @needs_project
 def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
-    """Delete a session with its content and everything learnt from it."""
+    """Remove a session and everything learnt from it."""
     confirm(f"Delete session {session_id}, with what was learnt from it?", yes)
     with options.open() as heedful:
         result = heedful.sessions.delete(session_id)
@@ -123,7 +123,7 @@ def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def add_message(options: Options, session_id: str, role: str, content: str, as_json: bool) -> None:
-    """Add a message; a single - reads CONTENT from standard input."""
+    """Add a message; - reads it from standard input."""
     text = sys.stdin.read() if content == "-" else content
     with options.open() as heedful:
         added = heedful.sessions.add_message(session_id, role, text)
@@ -165,7 +165,10 @@ def messages(
 def update_metadata(
     options: Options, session_id: str, assignments: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:
-    """Merge metadata into a session's; a dotted key addresses a nested one."""
+    """Merge metadata into that of a session.
+
+    A dotted key addresses a nested one.
+    """
     metadata = pairs("metadata", assignments)
     if metadata is None:
         raise Invalid("metadata is missing", field="metadata", remedy="Write it as KEY=VALUE")
@@ -174,7 +177,7 @@ def update_metadata(
         _show(heedful.sessions.get(session_id), as_json)
 
 
-@sessions.command()
+@sessions.command("remove-metadata")
 @click.argument("session_id")
 @click.argument("keys", nargs=-1, required=True)
 @if_match
@@ -183,7 +186,10 @@ def update_metadata(
 def delete_metadata(
     options: Options, session_id: str, keys: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:
-    """Remove keys from a session's metadata; a dotted key addresses a nested one."""
+    """Remove keys from the metadata of a session.
+
+    A dotted key addresses a nested one.
+    """
     with options.open() as heedful:
         heedful.sessions.delete_metadata(session_id, keys, if_match=if_match)
         _show(heedful.sessions.get(session_id), as_json)

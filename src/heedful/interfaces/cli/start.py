@@ -30,9 +30,9 @@ POOL = 100
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.pass_obj
 def init(options: Options, yes: bool, force: bool) -> None:
-    """Write heedful.toml in this folder: four questions, each with a default.
+    """Write heedful.toml in this folder, by four questions.
 
-    Options such as --store answer them beforehand. With --yes, nothing is asked.
+    Each has a default. Options such as --store answer them beforehand. With --yes, nothing is asked.
     """
     file = Path.cwd() / FILE
     if file.exists() and not force:
@@ -97,9 +97,9 @@ def _check_store(store: str) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.pass_obj
 def try_(options: Options, files: tuple[Path, ...]) -> None:
-    """Try the loop on your own FILES: ask, say what helped, and ask again. Nothing is kept.
+    """Try the loop on your own FILES: ask, rate, and ask again.
 
-    FILES are texts or folders of them (.txt .md .jsonl .csv .pdf). An empty answer ends it.
+    Nothing is kept. FILES are texts or folders of them (.txt .md .jsonl .csv .pdf). An empty answer ends it.
     """
     check_files(files)
     with heedful.open(":memory:", embedding=options.embedding) as memory:

@@ -21,7 +21,9 @@ from heedful.interfaces.cli.common import (
     progress,
     table,
 )
-from heedful.transfer import ProjectChecksum
+from heedful.model import DEFAULT_DATASET
+from heedful.transfer import Imported, ProjectChecksum
+from heedful.transfer.foreign import SYSTEMS, System
 
 force: Decorator = click.option("--force", is_flag=True, help="Replace an existing file.")
 
@@ -31,9 +33,10 @@ force: Decorator = click.option("--force", is_flag=True, help="Replace an existi
 @click.argument("target")
 @as_json
 def copy(source: str, target: str, as_json: bool) -> None:
-    """Copy all projects of the store SOURCE into the empty store TARGET, and compare the two.
+    """Copy the store SOURCE into the empty store TARGET.
 
-    Each is a file or a URL (sqlite:///…, postgresql://…). It can be stopped and started again.
+    All projects are copied, and the two are compared. Each is a file or a URL (sqlite:///…, postgresql://…). It can
+    be stopped and started again.
     """
     with progress("copying") as show:
         result = transfer.copy(source, target, progress=show)
@@ -58,7 +61,10 @@ def copy(source: str, target: str, as_json: bool) -> None:
 @as_json
 @needs_project
 def export(options: Options, file: str | None, vectors: bool, force: bool, as_json: bool) -> None:
-    """Write the project to FILE, or to standard output, as lines of JSON."""
+    """Write the project to FILE, as lines of JSON.
+
+    Without FILE, it goes to standard output.
+    """
     store = options.local("export")
     name = options.project or settings.load().project
     if file is None or file == "-":
@@ -75,10 +81,35 @@ def export(options: Options, file: str | None, vectors: bool, force: bool, as_js
 
 @click.command(name="import")
 @click.argument("file")
+@click.option("--from", "system", type=click.Choice(SYSTEMS), help="The system that wrote FILE, if it was not Heedful.")
+@click.option("--dataset", default=DEFAULT_DATASET, show_default=True, help="With --from: where the facts go.")
+@click.option(
+    "--scale", nargs=2, type=float, default=(0, 1), show_default=True, help="With --from: the worst and best score."
+)
+@click.option("--dry-run", is_flag=True, help="With --from: read the file, and write nothing.")
 @as_json
 @click.pass_obj
-def import_(options: Options, file: str, as_json: bool) -> None:
-    """Read a project from FILE, or from standard input (-), under its own name or that of --project."""
+def import_(
+    options: Options,
+    file: str,
+    system: System | None,
+    dataset: str,
+    scale: tuple[float, float],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Read a project, or what another system exported, from FILE.
+
+    The project gets its own name or that of --project; - reads it from standard input. With --from, FILE is one that
+    mem0, cognee, Hindsight or Langfuse exported, and what it has is added to the project.
+    """
+    if system is not None:
+        with options.open(worker=False) as memory, progress("importing") as show:
+            imported = transfer.import_from(
+                memory, system, file, dataset=dataset, scale=scale, dry_run=dry_run, progress=show
+            )
+        _print_imported(imported, as_json)
+        return
     store = options.local("import")
     source = sys.stdin.buffer if file == "-" else Path(file)
     with progress("importing") as show:
@@ -95,6 +126,27 @@ def import_(options: Options, file: str, as_json: bool) -> None:
     )
 
 
+def _print_imported(result: Imported, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+    else:
+        facts = f"{result.sources} to read" if result.dry_run else f"{result.added} new, {result.known} known"
+        waiting = f" ({result.waiting} wait for their answer)" if result.waiting else ""
+        echo(
+            f"facts: {facts}; opinions about facts: {result.signals}; answers: {result.answers}; "
+            f"ratings: {result.ratings}{waiting}"
+        )
+        for what, count in result.skipped.items():
+            echo(f"left out: {count} {what}")
+        for error in result.errors:
+            place = f"{error.file}, line {error.line}" if error.file else f"line {error.line}"
+            echo(f"not imported: {place}: {error.message}", err=True)
+        if result.dry_run:
+            echo("nothing was written")
+    if result.errors:
+        sys.exit(1)
+
+
 @click.command()
 @click.argument("file")
 @force
@@ -102,7 +154,10 @@ def import_(options: Options, file: str, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def backup(options: Options, file: str, force: bool, with_signing: bool, as_json: bool) -> None:
-    """Copy the file of the store to FILE while others use it, and check the copy."""
+    """Copy the file of the store while others use it.
+
+    The copy is checked.
+    """
     with progress("backing up") as show:
         result = transfer.backup(options.local("backup"), file, force=force, with_signing=with_signing, progress=show)
     if as_json:
@@ -115,7 +170,10 @@ def backup(options: Options, file: str, force: bool, with_signing: bool, as_json
 @as_json
 @needs_store
 def verify(options: Options, as_json: bool) -> None:
-    """Replay the ledger and compare every score with it, in all projects or in that of --project."""
+    """Replay the ledger, and compare every score with it.
+
+    It looks at all projects, or at that of --project.
+    """
     with progress("verifying") as show:
         result = transfer.verify(options.local("verify"), project=options.named_project, progress=show)
     if as_json:

@@ -58,7 +58,7 @@ def _key(client: httpx.Client, api_key: str | None) -> Check:
         return Check(name="key", ok=True, detail="none is set here")
     # Jobs of all projects are shown to keys that open all of them.
     everything = client.get("/v1/jobs", headers={"Authorization": f"Bearer {api_key}"}).status_code == 200
-    finding = "this key opens all projects; give programs a key of one: heedful keys create NAME --scope …"
+    finding = "this key opens all projects; give programs a key of one: heedful keys add NAME --scope …"
     return Check(name="key", ok=not everything, detail=finding if everything else "opens one project")
 
 

@@ -74,7 +74,7 @@ class Logins:
             caller = self._callers.find(api_key)
         except Forbidden:
             raise Forbidden(
-                "This key is not valid", code="key_invalid", remedy="Make one with: heedful keys create NAME"
+                "This key is not valid", code="key_invalid", remedy="Make one with: heedful keys add NAME"
             ) from None
         caller.check("read")
         key_id = self._admin if caller.key_id == ADMIN and self._admin is not None else caller.key_id

@@ -26,6 +26,7 @@ PATHS = {
     "review": "M4 13l2.5-8h11L20 13v6H4v-6Zm0 0h5l1 2.5h4L15 13h5",
     "sessions": "M4 5h16v11H10l-4 4v-4H4V5ZM8 9h8M8 12h5",
     "facts": "M5 4h9l5 5v11H5V4Zm9 0v5h5M8 13h8M8 16h6",
+    "learning": "M4 18l5-5 4 4 7-9M15 8h5v5",
     "executions": (
         "M5 6c0-1.7 3.1-3 7-3s7 1.3 7 3-3.1 3-7 3-7-1.3-7-3Zm0 0v12c0 1.7 3.1 3 7 3s7-1.3 7-3V6M5 "
         "12c0 1.7 3.1 3 7 3s7-1.3 7-3"

@@ -66,7 +66,7 @@ def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
         return facts.texts(connection, list(located)) if located else {}
 
 
-def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall:
+def search(heedful: Heedful, query: str, dataset: str, *, boost: bool, explain: bool = False) -> Recall:
     """The facts for a query as an agent would get them, without a receipt: somebody only looks."""
     request = check_request(
         query,
@@ -80,7 +80,7 @@ def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall
         policy=None,
         exploration=0.0,
         seed=None,
-        explain=False,
+        explain=explain,
     )
     return _recall.recall(project_of(heedful).workspace, request, quiet=True)
 

@@ -170,7 +170,7 @@ def presented_key(authorization: str | None, api_key: str | None) -> str:
 
 
 def _invalid() -> Forbidden:
-    return Forbidden("the key is not valid", code="key_invalid", remedy="Make one with: heedful keys create NAME")
+    return Forbidden("the key is not valid", code="key_invalid", remedy="Make one with: heedful keys add NAME")
 
 
 def check_allowed(project: Project, caller: Caller) -> Heedful:

@@ -8,7 +8,16 @@ Buttons are shown to those who may: `{% if here.may("supersede") %}`.
 
 from __future__ import annotations
 
-from heedful.interfaces.dashboard.pages import executions, experiments, facts, overview, review, sessions, settings
+from heedful.interfaces.dashboard.pages import (
+    executions,
+    experiments,
+    facts,
+    learning,
+    overview,
+    review,
+    sessions,
+    settings,
+)
 from heedful.interfaces.dashboard.registry import Action, Page, Section
 
 SECTIONS = (
@@ -16,12 +25,13 @@ SECTIONS = (
     Section("review", "Review", "r"),
     Section("sessions", "Sessions", "s"),
     Section("facts", "Facts", "f"),
+    Section("learning", "How it learns", "l"),
     Section("executions", "Executions", "e"),
     Section("experiments", "Experiments", "x"),
     Section("settings", "Settings", scope="admin"),
 )
 
-_MODULES = (overview, review, sessions, facts, executions, experiments, settings)
+_MODULES = (overview, review, sessions, facts, learning, executions, experiments, settings)
 
 PAGES: tuple[Page, ...] = tuple(page for module in _MODULES for page in module.PAGES)
 ACTIONS: tuple[Action, ...] = tuple(action for module in _MODULES for action in module.ACTIONS)
