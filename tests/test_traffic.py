@@ -158,7 +158,7 @@ def test_the_queue_is_worked_off_and_people_are_happier_in_the_end(seen: Traffic
 
     def share(start: datetime, end: datetime) -> float:
         (line,) = seen.memory.insight.trend(since=start, until=end).lines
-        up, down = (sum(getattr(point, name) for point in line.points) for name in ("up", "down"))
+        up, down = sum(point.up for point in line.points), sum(point.down for point in line.points)
         return up / (up + down)
 
     assert share(UNTIL - timedelta(days=5), UNTIL) > share(SINCE + timedelta(days=3), SINCE + timedelta(days=7)) + 0.1
