@@ -160,7 +160,7 @@ def _turn(state: HeedfulState) -> tuple[Memories, str]:
 
 
 def _with_memories(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    prompt = request.state.get("heedful_memories")
+    prompt = str(request.state.get("heedful_memories") or "")
     if not prompt:
         return request
     before = request.system_message
@@ -168,4 +168,5 @@ def _with_memories(request: ModelRequest[Any]) -> ModelRequest[Any]:
         return request.override(system_message=SystemMessage(prompt))
     if isinstance(before.content, str):
         return request.override(system_message=SystemMessage(f"{before.content}\n\n{prompt}"))
-    return request.override(system_message=SystemMessage([*before.content, {"type": "text", "text": prompt}]))
+    content: list[str | dict[Any, Any]] = [*before.content, {"type": "text", "text": prompt}]
+    return request.override(system_message=SystemMessage(content))
