@@ -12,7 +12,7 @@ from heedful.model import SIGNAL_TYPES, PolicyName
 from heedful.ranking import replay
 from heedful.ranking.policies import POLICIES, Candidate
 from heedful.ranking.replay import FOLDS, LoggedRecall, Trial, replay_orders
-from heedful.ranking.signals import Opinion
+from heedful.ranking.signals import Opinion, counted_votes
 
 HOUR = 3_600_000_000
 
@@ -188,6 +188,11 @@ def test_folds_order_as_the_policy_does_on_what_was_known(policy: PolicyName, se
             if recorded < asked.at
         ]
         known.sort(key=lambda each: each.at)
+        known = counted_votes(
+            known,
+            lambda each: each.author and (each.fact, each.query, each.author),
+            lambda each: (each.signal_type, each.confidence),
+        )
         for weight, order in zip(weights, orders, strict=True):
             ranked = POLICIES[policy].rank(asked.shown, known, weight, asked.at)
             assert order == [each.fact for each in ranked]

@@ -79,9 +79,8 @@ class Sqlite:
     @contextmanager
     def begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
         if not write:
-            # On the driver: SQLAlchemy's own transaction takes longer than most reads.
-            with self.direct(project or "", write=False, durable=True, exclusive=False) as direct:
-                yield direct.connection
+            with self.engine.connect() as connection, connection.begin():
+                yield connection
             return
         with self._writing, self.engine.connect() as connection:
             connection = connection.execution_options(write=True, durable=durable)
