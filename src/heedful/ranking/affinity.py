@@ -66,14 +66,14 @@ class Neighbour:
 class VoteTable:
     """What was said for one question: a row for each fact, in order. Arrays, because a store has many of them."""
 
-    facts: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
-    net: Floats = field(default_factory=lambda: np.empty(0))
+    facts: Numbers
+    net: Floats
     """For the fact, less against it; as of time 0."""
-    pairs: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    pairs: NDArray[np.int32]
     """Pairs of authors who are for or against it."""
-    differ: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    differ: NDArray[np.int32]
     """Those of them who disagree."""
-    fits: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    fits: NDArray[np.float32]
     """Its cosine to the question; not a number where it is not known."""
 
     @classmethod

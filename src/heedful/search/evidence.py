@@ -88,6 +88,8 @@ class EvidenceIndex:
         self._masses = (0.0, 0.0)
         self._votes: dict[int, QueryVotes] = {}
         self._related: dict[int, VoteTable] = {}
+        self._outdated: dict[int, set[int]] = defaultdict(set)
+        """The facts of each related query that opinions came about since it was read."""
         self._model = 0
 
     def follow(self, connection: Connection, newest: int) -> None:
@@ -106,11 +108,12 @@ class EvidenceIndex:
             # An author has another name: known by both, they would count as two.
             self._votes.clear()
             self._related.clear()
+            self._outdated.clear()
             return
         voters: dict[int, set[ledger.Voter]] = defaultdict(set)
-        judged: dict[int, set[int]] = defaultdict(set)
         for opinion in ledger.opinions_after(connection, self.dataset, self._event):
-            judged[opinion.query].add(opinion.fact)
+            if opinion.query in self._related:
+                self._outdated[opinion.query].add(opinion.fact)
             known = self._votes.get(opinion.query)
             if known is None:
                 continue
@@ -122,13 +125,11 @@ class EvidenceIndex:
                 voters[opinion.query].add((opinion.fact, opinion.author))
         for query, retracted in ledger.retracted_after(connection, self.dataset, self._event).items():
             voters[query] |= retracted
-            judged[query] |= {fact for fact, _ in retracted}
+            if query in self._related:
+                self._outdated[query] |= {fact for fact, _ in retracted}
         for query, changed in voters.items():
             if query in self._votes:
                 self._read_votes(connection, query, changed)
-        for query, facts in judged.items():
-            if query in self._related:
-                self._read_related(connection, query, facts)
 
     def _read_votes(self, connection: Connection, query: int, voters: set[ledger.Voter]) -> None:
         if len(voters) > MAX_REREAD:
@@ -136,13 +137,6 @@ class EvidenceIndex:
             return
         for (fact, author), opinions in ledger.of_voters(connection, query, voters).items():
             self._votes[query].replace(fact, author, opinions)
-
-    def _read_related(self, connection: Connection, query: int, facts: set[int]) -> None:
-        if len(facts) > MAX_REREAD:
-            del self._related[query]
-            return
-        found = votes_per_fact(ledger.of_facts(connection, query, facts))
-        self._related[query] = self._related[query].replaced(facts, found)
 
     def rate(self) -> float:
         """The share of positive opinions in the dataset."""
@@ -163,41 +157,58 @@ class EvidenceIndex:
         """What was said for queries that are near the one asked."""
         with self._lock:
             if model.id != self._model:
-                self._model, self._related = model.id, {}
-            lacking = [each.query for each in neighbours if each.query not in self._related]
-            read = ledger.of_queries(connection, lacking)
-            tables = {
-                each.query: VoteTable.of(votes_per_fact(read[each.query]))
-                if each.query in read
-                else self._related[each.query]
-                for each in neighbours
-            }
-            changed = self._with_fits(connection, model, neighbours, tables) | read.keys()
-            self._keep(connection, self._related, {query: tables[query] for query in changed})
+                self._model = model.id
+                self._related.clear()
+                self._outdated.clear()
+            tables = self._tables(connection, [each.query for each in neighbours])
+            self._add_fits(connection, model, neighbours, tables)
+            changed = {query: table for query, table in tables.items() if self._related.get(query) is not table}
+            if self._keep(connection, self._related, changed):
+                for query in changed:
+                    self._outdated.pop(query, None)
         return [Related(each, tables[each.query]) for each in neighbours]
 
-    def _with_fits(
+    def _tables(self, connection: Connection, queries: Sequence[int]) -> dict[int, VoteTable]:
+        """What was said for these queries; only of those at hand, what changed is read."""
+        outdated = {query: self._outdated[query] for query in queries if query in self._outdated}
+        lacking = [
+            query for query in queries if query not in self._related or len(outdated.get(query, ())) > MAX_REREAD
+        ]
+        read = ledger.of_queries(connection, lacking)
+        tables = {}
+        for query in queries:
+            if query in read:
+                tables[query] = VoteTable.of(votes_per_fact(read[query]))
+            elif query in outdated:
+                found = votes_per_fact(ledger.of_facts(connection, query, outdated[query]))
+                tables[query] = self._related[query].replaced(outdated[query], found)
+            else:
+                tables[query] = self._related[query]
+        return tables
+
+    def _add_fits(
         self,
         connection: Connection,
         model: ModelRow,
         neighbours: Sequence[Neighbour],
         tables: dict[int, VoteTable],
-    ) -> set[int]:
-        """Adds how near facts are to the queries that speak for them; returns the queries of tables that changed."""
+    ) -> None:
+        """Adds how near facts are to the queries that speak for them."""
         lacking = {each.query: tables[each.query].lacking().tolist() for each in neighbours}
         vectors = of_facts(connection, model, sorted({fact for facts in lacking.values() for fact in facts}))
         for each in neighbours:
             known = {fact: float(vectors[fact] @ each.vector) for fact in lacking[each.query] if fact in vectors}
             if known:
                 tables[each.query] = tables[each.query].with_fits(known)
-        return {query for query, facts in lacking.items() if facts}
 
-    def _keep(self, connection: Connection, cache: dict[int, Kept], read: Mapping[int, Kept]) -> None:
-        # A view that is older than what was followed lacks opinions, so what it reads is not kept.
-        if read and ledger.last_event(connection, self.dataset) == self._event:
-            cache.update(read)
-            while len(cache) > CACHED_QUERIES:
-                del cache[next(iter(cache))]
+    def _keep(self, connection: Connection, cache: dict[int, Kept], read: Mapping[int, Kept]) -> bool:
+        """Whether it was kept: a view that is older than what was followed lacks opinions."""
+        if not read or ledger.last_event(connection, self.dataset) != self._event:
+            return False
+        cache.update(read)
+        while len(cache) > CACHED_QUERIES:
+            del cache[next(iter(cache))]
+        return True
 
 
 CANDIDATES = 1000

@@ -90,9 +90,7 @@ class Adaptive:
             by_query[opinion.query].append(replace(opinion, at=min(opinion.at, now)))
         positive = sum(mass(each) for each in opinions if each.signal_type in POSITIVE)
         negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
-        near = []
-        for group in by_query.values():
-            near.append(QueryEvidence(group[0].similarity, QueryVotes(group).folded()))
+        near = [QueryEvidence(group[0].similarity, QueryVotes(group).folded()) for group in by_query.values()]
         return self.order(candidates, self.counts(near, now), dataset_rate(positive, negative), weight)
 
     def kernel(self, similarity: float) -> float:
