@@ -1812,7 +1812,7 @@ export interface SessionsAddEntryRequest {
   context?: string | null;
   /** The recall that showed the facts, from `recall(…).recall_id`. */
   recall_id?: string | null;
-  /** Facts the answer was made from, or a weight for each; told by `improve` if left out. */
+  /** Facts the answer was made from, or a weight for each; detected by `improve` if left out. */
   used?: string[] | Record<string, number> | null;
   /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
   external_id?: string | null;

@@ -91,7 +91,7 @@ def as_prompt(hits: Recall | Sequence[Hit], *, max_characters: int = MAX_EVIDENC
     """What was recalled, as text for the prompt of your own language model; empty if nothing was.
 
     Each text is quoted on one numbered line and marked as data, so that instructions in it stay something that it says.
-    The best hits are taken, up to so many characters of text. A model that cites them, as it is told to, says by that
+    The best hits are taken, up to so many characters of text. A model that cites them, as asked, says by that
     which ones it used: `detect`, `signal_recall` and `improve` read it in the answer.
     """
     shown = _fitting(list(hits), max_characters)

@@ -226,7 +226,7 @@ class Fold(Protocol):
         ...
 
     def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
-        """What was shown, as the policy orders it with each of the weights by what it has heard."""
+        """What was shown, as the policy orders it with each of the weights by the opinions it has taken in."""
         ...
 
 

@@ -151,7 +151,7 @@ PARAMETERS = {
     "texts": "One text or document, or a list; in Python, a `Path` is a file or a folder.",
     "top_k": "How many hits at most.",
     "used": "Facts the answer was made from.",
-    "add_entry.used": "Facts the answer was made from, or a weight for each; told by `improve` if left out.",
+    "add_entry.used": "Facts the answer was made from, or a weight for each; detected by `improve` if left out.",
     "add_entry.recall_id": "The recall that showed the facts, from `recall(…).recall_id`.",
     "delete_feedback.author": "Only what this author said.",
     "usefulness_weight": "The share of usefulness in the score, from 0 to 1.",

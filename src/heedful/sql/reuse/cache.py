@@ -85,10 +85,10 @@ def judge(
         if limits.only_positive_feedback:
             found = [each for each in found if _is_positive(each)]
         # What people say is wrong has no voice; it is refused below.
-        heard = [each for each in found if each.template not in known.blocked]
-        proven = [ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)) for each in heard]
+        allowed = [each for each in found if each.template not in known.blocked]
+        proven = [ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)) for each in allowed]
         made = choose(asked, proven, evidence=known.evidence, explained=limits.explained)
-        verdicts = dict(zip([each.id for each in heard], made, strict=True))
+        verdicts = dict(zip([each.id for each in allowed], made, strict=True))
         judged = [_judge_candidate(each, verdicts.get(each.id, WRONG)) for each in found]
         oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
         judged = [_apply_gates(each, connector, known.blocked, reuse, current, oldest) for each in judged]
