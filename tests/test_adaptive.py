@@ -350,10 +350,17 @@ class TestViews:
                 found = evidence.near(newer, matches)
                 assert {vote.fact for each in found for vote in each.votes.votes} == {1, 2}
 
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize(("seed", "cached"), [(0, 10_000), (1, 10_000), (2, 4)])
     def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
-        self, store: Heedful, facts: list[str], clock: ManualClock, seed: int
+        self,
+        store: Heedful,
+        facts: list[str],
+        clock: ManualClock,
+        seed: int,
+        cached: int,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        monkeypatch.setattr("heedful.search.evidence.CACHED_VOTES", cached)
         chosen, database, evidence = random.Random(seed), store._workspace.database, EvidenceIndex(1)
         events: list[str] = []
         for _ in range(60):

@@ -531,7 +531,7 @@ def exports(life: Life) -> None:
 def connectors(life: Life) -> None:
     call, refused, mistyped = life.call, life.refused, life.mistyped
     refused("executions.execute_query", "SELECT 1")
-    call("connectors.create", "geo", life.world.cities)
+    call("connectors.create", "geo", life.world.cities, sensitive_columns=["city.id"])
     shop = call("connectors.create", "shop", life.world.sales)
     refused("connectors.create", "geo", life.world.cities)
     refused("connectors.create", "", life.world.cities)

@@ -19,7 +19,8 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
     recall = h.recall("Who is the CEO?").recall_id
     event = h.signal_recall(recall, helpful=[fact]).event_ids[0]
     h.sessions.create(session_id, metadata={"team": "green"})
-    entry = h.sessions.add_entry(session_id, "Who is the CEO?", "Ada.").qa_id
+    run = f"run of {session_id}"
+    entry = h.sessions.add_entry(session_id, "Who is the CEO?", "Ada.", external_id=run).qa_id
     h.sessions.add_session_feedback(session_id, {"rating": "down", "comment": "Slow."})
     connector = h.connectors.create("data", f"sqlite:///{database}").connector_id
     execution = h.executions.execute_query("SELECT a FROM t", question="Which a?").execution_id
@@ -33,6 +34,7 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
         "event_id": event,
         "session_id": session_id,
         "qa_id": entry,
+        "external_id": run,
         "connector_id": connector,
         "execution_id": execution,
         "feedback_id": h.feedback.create(is_positive=True, execution_id=execution).id,

@@ -27,10 +27,12 @@ BODIES: dict[str, Any] = {
     "sessions.update_metadata": {"metadata": {"team": "red"}},
     "sessions.add_entry": {"question": "q", "answer": "a"},
     "sessions.add_feedback": {"feedback_score": 1},
+    "sessions.rate": {"rating": "down"},
     "sessions.add_session_feedback": {"feedback": {"rating": "down"}},
     "feedback.update": {"is_positive": False},
     "chat.chat_to_sql": {"query": "Which a?"},
     "chat.chat_to_answer": {"query": "Which a?"},
+    "chat.confirm_suggestion": {"user_query": "Which a?", "execution_id": "none", "connector_id": "none"},
     "golden_examples.update": {"question": "Which b?"},
     "review.assign": {"assignee": "Ada"},
     "review.fix": {"action": "add_example", "question": "Which b?", "sql_query": "SELECT a FROM t"},
@@ -59,8 +61,8 @@ NAMED_IN_BODIES = [
 EMPTY = {"sessions.exists", "feedback.get_feedback_for_message", "recall"}
 """Operations that answer about what is not there instead of refusing."""
 
-MAKES = {"sessions.add_message", "sessions.add_messages", "sessions.add_entry", "create_dataset"}
-"""Operations that make what they name in their own project, if it is not there."""
+MAKES = {"sessions.add_message", "sessions.add_messages", "sessions.add_entry", "sessions.rate", "create_dataset"}
+"""Operations that make what they name in their own project, if it is not there, or wait for it."""
 
 WITH_IDS = [name for name, operation in OPERATIONS.items() if "{" in operation.path]
 
@@ -162,6 +164,7 @@ def test_after_all_that_the_other_project_is_as_it_was(two: Two) -> None:
         theirs = two.ids["theirs"]
         assert h.sessions.get_metadata(theirs["session_id"]) == {"team": "green"}
         assert [each.answer for each in h.sessions.entries(theirs["session_id"]).items] == ["Ada."]
+        assert h.sessions.entry(theirs["session_id"], theirs["qa_id"]).feedback_score is None
         assert h.feedback.get(theirs["feedback_id"]).is_positive
         assert h.golden_examples.get(theirs["example_id"]).question == "Which a?"
         assert {each.revoked_at for each in h.keys.list()} == {None}
@@ -252,8 +255,10 @@ def test_a_token_opens_no_other_project_and_reads_nothing(two: Two, token: str, 
     ids = two.ids["theirs"]
     assert two.send(operation, "theirs", token, ids, BODIES.get(name, {})).status_code in (403, 404)
     if operation.scope != "feedback":
-        refused = two.send(operation, "mine", token, two.ids["mine"], {}).json()
-        assert (refused["code"], refused["detail"]) == ("scope_missing", f"the token has no scope {operation.scope!r}")
+        refused = two.send(operation, "mine", token, two.ids["mine"], BODIES.get(name, {})).json()
+        # A token may confirm a suggestion that it names.
+        missing = f"has no scope {operation.scope!r}" if name != "chat.confirm_suggestion" else "does not allow this"
+        assert (refused["code"], refused["detail"]) == ("scope_missing", f"the token {missing}")
 
 
 def test_a_token_makes_no_tokens(two: Two, token: str) -> None:

@@ -25,6 +25,8 @@ MATCH = "a header can't be told not to be empty"
 RANGE = "a time must begin before it ends, and a metadata key must be one that sessions have"
 CONNECTOR = "which connector is meant depends on how many the project has; and SQL has a grammar of its own"
 
+RATING = "a number may need the scale that it is on, and a word must be one that rates"
+
 PAST = "a time must not be in the future"
 
 REFUSES = {
@@ -37,6 +39,7 @@ REFUSES = {
     "sessions.delete_metadata": MAPPING,
     "sessions.add_entry": MAPPING,
     "sessions.add_session_feedback": MAPPING,
+    "sessions.rate": RATING,
     "insight.satisfaction": MAPPING,
     "insight.trend": RANGE,
     "insight.coverage": RANGE,

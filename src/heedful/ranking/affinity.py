@@ -89,6 +89,9 @@ class VoteTable:
             np.array([known.get(fact, np.nan) for fact in facts], np.float32),
         )
 
+    def __len__(self) -> int:
+        return len(self.facts)
+
     def replaced(self, facts: Iterable[int], votes: Mapping[int, FactVotes]) -> VoteTable:
         """The table with other votes about these facts."""
         stays = ~np.isin(self.facts, np.fromiter(facts, np.int64))

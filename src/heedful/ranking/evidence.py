@@ -121,6 +121,10 @@ class QueryVotes:
         for opinion in opinions:
             self.add(opinion)
 
+    def __len__(self) -> int:
+        """How many votes there are."""
+        return len(self._votes)
+
     def vote(self, fact: int, author: str | None) -> AuthorVote | None:
         """What an author said of a fact."""
         return self._votes.get((fact, author or ANONYMOUS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -68,13 +68,14 @@ class OverallIndex:
         return facts, passing
 
 
-CACHED_QUERIES = 20_000
-"""Queries whose votes are cached."""
+CACHED_VOTES = 10_000
+"""Votes that are cached: so many of authors, and so many of all authors together. The least recently used queries go
+first."""
 
 MAX_REREAD = 100
 """Votes of a query that are read again one by one; with more, all of them are."""
 
-Kept = TypeVar("Kept")
+Votes = TypeVar("Votes", QueryVotes, VoteTable)
 
 
 class EvidenceIndex:
@@ -150,7 +151,7 @@ class EvidenceIndex:
             read = {query: QueryVotes(found) for query, found in ledger.of_queries(connection, lacking).items()}
             known = self._votes | read if lacking else self._votes
             folded = [(match.similarity, known[match.query_id].folded()) for match in matches]
-            self._keep(connection, self._votes, read)
+            self._keep(connection, self._votes, [match.query_id for match in matches], read)
         return [QueryEvidence(similarity, votes) for similarity, votes in folded]
 
     def related(self, connection: Connection, model: ModelRow, neighbours: Sequence[Neighbour]) -> list[Related]:
@@ -163,9 +164,9 @@ class EvidenceIndex:
             tables = self._tables(connection, [each.query for each in neighbours])
             self._add_fits(connection, model, neighbours, tables)
             changed = {query: table for query, table in tables.items() if self._related.get(query) is not table}
-            if self._keep(connection, self._related, changed):
-                for query in changed:
-                    self._outdated.pop(query, None)
+            if self._keep(connection, self._related, tables, changed):
+                for query in [each for each in self._outdated if each in changed or each not in self._related]:
+                    del self._outdated[query]
         return [Related(each, tables[each.query]) for each in neighbours]
 
     def _tables(self, connection: Connection, queries: Sequence[int]) -> dict[int, VoteTable]:
@@ -175,13 +176,13 @@ class EvidenceIndex:
             query for query in queries if query not in self._related or len(outdated.get(query, ())) > MAX_REREAD
         ]
         read = ledger.of_queries(connection, lacking)
+        reread = ledger.of_facts(connection, {query: outdated[query] for query in outdated if query not in read})
         tables = {}
         for query in queries:
             if query in read:
                 tables[query] = VoteTable.of(votes_per_fact(read[query]))
             elif query in outdated:
-                found = votes_per_fact(ledger.of_facts(connection, query, outdated[query]))
-                tables[query] = self._related[query].replaced(outdated[query], found)
+                tables[query] = self._related[query].replaced(outdated[query], votes_per_fact(reread[query]))
             else:
                 tables[query] = self._related[query]
         return tables
@@ -201,13 +202,21 @@ class EvidenceIndex:
             if known:
                 tables[each.query] = tables[each.query].with_fits(known)
 
-    def _keep(self, connection: Connection, cache: dict[int, Kept], read: Mapping[int, Kept]) -> bool:
+    def _keep(
+        self, connection: Connection, cache: dict[int, Votes], used: Iterable[int], read: Mapping[int, Votes]
+    ) -> bool:
         """Whether it was kept: a view that is older than what was followed lacks opinions."""
+        for query in used:
+            if query in cache:
+                cache[query] = cache.pop(query)
         if not read or ledger.last_event(connection, self.dataset) != self._event:
             return False
-        cache.update(read)
-        while len(cache) > CACHED_QUERIES:
-            del cache[next(iter(cache))]
+        for query, votes in read.items():
+            cache.pop(query, None)
+            cache[query] = votes
+        excess = sum(map(len, cache.values())) - CACHED_VOTES
+        while excess > 0 and len(cache) > len(read):
+            excess -= len(cache.pop(next(iter(cache))))
         return True
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -330,13 +330,15 @@ def of_voters(connection: Connection, query_id: int, voters: Collection[Voter]) 
     return result
 
 
-def of_facts(connection: Connection, query_id: int, fact_seqs: Collection[int]) -> list[Opinion]:
-    """The signals about these facts for a query that still count, in order for each fact."""
-    found: list[Opinion] = []
-    for run in batches(sorted(fact_seqs)):
-        rows = connection.execute(_active_signals(events.c.query_id == query_id, facts.c.seq.in_(run)))
-        found += [_opinion(row) for row in counted_rows(rows)]
-    return found
+def of_facts(connection: Connection, facts_of: Mapping[int, Collection[int]]) -> dict[int, list[Opinion]]:
+    """The signals that still count about some facts of each query, by query, in order for each fact."""
+    result: dict[int, list[Opinion]] = {query: [] for query in facts_of}
+    for run in batches(sorted({fact for theirs in facts_of.values() for fact in theirs})):
+        found = _active_signals(events.c.query_id.in_(list(facts_of)), facts.c.seq.in_(run))
+        for row in counted_rows(connection.execute(found)):
+            if row.fact in facts_of[row.query_id]:
+                result[row.query_id].append(_opinion(row))
+    return result
 
 
 def is_erased_after(connection: Connection, dataset: int, seq: int) -> bool:

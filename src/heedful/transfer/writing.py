@@ -217,8 +217,15 @@ class Writing:
     def _connectors(self, run: Sequence[Numbered], rows: list[Row]) -> None:
         """Disabled, since the writer of the file chose where they lead; other rights that it names are dropped."""
         for each, row in zip(run, rows, strict=True):
-            options = {name: row["options"].get(name) for name in ("role", "dialect")}
-            if not isinstance(options["dialect"], str) or not isinstance(options["role"], str | None):
+            options = {name: row["options"].get(name) for name in ("role", "dialect", "sensitive_columns")}
+            sensitive = options["sensitive_columns"]
+            if (
+                not isinstance(options["dialect"], str)
+                or not isinstance(options["role"], str | None)
+                or not (
+                    sensitive is None or (isinstance(sensitive, list) and all(isinstance(n, str) for n in sensitive))
+                )
+            ):
                 raise damaged(each.number, "has malformed options")
             row |= {"enabled": 0, "options": {name: value for name, value in options.items() if value is not None}}
         self._insert(schema.connectors, rows)
