@@ -371,3 +371,21 @@ def test_an_address_with_a_path_that_is_not_there_is_told_as_one(server: Running
         h.sessions.get("s")
     assert caught.value.code == "not_heedful"
     assert "without a path" in (caught.value.remedy or "")
+
+
+def test_fields_that_a_newer_server_adds_are_left_out(server: Running) -> None:
+    fact = {"fact_id": "f", "dataset": "d", "text": "A fact.", "newer": 1}
+    with server.connect() as client:
+        client.remember("The gym opens at six.", dataset="newer")
+        recall = client.recall("gym", dataset="newer")
+    sent = recall.model_dump(mode="json") | {"newer": {"a": 1}}
+    sent["hits"][0] |= {"newer": [fact]}
+    with Between(None, httpx.Response(200, json=sent)) as between, between.connect() as client:
+        assert client.recall("gym") == recall
+    # What callers send is still checked by name.
+    with pytest.raises(Invalid, match="newer is not a field"):
+        heedful.Signal(fact_id="f", signal_type="used", query="q", newer=1)  # type: ignore[call-arg]
+    with Between(None, httpx.Response(200, json={"newer": 1})) as between, between.connect() as client:
+        with pytest.raises(Unavailable) as raised:
+            client.recall("gym")
+        assert raised.value.code == "not_heedful"

@@ -58,3 +58,15 @@ def test_the_pages_can_be_switched_off(tmp_path: Path) -> None:
         assert httpx.get(f"{server.url}/docs/swagger-ui.js").status_code == 404
         assert "docs" not in httpx.get(server.url).json()
         assert httpx.get(f"{server.url}/openapi.json").status_code == 200
+
+
+def test_the_routes_of_the_server_itself_are_described(document: dict[str, Any], tmp_path: Path) -> None:
+    with running(tmp_path / "store.db") as server:
+        headers = {"Authorization": f"Bearer {server.key}"}
+        assert httpx.get(f"{server.url}/v1/projects/other/keys", headers={"Authorization": "Bearer hf_x"}).is_error
+        for path in ("/v1/audit", "/v1/jobs", "/v1/projects"):
+            assert httpx.get(server.url + path, headers=headers).status_code == 200
+            assert document["paths"][path]["get"]["tags"] == ["server"]
+        (cursor,) = document["paths"]["/v1/audit"]["get"]["parameters"]
+        refused = httpx.get(f"{server.url}/v1/audit", params={cursor["name"]: "x"}, headers=headers)
+        assert str(refused.status_code) in document["paths"]["/v1/audit"]["get"]["responses"]

@@ -2488,6 +2488,11 @@ export interface JobsListRequest {
   limit?: number;
 }
 
+export interface ServerAuditRequest {
+  /** The `next_cursor` of the page before. */
+  cursor?: string;
+}
+
 /** Conversations, answers, and what people say of them. */
 export interface SessionsMethods {
   /**
@@ -3192,7 +3197,7 @@ export interface JobsMethods {
   retry(job_id: string, options?: ChangeOptions): Promise<Job>;
 }
 
-/** Liveness, readiness, metrics, projects and jobs of the server. */
+/** Liveness, readiness, metrics, projects, jobs and audit trail of the server. */
 export interface ServerMethods {
   /** Whether the process is alive. */
   healthz(options?: CallOptions): Promise<{
@@ -3204,6 +3209,10 @@ export interface ServerMethods {
 }>;
   /** Numbers for Prometheus; needs `admin`. */
   metrics(options?: CallOptions): Promise<string>;
+  /** The audit trail of all projects, newest first, 100 entries a page; for keys that open all projects. */
+  audit(fields?: ServerAuditRequest, options?: CallOptions): Promise<Page<AuditEntry>>;
+  /** All items of `audit`, page by page as they are needed; `limit` is the size of a page. */
+  iterateAudit(fields?: ServerAuditRequest, options?: CallOptions): AsyncGenerator<AuditEntry, void>;
   /** The newest 100 jobs of all projects and of the store itself; for keys that open all projects. */
   jobs(options?: CallOptions): Promise<Job[]>;
   /** The projects that the key opens. */
@@ -3527,6 +3536,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "server.healthz": {"method":"GET","path":"/healthz","places":[]},
   "server.readyz": {"method":"GET","path":"/readyz","places":[]},
   "server.metrics": {"method":"GET","path":"/metrics","places":[],"text":true},
+  "server.audit": {"method":"GET","path":"/v1/audit","places":[],"fields":"query","iterate":"iterateAudit"},
   "server.jobs": {"method":"GET","path":"/v1/jobs","places":[]},
   "server.projects": {"method":"GET","path":"/v1/projects","places":[]},
 };

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any, Literal, get_args
 
 import orjson
@@ -69,6 +72,19 @@ IdempotencyKey = Annotated[NotBlank, Field(max_length=200)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]
 
 
+_ignores_unknown: ContextVar[bool] = ContextVar("heedful_ignores_unknown", default=False)
+
+
+@contextmanager
+def ignoring_unknown_fields() -> Iterator[None]:
+    """A block in which models leave out the fields that they don't have, instead of refusing them."""
+    token = _ignores_unknown.set(True)
+    try:
+        yield
+    finally:
+        _ignores_unknown.reset(token)
+
+
 class Model(BaseModel):
     """A frozen value; bad fields raise `Invalid` instead of pydantic's own error."""
 
@@ -78,7 +94,14 @@ class Model(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise Invalid.from_validation(error) from None
+            unknown = _unknown_fields(error) if _ignores_unknown.get() else set()
+            if not unknown:
+                raise Invalid.from_validation(error) from None
+            super().__init__(**{name: value for name, value in data.items() if name not in unknown})
+
+
+def _unknown_fields(error: ValidationError) -> set[int | str]:
+    return {each["loc"][0] for each in error.errors() if each["type"] == "extra_forbidden" and len(each["loc"]) == 1}
 
 
 def etag(value: Model | Metadata) -> str:

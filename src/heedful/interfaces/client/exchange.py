@@ -23,6 +23,7 @@ from heedful.interfaces.operations import OPERATIONS, Shape, shape
 from heedful.interfaces.operations.shape import HEADERS, arguments
 from heedful.interfaces.problems import error_of
 from heedful.model import ExportResult
+from heedful.model.base import ignoring_unknown_fields
 from heedful.retrying import seconds
 
 ATTEMPTS = 4
@@ -211,13 +212,23 @@ def _result(shape: Shape, answer: Answer, attempts: int) -> Any:
         )
     if answer.status < 300:
         try:
-            return shape.result.validate_json(answer.content)
+            return _read(shape, answer.content)
         except ValidationError:
             raise _unexpected_response(answer) from None
     error = _error(answer)
     if shape.operation.missing is not None and error.code == f"{shape.operation.missing}_not_found":
         return False
     raise error
+
+
+def _read(shape: Shape, content: bytes) -> Any:
+    """The result in an answer; a newer server may send fields that this client doesn't know."""
+    try:
+        return shape.result.validate_json(content)
+    except ValidationError:
+        # Only now, because a union of models is told apart by the fields that each of them has.
+        with ignoring_unknown_fields():
+            return shape.result.validate_json(content)
 
 
 def _error(answer: Answer) -> HeedfulError:

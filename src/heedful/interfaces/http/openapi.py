@@ -39,7 +39,7 @@ ABOUT = {
     "review": "What people disliked, as work to do.",
     "keys": "Who may call.",
     "jobs": "Work in the background.",
-    "server": "Liveness, readiness, metrics, projects and jobs of the server.",
+    "server": "Liveness, readiness, metrics, projects, jobs and audit trail of the server.",
 }
 
 _TEXT = {"type": "string"}
@@ -279,15 +279,24 @@ def _query_result() -> Document:
 
 
 def _maintenance_paths() -> Document:
-    def get(name: str, summary: str, kind: Document, media: str, example: Any, *, key: bool) -> Document:
-        refused = {
-            str(each): {"$ref": f"#/components/responses/{each}"} for each in ((401, 403, 429) if key else (503,))
-        }
+    def get(
+        name: str,
+        summary: str,
+        kind: Document,
+        media: str,
+        example: Any,
+        *,
+        key: bool,
+        parameters: tuple[Document, ...] = (),
+    ) -> Document:
+        statuses = ((401, 403, 429) if key else (503,)) + ((400, 422) if parameters else ())
+        refused = {str(each): {"$ref": f"#/components/responses/{each}"} for each in statuses}
         return {
             "get": {
                 "operationId": name,
                 "tags": ["server"],
                 "summary": summary,
+                "parameters": [*parameters],
                 "security": [{"key": []}] if key else [],
                 "responses": {"200": {"description": "Done.", "content": {media: {"schema": kind, "example": example}}}}
                 | refused,
@@ -307,6 +316,15 @@ def _maintenance_paths() -> Document:
             "text/plain",
             "heedful_requests_total 1.0",
             key=True,
+        ),
+        "/v1/audit": get(
+            "server.audit",
+            "The audit trail of all projects, newest first, 100 entries a page; for keys that open all projects.",
+            {"$ref": REF.format(model="Page_AuditEntry_")},
+            plain,
+            {"items": [], "next_cursor": None},
+            key=True,
+            parameters=(_parameter("cursor", "query", _TEXT | {"description": PARAMETERS["cursor"]}, False),),
         ),
         "/v1/jobs": get(
             "jobs",
