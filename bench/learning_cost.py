@@ -18,8 +18,8 @@ from heedful.ids import new_id
 from heedful.memory.usefulness import AdaptiveJudge, Context
 from heedful.ranking.affinity import RELATED, Neighbour
 from heedful.ranking.policies import Candidate
-from heedful.search.evidence import EvidenceIndex, Match
-from heedful.storage import Database, ledger
+from heedful.search.evidence import EvidenceIndex, Match, View
+from heedful.storage import Database
 from heedful.storage.vectors import active_model
 from heedful.testing import WordEmbedder
 
@@ -94,13 +94,13 @@ def _timed(database: Database, store: _Store, evidence: EvidenceIndex, calls: in
         ]
 
         def judged() -> None:
-            judge = AdaptiveJudge(connection, evidence, model, newest, Context(matches, neighbours), NOW)
+            judge = AdaptiveJudge(view, evidence, model, Context(matches, neighbours), NOW)
             judge.proven()
             judge.rank(candidates, 0.3)
 
         with database.read() as connection:
             neighbours = _neighbours(store, need, model.dimensions, draw)
-            newest = ledger.last_event(connection, store.dataset)  # A recall knows it from its first look.
+            view = View.of(connection, store.dataset)  # A recall knows it from its first look.
             return timed(judged)[0]
 
     opening = recall(0).wall

@@ -27,7 +27,7 @@ from heedful.ranking.evidence import POSITIVE, AuthorVote, FoldedVotes, QueryVot
 from heedful.ranking.policies import POLICIES, Adaptive, Candidate, Ranked
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import Opinion
-from heedful.search.evidence import EvidenceIndex, Match
+from heedful.search.evidence import EvidenceIndex, Match, View
 from heedful.storage import facts as stored_facts
 from heedful.storage import ledger
 from heedful.storage.vectors import of_facts
@@ -328,11 +328,11 @@ class TestViews:
             praise(store, facts[1], "ann")
             for _ in range(3):
                 with workspace.database.read() as newer:
-                    evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
+                    evidence.follow(View.of(newer, 1))
                     rate = evidence.rate()
-                evidence.follow(older, ledger.last_event(older, evidence.dataset))
+                evidence.follow(View.of(older, 1))
         with workspace.database.read() as newer:
-            evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
+            evidence.follow(View.of(newer, 1))
             assert evidence.rate() == rate == round(dataset_rate(2.0, 0.0), 9)
 
     def test_what_an_older_view_reads_is_not_kept(self, store: Heedful, facts: list[str]) -> None:
@@ -344,10 +344,10 @@ class TestViews:
             matches = [Match(query, QUERY, 1.0)]
             praise(store, facts[1], "ann")
             with workspace.database.read() as newer:
-                evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                evidence.near(older, matches)
-                evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                found = evidence.near(newer, matches)
+                evidence.follow(View.of(newer, 1))
+                evidence.near(View.of(older, 1), matches)
+                evidence.follow(View.of(newer, 1))
+                found = evidence.near(View.of(newer, 1), matches)
                 assert {vote.fact for each in found for vote in each.votes.votes} == {1, 2}
 
     @pytest.mark.parametrize(("seed", "cached"), [(0, 10_000), (1, 10_000), (2, 4)])
@@ -363,13 +363,17 @@ class TestViews:
         monkeypatch.setattr("heedful.search.evidence.CACHED_VOTES", cached)
         chosen, database, evidence = random.Random(seed), store._workspace.database, EvidenceIndex(1)
         events: list[str] = []
-        for _ in range(60):
+        existing = list(facts)
+        for turn in range(60):
             if events and chosen.random() < 0.25:
                 store.retract(events.pop(chosen.randrange(len(events))))
+            elif chosen.random() < 0.1:
+                store.forget(existing.pop(chosen.randrange(len(existing))))
+                existing += store.remember(f"Number {turn} is about apples and pears.").fact_ids
             else:
                 signals = [
                     Signal(
-                        fact_id=chosen.choice(facts),
+                        fact_id=chosen.choice(existing),
                         signal_type=chosen.choice(SIGNAL_TYPES),
                         query=chosen.choice([QUERY, "pears"]),
                         at=clock() - timedelta(minutes=chosen.choice([0, 0, chosen.randrange(9999)])),
@@ -379,18 +383,16 @@ class TestViews:
                 ]
                 events += store.signal(signals).event_ids
             with database.read() as connection:
-                newest, model = ledger.last_event(connection, 1), store._workspace.model(connection)
+                view, model = View.of(connection, 1), store._workspace.model(connection)
                 assert model is not None
                 matches = [Match(query, "", 1.0) for query in ledger.queries_after(connection, 1, 0)]
                 at_once = EvidenceIndex(1)
                 for index in (evidence, at_once):
-                    index.follow(connection, newest)
-                followed, read = evidence.near(connection, matches), at_once.near(connection, matches)
-                contexts = store._workspace.contexts(connection, 1, model, newest)
+                    index.follow(view)
+                followed, read = evidence.near(view, matches), at_once.near(view, matches)
+                contexts = store._workspace.contexts(connection, 1, model, view.event)
                 _, neighbours = contexts.near(QUERY, store._workspace.embed([QUERY])[0])
-                related, at_once_related = (
-                    index.related(connection, model, neighbours) for index in (evidence, at_once)
-                )
+                related, at_once_related = (index.related(view, model, neighbours) for index in (evidence, at_once))
             assert [each.votes.agreement for each in followed] == [each.votes.agreement for each in read]
             assert [_by_author(each.votes) for each in followed] == [_by_author(each.votes) for each in read]
             for one, other in zip(related, at_once_related, strict=True):

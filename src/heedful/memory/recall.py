@@ -16,6 +16,7 @@ from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
 from heedful.ranking.evidence import explore
 from heedful.ranking.policies import Candidate, Ranked
 from heedful.ranking.signals import NEUTRAL
+from heedful.search.evidence import View
 from heedful.search.fusion import Found
 from heedful.storage import external_ids, fact_expiry, facts, link_scores, receipts, scopes
 from heedful.storage.filters import Allowed, selections
@@ -228,7 +229,8 @@ def _search(
     now = workspace.now()
     judge: Judge
     if policy == "adaptive":
-        judge = AdaptiveJudge(connection, workspace.evidence(dataset), model, state.event, context, now)
+        view = View(connection, state.event, state.change)
+        judge = AdaptiveJudge(view, workspace.evidence(dataset), model, context, now)
     else:
         judge = DocumentedJudge(connection, workspace.overall(dataset), state.event, context, now, judged)
     index = workspace.index(connection, dataset, model)

@@ -17,7 +17,7 @@ from heedful.model import PolicyName
 from heedful.ranking.affinity import Neighbour
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.signals import Observation
-from heedful.search.evidence import EvidenceIndex, Match, OverallIndex
+from heedful.search.evidence import EvidenceIndex, Match, OverallIndex, View
 from heedful.storage import audit, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 from heedful.storage.vectors import ModelRow
@@ -140,18 +140,17 @@ class AdaptiveJudge:
 
     def __init__(
         self,
-        connection: Connection,
+        view: View,
         evidence: EvidenceIndex,
         model: ModelRow,
-        newest: int,
         context: Context,
         now: int,
     ) -> None:
-        evidence.follow(connection, newest)
+        evidence.follow(view)
         self._rate = evidence.rate()
-        self._evidence = evidence.near(connection, context.matches)
+        self._evidence = evidence.near(view, context.matches)
         self._counts = ADAPTIVE.counts(self._evidence, now)
-        self._supports = ADAPTIVE.affinity.supports(evidence.related(connection, model, context.neighbours), now)
+        self._supports = ADAPTIVE.affinity.supports(evidence.related(view, model, context.neighbours), now)
         self._now = now
 
     def proven(self) -> list[int]:

@@ -105,6 +105,10 @@ class VoteTable:
             np.concatenate([self.fits[stays], new.fits])[order],
         )
 
+    def without(self, facts: Iterable[int]) -> VoteTable:
+        """The table without votes about these facts."""
+        return self.replaced(facts, {})
+
     def lacking(self) -> Numbers:
         """The facts that it speaks for, and whose cosine is not known."""
         return self.facts[(self.net > 0) & np.isnan(self.fits)]

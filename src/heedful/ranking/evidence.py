@@ -143,6 +143,14 @@ class QueryVotes:
         for opinion in opinions:
             self.add(opinion)
 
+    def without(self, facts: Iterable[int]) -> QueryVotes:
+        """The votes, after those about these facts are removed."""
+        removed = set(facts)
+        for key in [key for key in self._votes if key[0] in removed]:
+            del self._votes[key]
+            self._folded = None
+        return self
+
     def folded(self) -> FoldedVotes:
         """The votes as they are now."""
         if self._folded is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
 from heedful.ranking.similarity import SAME_NEED, Calibration, normal, similarity
 from heedful.search.vectors import VectorIndex
-from heedful.storage import ledger, receipts, scores
+from heedful.storage import facts, ledger, receipts, scores
 from heedful.storage.receipts import Row
 from heedful.storage.scores import masses_after
 from heedful.storage.vectors import ModelRow, Vectors, of_facts, pack, unpack
@@ -75,47 +75,131 @@ first."""
 MAX_REREAD = 100
 """Votes of a query that are read again one by one; with more, all of them are."""
 
+MAX_DELETED = 10_000
+"""Deleted facts that are remembered until cached votes about them go; with more, all cached votes go."""
+
 Votes = TypeVar("Votes", QueryVotes, VoteTable)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A dataset as a connection sees it."""
+
+    connection: Connection
+    event: int
+    """The newest event."""
+    change: int
+    """The newest line in the feed of facts."""
+
+    @classmethod
+    def of(cls, connection: Connection, dataset: int) -> View:
+        return cls(connection, ledger.last_event(connection, dataset), facts.last_change(connection, dataset))
+
+
+class _VoteCache(Generic[Votes]):
+    """Votes by query."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[Votes, int]] = {}
+        """With the number of deletions that each has seen; the least recently used first."""
+
+    def __contains__(self, query: int) -> bool:
+        return query in self._entries
+
+    def peek(self, query: int) -> Votes | None:
+        """The votes of a query, maybe with those about deleted facts."""
+        found = self._entries.get(query)
+        return None if found is None else found[0]
+
+    def use(self, query: int, deleted: Sequence[int]) -> Votes | None:
+        """The votes of a query, without those about facts that were ever deleted."""
+        found = self._entries.pop(query, None)
+        if found is None:
+            return None
+        votes, seen = found
+        votes = votes.without(deleted[seen:]) if seen < len(deleted) else votes
+        self._entries[query] = votes, len(deleted)
+        return votes
+
+    def store(self, read: Mapping[int, Votes], deletions: int) -> None:
+        """Adds votes, or replaces them; others may go."""
+        for query, votes in read.items():
+            self._entries.pop(query, None)
+            self._entries[query] = votes, deletions
+        excess = sum(len(votes) for votes, _ in self._entries.values()) - CACHED_VOTES
+        while excess > 0 and len(self._entries) > len(read):
+            excess -= len(self._entries.pop(next(iter(self._entries)))[0])
+
+    def discard(self, query: int) -> None:
+        self._entries.pop(query, None)
+
+    def clear(self) -> None:
+        self._entries.clear()
 
 
 class EvidenceIndex:
     """The votes of one dataset, by query, and its share of positive opinions. Of related queries, which are many, only
-    what all authors together said of a fact is kept."""
+    what all authors together said of a fact is cached."""
 
     def __init__(self, dataset: int) -> None:
         self.dataset = dataset
         self._lock = threading.Lock()
         self._event = 0
+        self._change = 0
         self._masses = (0.0, 0.0)
-        self._votes: dict[int, QueryVotes] = {}
-        self._related: dict[int, VoteTable] = {}
+        self._votes: _VoteCache[QueryVotes] = _VoteCache()
+        self._related: _VoteCache[VoteTable] = _VoteCache()
         self._outdated: dict[int, set[int]] = defaultdict(set)
         """The facts of each related query that opinions came about since it was read."""
+        self._deleted: list[int] = []
+        """Facts that were deleted, in order."""
         self._model = 0
 
-    def follow(self, connection: Connection, newest: int) -> None:
-        """Takes in every opinion and retraction up to the event `newest`, the last that `connection` sees."""
+    def follow(self, view: View) -> None:
+        """Takes in every opinion, retraction and deletion that `view` sees."""
         with self._lock:
-            if newest <= self._event:
-                return
-            if self._votes or self._related:
-                self._take_in(connection)
-            positive, negative = masses_after(connection, self.dataset, self._event)
-            self._masses = (self._masses[0] + positive, self._masses[1] + negative)
-            self._event = newest
+            if view.change > self._change:
+                self._follow_deletions(view)
+                self._change = view.change
+            if view.event > self._event:
+                self._follow_opinions(view)
+                self._event = view.event
 
-    def _take_in(self, connection: Connection) -> None:
-        if ledger.is_erased_after(connection, self.dataset, self._event):
-            # An author has another name: known by both, they would count as two.
-            self._votes.clear()
-            self._related.clear()
-            self._outdated.clear()
+    def _follow_deletions(self, view: View) -> None:
+        lines = facts.changes_after(view.connection, self.dataset, self._change) if self._change else None
+        if lines is None:
+            self._clear()
             return
+        removed = [line.fact_seq for line in lines if line.kind == facts.REMOVED]
+        # A superseded fact is removed from the feed, and what was said of it stays.
+        self._deleted += sorted(set(removed) - facts.existing(view.connection, removed))
+        if len(self._deleted) > MAX_DELETED:
+            self._clear()
+
+    def _clear(self) -> None:
+        self._votes.clear()
+        self._related.clear()
+        self._outdated.clear()
+        self._deleted.clear()
+
+    def _follow_opinions(self, view: View) -> None:
+        retracted = True
+        if self._event:
+            kinds = ledger.kinds_after(view.connection, self.dataset, self._event)
+            retracted = ledger.RETRACTION in kinds
+            if ledger.ERASURE in kinds:
+                # An author has another name: known by both, they would count as two.
+                self._clear()
+            self._add_opinions(view.connection, retracted)
+        positive, negative = masses_after(view.connection, self.dataset, self._event, retracted=retracted)
+        self._masses = (self._masses[0] + positive, self._masses[1] + negative)
+
+    def _add_opinions(self, connection: Connection, retracted: bool) -> None:
         voters: dict[int, set[ledger.Voter]] = defaultdict(set)
         for opinion in ledger.opinions_after(connection, self.dataset, self._event):
             if opinion.query in self._related:
                 self._outdated[opinion.query].add(opinion.fact)
-            known = self._votes.get(opinion.query)
+            known = self._votes.peek(opinion.query)
             if known is None:
                 continue
             vote = known.vote(opinion.fact, opinion.author)
@@ -124,67 +208,70 @@ class EvidenceIndex:
             else:
                 # It may replace an earlier one, or belong before it.
                 voters[opinion.query].add((opinion.fact, opinion.author))
-        for query, retracted in ledger.retracted_after(connection, self.dataset, self._event).items():
-            voters[query] |= retracted
-            if query in self._related:
-                self._outdated[query] |= {fact for fact, _ in retracted}
+        if retracted:
+            for query, those in ledger.retracted_after(connection, self.dataset, self._event).items():
+                voters[query] |= those
+                if query in self._related:
+                    self._outdated[query] |= {fact for fact, _ in those}
         for query, changed in voters.items():
-            if query in self._votes:
-                self._read_votes(connection, query, changed)
+            self._read_votes(connection, query, changed)
 
     def _read_votes(self, connection: Connection, query: int, voters: set[ledger.Voter]) -> None:
+        known = self._votes.peek(query)
+        if known is None:
+            return
         if len(voters) > MAX_REREAD:
-            del self._votes[query]
+            self._votes.discard(query)
             return
         for (fact, author), opinions in ledger.of_voters(connection, query, voters).items():
-            self._votes[query].replace(fact, author, opinions)
+            known.replace(fact, author, opinions)
 
     def rate(self) -> float:
         """The share of positive opinions in the dataset."""
         with self._lock:
             return round(dataset_rate(*self._masses), 9)
 
-    def near(self, connection: Connection, matches: Sequence[Match]) -> list[QueryEvidence]:
+    def near(self, view: View, matches: Sequence[Match]) -> list[QueryEvidence]:
         """What was said for queries that are like the one asked."""
         with self._lock:
-            lacking = [match.query_id for match in matches if match.query_id not in self._votes]
-            read = {query: QueryVotes(found) for query, found in ledger.of_queries(connection, lacking).items()}
-            known = self._votes | read if lacking else self._votes
-            folded = [(match.similarity, known[match.query_id].folded()) for match in matches]
-            self._keep(connection, self._votes, [match.query_id for match in matches], read)
-        return [QueryEvidence(similarity, votes) for similarity, votes in folded]
+            cached = {match.query_id: self._votes.use(match.query_id, self._deleted) for match in matches}
+            lacking = [query for query, votes in cached.items() if votes is None]
+            read = {query: QueryVotes(found) for query, found in ledger.of_queries(view.connection, lacking).items()}
+            if read and self._is_current(view):
+                self._votes.store(read, len(self._deleted))
+            known = {query: votes for query, votes in cached.items() if votes is not None} | read
+            return [QueryEvidence(match.similarity, known[match.query_id].folded()) for match in matches]
 
-    def related(self, connection: Connection, model: ModelRow, neighbours: Sequence[Neighbour]) -> list[Related]:
+    def related(self, view: View, model: ModelRow, neighbours: Sequence[Neighbour]) -> list[Related]:
         """What was said for queries that are near the one asked."""
         with self._lock:
             if model.id != self._model:
                 self._model = model.id
                 self._related.clear()
                 self._outdated.clear()
-            tables = self._tables(connection, [each.query for each in neighbours])
-            self._add_fits(connection, model, neighbours, tables)
-            changed = {query: table for query, table in tables.items() if self._related.get(query) is not table}
-            if self._keep(connection, self._related, tables, changed):
+            cached = {each.query: self._related.use(each.query, self._deleted) for each in neighbours}
+            tables = self._tables(view.connection, cached)
+            self._add_fits(view.connection, model, neighbours, tables)
+            changed = {query: table for query, table in tables.items() if cached[query] is not table}
+            if changed and self._is_current(view):
+                self._related.store(changed, len(self._deleted))
                 for query in [each for each in self._outdated if each in changed or each not in self._related]:
                     del self._outdated[query]
         return [Related(each, tables[each.query]) for each in neighbours]
 
-    def _tables(self, connection: Connection, queries: Sequence[int]) -> dict[int, VoteTable]:
-        """What was said for these queries; only of those at hand, what changed is read."""
-        outdated = {query: self._outdated[query] for query in queries if query in self._outdated}
-        lacking = [
-            query for query in queries if query not in self._related or len(outdated.get(query, ())) > MAX_REREAD
-        ]
-        read = ledger.of_queries(connection, lacking)
-        reread = ledger.of_facts(connection, {query: outdated[query] for query in outdated if query not in read})
-        tables = {}
-        for query in queries:
-            if query in read:
-                tables[query] = VoteTable.of(votes_per_fact(read[query]))
-            elif query in outdated:
-                tables[query] = self._related[query].replaced(outdated[query], votes_per_fact(reread[query]))
-            else:
-                tables[query] = self._related[query]
+    def _tables(self, connection: Connection, cached: Mapping[int, VoteTable | None]) -> dict[int, VoteTable]:
+        """What was said for these queries; of those that are cached, only what changed is read."""
+        outdated = {query: self._outdated[query] for query in cached if query in self._outdated}
+        tables = {
+            query: table
+            for query, table in cached.items()
+            if table is not None and len(outdated.get(query, ())) <= MAX_REREAD
+        }
+        changed = {query: those for query, those in outdated.items() if query in tables}
+        for query, opinions in ledger.of_facts(connection, changed).items():
+            tables[query] = tables[query].replaced(changed[query], votes_per_fact(opinions))
+        for query, opinions in ledger.of_queries(connection, [each for each in cached if each not in tables]).items():
+            tables[query] = VoteTable.of(votes_per_fact(opinions))
         return tables
 
     def _add_fits(
@@ -196,28 +283,15 @@ class EvidenceIndex:
     ) -> None:
         """Adds how near facts are to the queries that speak for them."""
         lacking = {each.query: tables[each.query].lacking().tolist() for each in neighbours}
-        vectors = of_facts(connection, model, sorted({fact for facts in lacking.values() for fact in facts}))
+        vectors = of_facts(connection, model, sorted({fact for those in lacking.values() for fact in those}))
         for each in neighbours:
             known = {fact: float(vectors[fact] @ each.vector) for fact in lacking[each.query] if fact in vectors}
             if known:
                 tables[each.query] = tables[each.query].with_fits(known)
 
-    def _keep(
-        self, connection: Connection, cache: dict[int, Votes], used: Iterable[int], read: Mapping[int, Votes]
-    ) -> bool:
-        """Whether it was kept: a view that is older than what was followed lacks opinions."""
-        for query in used:
-            if query in cache:
-                cache[query] = cache.pop(query)
-        if not read or ledger.last_event(connection, self.dataset) != self._event:
-            return False
-        for query, votes in read.items():
-            cache.pop(query, None)
-            cache[query] = votes
-        excess = sum(map(len, cache.values())) - CACHED_VOTES
-        while excess > 0 and len(cache) > len(read):
-            excess -= len(cache.pop(next(iter(cache))))
-        return True
+    def _is_current(self, view: View) -> bool:
+        """Whether what was read may be cached: a view that is older than what was followed lacks opinions."""
+        return (view.event, view.change) == (self._event, self._change)
 
 
 CANDIDATES = 1000

@@ -376,6 +376,14 @@ def last_change(connection: Connection, dataset: int) -> int:
     return int(connection.execute(statement).scalar() or 0)
 
 
+def existing(connection: Connection, seqs: Sequence[int]) -> set[int]:
+    """Which of these facts are stored."""
+    found: set[int] = set()
+    for run in batches(seqs):
+        found.update(connection.execute(select(facts.c.seq).where(facts.c.seq.in_(run))).scalars())
+    return found
+
+
 def is_same_fact(connection: Connection, dataset: int, seq: int, fact_id: str) -> bool:
     """Whether the fact of this number is, or was before it was removed, the one with this id."""
     current_id = connection.execute(select(facts.c.id).where(facts.c.seq == seq)).scalar()

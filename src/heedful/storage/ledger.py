@@ -32,6 +32,58 @@ IMPROVE = "improve"
 """The source of signals that are derived from ratings."""
 
 
+LATER = events.alias("later")
+"""Events that are about other events."""
+
+# Statements that every recall needs are built once: building them takes longer than running them.
+_EFFECTIVE_TIME = case((events.c.at > events.c.recorded_at, events.c.recorded_at), else_=events.c.at)
+_IS_RETRACTED = exists().where(LATER.c.target_id == events.c.id, LATER.c.kind == RETRACTION)
+
+_SIGNAL = (
+    events.c.id,
+    events.c.seq,
+    events.c.target_id,
+    events.c.query_id,
+    events.c.value,
+    events.c.confidence,
+    events.c.author,
+    events.c.author_trust,
+    events.c.recorded_at,
+    events.c.receipt_id,
+    events.c.rank,
+)
+"""Only the columns that folds need: recalls read many of these rows."""
+
+SIGNALS = (events.c.kind == SIGNAL, events.c.author_trust != "anonymous")
+"""The conditions of signals that may count."""
+
+_AFTER = (events.c.dataset_id == bindparam("dataset"), events.c.seq > bindparam("after"))
+_EXISTING_SIGNALS = (
+    select(*_SIGNAL, facts.c.seq.label("fact"), _EFFECTIVE_TIME.label("effective"))
+    .join(facts, facts.c.id == events.c.target_id)
+    .where(*SIGNALS)
+)
+_ACTIVE_SIGNALS = _EXISTING_SIGNALS.where(~_IS_RETRACTED).order_by(_EFFECTIVE_TIME, events.c.seq)
+_OPINIONS_AFTER = _EXISTING_SIGNALS.where(*_AFTER, events.c.query_id.is_not(None)).order_by(events.c.seq)
+_RETRACTED_AFTER = (
+    select(events.c.query_id, facts.c.seq, events.c.author)
+    .select_from(LATER)
+    .join(events, events.c.id == LATER.c.target_id)
+    .join(facts, facts.c.id == events.c.target_id)
+    .where(LATER.c.dataset_id == bindparam("dataset"), LATER.c.seq > bindparam("after"), LATER.c.kind == RETRACTION)
+    .where(*SIGNALS, events.c.query_id.is_not(None))
+)
+_KINDS_AFTER = select(events.c.kind).where(*_AFTER).distinct()
+_QUERIES_AFTER = select(events.c.query_id).where(*_AFTER, events.c.query_id.is_not(None)).distinct()
+_FACTS_AFTER = (
+    select(facts.c.seq)
+    .select_from(events)
+    .join(facts, facts.c.id == events.c.target_id)
+    .where(*_AFTER, events.c.kind == SIGNAL)
+    .distinct()
+)
+
+
 Voter = tuple[int, str | None]
 """A fact, and who said something of it."""
 
@@ -256,63 +308,41 @@ def last_event(connection: Connection, dataset: int) -> int:
 
 def facts_after(connection: Connection, dataset: int, seq: int) -> list[int]:
     """The existing facts with signals after an event."""
-    rows = connection.execute(
-        select(facts.c.seq)
-        .select_from(events)
-        .join(facts, facts.c.id == events.c.target_id)
-        .where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.kind == SIGNAL)
-        .distinct()
-    )
-    return list(rows.scalars())
+    return list(connection.execute(_FACTS_AFTER, {"dataset": dataset, "after": seq}).scalars())
 
 
 def rejudged_after(connection: Connection, dataset: int, seq: int) -> list[int]:
     """The existing facts whose signals were added or retracted after an event."""
-    later = events.alias("later")
     retracted = (
         select(facts.c.seq)
-        .select_from(later)
-        .join(events, events.c.id == later.c.target_id)
+        .select_from(LATER)
+        .join(events, events.c.id == LATER.c.target_id)
         .join(facts, facts.c.id == events.c.target_id)
-        .where(later.c.dataset_id == dataset, later.c.seq > seq, later.c.kind == RETRACTION, events.c.kind == SIGNAL)
+        .where(LATER.c.dataset_id == dataset, LATER.c.seq > seq, LATER.c.kind == RETRACTION, events.c.kind == SIGNAL)
     )
     return list({*facts_after(connection, dataset, seq), *connection.execute(retracted).scalars()})
 
 
 def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
     """The queries whose signals were added or retracted after an event."""
-    rows = connection.execute(
-        select(events.c.query_id)
-        .where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.query_id.is_not(None))
-        .distinct()
-    )
-    return [row.query_id for row in rows]
+    return list(connection.execute(_QUERIES_AFTER, {"dataset": dataset, "after": seq}).scalars())
+
+
+def kinds_after(connection: Connection, dataset: int, seq: int) -> set[str]:
+    """The kinds of events after an event."""
+    return set(connection.execute(_KINDS_AFTER, {"dataset": dataset, "after": seq}).scalars())
 
 
 def opinions_after(connection: Connection, dataset: int, seq: int) -> Iterator[Opinion]:
     """The signals about existing facts after an event, in the order they were recorded; also retracted ones."""
-    statement = (
-        select(*_SIGNAL, facts.c.seq.label("fact"), effective_time().label("effective"))
-        .join(facts, facts.c.id == events.c.target_id)
-        .where(*SIGNALS, events.c.dataset_id == dataset, events.c.seq > seq, events.c.query_id.is_not(None))
-        .order_by(events.c.seq)
-    )
-    return (_opinion(row) for row in connection.execute(statement))
+    rows = connection.execute(_OPINIONS_AFTER, {"dataset": dataset, "after": seq})
+    return (_opinion(row) for row in rows)
 
 
 def retracted_after(connection: Connection, dataset: int, seq: int) -> dict[int, set[Voter]]:
     """The voters whose signals were retracted after an event, by query."""
-    later = events.alias("later")
-    rows = connection.execute(
-        select(events.c.query_id, facts.c.seq, events.c.author)
-        .select_from(later)
-        .join(events, events.c.id == later.c.target_id)
-        .join(facts, facts.c.id == events.c.target_id)
-        .where(later.c.dataset_id == dataset, later.c.seq > seq, later.c.kind == RETRACTION, *SIGNALS)
-        .where(events.c.query_id.is_not(None))
-    )
     result: dict[int, set[Voter]] = {}
-    for row in rows:
+    for row in connection.execute(_RETRACTED_AFTER, {"dataset": dataset, "after": seq}):
         result.setdefault(row.query_id, set()).add((row.seq, row.author))
     return result
 
@@ -339,12 +369,6 @@ def of_facts(connection: Connection, facts_of: Mapping[int, Collection[int]]) ->
             if row.fact in facts_of[row.query_id]:
                 result[row.query_id].append(_opinion(row))
     return result
-
-
-def is_erased_after(connection: Connection, dataset: int, seq: int) -> bool:
-    """Whether an author of a dataset was erased, and so renamed, after an event."""
-    statement = select(events.c.seq).where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.kind == ERASURE)
-    return connection.execute(statement.limit(1)).first() is not None
 
 
 def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
@@ -395,13 +419,12 @@ def _of_key() -> ColumnElement[bool]:
 def effective_time() -> ColumnElement[int]:
     """The time of an event for folds, at most the time it was recorded: a signal dated in the future would never
     decay, and would make every later signal late."""
-    return case((events.c.at > events.c.recorded_at, events.c.recorded_at), else_=events.c.at)
+    return _EFFECTIVE_TIME
 
 
 def is_retracted() -> ColumnElement[bool]:
     """The condition that an event is retracted."""
-    later = events.alias("later")
-    return exists().where(later.c.target_id == events.c.id, later.c.kind == RETRACTION)
+    return _IS_RETRACTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,25 +502,6 @@ def of_authors(
     return result if len(filters) == 1 else sorted(result, key=lambda signal: (signal.observation.at, signal.seq))
 
 
-_SIGNAL = (
-    events.c.id,
-    events.c.seq,
-    events.c.target_id,
-    events.c.query_id,
-    events.c.value,
-    events.c.confidence,
-    events.c.author,
-    events.c.author_trust,
-    events.c.recorded_at,
-    events.c.receipt_id,
-    events.c.rank,
-)
-"""Only the columns that folds need: recalls read many of these rows."""
-
-SIGNALS = (events.c.kind == SIGNAL, events.c.author_trust != "anonymous")
-"""The conditions of signals that may count."""
-
-
 def counted_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
     """Rows of signals, in order, without those that a later one of the same author replaces."""
     return counted_votes(rows, _voter_of, _signal_value)
@@ -517,12 +521,7 @@ def _signal_value(row: AnyRow) -> tuple[SignalType, float]:
 
 def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
     """Active signals of existing facts, in order."""
-    return (
-        select(*_SIGNAL, facts.c.seq.label("fact"), effective_time().label("effective"))
-        .join(facts, facts.c.id == events.c.target_id)
-        .where(*SIGNALS, ~is_retracted(), *conditions)
-        .order_by(effective_time(), events.c.seq)
-    )
+    return _ACTIVE_SIGNALS.where(*conditions)
 
 
 def _surviving(row: AnyRow) -> Surviving:

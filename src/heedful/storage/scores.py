@@ -15,7 +15,7 @@ from heedful.ranking.policies import Documented, Tally
 from heedful.ranking.signals import Observation, Opinion
 from heedful.storage import ledger
 from heedful.storage.database import Database
-from heedful.storage.ledger import RETRACTION, SIGNALS, counted_rows, effective_time
+from heedful.storage.ledger import LATER, RETRACTION, SIGNALS, counted_rows, effective_time
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import events, scores
 
@@ -220,50 +220,77 @@ Masses = tuple[float, float]
 Voter = tuple[str, int, str]
 """A fact, a query, and an author."""
 
-_LATER = events.alias("later")
 _NEVER = 2**63
 
 
-def masses_after(connection: Connection, dataset: int, seq: int) -> Masses:
+def _mass(side: str) -> ColumnElement[float]:
+    """The sum of `ranking.evidence.mass` over events."""
+    positive = events.c.value.in_(sorted(POSITIVE))
+    weight = case(
+        ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),
+        else_=events.c.confidence,
+    )
+    return func.sum(case((positive if side == "positive" else ~positive, weight), else_=0.0))
+
+
+_MASSES = select(_mass("positive"), _mass("negative")).where(*SIGNALS)
+_BY_AUTHOR = select(events.c.target_id, events.c.query_id, events.c.author).where(
+    *SIGNALS, events.c.author.is_not(None)
+)
+_OF_DATASET = events.c.dataset_id == bindparam("dataset")
+_ADDED = (_OF_DATASET, events.c.seq > bindparam("after"))
+_RETRACTED = and_(
+    LATER.c.target_id == events.c.id,
+    LATER.c.dataset_id == bindparam("dataset"),
+    LATER.c.kind == RETRACTION,
+    LATER.c.seq > bindparam("after"),
+)
+_MASSES_ADDED, _MASSES_RETRACTED = _MASSES.where(*_ADDED), _MASSES.join(LATER, _RETRACTED)
+_VOTERS_ADDED, _VOTERS_RETRACTED = _BY_AUTHOR.where(*_ADDED), _BY_AUTHOR.join(LATER, _RETRACTED)
+_VOTERS_TWICE = (
+    _BY_AUTHOR.where(_OF_DATASET)
+    .group_by(events.c.target_id, events.c.query_id, events.c.author)
+    .having(func.count() > 1)
+)
+_OF_VOTERS = (
+    select(
+        events,
+        select(func.min(LATER.c.seq))
+        .where(LATER.c.target_id == events.c.id, LATER.c.kind == RETRACTION)
+        .scalar_subquery()
+        .label("ended"),
+    )
+    .where(*SIGNALS, events.c.target_id.in_(bindparam("facts", expanding=True)))
+    .where(events.c.query_id.in_(bindparam("queries", expanding=True)))
+    .where(events.c.author.in_(bindparam("authors", expanding=True)))
+    .order_by(effective_time(), events.c.seq)
+)
+
+
+def masses_after(connection: Connection, dataset: int, seq: int, *, retracted: bool = True) -> Masses:
     """How much positive and negative mass was added after an event, less what was retracted and what
-    authors replaced."""
-    added = select(_mass("positive"), _mass("negative")).where(
-        events.c.dataset_id == dataset, *SIGNALS, events.c.seq > seq
-    )
-    retracted = (
-        select(_mass("positive"), _mass("negative")).join(_LATER, _is_retracted_after(dataset, seq)).where(*SIGNALS)
-    )
-    plus, minus = connection.execute(added).one(), connection.execute(retracted).one()
-    replaced = _replaced_after(connection, dataset, seq)
+    authors replaced. Without `retracted`, nothing was retracted since."""
+    span = {"dataset": dataset, "after": seq}
+    plus = connection.execute(_MASSES_ADDED, span).one()
+    minus = connection.execute(_MASSES_RETRACTED, span).one() if retracted else (0, 0)
+    replaced = _replaced_after(connection, dataset, seq, retracted)
     positive, negative = (
         float((plus[side] or 0) - (minus[side] or 0)) - replaced[side] for side in range(len(replaced))
     )
     return positive, negative
 
 
-def _is_retracted_after(dataset: int, seq: int) -> ColumnElement[bool]:
-    return and_(
-        _LATER.c.target_id == events.c.id,
-        _LATER.c.dataset_id == dataset,
-        _LATER.c.kind == RETRACTION,
-        _LATER.c.seq > seq,
-    )
-
-
-def _replaced_after(connection: Connection, dataset: int, seq: int) -> Masses:
+def _replaced_after(connection: Connection, dataset: int, seq: int, retracted: bool) -> Masses:
     """The growth, since an event, of active mass that doesn't count because its author replaced it."""
-    voters = _voters_after(connection, dataset, seq)
-    retracted_at = (
-        select(func.min(_LATER.c.seq)).where(_LATER.c.target_id == events.c.id, _LATER.c.kind == RETRACTION)
-    ).scalar_subquery()
     positive = negative = 0.0
-    for run in batches(sorted(voters)):
+    for run in batches(sorted(_voters_after(connection, dataset, seq, retracted))):
         rows = connection.execute(
-            select(events, retracted_at.label("ended"))
-            .where(*SIGNALS, events.c.target_id.in_({fact for fact, _, _ in run}))
-            .where(events.c.query_id.in_({query for _, query, _ in run}))
-            .where(events.c.author.in_({author for _, _, author in run}))
-            .order_by(effective_time(), events.c.seq)
+            _OF_VOTERS,
+            {
+                "facts": sorted({fact for fact, _, _ in run}),
+                "queries": sorted({query for _, query, _ in run}),
+                "authors": sorted({author for _, _, author in run}),
+            },
         )
         batch_voters = set(run)
         voter_rows = [row for row in rows if (row.target_id, row.query_id, row.author) in batch_voters]
@@ -273,17 +300,13 @@ def _replaced_after(connection: Connection, dataset: int, seq: int) -> Masses:
     return positive, negative
 
 
-def _voters_after(connection: Connection, dataset: int, seq: int) -> set[Voter]:
+def _voters_after(connection: Connection, dataset: int, seq: int, retracted: bool) -> set[Voter]:
     """The voters who signalled or retracted after an event; from the beginning, those with several signals."""
-    signals_by_author = select(events.c.target_id, events.c.query_id, events.c.author).where(
-        *SIGNALS, events.c.author.is_not(None)
-    )
-    of_dataset = signals_by_author.where(events.c.dataset_id == dataset)
     if not seq:
-        twice = of_dataset.group_by(events.c.target_id, events.c.query_id, events.c.author).having(func.count() > 1)
-        return _read(connection.execute(twice))
-    retracted = signals_by_author.join(_LATER, _is_retracted_after(dataset, seq))
-    return _read(connection.execute(of_dataset.where(events.c.seq > seq))) | _read(connection.execute(retracted))
+        return _read(connection.execute(_VOTERS_TWICE, {"dataset": dataset}))
+    span = {"dataset": dataset, "after": seq}
+    added = _read(connection.execute(_VOTERS_ADDED, span))
+    return added | _read(connection.execute(_VOTERS_RETRACTED, span)) if retracted else added
 
 
 def _read(rows: Iterable[AnyRow]) -> set[Voter]:
@@ -300,13 +323,3 @@ def _replaced(rows: Sequence[AnyRow]) -> Masses:
                 (positive + weight, negative) if row.value in POSITIVE else (positive, negative + weight)
             )
     return positive, negative
-
-
-def _mass(side: str) -> ColumnElement[float]:
-    """The sum of `ranking.evidence.mass` over events."""
-    positive = events.c.value.in_(sorted(POSITIVE))
-    weight = case(
-        ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),
-        else_=events.c.confidence,
-    )
-    return func.sum(case((positive if side == "positive" else ~positive, weight), else_=0.0))
