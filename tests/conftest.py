@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import sys
@@ -12,9 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import grids
+import httpx._transports.default as transports
 import pytest
+from compiled import compiled_once
 from hypothesis import HealthCheck, settings
 from lived import lived, lived_database, lived_folder, lived_template, place
+from memory_files import keep_files_in_memory
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
 from mysql import mysql_server, mysql_url
 from postgresql import bare_database, empty_database, postgresql_server, postgresql_template, postgresql_url
@@ -61,23 +66,36 @@ settings.register_profile("suite", max_examples=60, derandomize=True, **_ALWAYS)
 settings.register_profile("thorough", max_examples=600, **_ALWAYS)
 settings.load_profile(os.environ.get("HEEDFUL_TEST_EXAMPLES", "suite"))
 
+keep_files_in_memory()
+
 STORE = os.environ.get("HEEDFUL_TEST_STORE", "sqlite")
 """What the tests of the engine run on: sqlite or postgresql."""
 
 SEARCH = os.environ.get("HEEDFUL_TEST_SEARCH", "memory")
 """What searches on PostgreSQL: memory or database."""
 
+LONGEST = ("test_schemathesis.py", "test_parity_results.py", "test_serve.py")
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On a server, only what opens a store, is not about its file, and has its sessions there: those in MongoDB are the
-    same on either store."""
-    if STORE == "sqlite":
-        return
-    config.hook.pytest_deselected(items=[item for item in items if not _needs_a_server(item)])
-    items[:] = filter(_needs_a_server, items)
+    chosen = items if STORE == "sqlite" else list(filter(_needs_a_server, items))
+    if not grids.WHOLE:
+        chosen = grids.thin(chosen, STORE)
+    left = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in left])
+    # What takes longest begins first, so that no worker is alone with it at the end.
+    items[:] = sorted(chosen, key=lambda item: item.path.name not in LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays; the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _needs_a_server(item: pytest.Item) -> bool:
+    """What opens a store, is not about its file, and has its sessions there: those in MongoDB are the same on either
+    store."""
     used: list[str] = item.fixturenames  # type: ignore[attr-defined]
     elsewhere = {"mongodb", "mongodb_url", "standalone_mongodb_url"}
     chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -110,6 +128,21 @@ def warm_models() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for name in ("bundled", "FastEmbedder"):
             patched.setattr(choose, name, cache(getattr(choose, name)))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_certificates() -> Iterator[None]:
+    """Reads the certificates of authorities once for all clients: that takes longer than most calls."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(transports, "create_ssl_context", cache(transports.create_ssl_context))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_statements() -> Iterator[None]:
+    """Compiles each statement once for all stores."""
+    with compiled_once():
         yield
 
 

@@ -71,8 +71,9 @@ def icon(name: str, label: str = "", extra: str = "") -> Markup:
     return _FRAME.format(extra, attributes, Markup("<title>{}</title>").format(label), PATHS[name])
 
 
+@cache
 def environment() -> Environment:
-    """The templates of the dashboard. Every value is escaped; a name that is not there is an error."""
+    """The templates of the dashboard, compiled once. Every value is escaped; a name that is not there is an error."""
     templates = Environment(
         loader=PackageLoader("heedful.interfaces.dashboard"),
         autoescape=True,

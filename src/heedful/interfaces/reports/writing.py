@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -55,6 +56,11 @@ def write_report(
 
 def page(report: Report) -> str:
     """The report as HTML. Every text is escaped; nothing is loaded from elsewhere."""
+    return _environment().get_template("report.html").render(report=report)
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("heedful.interfaces.reports"),
         autoescape=True,
@@ -64,7 +70,7 @@ def page(report: Report) -> str:
     )
     environment.filters.update(percent=percent, drawn=_inline, number=_number, moment=_moment)
     environment.globals.update(between=between, version=__version__)
-    return environment.get_template("report.html").render(report=report)
+    return environment
 
 
 def _draw(report: Report, folder: Path, overwrite: bool) -> list[Path]:
