@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-fast test-properties coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit setup dist clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -52,10 +52,11 @@ dist: $(VENV)/dev ## build the packages, check them, and try them on each Python
 demo: $(VENV)/base ## make the environment, install, and show the loop
 	@$(BIN)/heedful demo
 
-# What needs one core and waits for downloads runs side by side; the tests need both cores themselves.
+# What needs one core, or waits most of the time, runs side by side; the tests need both cores themselves.
 check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to measure that, too
 	@$(MAKE) --no-print-directory --output-sync=target -j2 lint docs-site test-typescript
-	@$(MAKE) --no-print-directory $(or $(TEST),test) test-postgresql test-faults test-soak-short
+	@$(MAKE) --no-print-directory $(or $(TEST),test) test-postgresql
+	@$(MAKE) --no-print-directory --output-sync=target -j2 test-faults test-soak-short
 
 test: $(VENV)/dev ## run all tests
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
@@ -65,6 +66,11 @@ test-fast: $(VENV)/dev ## run the unit and contract suites, in about a minute
 
 test-properties: $(VENV)/dev ## try ten times as many examples of each property, at random
 	HEEDFUL_TEST_EXAMPLES=thorough $(BIN)/pytest -n $(WORKERS) --dist worksteal -m hypothesis
+
+test-nightly: ## what takes too long for each change: all parameters on every store, many examples, a year in twenty minutes
+	HEEDFUL_TEST_GRIDS=whole $(MAKE) --no-print-directory test test-postgresql
+	@$(MAKE) --no-print-directory test-properties
+	@$(MAKE) --no-print-directory test-soak MINUTES=$(or $(MINUTES),20)
 
 coverage: $(VENV)/dev ## run all tests, and print how much of the code they run
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered

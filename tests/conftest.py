@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import grids
-import httpx._transports.default as transports
+import httpx
 import pytest
 from compiled import compiled_once
 from hypothesis import HealthCheck, settings
@@ -93,6 +93,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Libraries look at the end for what was left."""
+    gc.unfreeze()
+
+
 def _needs_a_server(item: pytest.Item) -> bool:
     """What opens a store, is not about its file, and has its sessions there: those in MongoDB are the same on either
     store."""
@@ -135,7 +140,7 @@ def warm_models() -> Iterator[None]:
 def shared_certificates() -> Iterator[None]:
     """Reads the certificates of authorities once for all clients: that takes longer than most calls."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(transports, "create_ssl_context", cache(transports.create_ssl_context))
+        patched.setattr("httpx._transports.default.create_ssl_context", cache(httpx.create_ssl_context))
         yield
 
 

@@ -172,11 +172,9 @@ def test_it_makes_no_difference_where_the_engine_is(
         assert there == here, f"{step.name}{step.args}{step.kwargs}"
 
 
-@pytest.mark.parametrize("opened", [embedded, remote])
-def test_it_makes_no_difference_which_store_it_is(
-    opened: Any, expected: list[Step], world: World, empty_database: str
-) -> None:
-    with opened(empty_database) as (engine, clock):
+def test_it_makes_no_difference_which_store_it_is(expected: list[Step], world: World, empty_database: str) -> None:
+    # Over HTTP: the engine is the same behind it.
+    with remote(empty_database) as (engine, clock):
         steps = live(engine, clock, world)
     assert len(steps) == len(expected)
     for here, there, step in zip(outcomes(expected), outcomes(steps), expected, strict=True):

@@ -30,7 +30,7 @@ Event = tuple[SignalType, float, datetime]
 Score = Callable[[Iterable[Event], datetime], float]
 Judge = Callable[[World, Crew], None]
 
-FOUND = 25
+FOUND = 10
 """How many of a project's facts are searched for, the newest."""
 
 
