@@ -1,10 +1,11 @@
 """Does learning help, and harm nobody? `python -m bench.learning --data FOLDER`.
 
-Questions with known answers, in several worlds: COVID-Q, CLINC150 as a help desk, the simulated shop, or any CSV file
-with the columns of COVID-Q (`--file`). Half of the needs that are asked for in several ways are rated by simulated
-people, in half of their phrasings; the figures are the changes of the mean reciprocal rank of the right fact for their
-other phrasings, and for needs that nobody rated. The needs are split once into a half that constants were tuned on (of
-COVID-Q and CLINC150) and a half that is reported.
+Questions with known answers, in several worlds: COVID-Q, CLINC150 as a help desk, LoCoMo, the simulated shop, or any
+CSV file with the columns of COVID-Q, or a folder of them (`--file`). Half of the needs that are asked for in several
+ways are rated by simulated people, in half of their phrasings; the figures are the changes of the mean reciprocal rank
+of the right fact for their other phrasings, and for needs that nobody rated. The needs are split once into a half that
+constants were tuned on (of COVID-Q and CLINC150) and a half that is reported. Ratings of answers are measured at the
+end, on LoCoMo.
 """
 
 from __future__ import annotations
@@ -16,18 +17,27 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import data, learning_arms, learning_plots, learning_scenarios, learning_stats, learning_worlds
+from bench import (
+    data,
+    learning_answers,
+    learning_arms,
+    learning_plots,
+    learning_scenarios,
+    learning_stats,
+    learning_worlds,
+)
 from bench.learning_arms import PARTS, POOLED, RULES, Arm
 from bench.learning_cost import Cost, cost
 from bench.learning_scenarios import Drift, NewFact
 from bench.learning_stats import Change
-from bench.learning_worlds import CLINC, FILE, Condition, Corpus, Floats, Half, Numbers, World
+from bench.learning_worlds import CLINC, FILE, LOCOMO, Condition, Corpus, Floats, Half, Numbers, World
 from bench.measure import Bar, Report, about, console, say
 
 WHERE = f"""\
 COVID-Q is public: github.com/JerryWeiAI/COVID-Q. Put it into a folder as {FILE}, and name the folder with --data or
 {data.VARIABLE}. CLINC150 is public, too: github.com/clinc/oos-eval, data_full.json, as {CLINC}. Any CSV file with the
-columns Category, Question ID, Question and Answers will do: name it with --file."""
+columns Category, Question ID, Question and Answers will do, or a folder of them: name it with --file. So is LoCoMo:
+github.com/snap-research/locomo, locomo10.json, as {LOCOMO}."""
 
 EXACT = Condition("explicit, exact", True, 0.0)
 NOISY = Condition("explicit, 30% noise", True, 0.3)
@@ -104,18 +114,23 @@ class Runs:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.learning", description=__doc__)
     parser.add_argument("--data", help=f"folder with {FILE}; {data.VARIABLE} if left out")
-    parser.add_argument("--file", help="another file of the same format, in that folder or anywhere")
+    parser.add_argument("--file", help="another file of the same format, or a folder of them")
     parser.add_argument("--seeds", type=int, default=12, help="draws of rated needs, phrasings and opinions")
     parser.add_argument("--half", choices=["report", "tune"], default="report", help="which needs to measure")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
     options = parser.parse_args(arguments)
-    corpora = _corpora(data.folder(options.data), options.file, options.out)
+    folder = data.folder(options.data)
+    corpora = _corpora(folder, options.file, options.out)
     shown: dict[str, Table] = {}
     for number, corpus in enumerate(corpora):
         report, table = measured(corpus, options.half, options.seeds, scenarios=not number)
         report.show()
         report.save(options.out / f"learning-{corpus.name.split('.')[0].replace(' ', '-')}-{options.half}.json")
         shown[corpus.name] = {arm: table[arm] for arm in RULES if arm != "none"}
+    if options.file is None and folder is not None and (folder / LOCOMO).is_file():
+        answers = learning_answers.measured(folder / LOCOMO, options.out)
+        answers.show()
+        answers.save(options.out / "learning-answers.json")
     names = [condition.name for condition in CONDITIONS[:3]]
     title = f"Gain and harm of learning, the {options.half} half"
     try:
@@ -129,9 +144,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _corpora(folder: Path | None, file: str | None, out: Path) -> list[Corpus]:
     """The worlds that can be had."""
     if file is not None:
-        return [learning_worlds.read((folder or Path()) / file, out)]
-    found = [each for each in (FILE, CLINC) if folder is not None and (folder / each).is_file()]
-    for missing in sorted({FILE, CLINC} - set(found)):
+        path = (folder or Path()) / file
+        return [learning_worlds.read(each, out) for each in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+    files = (FILE, CLINC, LOCOMO)
+    found = [each for each in files if folder is not None and (folder / each).is_file()]
+    for missing in sorted({*files} - {*found}):
         console.print(f"There is no {missing}.\n{WHERE}", highlight=False)
     return [*(learning_worlds.read(Path(folder or "") / each, out) for each in found), learning_worlds.shop(out)]
 

@@ -22,6 +22,9 @@ from heedful.ranking.signals import NEUTRAL, Observation, Opinion
 from heedful.ranking.similarity import SAME_NEED
 
 WEIGHT = 0.3
+POOL = 250
+"""Candidates by relevance, as many as a large dataset has at most; others stay where relevance puts them."""
+
 SMALL_POOL = 5
 """Candidates by relevance in the arms that show what proof adds: where relevance finds all facts, it adds none."""
 
@@ -94,11 +97,13 @@ class Variant:
             candidates = self._candidates(corpus, query, near, counts, supports)
             if not near and not len(supports.facts):  # Then all rules rank by relevance; a test holds them to it.
                 rank = corpus.plain(query)
-                return rank if rank <= len(candidates) else None
+                return rank if self.pool is None or rank <= len(candidates) else None
             ranked = self.policy.order(candidates, counts, rate, self.weight, supports)
             order = [each.fact for each in ranked]
             right = int(corpus.answer[query])
-            return order.index(right) + 1 if right in order else None
+            if right in order:
+                return order.index(right) + 1
+            return corpus.plain(query) if self.pool is None else None
 
         return place
 
@@ -134,9 +139,7 @@ class Variant:
         supports: Supports,
     ) -> list[Candidate]:
         own = corpus.relevance[query]
-        if self.pool is None:
-            return [Candidate(fact, relevance) for fact, relevance in enumerate(own.tolist())]
-        found = np.argsort(-own, kind="stable")[: self.pool].tolist()
+        found = np.argsort(-own, kind="stable")[: self.pool or POOL].tolist()
         if self.proof:
             found = list(dict.fromkeys([*found, *self.policy.proven(near, counts, supports, NOW)]))
         return [Candidate(fact, float(own[fact])) for fact in found]
@@ -211,6 +214,8 @@ PARTS: dict[str, Arm] = {
     "relevance in the affinity": Variant(with_affinity(AffinityConstants(relevance=0.0, gate=0.43))),
     "likeness of the fact in it": Variant(with_affinity(AffinityConstants(fit=0.0, gate=0.42))),
     "doubt by the gap of relevance": Variant(with_affinity(AffinityConstants(doubt=0.0))),
+    "the most that opinions earn": Variant(with_affinity(AffinityConstants(sure=NEVER_MOVES))),
+    "nearness of the nearest question": Variant(with_affinity(AffinityConstants(near=(0.0, LEAST_COSINE)))),
     "the share of wrong opinions": Variant(with_affinity(AffinityConstants(pairs=NEVER_MOVES))),
 }
 """The adaptive rule without each part."""

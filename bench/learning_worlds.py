@@ -1,8 +1,10 @@
 """Questions with known answers, and people who rate what they are shown: what the learning benchmark runs on.
 
-A world is one of three kinds: a CSV file with the columns of COVID-Q (`Category`, `Question ID`, `Question`,
+A world is one of four kinds: a CSV file with the columns of COVID-Q (`Category`, `Question ID`, `Question`,
 `Answers`; facts are the answers, a need is a question id in a category, and its questions are the ways people ask for
-it), CLINC150 as a help desk (facts are the names of the intents), or the shop of `heedful.simulate`.
+it), CLINC150 as a help desk (facts are the names of the intents), LoCoMo (facts are the turns of conversations, a need
+is a turn, and what asks for it are the questions with no other evidence, as they stand and in other words), or the shop
+of `heedful.simulate`.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import locomo
 from bench.measure import say
+from bench.phrasings import phrasings
 from bench.vectors import Vectors, embedded
 from heedful.clock import DAY
 from heedful.model import SignalType
@@ -29,7 +34,7 @@ from heedful.search import fusion, lexical
 from heedful.simulate import SimulatedUser
 from heedful.simulate.shop import FACTS, WANTS
 
-FILE, CLINC, SHOP = "covidq.csv", "clinc150.json.gz", "the simulated shop"
+FILE, CLINC, LOCOMO, SHOP = "covidq.csv", "clinc150.json.gz", locomo.FILE, "the simulated shop"
 
 PHRASINGS = 12
 """Of each intent of CLINC150: as many as the needs of COVID-Q have at most."""
@@ -120,6 +125,9 @@ class Need:
 
 def read(file: Path, out: Path) -> Corpus:
     """The corpus of a file, with vectors from the bundled model."""
+    if file.name == LOCOMO:
+        turns, needs = _turns(file)
+        return _corpus(file.name, needs, out, others=turns)
     return _corpus(file.name, _intents(file) if file.name == CLINC else _answered(file), out)
 
 
@@ -132,6 +140,21 @@ def shop(out: Path) -> Corpus:
         if len(want.answers) == 1 and want.queries["en"]
     ]
     return _corpus(SHOP, needs, out, others=list(texts.values()))
+
+
+def _turns(file: Path) -> tuple[list[str], list[Need]]:
+    """All turns of LoCoMo's conversations, and those that answer questions alone, with these."""
+    random = Random(SPLIT_SEED)
+    turns: list[str] = []
+    queries: dict[str, list[str]] = {}
+    for conversation in locomo.read(file):
+        texts = {turn.id: turn.text for turn in conversation.turns}
+        turns += texts.values()
+        for question in conversation.questions:
+            if len(question.evidence) == 1:
+                asked = queries.setdefault(texts[next(iter(question.evidence))], [])
+                asked += dict.fromkeys([question.text, *phrasings(question.text, random)])
+    return turns, [Need(text, asked) for text, asked in queries.items()]
 
 
 def _intents(file: Path) -> list[Need]:

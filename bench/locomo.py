@@ -32,11 +32,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, its category, and the turns that answer it."""
+    """A question, its category, the turns that answer it, and the answer."""
 
     text: str
     category: int
     evidence: frozenset[str]
+    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def _conversation(item: dict[str, Any]) -> Conversation:
         # Several turn ids may stand in one text.
         named = {turn_id for text in asked.get("evidence", []) for turn_id in _TURN_ID.findall(text)}
         if asked["category"] in CATEGORIES and named & known:
-            questions.append(Question(asked["question"], asked["category"], frozenset(named & known)))
+            evidence = frozenset(named & known)
+            questions.append(Question(asked["question"], asked["category"], evidence, str(asked["answer"])))
     return Conversation(item["sample_id"], turns, questions)
 
 

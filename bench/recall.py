@@ -133,7 +133,7 @@ def _heedful(
     with tempfile.TemporaryDirectory() as home, heedful.open(Path(home) / "locomo.db", embedding=served) as store:
         for conversation in conversations:
             say(f"recalling from {conversation.id}: {len(conversation.turns)} facts")
-            _remember(store, conversation)
+            remember(store, conversation)
             for mode in MODES:
                 for question in conversation.questions:
                     took, found = timed(partial(_recalled, store, question.text, conversation.id, mode))
@@ -146,7 +146,7 @@ def _recalled(store: Heedful, query: str, dataset: str, mode: Mode) -> list[str]
     return [hit.metadata["dia_id"] for hit in store.recall(query, dataset=dataset, mode=mode, top_k=TOP)]
 
 
-def _remember(store: Heedful, conversation: locomo.Conversation) -> None:
+def remember(store: Heedful, conversation: locomo.Conversation) -> None:
     """One dataset a conversation, one source a session."""
     for session in dict.fromkeys(turn.session for turn in conversation.turns):
         turns = [turn for turn in conversation.turns if turn.session == session]

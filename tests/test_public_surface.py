@@ -45,6 +45,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "Invalid",
         "NormalisedRating",
         "NotFound",
+        "PolicyChange",
         "Recall",
         "Receipt",
         "RememberResult",

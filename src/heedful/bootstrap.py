@@ -197,10 +197,12 @@ def maintain_store(url_or_path: str | Path | None = None) -> list[str]:
         done = maintain(database, now, config)
     finally:
         database.close()
-    if config.sessions is not None:
+    if config.sessions is not None or config.revert_worse_policy:
         store = Store(url_or_path)
         try:
-            kinds.follow_reviews(store)
+            if config.sessions is not None:
+                kinds.follow_reviews(store)
+            done += kinds.guard_policies(store)
         finally:
             store.close()
     return done

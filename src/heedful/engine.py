@@ -41,6 +41,7 @@ from heedful.model import (
     Metadata,
     Mode,
     Page,
+    PolicyChange,
     PolicyName,
     Recall,
     Receipt,
@@ -251,8 +252,8 @@ class Heedful(HeedfulProtocol):
     ) -> Supersession:
         return _supersede.supersede(self._workspace, fact_id, text, by, author)
 
-    def set_policy(self, policy: PolicyName | None, *, dataset: str | None = None) -> None:
-        _policies.set_policy(self._workspace, policy, dataset)
+    def set_policy(self, policy: PolicyName | None, *, dataset: str | None = None) -> PolicyChange:
+        return _policies.set_policy(self._workspace, policy, dataset)
 
     def forget(
         self,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from heedful.insight import digest_delivery
+from heedful.insight import digest_delivery, guard
+from heedful.insight.counting import Counting
 from heedful.insight.service import Insight
 from heedful.jobs.contract import Report
 from heedful.jobs.service import Jobs
@@ -74,6 +75,10 @@ class Project:
         self.follow_review()
         insight = Insight(self.workspace, self.sessions.store)
         return digest_delivery.send(self.sessions, insight, channels, since, until, again=again)
+
+    def switch_policies_back(self) -> list[str]:
+        """Takes back changes of policy after which ratings got worse than chance allows; returns the events."""
+        return guard.switch_back(self.workspace, Counting(self.workspace, self.sessions.store))
 
     def follow_review(self) -> None:
         """Brings the review queue up to date."""

@@ -71,6 +71,7 @@ class Settings(Retention):
     connector_hosts: tuple[str, ...] = ()
     connector_folders: tuple[str, ...] = ()
     connector_secrets: tuple[str, ...] = ()
+    revert_worse_policy: bool = False
     digest_every: Over | None = None
     digest_email: str | None = Field(default=None, repr=False)
     digest_webhook: str | None = Field(default=None, repr=False)

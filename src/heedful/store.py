@@ -19,7 +19,7 @@ from heedful.engine import Heedful
 from heedful.errors import Invalid, no_project
 from heedful.jobs import kinds
 from heedful.jobs.contract import Report, Task
-from heedful.jobs.kinds import FollowReview, Improve, SendDigest
+from heedful.jobs.kinds import FollowReview, Improve, SendDigest, SwitchBack
 from heedful.jobs.service import Jobs, queue_of
 from heedful.jobs.worker import BackgroundWorker
 from heedful.memory import checks
@@ -78,6 +78,7 @@ class Store:
         self._receipt_share = config.receipt_share
         self.retention: settings.Retention = config
         self._trust = Trust(config.authors_to_teach, config.authors_to_veto)
+        self.reverts_worse_policies = config.revert_worse_policy
         self.digest_every = config.digest_every
         self.digest_channels = digest_channels(config.digest_email, config.digest_webhook, config.digest_webhook_secret)
         self._allowed_over_http = Permissions(
@@ -194,6 +195,12 @@ class Store:
         """What brings the review queue of a project up to date, for jobs."""
         with self._working(project) as opened:
             yield opened.follow_review
+
+    @contextmanager
+    def guarding(self, project: str) -> Iterator[SwitchBack]:
+        """What takes back the changes of policy of a project that made ratings worse, for jobs."""
+        with self._working(project) as opened:
+            yield opened.switch_policies_back
 
     def embedder_named(self, name: str) -> Embedder:
         """A model by what `embedding` may be."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dashboards import HOSTILE, Dashboard
+from dashboards import HOSTILE, Dashboard, forms, send
 
+from heedful.interfaces.dashboard import views
 from heedful.testing import ManualClock
 
 
@@ -116,3 +117,20 @@ def test_items_that_wait_are_counted(dashboard: Dashboard) -> None:
     part = dashboard.visitor().get("/p/default/overview/waiting").text
     assert ">1</a>" in part
     assert "0 resolved" in part
+
+
+def test_a_change_of_policy_that_made_it_worse_is_undone_there(dashboard: Dashboard, clock: ManualClock) -> None:
+    for day in range(10):
+        if day == 6:
+            dashboard.store.set_policy("documented")
+        rated(dashboard, 8 if day < 6 else 2, 2 if day < 6 else 8)
+        clock.advance(days=1)
+    client = dashboard.visitor()
+    part = client.get("/p/default/overview/changes").text
+    assert "the policy of the project changed from the default to documented" in part
+    assert 'href="/p/default/experiments"' in part
+    (form,) = forms(part, "retract")
+    send(client, form)
+    assert views.policies(dashboard.store).project is None
+    reader = dashboard.visitor(dashboard.key("read")).get("/p/default/overview/changes").text
+    assert forms(reader, "retract") == []

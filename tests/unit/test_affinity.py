@@ -61,9 +61,11 @@ def test_more_who_say_so_lift_it_higher() -> None:
 
 
 def test_a_fact_far_behind_needs_more_evidence() -> None:
-    assert amount([question(0.9, (3, "helpful", "ann"))], fact=3) == 0
-    crowd: list[tuple[int, SignalType, str]] = [(3, "helpful", name) for name in ("ann", "bob", "cy")]
-    assert amount([question(0.9, *crowd)], fact=3) > 0
+    behind = {1: 0.5, 3: 0.35}
+    assert amount([question(0.9, (3, "helpful", "ann"))], fact=3, relevance=behind) == 0
+    crowd: list[tuple[int, SignalType, str]] = [(3, "helpful", f"user {each}") for each in range(50)]
+    assert amount([question(0.9, *crowd[:3])], fact=3, relevance=behind) > 0
+    assert amount([question(0.9, *crowd)], fact=3, relevance={1: 0.6, 3: 0.35}) == 0
 
 
 def test_people_who_disagree_about_the_same_count_less() -> None:

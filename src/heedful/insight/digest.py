@@ -29,9 +29,8 @@ def digest(workspace: Workspace, counting: Counting, comments: Comments, since: 
     target_types: tuple[OpinionTarget, ...] = OUTCOMES if _all(now) else ("fact",)
     now = _opinion_counts(counting, since, until, target_types)
     before = _opinion_counts(counting, since - (until - since), since, target_types)
-    changes = (
-        notes(counting, comments, None, min(since, until - SPAN * DAY), until, None)[:MAX_LISTED] if _all(now) else []
-    )
+    first = min(since, until - SPAN * DAY)
+    changes = notes(workspace, counting, comments, None, first, until, None)[:MAX_LISTED] if _all(now) else []
     themes = comments.themes(since, until, None).themes[:MAX_LISTED]
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)

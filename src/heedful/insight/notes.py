@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.clock import DAY
+from heedful.insight import guard
 from heedful.insight.comments import MAX_COMMENTS, Comments
 from heedful.insight.counting import DERIVED, OUTCOMES, Counting, decode_tag
 from heedful.insight.satisfaction import day
+from heedful.memory.workspace import Workspace
 from heedful.model import Facet, Note
 from heedful.statistics.change import Change, arithmetic, change, describe, is_significant
 from heedful.storage.tallies import TallyCounts, TallyQuery
@@ -35,6 +37,7 @@ class Series:
 
 
 def notes(
+    workspace: Workspace,
     counting: Counting,
     comments: Comments,
     key: str | None,
@@ -42,10 +45,21 @@ def notes(
     until: int,
     dataset: str | None,
 ) -> list[Note]:
-    """All that changed in this time, the most striking first; by metadata keys with a few values, and by `key`.
+    """All that changed in this time: after changes of policy, then the most striking first, by metadata keys with a few
+    values, and by `key`."""
+    of_policies = guard.notes(workspace, counting, since, until, dataset)
+    return [*of_policies, *_changes(counting, comments, key, since, until, dataset)]
 
-    A part is reported only if it changed more than its peers: if all got worse, one note is enough.
-    """
+
+def _changes(
+    counting: Counting,
+    comments: Comments,
+    key: str | None,
+    since: int,
+    until: int,
+    dataset: str | None,
+) -> list[Note]:
+    """A part is reported only if it changed more than its peers: if all got worse, one note is enough."""
     all_of_it = Series("all", None, "down-votes")
     for line in counting.counts(TallyQuery(None, None, "day", since, until, dataset, OUTCOMES, DERIVED)):
         _count(all_of_it, line)

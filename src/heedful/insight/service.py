@@ -123,7 +123,7 @@ class Insight(InsightProtocol):
         self._dataset(dataset)
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _notes.SPAN * DAY if start is None else start
-        return _notes.notes(self._counting, self._comments, _key(by), first, last, dataset)
+        return _notes.notes(self._workspace, self._counting, self._comments, _key(by), first, last, dataset)
 
     def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
         start, stop = counting.check_range(since, until)

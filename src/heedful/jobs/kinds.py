@@ -31,6 +31,10 @@ FollowReview = Callable[[], object]
 """Brings the review queue of a project up to date."""
 
 
+SwitchBack = Callable[[], Sequence[str]]
+"""Takes back the changes of policy of a project after which ratings got worse; returns the events."""
+
+
 class OpenStore(Protocol):
     """What jobs need of an open store."""
 
@@ -65,6 +69,13 @@ class OpenStore(Protocol):
     def reviewing(self, project: str) -> AbstractContextManager[FollowReview]:
         """A function that brings the review queue of a project up to date."""
 
+    @property
+    def reverts_worse_policies(self) -> bool:
+        """Whether a change of policy after which ratings got worse is taken back."""
+
+    def guarding(self, project: str) -> AbstractContextManager[SwitchBack]:
+        """A function that takes back the changes of policy of a project that made ratings worse."""
+
     def embedder_named(self, name: str) -> Embedder:
         """The model that `--embedding` names."""
 
@@ -80,15 +91,26 @@ def _reembed(store: OpenStore, task: Task, report: Report) -> None:
 
 
 def _maintain(store: OpenStore, task: Task, report: Report) -> None:
-    report(0, 3)
+    report(0, 4)
     forget_jobs(store.queue, store.now(), store.retention.job_days)
-    report(1, 3)
+    report(1, 4)
     maintain(store.database, store.now(), store.retention)
     if store.database.searches:
         store.queue.add(None, "index", {})
-    report(2, 3)
+    report(2, 4)
     follow_reviews(store)
-    report(3, 3)
+    report(3, 4)
+    guard_policies(store)
+    report(4, 4)
+
+
+def guard_policies(store: OpenStore) -> list[str]:
+    """Takes back changes of policy after which ratings got worse, if the settings say so; returns what was done."""
+    done = []
+    for project in store.all_projects() if store.reverts_worse_policies else ():
+        with store.guarding(project) as switch_back:
+            done += [f"policy of project {project} changed back, event {event}" for event in switch_back()]
+    return done
 
 
 def follow_reviews(store: OpenStore) -> None:

@@ -13,12 +13,12 @@ from sqlalchemy import Connection
 
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
-from heedful.model import PolicyName
+from heedful.model import PolicyChange, PolicyName
 from heedful.ranking.affinity import Neighbour
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.signals import Observation
 from heedful.search.evidence import EvidenceIndex, Match, OverallIndex, View
-from heedful.storage import audit, ledger, scopes, scores
+from heedful.storage import audit, ledger, policies, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 from heedful.storage.vectors import ModelRow
 
@@ -178,17 +178,25 @@ def combined_tallies(connection: Connection, fact_seqs: Sequence[int], query_ids
     return {fact: DOCUMENTED.fold(observations) for fact, observations in signals.items()}
 
 
-def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | None) -> None:
+def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | None) -> PolicyChange:
     """Sets the policy of a dataset, or of the project; None resets it."""
     if policy is not None:
         checks.policy(policy)
     with workspace.write() as connection:
         at = workspace.now()
         project = scopes.ensure_project(connection, workspace.project, at)
-        number = None
+        number, chosen = None, None
         if dataset is not None:
             number = workspace.dataset(connection, checks.name("dataset", dataset))
             if number is None:
                 number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
-        scopes.set_policy(connection, project, number, policy)
+            chosen = number, dataset
+        previous = policies.current(connection, project, number)
+        event = None if previous == policy else policies.choose(connection, project, chosen, policy, at)
         audit.note_action(connection, "set_policy", at, project, dataset)
+    return PolicyChange(
+        event_id=None if event is None else event.id,
+        dataset=dataset,
+        policy=policy,
+        previous=None if previous is None else checks.policy(previous),
+    )

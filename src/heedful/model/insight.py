@@ -244,7 +244,7 @@ class Note(Model):
     text: str
     """In a sentence."""
     about: str
-    """What was looked at: "all", "dataset", "model", "metadata.variant", "theme"…"""
+    """What was looked at: "all", "dataset", "model", "metadata.variant", "theme", "policy"…"""
     value: Any
     """Which of them; None for all."""
     since: date
@@ -255,3 +255,5 @@ class Note(Model):
     """Whether it went up, of what is better down."""
     arithmetic: list[str]
     """The figures it comes from."""
+    event_id: str | None = None
+    """The change of policy that it is about: retract it to undo the change."""

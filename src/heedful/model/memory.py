@@ -85,6 +85,19 @@ class Supersession(Model):
     superseded_by: str
 
 
+class PolicyChange(Model):
+    """What `set_policy` did."""
+
+    event_id: str | None
+    """Retract it to undo the change; None if nothing changed."""
+    dataset: str | None
+    """None for the whole project."""
+    policy: PolicyName | None
+    """The rule that recalls use now; None for the default."""
+    previous: PolicyName | None
+    """The rule before; None for the default."""
+
+
 class Document(Model):
     """What one source says. Remembered, it replaces what that source said before."""
 

@@ -24,6 +24,7 @@ from heedful.model import (
     Metadata,
     Mode,
     Page,
+    PolicyChange,
     PolicyName,
     Recall,
     Receipt,
@@ -173,8 +174,11 @@ class HeedfulProtocol(Protocol):
         The old fact stays in history; `retract` of the event brings it back.
         """
 
-    def set_policy(self, policy: PolicyName | None, *, dataset: str | None = None) -> None:
-        """Chooses the rule for recalls of a dataset, or of the whole project; None takes the choice back."""
+    def set_policy(self, policy: PolicyName | None, *, dataset: str | None = None) -> PolicyChange:
+        """Chooses the rule for recalls of a dataset, or of the whole project; None takes the choice back.
+
+        `retract` of the event brings the earlier choice back.
+        """
 
     def forget(
         self,

@@ -97,7 +97,8 @@ class InsightProtocol(Protocol):
 
         Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
         keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
-        looked at makes a change harder to distinguish from chance), and the one that `by` names.
+        looked at makes a change harder to distinguish from chance), and the one that `by` names. A change of policy
+        after which ratings got worse comes first, with its event.
         """
 
     def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:

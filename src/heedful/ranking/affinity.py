@@ -33,7 +33,7 @@ class Constants:
 
     gate: float = 0.22
     """The affinity up to which nothing is lent."""
-    slope: float = 2.0
+    slope: float = 3.0
     """The lift for affinity beyond the gate, in units of the weight."""
     relevance: float = 0.43
     """What the fact's relevance for the question takes off the affinity."""
@@ -43,6 +43,10 @@ class Constants:
     """The probability that a fact is right, before anybody said so."""
     doubt: float = 30.0
     """The log-odds that a gap of relevance takes off."""
+    sure: float = 6.0
+    """The most log-odds that opinions earn: however many agree, a fact far behind in relevance stays there."""
+    near: tuple[float, float] = (0.5, 0.8)
+    """The cosines of the nearest question from and to which a fact is lifted more."""
     helped: tuple[float, float] = (0.4, 0.6)
     """The cosines from and to which a question lends more of what was said for a fact."""
     failed: tuple[float, float] = (0.6, 0.9)
@@ -166,13 +170,15 @@ class Affinity:
         """The lift of each candidate that earns one; `relevance` has all candidates."""
         own = self.constants
         top = max(relevance.values(), default=0.0)
+        near = _ramp(supports.best, own.near)
         found = {}
         for row in np.flatnonzero(np.isin(supports.facts, np.fromiter(relevance, np.int64))).tolist():
             fact, log_odds = int(supports.facts[row]), float(supports.log_odds[row])
             affinity = float(supports.closeness[row] - own.fit * supports.fits[row]) - own.relevance * relevance[fact]
             certain = 2 * _chance(log_odds - own.doubt * (top - relevance[fact])) - 1
-            if affinity > own.gate and certain > 0:
-                found[fact] = Lift(min(1.0, own.slope * (affinity - own.gate)) * certain, _chance(log_odds))
+            lift = min(1.0, own.slope * (affinity - own.gate)) * certain * float(near[row])
+            if affinity > own.gate and certain > 0 and lift > 0:
+                found[fact] = Lift(lift, _chance(log_odds))
         return found
 
     def supports(self, near: Sequence[Related], now: int) -> Supports:
@@ -199,7 +205,7 @@ class Affinity:
         summed = np.bincount(place[helps], net[helps] * fits[helps], len(named))[spoken]
         return Supports(
             named[spoken],
-            log(own.prior / (1 - own.prior)) + said[spoken],
+            np.minimum(own.sure, log(own.prior / (1 - own.prior)) + said[spoken]),
             weights @ cosines / np.maximum(lengths, 1e-12),
             summed / total,
             np.where(weights > 0, cosines, -1.0).max(axis=1, initial=-1.0),

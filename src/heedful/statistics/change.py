@@ -10,6 +10,7 @@ all ratings is.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,26 +87,59 @@ def _best(days: Sequence[int], events: Sequence[int], exposure: Sequence[float],
         return None
     # Rounded, so that days that explain as much are distinguished by their order: the last one is where it began.
     at = max(tried, key=lambda index: (round(_gain(counted[index], total, exposed[index] / whole), 9), index))
-    before, after = counted[at], total - counted[at]
-    share = exposed[at] / whole
+    return _split(days[at], events, exposure, at, splits=len(tried), tests=tests, sides=2)
+
+
+def _split(
+    since: int, events: Sequence[int], exposure: Sequence[float], at: int, *, splits: int, tests: int, sides: int
+) -> Change:
+    """The rates before a place and from it on; `sides` is 2 where a rise and a fall are looked for."""
+    before, after = sum(events[:at]), sum(events[at:])
+    exposed, whole = sum(exposure[:at]), sum(exposure)
+    share = exposed / whole
     ratio = after * share / (before * (1 - share)) if before else math.inf
     # Of events that come in bursts, only the bursts are informative.
     size = _spread(events, exposure, at)
     busier, exposed_share = (after, 1 - share) if ratio > 1 else (before, share)
-    tail = _at_least(busier / size, total / size, exposed_share)
+    tail = _at_least(busier / size, (before + after) / size, exposed_share)
     return Change(
-        since=days[at],
+        since=since,
         before_events=before,
-        before_exposure=exposed[at],
+        before_exposure=exposed,
         before_days=at,
         after_events=after,
-        after_exposure=whole - exposed[at],
-        after_days=len(days) - at,
+        after_exposure=whole - exposed,
+        after_days=len(events) - at,
         ratio=ratio,
-        p_value=min(1.0, 2 * tail * len(tried) * tests),
-        splits=len(tried),
+        p_value=min(1.0, sides * tail * splits * tests),
+        splits=splits,
         tests=tests,
     )
+
+
+def rise(
+    since: int, before: Sequence[tuple[int, int]], after: Sequence[tuple[int, int]], *, tests: int = 1
+) -> Change | None:
+    """The rise of a rate from a known moment on, or None if luck explains it. `since` is the day of the moment.
+
+    Each pair has the events of a day, or of its part before or after the moment, and what they are a share of. Each day
+    after the moment is one more occasion to take luck for a rise.
+
+    >>> found = rise(20, [(1, 10)] * 7, [(5, 10)] * 4)
+    >>> found.since, found.ratio, found.p_value < 0.01
+    (20, 5.0, True)
+    >>> rise(20, [(1, 10)] * 7, [(2, 10)] * 4)
+    """
+    sides = [[pair for pair in side if pair[1]] for side in (before, after)]
+    events, exposure = [], []
+    for count, exposed in itertools.chain(*sides):
+        events.append(count)
+        exposure.append(float(exposed))
+    if not all(sides) or not any(count for count, _ in sides[1]):
+        return None
+    found = _split(since, events, exposure, len(sides[0]), splits=len(sides[1]), tests=tests, sides=1)
+    is_rise = found.ratio > 1 and found.after_events >= MIN_EVENTS
+    return found if is_rise and found.p_value <= SIGNIFICANCE else None
 
 
 def is_significant(change: Change, days: Sequence[int], events: Sequence[int], exposure: Sequence[float]) -> bool:

@@ -22,6 +22,9 @@ SUPERSESSION = "supersession"
 FEEDBACK = "feedback"
 LINK_SIGNAL = "link_signal"
 REVIEW = "review"
+POLICY = "policy"
+"""The choice of a policy for a dataset or a project."""
+
 ERASURE = "erasure"
 """The erasure of a person: the pseudonym, and the counts of what was erased."""
 

@@ -130,6 +130,8 @@ def show_notes(notes: list[Note]) -> None:
         echo(note.text)
         for line in note.arithmetic:
             echo(f"  {line}")
+        if note.event_id is not None:
+            echo(f"  To undo the change: heedful retract {note.event_id}")
 
 
 def _counts(each: Variant | Any) -> list[str]:

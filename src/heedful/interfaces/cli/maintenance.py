@@ -89,11 +89,13 @@ def maintain(options: Options, as_json: bool) -> None:
 def policy(options: Options, name: str, dataset: str | None, as_json: bool) -> None:
     """Set the ranking policy of recalls; none resets it."""
     with options.open() as opened:
-        opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
+        change = opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
     if as_json:
-        print_json({"policy": None if name == "none" else name, "dataset": dataset})
-    else:
-        echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
+        print_json(change)
+        return
+    echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
+    if change.event_id is not None:
+        echo(f"To undo it: heedful retract {change.event_id}")
 
 
 @click.command()

@@ -141,6 +141,8 @@ def _note_link(here: PageContext, note: Note) -> str:
         return here.at("review", kind=value)
     if note.about.startswith(PREFIX):
         return here.at("experiments", by=note.about.removeprefix(PREFIX))
+    if note.about == "policy":
+        return here.at("experiments")
     if note.about == "model":
         return here.at("overview", by="model")
     return here.at("review")
