@@ -129,8 +129,8 @@ SETTINGS = {
     "language_model": "`URL#model`: the model that writes answers, at any OpenAI-compatible endpoint.",
     "language_model_api_key": "Sent to that endpoint as a bearer token.",
     "language_model_timeout": "Seconds to wait for its first token, and for each next one.",
-    "revert_worse_policy": "Whether workers and `heedful maintain` take back a change of policy after which ratings got "
-    "worse than chance allows. See [choose a policy](../howto/choose-a-policy.md#after-a-change).",
+    "revert_worse_policy": "Whether workers and `heedful maintain` take back a change of policy after which ratings "
+    "got worse than chance allows. See [choose a policy](../howto/choose-a-policy.md#after-a-change).",
     "receipt_share": "The share of recalls, from 0 to 1, whose receipts are kept; those of answers in sessions always "
     "are. See [large stores](../scale.md#receipts).",
     "authors_to_teach": "How many known authors must agree for `improve` to make a fact of a correction or an answer; "

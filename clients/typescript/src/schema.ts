@@ -1256,7 +1256,7 @@ export interface NotLearnt {
 export interface Note {
   /** In a sentence. */
   text: string;
-  /** What was looked at: "all", "dataset", "model", "metadata.variant", "theme"… */
+  /** What was looked at: "all", "dataset", "model", "metadata.variant", "theme", "policy"… */
   about: string;
   /** Which of them; None for all. */
   value: unknown;
@@ -1268,6 +1268,20 @@ export interface Note {
   worse: boolean;
   /** The figures it comes from. */
   arithmetic: string[];
+  /** The change of policy that it is about: retract it to undo the change. */
+  event_id: string | null;
+}
+
+/** What `set_policy` did. */
+export interface PolicyChange {
+  /** Retract it to undo the change; None if nothing changed. */
+  event_id: string | null;
+  /** None for the whole project. */
+  dataset: string | null;
+  /** The rule that recalls use now; None for the default. */
+  policy: "documented" | "adaptive" | null;
+  /** The rule before; None for the default. */
+  previous: "documented" | "adaptive" | null;
 }
 
 /** Proven questions whose SQL is the same but for its values. */
@@ -2715,7 +2729,8 @@ export interface InsightMethods {
    *
    * Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
    * keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
-   * looked at makes a change harder to distinguish from chance), and the one that `by` names.
+   * looked at makes a change harder to distinguish from chance), and the one that `by` names. A change of policy
+   * after which ratings got worse comes first, with its event.
    *
    * Needs the scope `read`.
    */
@@ -3337,9 +3352,11 @@ export interface Heedful {
   /**
    * Chooses the rule for recalls of a dataset, or of the whole project; None takes the choice back.
    *
+   * `retract` of the event brings the earlier choice back.
+   *
    * Needs the scope `write`.
    */
-  setPolicy(fields: SetPolicyRequest, options?: ChangeOptions): Promise<void>;
+  setPolicy(fields: SetPolicyRequest, options?: ChangeOptions): Promise<PolicyChange>;
   /**
    * Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
    *
