@@ -10,6 +10,7 @@ import pytest
 
 import heedful
 from heedful import Heedful
+from heedful.interfaces.cli.insight_output import show_notes
 from heedful.interfaces.dashboard import views
 from heedful.jobs import kinds
 from heedful.model import Note
@@ -123,8 +124,9 @@ class TestNotes:
         def rated(count: int, helpful: int) -> None:
             for number in range(count):
                 found = either.recall("refunds", dataset="help")
-                name = "helpful" if number < helpful else "not_helpful"
-                either.signal_recall(found.recall_id, **{name: [found[0]]}, author=f"user {clock.now} {number}")
+                good, bad = ([found[0]], []) if number < helpful else ([], [found[0]])
+                author = f"user {clock.now} {number}"
+                either.signal_recall(found.recall_id, helpful=good, not_helpful=bad, author=author)
             clock.advance(days=1)
 
         for _ in range(3):
@@ -203,8 +205,6 @@ class TestSwitchingBack:
 def test_the_command_line_tells_how_to_undo_it(
     open_store: Callable[..., Heedful], clock: ManualClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from heedful.interfaces.cli.insight_output import show_notes
-
     store = open_store()
     store.remember("Refunds take 14 days.", dataset="help")
     days(store, clock, 7, ups=8, downs=2)
