@@ -52,8 +52,8 @@ class QuestionIndex:
         self._known: dict[bytes, int] = {}
         self._places: dict[int, int] = {}
         self._numbers: FIFOCache[str, int] = FIFOCache(MAX_ROWS)
-        self._rows: FIFOCache[int, tuple[int, CandidateRow]] = FIFOCache(MAX_ROWS)
-        """Each with the revision of the connector that it was read at: at another one, it may have changed."""
+        self._rows: FIFOCache[int, CandidateRow] = FIFOCache(MAX_ROWS)
+        """As they are at the revision of the connector that was followed last."""
 
     def follow(self, connection: Connection, state: ConnectorState, embed: Embed) -> list[tuple[int, bytes]]:
         """Takes in what is new; returns vectors that had to be made, for the caller to keep."""
@@ -63,10 +63,10 @@ class QuestionIndex:
                 rows = runs.questions_after(connection, self.connector, self._last)
             if state.revision != self._revision:
                 # What becomes a candidate later has an old number.
-                known = self._places.keys() | {row.candidate.seq for row in rows}
-                rows += runs.rated_hits(connection, self.connector, known)
+                hits = self._drop_changed(connection, state)
+                rows += runs.rated_hits(connection, self.connector, [seq for seq in hits if seq not in self._places])
             made = self._append(rows, embed) if rows else []
-            self._keep((row.candidate for row in rows), state.revision)
+            self._keep(row.candidate for row in rows)
             # A view that is older than what was followed lacks executions that are there.
             if state.newest >= self._last and state.revision >= self._revision:
                 self._drop_removed(connection)
@@ -96,7 +96,7 @@ class QuestionIndex:
         size = limit
         while True:
             order = _best(seqs, cosines, least, size)
-            there = self._read(connection, state.revision, seqs[order].tolist())
+            there = self._read(connection, state, seqs[order].tolist())
             found = [(row, place) for place in order if (row := there.get(int(seqs[place]))) is not None][:limit]
             if len(found) == limit or len(order) < size:
                 break
@@ -105,22 +105,34 @@ class QuestionIndex:
         near = {row.seq: Near(row, float(cosines[place])) for row, place in found}
         wanted = [seq for seq in self._numbers_of(connection, also) if seq not in near]
         wanted = [seq for seq in wanted if places.get(seq, len(seqs)) < len(seqs)]
-        for seq, row in self._read(connection, state.revision, wanted).items():
+        for seq, row in self._read(connection, state, wanted).items():
             near[seq] = Near(row, float(cosines[places[seq]]))
         with self._lock:
             self._unchecked += len(order) - len(there)
         return list(near.values())
 
-    def _read(self, connection: Connection, revision: int, seqs: Sequence[int]) -> dict[int, CandidateRow]:
+    def _drop_changed(self, connection: Connection, state: ConnectorState) -> Sequence[int]:
+        """Forgets what may have changed since the last time; returns the numbers of hits that may be candidates now."""
+        if not state.full_revision <= self._revision < state.revision:
+            self._rows.clear()
+            return runs.rated_hit_seqs(connection, self.connector)
+        rated = runs.rated_after(connection, self.connector, self._revision)
+        for each in rated:
+            self._rows.pop(each.seq, None)
+        return [each.seq for each in rated if each.hit == runs.RATED_HIT]
+
+    def _read(self, connection: Connection, state: ConnectorState, seqs: Sequence[int]) -> dict[int, CandidateRow]:
         """The executions with these numbers that are there, from memory as far as they are known there."""
         with self._lock:
-            known = {seq: self._rows.get(seq) for seq in seqs}
-        found = {seq: each[1] for seq, each in known.items() if each is not None and each[0] == revision}
+            known = self._rows if state.revision == self._revision else {}
+            found = {seq: row for seq in seqs if (row := known.get(seq)) is not None}
         missing = [seq for seq in seqs if seq not in found]
         if missing:
             read = runs.by_seq(connection, missing)
             with self._lock:
-                self._keep(read.values(), revision)
+                # Somebody else may have followed the store further meanwhile.
+                if state.revision == self._revision:
+                    self._keep(read.values())
             found |= read
         return found
 
@@ -135,11 +147,11 @@ class QuestionIndex:
             found |= read
         return [seq for seq in found.values() if seq is not None]
 
-    def _keep(self, rows: Iterable[CandidateRow], revision: int) -> None:
+    def _keep(self, rows: Iterable[CandidateRow]) -> None:
         for row in rows:
             self._numbers[row.id] = row.seq
             if len(row.question) + len(row.sql_query) <= MAX_CHARACTERS:
-                self._rows[row.seq] = (revision, row)
+                self._rows[row.seq] = row
 
     def _append(self, rows: Sequence[QuestionRow], embed: Embed) -> list[tuple[int, bytes]]:
         missing = [row for row in rows if row.model_id != self._model.id or row.vector is None]

@@ -164,8 +164,7 @@ class SqlFeedbacks:
         for row in self._connection.execute(about).all():
             if row.target_type in TARGETS:
                 # What was said is in memory, where lookups run.
-                named = connectors.connectors_of_target(self._connection, row.target_type, row.target_id)
-                connectors.bump_revisions(self._connection, named)
+                connectors.mark_rated(self._connection, row.target_type, row.target_id)
 
     def wait(self, new: WaitingRow, until: int | None) -> None:
         external_ids.wait(self._connection, self._project, new)
@@ -289,9 +288,8 @@ class SqlFeedbacks:
             return
         if row.target_type == "execution":
             runs.follow_ratings(self._connection, row.target_id)
-        retained = {sql["connector_id"] for sql in row.extra.get(RETAINED_SQL, ())}
-        connector_ids = connectors.connectors_of_target(self._connection, row.target_type, row.target_id)
-        connectors.bump_revisions(self._connection, connector_ids | retained)
+        connectors.mark_rated(self._connection, row.target_type, row.target_id)
+        connectors.bump_revisions(self._connection, {sql["connector_id"] for sql in row.extra.get(RETAINED_SQL, ())})
 
 
 def counted_opinions(rows: Sequence[FeedbackRow], authors: int) -> tuple[list[FeedbackRow], list[FeedbackRow]]:

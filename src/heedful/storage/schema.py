@@ -454,11 +454,13 @@ connectors = Table(
     Column("schema_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("revision", BigInteger, nullable=False, default=0, server_default="0"),
+    Column("full_revision", BigInteger, nullable=False, default=0, server_default="0"),
     UniqueConstraint("project_id", "name"),
     sqlite_autoincrement=True,
 )
 """Databases that executions run against. `url` has references to secrets, or is encrypted; `enabled` is 0 for one that
-was imported, until somebody confirms it. `revision` grows with each change of what is proven or wrong on it."""
+was imported, until somebody confirms it. `revision` grows with each change of what is proven or wrong on it;
+`full_revision` is the last one with changes beyond the executions that have its number."""
 
 executions = Table(
     "executions",
@@ -489,9 +491,17 @@ executions = Table(
     Column("result_digest", LargeBinary(16)),
     Column("last_hit_id", String(36)),
     Column("used_at", BigInteger),
+    Column("revision", BigInteger),
     Index("ix_executions_connector_id_seq", "connector_id", "seq"),
     Index("ix_executions_connector_id_hit_seq", "connector_id", "hit", "seq"),
     Index("ix_executions_hit_at", "hit", "at"),
+    Index(
+        "ix_executions_connector_id_revision",
+        "connector_id",
+        "revision",
+        sqlite_where=text("revision IS NOT NULL"),
+        postgresql_where=text("revision IS NOT NULL"),
+    ),
     Index("ix_executions_derived_from", "derived_from"),
     Index(
         "ix_executions_connector_id_result_digest",
@@ -515,7 +525,8 @@ executions = Table(
 
 A `hit` (see `storage.executions.runs`) is what the cache ran again. It has no vector; `repeats_id` is the execution
 with the same SQL, and `result_id` the one that has the same result, which is stored once. `last_hit_id` is the newest
-execution that repeats this one, and `used_at` when it was last used, with other values or not."""
+execution that repeats this one, and `used_at` when it was last used, with other values or not. `revision` is that of
+its connector when what people say of it changed last."""
 
 golden_examples = Table(
     "golden_examples",

@@ -78,6 +78,10 @@ class Terms(NamedTuple):
     head: str
     """The first word that carries meaning: mostly what is asked for."""
 
+    def compares_like(self, other: Terms) -> bool:
+        """Whether both compare, count and negate alike."""
+        return (self.deciding, self.pairs) == (other.deciding, other.pairs)
+
 
 def terms(frame: Frame) -> Terms:
     """The kinds of a frame's values, and its words."""
@@ -259,11 +263,13 @@ class Consensus:
         scored = self._nearest(said, groups)
         if not scored or scored[0][0] < LIKELY:
             return None
-        score, template, ids = scored[0]
-        proven_id = next(iter(ids))
+        score, template, _ = scored[0]
+        group = groups[template]
+        nearest_ids = [each for other, name, ids in scored if (other, name) == (score, template) for each in ids]
+        proven_id = min(nearest_ids, key=lambda each: (not group.members[each].compares_like(said), str(each)))
         rival = next((other for other, name, _ in scored if name != template), 0.0)
-        group, nearest = groups[template], groups[template].members[proven_id]
-        if score - rival < LIKELY_MARGIN or (nearest.deciding, nearest.pairs) != (said.deciding, said.pairs):
+        nearest = group.members[proven_id]
+        if score - rival < LIKELY_MARGIN or not nearest.compares_like(said):
             return None
         # One word may be new, and one left out: then a person can tell at a glance what differs.
         new = [word for word in said.content if word not in group.words]
@@ -287,8 +293,8 @@ class Consensus:
         # All that are about as near as the nearest: none of them is before the others.
         best = scored[0][0]
         least = min(last, best - MARGIN)
-        nearest = [(template, each) for score, template, ids in scored if score >= least for each in ids]
-        votes = [(author, template) for template, each in nearest for author in self._authors[each]]
+        nearest = [(score, template, each) for score, template, ids in scored if score >= least for each in ids]
+        votes = [(author, template) for _, template, each in nearest for author in self._authors[each]]
         template = next((each for each in fitting if is_settled(votes, each)), None)
         if template is None or best < MIN_LIKENESS:
             return None
@@ -298,11 +304,15 @@ class Consensus:
         ):
             return None  # They differ in a value that neither question names.
         members = groups[template].members
-        ids = [each for name, each in nearest if name == template]
-        ids.sort(key=lambda each: members[each].deciding != said.deciding)
-        if members[ids[0]].deciding != said.deciding:
+        order = [
+            (members[each].deciding != said.deciding, -score, str(each), each)
+            for score, name, each in nearest
+            if name == template
+        ]
+        order.sort(key=lambda each: each[:3])
+        if order[0][0]:
             return None
-        return Agreement(template, ids[:NEIGHBOURS])
+        return Agreement(template, [each for *_, each in order[:NEIGHBOURS]])
 
     def _is_optional(self, word: str, least: int = OPTIONAL_TEMPLATES) -> bool:
         """Whether a word comes and goes within the same SQL wherever it is used: then it says nothing."""
@@ -386,7 +396,8 @@ class Consensus:
         both = sum(own.values()) + self._weight(content) - common
         common += len({*said.deciding} & {*deciding})
         both += len({*said.deciding, *deciding})
-        return common / both if both else 1.0
+        # Rounded, because words are added up in any order.
+        return round(common / both, 9) if both else 1.0
 
     def _weight(self, words: frozenset[str]) -> float:
         known = self._known.weights

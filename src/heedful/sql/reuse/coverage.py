@@ -46,7 +46,7 @@ def coverage(space: ExecutionSpace, connector: AnyRow, since: int, limit: int) -
         rows = runs.refused_questions(known.connection, project, connector.id, since, MAX_REFUSED)
         kinds = evidence.by_template()
         gates, missing = _refused(rows, evidence, from_stored(space.now()))
-    largest = sorted(kinds.items(), key=lambda item: -len(item[1]))
+    largest = sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))
     next_ones = sorted(missing.values(), key=lambda each: (-each.asked, -len(each.times)))
     return CacheCoverage(
         connector_id=connector.id,
@@ -91,4 +91,5 @@ def _refused(
 
 
 def _proven_kind(template: str, proven: Sequence[ProvenQuery]) -> ProvenKind:
-    return ProvenKind(sql_template=with_gaps(template), questions=len(proven), example=proven[0].question)
+    first = min(proven, key=lambda each: str(each.id))
+    return ProvenKind(sql_template=with_gaps(template), questions=len(proven), example=first.question)

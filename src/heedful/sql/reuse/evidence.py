@@ -7,6 +7,7 @@ that place are interchangeable. Two with different SQL show that they are not.
 from __future__ import annotations
 
 import threading
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -68,7 +69,9 @@ class Evidence:
         self._studies: dict[Hashable, Study | None] = {}
         self._read: FIFOCache[tuple[str, str], Study | None] = FIFOCache(_MAX_CACHED)
         self._reading = threading.Lock()
-        self._members: dict[Words, dict[str, dict[Words, dict[Hashable, None]]]] = {}
+        self._members: dict[Words, dict[str, dict[Words, list[Hashable]]]] = {}
+        self._ids: dict[tuple[Words, str], list[Hashable]] = {}
+        """Those of each key and template. All are sorted: in what order they came must not matter."""
         self._fills: dict[Words, dict[Words, Counter[str]]] = {}
         self._holes: dict[Words, Counter[Words]] = defaultdict(Counter)
         self._keys: dict[Words, Counter[Words]] = defaultdict(Counter)
@@ -101,7 +104,8 @@ class Evidence:
             return
         key, words, template = known.frame.key, known.frame.words, known.template
         members = self._members.setdefault(key, {}).setdefault(template, {})
-        members.setdefault(_values(known.frame), {})[proven.id] = None
+        insort(members.setdefault(_values(known.frame), []), proven.id, key=str)
+        insort(self._ids.setdefault((key, template), []), proven.id, key=str)
         for each in known.open:
             self._texts[template, each.comparisons][each.text] += 1
         self._proven[proven.id] = proven
@@ -123,11 +127,12 @@ class Evidence:
             return
         key, words, template = known.frame.key, known.frame.words, known.template
         members, values = self._members[key], _values(known.frame)
-        del members[template][values][proven_id]
+        members[template][values].remove(proven_id)
+        self._ids[key, template].remove(proven_id)
         if not members[template][values]:
             del members[template][values]
         if not members[template]:
-            del members[template]
+            del members[template], self._ids[key, template]
         for each in known.open:
             _less(self._texts[template, each.comparisons], each.text)
         authors = self._proven.pop(proven_id).authors
@@ -193,20 +198,25 @@ class Evidence:
         """Proven questions with one of these frames, or all but a few words of it: one for each template and
         frame, with the same values if there is one.
         """
-        found: dict[Hashable, None] = {}
+        same: set[Hashable] = set()
+        near: set[Hashable] = set()
         for each in frames:
-            keys = {each.key: None}
+            same |= self._first(each.key, each)
+            keys = set[Words]()
             for hole, _ in _holes(each.words):
-                if all(word == _GAP or is_slot(word) for word in hole):
-                    continue  # Nothing is left that says what is asked.
-                keys.update(dict.fromkeys(self._keys.get(hole, ())))
+                # Where nothing else is left, nothing says what is asked.
+                if not all(word == _GAP or is_slot(word) for word in hole):
+                    keys.update(self._keys.get(hole, ()))
             for key in keys:
-                for members in self._members.get(key, {}).values():
-                    ids = members.get(_values(each)) or next(iter(members.values()))
-                    found[next(iter(ids))] = None
-                    if len(found) == _MAX_ALIKE:
-                        return list(found)
-        return list(found)
+                near |= self._first(key, each)
+        return [*sorted(same, key=str), *sorted(near - same, key=str)][:_MAX_ALIKE]
+
+    def _first(self, key: Words, frame: Frame) -> set[Hashable]:
+        """The first proven question of each template with a key, with the values of a frame if there is one."""
+        return {
+            (members.get(_values(frame)) or self._ids[key, template])[0]
+            for template, members in self._members.get(key, {}).items()
+        }
 
     def knows(self, word: str) -> bool:
         """Whether a proven question has the word."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -15,8 +15,9 @@ from heedful.clock import from_stored
 from heedful.sql import connector_access
 from heedful.sql.reuse import Evidence, ProvenQuery
 from heedful.sql.reuse.column_values import ColumnValues
+from heedful.sql.reuse.ratings import Ratings
 from heedful.sql.sandbox.pool import Queries, Target
-from heedful.storage.executions import golden, proofs
+from heedful.storage.executions import golden, proofs, runs
 from heedful.storage.executions.connectors import ConnectorState, read_state
 from heedful.storage.feedback import SqlFeedbacks, counted_opinions
 from heedful.storage.rows import AnyRow
@@ -85,7 +86,7 @@ MAX_OPINIONS = 20_000
 
 
 class OpinionCache:
-    """What people say of the executions of a connector, as long as nobody says anything else."""
+    """What people say of the executions of a connector."""
 
     def __init__(self, authors: int) -> None:
         self._authors = authors
@@ -104,6 +105,12 @@ class OpinionCache:
                 self._known.update(made)
             found |= made
         return {each: said for each, said in found.items() if said is not None}
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Has the opinions about these executions read again."""
+        with self._lock:
+            for each in ids:
+                self._known.pop(each, None)
 
     def _counted(self, said: Sequence[FeedbackRow]) -> Opinions:
         if not said:
@@ -139,39 +146,59 @@ class _ConnectorState:
     authors: int
     """How many known authors must call SQL wrong to block it."""
     authors_of: dict[str, frozenset[str | None]] = field(default_factory=dict)
-    """Who has proven what, by the names of the proofs."""
-    blocked: Mapping[bytes, str | None] = field(default_factory=dict)
+    """Who has proven what, by the names of the proofs in the evidence."""
     revision: int | None = None
+    ratings: Ratings = field(init=False)
     opinions: OpinionCache = field(init=False)
     lock: SharedLock = field(default_factory=SharedLock)
 
     def __post_init__(self) -> None:
+        self.ratings = Ratings(self.authors)
         self.opinions = OpinionCache(self.authors)
 
     def follow(self, connection: Connection) -> None:
         """Brings it to what the connection sees."""
-        project = self.connector.project_id
-        now = read_state(connection, self.connector.id).revision
-        if now == self.revision:
+        project, connector = self.connector.project_id, self.connector.id
+        now = read_state(connection, connector)
+        if now.revision == self.revision:
             return
-        blocked = proofs.blocked(connection, project, self.connector.id, self.authors)
-        runs = proofs.proven(connection, project, self.connector.id)
-        active = {name: proof.authors for name, proof in runs.items() if proof.template not in blocked}
-        # An example that was changed is another one: its time is part of its name.
-        examples = {f"{row.id}/{row.updated_at}": row for row in golden.of_connector(connection, self.connector.id)}
-        authors_of = active | dict.fromkeys(examples, OF_EXAMPLES)
-        new = {name for name, authors in authors_of.items() if self.authors_of.get(name) != authors}
-        for gone in self.authors_of.keys() - (authors_of.keys() - new):
-            self.evidence.remove(gone)
-        for row in proofs.questions(connection, sorted(new & active.keys())):
+        if self.revision is not None and now.full_revision <= self.revision < now.revision:
+            ids = [each.id for each in runs.rated_after(connection, connector, self.revision)]
+            known = proofs.proven(connection, project, connector, ids)
+            names = self.ratings.take_in(ids, known, proofs.complaints(connection, project, connector, ids))
+            self._study(connection, {name: self.ratings.active.get(name) for name in names}, {})
+            self.opinions.forget(ids)
+        else:
+            known = proofs.proven(connection, project, connector)
+            self.ratings = Ratings(self.authors, proofs.retained_complaints(connection, project, connector))
+            self.ratings.take_in((), known, proofs.complaints(connection, project, connector))
+            # An example that was changed is another one: its time is part of its name.
+            examples = {f"{row.id}/{row.updated_at}": row for row in golden.of_connector(connection, connector)}
+            gone: dict[str, frozenset[str | None] | None] = dict.fromkeys(self.authors_of)
+            self._study(connection, gone | self.ratings.active | dict.fromkeys(examples, OF_EXAMPLES), examples)
+            self.opinions = OpinionCache(self.authors)
+        self.revision = now.revision
+
+    def _study(
+        self,
+        connection: Connection,
+        authors_of: Mapping[str, frozenset[str | None] | None],
+        examples: Mapping[str, AnyRow],
+    ) -> None:
+        """Has the evidence know these proofs by these authors; None if there is no such proof any more."""
+        changed = {name: authors for name, authors in authors_of.items() if self.authors_of.get(name) != authors}
+        for name in changed.keys() & self.authors_of.keys():
+            self.evidence.remove(name)
+            del self.authors_of[name]
+        new = {name: authors for name, authors in changed.items() if authors is not None}
+        self.authors_of |= new
+        for row in proofs.questions(connection, sorted(new.keys() - examples.keys())):
             proven_at = from_stored(row.at)
-            self.evidence.add(ProvenQuery(row.id, row.question, row.sql_query, proven_at, active[row.id]))
-        for name in new & examples.keys():
+            self.evidence.add(ProvenQuery(row.id, row.question, row.sql_query, proven_at, new[row.id]))
+        for name in new.keys() & examples.keys():
             row = examples[name]
             proven_at = from_stored(row.updated_at)
             self.evidence.add(ProvenQuery(name, row.question, row.sql_query, proven_at, OF_EXAMPLES))
-        self.authors_of, self.blocked, self.revision = authors_of, blocked, now
-        self.opinions = OpinionCache(self.authors)
 
 
 class Proofs:
@@ -193,7 +220,7 @@ class Proofs:
             with kept.lock.shared(), read() as connection:
                 state = read_state(connection, connector.id)
                 if kept.revision == state.revision:
-                    yield Reading(connection, state, kept.evidence, kept.blocked, kept.opinions)
+                    yield Reading(connection, state, kept.evidence, kept.ratings.blocked, kept.opinions)
                     return
             with kept.lock.alone(), read() as connection:
                 kept.follow(connection)

@@ -66,6 +66,8 @@ class ConnectorState:
     revision: int
     """It grows with each change of what is proven or wrong on the connector, and of what is stored of executions that
     were there before; -1 if the connector was deleted."""
+    full_revision: int
+    """The last revision with changes beyond what people say of the executions that have its number."""
     newest: int
     """The number of its newest execution that is no hit; 0 if there is none."""
     model: ModelRow | None
@@ -75,6 +77,7 @@ class ConnectorState:
 _STATE = Prepared(
     select(
         connectors.c.revision,
+        connectors.c.full_revision,
         select(func.max(executions.c.seq))
         .where(executions.c.connector_id == connectors.c.id, executions.c.hit == 0)
         .scalar_subquery(),
@@ -91,17 +94,36 @@ def read_state(connection: Connection, connector: str) -> ConnectorState:
     """The state of a connector."""
     rows = Direct.on(connection).run(_STATE, connector=connector)
     if not rows:
-        return ConnectorState(-1, 0, None)
-    revision, newest, *model = rows[0]
-    return ConnectorState(int(revision), int(newest or 0), None if model[0] is None else ModelRow(*model))
+        return ConnectorState(-1, -1, 0, None)
+    revision, full_revision, newest, *model = rows[0]
+    active = None if model[0] is None else ModelRow(*model)
+    return ConnectorState(int(revision), int(full_revision), int(newest or 0), active)
+
+
+_NEXT = connectors.c.revision + 1
 
 
 def bump_revisions(connection: Connection, names: Collection[str]) -> None:
-    """Raises the revision of these connectors, since what is proven on them may have changed."""
+    """Raises the revision of these connectors, since anything that is proven on them may have changed."""
     if names:
-        connection.execute(
-            update(connectors).where(connectors.c.id.in_(sorted(names))).values(revision=connectors.c.revision + 1)
-        )
+        of_names = connectors.c.id.in_(sorted(names))
+        connection.execute(update(connectors).where(of_names).values(revision=_NEXT, full_revision=_NEXT))
+
+
+def mark_rated(connection: Connection, target_type: str, target_id: str) -> None:
+    """Raises the revision of connectors, since what people say of an execution, or of what ran for a message, has
+    changed, and of what the execution repeats."""
+    target = executions.c.id if target_type == "execution" else executions.c.message_id
+    found = connection.execute(
+        select(executions.c.id, executions.c.repeats_id, executions.c.connector_id).where(target == target_id)
+    ).all()
+    if not found:
+        return
+    ids = {row.id for row in found} | {row.repeats_id for row in found if row.repeats_id is not None}
+    owners = sorted({row.connector_id for row in found})
+    connection.execute(update(connectors).where(connectors.c.id.in_(owners)).values(revision=_NEXT))
+    newest = select(connectors.c.revision).where(connectors.c.id == executions.c.connector_id).scalar_subquery()
+    connection.execute(update(executions).where(executions.c.id.in_(sorted(ids))).values(revision=newest))
 
 
 def connectors_of_target(connection: Connection, target_type: str, target_id: str) -> set[str]:

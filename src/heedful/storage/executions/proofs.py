@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, Select, select, update
 
 from heedful.model import OpinionTarget
-from heedful.ranking.signals import suffices
+from heedful.ranking.signals import AuthorTrust
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks
 
@@ -31,38 +32,60 @@ def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[
     )
 
 
-def blocked(connection: Connection, project: int, connector: str, authors: int) -> dict[bytes, str | None]:
-    """The templates of a connector that a verified caller, or so many known authors, say are wrong, with what was said
-    last.
+class Complaint(NamedTuple):
+    """What one opinion says against SQL."""
+
+    seq: int
+    comment: str | None
+    author: str | None
+    trust: AuthorTrust
+
+
+_COMPLAINT = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_trust)
+
+
+def complaints(
+    connection: Connection, project: int, connector: str, ids: Sequence[str] | None = None
+) -> dict[str, tuple[bytes, list[Complaint]]]:
+    """The template of each execution of a connector, or of these, that opinions say is wrong, and what they say.
 
     What is said of a message is said of all that ran for it.
     """
-    words = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_trust)
-    negatives: list[tuple[bytes, AnyRow]] = []
+    found: dict[str, tuple[bytes, list[Complaint]]] = {}
     for kind, column in zip(TARGETS, (executions.c.id, executions.c.message_id), strict=True):
-        wrong = rated(project, kind, "down")
-        rows = connection.execute(
-            select(executions.c.template, *words)
+        statement = (
+            select(executions.c.id, executions.c.template, *_COMPLAINT)
             .select_from(feedbacks)
             .join(executions, column == feedbacks.c.target_id)
-            .where(*wrong, executions.c.connector_id == connector)
+            .where(*rated(project, kind, "down"), executions.c.connector_id == connector)
         )
-        negatives += [(row.template, row) for row in rows]
-        retained = connection.execute(select(feedbacks.c.extra, *words).where(*wrong, feedbacks.c.extra.is_not(None)))
-        negatives += [
-            (bytes.fromhex(item["template"]), row)
-            for row in retained
-            for item in row.extra.get(RETAINED_SQL, ())
-            if item["connector_id"] == connector
-        ]
-    by_template: dict[bytes, list[AnyRow]] = {}
-    for template, row in sorted(negatives, key=lambda item: item[1].seq):
-        by_template.setdefault(template, []).append(row)
-    return {
-        template: rows[-1].comment
-        for template, rows in by_template.items()
-        if suffices([(row.author_trust, row.author) for row in rows], authors)
-    }
+        for row in _among(connection, statement, executions.c.id, ids):
+            found.setdefault(row.id, (row.template, []))[1].append(Complaint(*row[2:]))
+    return found
+
+
+def retained_complaints(connection: Connection, project: int, connector: str) -> list[tuple[bytes, Complaint]]:
+    """What opinions say against SQL of executions that were deleted, by template."""
+    return [
+        (bytes.fromhex(item["template"]), Complaint(*said))
+        for kind in TARGETS
+        for extra, *said in connection.execute(
+            select(feedbacks.c.extra, *_COMPLAINT).where(*rated(project, kind, "down"), feedbacks.c.extra.is_not(None))
+        )
+        for item in extra.get(RETAINED_SQL, ())
+        if item["connector_id"] == connector
+    ]
+
+
+def _among(
+    connection: Connection, statement: Select[Any], column: ColumnElement[str], ids: Sequence[str] | None
+) -> Iterator[AnyRow]:
+    """The rows of a statement, or those of some ids."""
+    if ids is None:
+        yield from connection.execute(statement)
+        return
+    for run in batches(ids):
+        yield from connection.execute(statement.where(column.in_(run)))
 
 
 def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
@@ -90,9 +113,9 @@ class Proof:
     authors: frozenset[str | None]
 
 
-def proven(connection: Connection, project: int, connector: str) -> dict[str, Proof]:
-    """The executions of a connector that have a question and that somebody says are right."""
-    rows = connection.execute(
+def proven(connection: Connection, project: int, connector: str, ids: Sequence[str] | None = None) -> dict[str, Proof]:
+    """The executions of a connector, or of these, that have a question and that somebody says are right."""
+    statement = (
         select(executions.c.id, executions.c.template, feedbacks.c.author)
         .select_from(feedbacks)
         .join(executions, executions.c.id == feedbacks.c.about_id)
@@ -103,7 +126,7 @@ def proven(connection: Connection, project: int, connector: str) -> dict[str, Pr
         )
     )
     authors: dict[tuple[str, bytes], set[str | None]] = {}
-    for row in rows:
+    for row in _among(connection, statement, feedbacks.c.about_id, ids):
         authors.setdefault((row.id, row.template), set()).add(row.author)
     return {name: Proof(template, frozenset(raters)) for (name, template), raters in authors.items()}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -67,7 +67,7 @@ def add(connection: Connection, new: NewRun) -> None:
     if new.external_id is not None:
         external_ids.add(connection, new.project_id, "execution", new.external_id, new.id, new.at)
     if new.message_id is not None and _is_rated(connection, new.message_id):
-        connectors.bump_revisions(connection, [new.connector_id])
+        connectors.mark_rated(connection, "execution", new.id)
 
 
 def get(connection: Connection, project: int, execution_id: str) -> AnyRow | None:
@@ -216,6 +216,11 @@ _QUESTIONS_AFTER = Prepared(
     _QUESTIONS.where(executions.c.hit == RUN, executions.c.seq > bindparam("after")).order_by(executions.c.seq)
 )
 _RATED_HITS = Prepared(_QUESTIONS.where(executions.c.hit == RATED_HIT, one_of(executions.c.seq)))
+_RATED_AFTER = Prepared(
+    select(executions.c.id, executions.c.seq, executions.c.hit).where(
+        executions.c.connector_id == bindparam("connector"), executions.c.revision > bindparam("revision")
+    )
+)
 
 
 class QuestionRow(NamedTuple):
@@ -232,10 +237,28 @@ def questions_after(connection: Connection, connector: str, seq: int) -> list[Qu
     return [QuestionRow(_candidate(row), *row[-2:]) for row in rows]
 
 
-def rated_hits(connection: Connection, connector: str, known_seqs: Collection[int]) -> list[QuestionRow]:
-    """The same of hits that have become candidates, except known ones."""
-    new = [seq for seq in _numbers(connection, connector, RATED_HIT) if seq not in known_seqs]
-    rows = Direct.on(connection).run_for(_RATED_HITS, new, connector=connector)
+class RatedRow(NamedTuple):
+    """An execution of which people say something else than before."""
+
+    id: str
+    seq: int
+    hit: int
+
+
+def rated_after(connection: Connection, connector: str, revision: int) -> list[RatedRow]:
+    """The executions of a connector of which people say something else since a revision."""
+    rows = Direct.on(connection).run(_RATED_AFTER, connector=connector, revision=revision)
+    return [RatedRow(*row) for row in rows]
+
+
+def rated_hit_seqs(connection: Connection, connector: str) -> Sequence[int]:
+    """The numbers of a connector's hits that have become candidates."""
+    return _numbers(connection, connector, RATED_HIT)
+
+
+def rated_hits(connection: Connection, connector: str, seqs: Sequence[int]) -> list[QuestionRow]:
+    """Those of these numbers, as `questions_after` has others."""
+    rows = Direct.on(connection).run_for(_RATED_HITS, seqs, connector=connector)
     return [QuestionRow(_candidate(row), *row[-2:]) for row in rows]
 
 

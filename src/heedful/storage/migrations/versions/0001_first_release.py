@@ -437,6 +437,7 @@ def _create_tables(partitioned) -> None:
         sa.Column("schema_at", sa.BigInteger),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("revision", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("full_revision", sa.BigInteger, nullable=False, server_default="0"),
         sa.UniqueConstraint("project_id", "name"),
         sqlite_autoincrement=True,
     )
@@ -468,10 +469,12 @@ def _create_tables(partitioned) -> None:
         sa.Column("result_digest", sa.LargeBinary(16)),
         sa.Column("last_hit_id", label(36)),
         sa.Column("used_at", sa.BigInteger),
+        sa.Column("revision", sa.BigInteger),
         sa.Index("ix_executions_connector_id_hit_seq", "connector_id", "hit", "seq"),
         sa.Index(
             "ix_executions_connector_id_result_digest", "connector_id", "result_digest", **_where("result_id IS NULL")
         ),
+        sa.Index("ix_executions_connector_id_revision", "connector_id", "revision", **_where("revision IS NOT NULL")),
         sa.Index("ix_executions_connector_id_seq", "connector_id", "seq"),
         sa.Index("ix_executions_connector_id_template", "connector_id", "template"),
         sa.Index("ix_executions_derived_from", "derived_from"),
