@@ -26,7 +26,8 @@ PROVEN = 4
 
 
 def lookups(asked: Sequence[Question], vectors: Vectors, database: Path) -> dict[str, Timing]:
-    """The time of a lookup when a question is asked first and again, and of embedding it, among 10,000 executions.
+    """The time of a lookup when a question is asked first, again, and after somebody rated something, and of embedding
+    it, among 10,000 executions.
 
     The first time, the SQL of candidates that nobody rated is parsed.
     """
@@ -37,7 +38,7 @@ def lookups(asked: Sequence[Question], vectors: Vectors, database: Path) -> dict
     ):
         connector = memory.connectors.create("bench", f"sqlite:///{database}")
         say(f"storing {STORED} executions")
-        _fill(memory, connector.connector_id, connector.fingerprint, asked, vectors)
+        stored = _fill(memory, connector.connector_id, connector.fingerprint, asked, vectors)
         memory.chat.execution_cache_lookup(asked[0].text)
         places = range(min(len(asked), LOOKED_UP))
 
@@ -47,20 +48,28 @@ def lookups(asked: Sequence[Question], vectors: Vectors, database: Path) -> dict
         def embed(place: int) -> Spent:
             return timed(lambda: embedder.embed([asked[place].text]))[0]
 
+        def look_up_after_rating(place: int) -> Spent:
+            memory.feedback.create_positive(execution_id=stored[place], author="ann")
+            return look_up(place)
+
         first = in_turns({"first": look_up, "embedding": embed}, places)
         again = in_turns({"again": look_up, "embedding": embed}, places)
+        rated = in_turns({"after a rating": look_up_after_rating, "embedding": embed}, places)
     return {
         "first": timing(first["first"]),
         "again": timing(again["again"]),
-        "embedding": timing([*first["embedding"], *again["embedding"]]),
+        "after a rating": timing(rated["after a rating"]),
+        "embedding": timing([*first["embedding"], *again["embedding"], *rated["embedding"]]),
     }
 
 
 def _fill(
     memory: heedful.Heedful, connector: str, fingerprint: str | None, asked: Sequence[Question], vectors: Vectors
-) -> None:
+) -> list[str]:
+    """Stores executions; returns the ids of those that nobody rated."""
     workspace = memory._workspace
     now = workspace.now()
+    unrated: list[str] = []
     empty = {"columns": [], "rows": [], "truncated": False, "truncated_by": None, "seconds": 0.0}
     with workspace.database.write() as connection:
         project = memory._project.executions.own_project(connection)
@@ -91,5 +100,8 @@ def _fill(
                 result_digest=b"",
             )
             runs.add(connection, run)
-            if place % PROVEN == 0:
+            if place % PROVEN:
+                unrated.append(run.id)
+            else:
                 put(SqlFeedbacks.on(connection, project), new_opinion(run.id, None, True, None, None, now), None, None)
+    return unrated

@@ -8,10 +8,10 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
-from cachetools import FIFOCache
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from heedful.search.bounded import Bounded
 from heedful.search.vectors import Growable
 from heedful.storage.executions import runs
 from heedful.storage.executions.connectors import ConnectorState
@@ -51,8 +51,8 @@ class QuestionIndex:
         self._vectors: Growable[np.float32] = Growable(np.empty((0, model.dimensions), np.float32))
         self._known: dict[bytes, int] = {}
         self._places: dict[int, int] = {}
-        self._numbers: FIFOCache[str, int] = FIFOCache(MAX_ROWS)
-        self._rows: FIFOCache[int, CandidateRow] = FIFOCache(MAX_ROWS)
+        self._numbers: Bounded[str, int] = Bounded(MAX_ROWS)
+        self._rows: Bounded[int, CandidateRow] = Bounded(MAX_ROWS)
         """As they are at the revision of the connector that was followed last."""
 
     def follow(self, connection: Connection, state: ConnectorState, embed: Embed) -> list[tuple[int, bytes]]:
@@ -143,15 +143,16 @@ class QuestionIndex:
         if missing:
             read = runs.seqs(connection, missing)
             with self._lock:
-                self._numbers.update(read)
+                for each, seq in read.items():
+                    self._numbers.keep(each, seq)
             found |= read
         return [seq for seq in found.values() if seq is not None]
 
     def _keep(self, rows: Iterable[CandidateRow]) -> None:
         for row in rows:
-            self._numbers[row.id] = row.seq
+            self._numbers.keep(row.id, row.seq)
             if len(row.question) + len(row.sql_query) <= MAX_CHARACTERS:
-                self._rows[row.seq] = row
+                self._rows.keep(row.seq, row)
 
     def _append(self, rows: Sequence[QuestionRow], embed: Embed) -> list[tuple[int, bytes]]:
         missing = [row for row in rows if row.model_id != self._model.id or row.vector is None]

@@ -131,36 +131,44 @@ def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target
 def target_at(stored_url: str, options: Metadata, permissions: Permissions, store: URL) -> Target:
     """The database at a stored URL, after all checks."""
     url = secrets.decrypt_url(stored_url, secrets.keys_from())
-    check(url, options, permissions)
-    _check_other_file(secrets.parse_url(url), store)
+    address = check(url, options, permissions)
+    _check_other_file(address, store)
+    if "${" in url:
+        address = secrets.parse_url(secrets.resolve_references(url, permissions.secrets))
     # The query process may run in another folder.
     return Target(
-        with_absolute_path(secrets.resolve_references(url, permissions.secrets)),
+        _with_absolute_path(address).render_as_string(hide_password=False),
         options.get("role"),
         privileged=is_privileged(options),
         sensitive=tuple(options.get(SENSITIVE, ())),
     )
 
 
-def check(url: str, options: Metadata, permissions: Permissions) -> None:
-    """Checks a connector's URL against the rules, without connecting."""
+def check(url: str, options: Metadata, permissions: Permissions) -> URL:
+    """Checks a connector's URL against the rules, without connecting; returns it parsed."""
     address = secrets.parse_url(url)
     kind = kinds.check_url(address)
     if options.get(RESTRICTED):
         permissions.check(address, kind)
+    return address
 
 
 def with_absolute_path(url: str) -> str:
     """The URL with an absolute path, so that it means the same from every folder."""
     address = secrets.parse_url(url)
+    absolute = _with_absolute_path(address)
+    return url if absolute is address else absolute.render_as_string(hide_password=False)
+
+
+def _with_absolute_path(address: URL) -> URL:
     file = address.database
     if address.get_backend_name() not in FILES or not file or file.startswith((":", "file:")):
-        return url
+        return address
     try:
         path = Path(file).expanduser().absolute()
     except RuntimeError:
         raise errors.no_file(address.get_backend_name()) from None
-    return address.set(database=str(path)).render_as_string(hide_password=False)
+    return address.set(database=str(path))
 
 
 def is_privileged(options: Metadata) -> bool:

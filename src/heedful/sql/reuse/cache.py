@@ -78,16 +78,21 @@ def judge(
         limits.similarity_threshold, limits.limit, limits.max_age_days, limits.examples, results=reuse == "result"
     )
     with space.proofs.reading(connector, space.target, space.workspace.read) as known:
-        asked = Question(question, known.evidence.values, from_stored(space.now()))
-        alike = {str(proof) for proof in same_frame_ids(asked, known.evidence)}
+        # What is made of a question hangs on the day, since "last month" does, and on what is proven.
+        evidence, now = known.evidence, from_stored(space.now())
+        day = question, now.date()
+        asked = evidence.recalled(("read", day), lambda: Question(question, evidence.values, now))
+        alike = evidence.recalled(("alike", day), lambda: frozenset(map(str, same_frame_ids(asked, evidence))))
         found = candidates.find(space, known, connector, vector, wanted, alike)
         checked = len(found)
         if limits.only_positive_feedback:
             found = [each for each in found if _is_positive(each)]
         # What people say is wrong has no voice; it is refused below.
         allowed = [each for each in found if each.template not in known.blocked]
-        proven = [ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)) for each in allowed]
-        made = choose(asked, proven, evidence=known.evidence, explained=limits.explained)
+        made = evidence.recalled(
+            ("chosen", day, limits.explained, tuple(each.proof for each in allowed)),
+            lambda: choose(asked, _proven(allowed), evidence=evidence, explained=limits.explained),
+        )
         verdicts = dict(zip([each.id for each in allowed], made, strict=True))
         judged = [_judge_candidate(each, verdicts.get(each.id, WRONG)) for each in found]
         oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
@@ -211,6 +216,10 @@ def _use(
     except HeedfulError as error:
         return None, each.refused("run", f"it could not be run now: {error.message}")
     return done, each
+
+
+def _proven(found: Sequence[Candidate]) -> list[ProvenQuery]:
+    return [ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)) for each in found]
 
 
 def _judge_candidate(candidate: Candidate, verdict: Verdict) -> JudgedCandidate:

@@ -152,27 +152,28 @@ def _examples(
 
 
 def _used_at(row: CandidateRow, used: Mapping[int, Usage]) -> int:
-    last = used.get(row.seq)
+    last = used.get(row.seq) if used else None
     return row.at if last is None else max(row.at, last.used_at or 0)
 
 
 def _of_run(near: Near, used_at: int, said: Opinions) -> Candidate:
     row = near.row
+    # By place, since there are dozens for each question.
     return Candidate(
-        id=row.id,
-        proof=row.id,
-        seq=row.seq,
-        question=row.question,
-        sql=row.sql_query,
-        parameters=row.parameters,
-        template=row.template,
-        similarity=_similarity(near.cosine),
-        at=row.at,
-        used_at=used_at,
-        fingerprint=row.fingerprint,
-        stored=None,
-        golden=False,
-        opinions=said,
+        row.id,
+        row.id,
+        row.seq,
+        row.question,
+        row.sql_query,
+        row.parameters,
+        row.template,
+        _similarity(near.cosine),
+        row.at,
+        used_at,
+        row.fingerprint,
+        None,
+        False,
+        said,
     )
 
 

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from heedful.ranking.similarity import difference
 from heedful.sql.reuse.question_reading import DECIDING, OPERATORS, POLAR, Frame, canonical, is_slot, number
@@ -21,6 +21,7 @@ from heedful.sql.reuse.question_reading import DECIDING, OPERATORS, POLAR, Frame
 Words = tuple[str, ...]
 Kinds = tuple[str, ...]
 Author = str | None
+Item = TypeVar("Item", bound=Hashable)
 
 NEIGHBOURS = 2
 """The nearest proven questions that must all have the same SQL template."""
@@ -175,6 +176,13 @@ class _Known:
         self.agreed: dict[Terms, Agreement | None] = {}
 
 
+def less(counts: Counter[Item], item: Item) -> None:
+    """Counts one of an item out."""
+    counts[item] -= 1
+    if counts[item] == 0:
+        del counts[item]
+
+
 class Consensus:
     """The proven questions of one connector by the kinds of their values; they can be added and removed."""
 
@@ -223,10 +231,11 @@ class Consensus:
             del group.alike[said.content, said.deciding]
         if not group.members:
             del groups[template]
-        group.words = group.words - Counter(said.content)
-        group.pairs = group.pairs - Counter([said.pairs])
-        group.heads = group.heads - Counter([said.head])
-        self._frequency.subtract(said.content)
+        for word in said.content:
+            less(group.words, word)
+            less(self._frequency, word)
+        less(group.pairs, said.pairs)
+        less(group.heads, said.head)
         for word in said.content - group.words.keys():
             self._users[word].discard((said.kinds, template))
         for rest, fill in _rests(said):
@@ -234,7 +243,7 @@ class Consensus:
             fills[fill][template] -= authors
             if not fills[fill][template]:
                 del fills[fill][template]
-            self._rests[fill] = self._rests[fill] - Counter([rest])
+            less(self._rests[fill], rest)
             if not fills[fill]:
                 del fills[fill]
             if not fills:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import date, datetime
 from difflib import SequenceMatcher
 
-from heedful.ranking.similarity import difference
 from heedful.sql.reuse import question_reading
 from heedful.sql.reuse.binding import (
     Change,
@@ -20,6 +19,7 @@ from heedful.sql.reuse.binding import (
     says_otherwise,
 )
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
+from heedful.sql.reuse.exchanges import Exchange, learned_readings, nearby
 from heedful.sql.reuse.query_parts import canonical, follows_clock, names_dates
 from heedful.sql.reuse.question_reading import (
     DATE,
@@ -48,8 +48,6 @@ _ORDER: tuple[tuple[Gate, frozenset[str]], ...] = (
     ("scope", question_reading.SCOPES),
 )
 _PRESENT = frozenset(("now", "nowadays", "currently"))  # What is so when the SQL runs, unless it names a date.
-_NEAR = 8  # Words in which two frames may differ before they are held apart without looking closer.
-_FIXED = question_reading.NEGATIONS | question_reading.AGGREGATES
 _SAYS: dict[Gate, str] = {
     "form": "only one of them asks for yes or no",
     "literals": "values differ",
@@ -65,27 +63,6 @@ def changes(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
     """The runs of words that differ, as (asked, proven)."""
     codes = SequenceMatcher(None, asked, proven, autojunk=False).get_opcodes()
     return [(asked[a:b], proven[c:d]) for tag, a, b, c, d in codes if tag != "equal"]
-
-
-def exchanges(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
-    """The changes as exchanges: words that are only added or left out are taken together with the word beside them."""
-    found = []
-    for tag, a, b, c, d in SequenceMatcher(None, asked, proven, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        if a == b or c == d:
-            if a > 0 and c > 0 and not is_slot(asked[a - 1]):
-                a, c = a - 1, c - 1
-            elif b < len(asked) and d < len(proven) and not is_slot(asked[b]):
-                b, d = b + 1, d + 1
-        found.append((asked[a:b], proven[c:d]))
-    return found
-
-
-def nearby(asked: Words, proven: Words) -> set[str] | None:
-    """The words in which two frames with the same slots differ; None if they are too many to be worth comparing."""
-    differing = set(asked).symmetric_difference(proven)
-    return None if len(differing) > _NEAR or any(map(is_slot, differing)) else differing
 
 
 def unquoted(asked: str, proven: str, frames: Sequence[Frame], frame: Frame) -> str | None:
@@ -109,18 +86,6 @@ def refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple[
     kinds = [each.kind for each in found]
     gate: Gate = next((name for name in _SAYS if name in kinds), "words")
     return gate, f"{_SAYS[gate]}: {_sentence([each for each in found if each.kind == gate])}", found
-
-
-def is_never_exchanged(new: Words, old: Words) -> bool:
-    """Whether words negate, count, name numbers or are opposites: what no evidence makes interchangeable."""
-    if any(word in _FIXED or number(word) is not None for word in (*new, *old)):
-        return True
-    return difference(" ".join(new), " ".join(old)) is not None
-
-
-def has_deciding_word(words: Sequence[str]) -> bool:
-    """Whether one of the words compares or says how much is meant."""
-    return any(word in question_reading.OPERATORS or word in question_reading.SCOPES for word in words)
 
 
 def date_conflict(asked: str, proven: str, sql: str, dialect: str, now: datetime, proven_at: datetime) -> str | None:
@@ -160,12 +125,6 @@ def _sentence(found: Sequence[Difference]) -> str:
 MIN_PROVEN_VALUES = 3
 """Different values that a frame must be proven with before it settles what an ambiguous one means."""
 
-MAX_SWAPS = 2
-"""Places where learned words may differ."""
-
-MIN_WITNESSES = 2
-"""Pairs of proven questions, in other places or with other SQL, that show that words are interchangeable."""
-
 FrameMatch = tuple[list[Frame], tuple[Difference, ...]]
 
 
@@ -182,7 +141,8 @@ class Question:
         self.by_key: dict[Words, list[Frame]] = {}
         for frame in self.frames:
             self.by_key.setdefault(frame.key, []).append(frame)
-        self.learned: dict[tuple[Words, str], FrameMatch] = {}
+        self.learned: dict[Words, list[tuple[Frame, list[Exchange]]]] = {}
+        """The readings that may meet a frame, with the words that would be exchanged for that."""
         self.certain = all(len(span.kinds) == 1 for span in self.spans if not span.held)
 
 
@@ -375,27 +335,18 @@ def _match_frames(asked: Question, known: Study, evidence: Evidence | None) -> F
             return [frame], ()
     if evidence is None or not asked.certain:  # What an ambiguous value means hangs on the words beside it.
         return [], ()
-    # What no evidence makes interchangeable need not be looked for.
     worth = [
         frame
         for frame in asked.frames
-        if (differing := nearby(frame.words, known.frame.words)) is not None
-        and not any(word in _FIXED or not evidence.knows(word) for word in differing)
+        if (differing := nearby(frame.words, known.frame.words)) is not None and all(map(evidence.knows, differing))
     ]
     if not worth:
         return [], ()
-    place = known.frame.words, known.template
-    if place not in asked.learned:
-        asked.learned[place] = _learned(worth, known, evidence)
-    return asked.learned[place]
-
-
-def _learned(frames: Sequence[Frame], known: Study, evidence: Evidence) -> FrameMatch:
-    """The reading that meets a proven frame when words are exchanged that are known to mean the same."""
-    for frame in frames:
-        swaps = exchanges(frame.words, known.frame.words)
-        if len(swaps) <= MAX_SWAPS and all(_exchangeable(*swap, known.template, evidence) for swap in swaps):
-            return [frame], tuple(Difference("learned", " ".join(new), " ".join(old)) for new, old in swaps)
+    if known.frame.words not in asked.learned:
+        asked.learned[known.frame.words] = list(learned_readings(worth, known.frame, evidence))
+    for frame, swaps in asked.learned[known.frame.words]:
+        if all(each.is_shown_for(known) for each in swaps):
+            return [frame], tuple(Difference("learned", " ".join(each.new), " ".join(each.old)) for each in swaps)
     return [], ()
 
 
@@ -457,15 +408,6 @@ def _with_values(
     )
 
 
-def _exchangeable(new: Words, old: Words, template: str, evidence: Evidence) -> bool:
-    """Whether proven questions show that words mean the same; those that compare, within this SQL template."""
-    if any(map(is_slot, (*new, *old))) or is_never_exchanged(new, old):
-        return False
-    swap = evidence.swap(old, new, template)
-    witnesses = swap.places if has_deciding_word((*new, *old)) else max(swap.templates, swap.places)
-    return swap.shared and witnesses >= MIN_WITNESSES
-
-
 def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Difference]) -> str | None:
     """A value that stays as it is and is written in one question only: "Alien" is not "Aliens"."""
     slots = {slot.text for slot in frame.slots}
@@ -481,9 +423,8 @@ def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Diff
 def _disputed(asked: Question, known: Study, evidence: Evidence) -> str | None:
     """Why proven questions with the same words speak against this SQL."""
     for frame in asked.frames:
-        if evidence.templates(frame.key).keys() - {known.template} and not evidence.is_settled(
-            frame.key, known.template
-        ):
+        templates = evidence.templates(frame.key)
+        if templates and templates.keys() - {known.template} and not evidence.is_settled(frame.key, known.template):
             return "the same words are proven with different SQL, too"
     return None
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import threading
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from cachetools import FIFOCache
 
-from heedful.sql.reuse.consensus import Agreement, Author, Consensus, is_settled
+from heedful.sql.reuse.consensus import Agreement, Author, Consensus, is_settled, less
 from heedful.sql.reuse.query_parts import Literal, Query, parse_query
 from heedful.sql.reuse.question_reading import (
     DATE,
@@ -38,22 +38,22 @@ from heedful.sql.reuse.values import Values, other_numbers, plain, split
 
 Words = tuple[str, ...]
 Comparisons = tuple[tuple[str, str, str], ...]
-Item = TypeVar("Item", str, Words)
+Made = TypeVar("Made")
 _MAX_SWAP_WORDS = 3  # Words in a row that are exchanged as a whole.
 _GAP = "_"
 _MAX_CACHED = 20_000  # Questions with SQL whose reading is kept, proven or not.
+_MAX_RECALLED = 1_000  # What was made of questions that are kept until a proven one is added or removed.
 _MAX_ALIKE = 50  # Proven questions that are looked at beside those that similarity finds.
 
 
 class Swap(NamedTuple):
     """What is known about exchanging some words.
 
-    `templates` of SQL were proven with both; `places` are those within one template. Both are 0 when there is a place
-    where the SQL changed with the words. What one author alone proves is not `shared`, unless there is no other.
+    `places` are the SQL templates that were proven with both, and in how many places each; there are none where the
+    SQL changed with the words somewhere. What one author alone proves is not `shared`, unless there is no other.
     """
 
-    templates: int
-    places: int
+    places: Counter[str]
     shared: bool
 
 
@@ -81,8 +81,19 @@ class Evidence:
         self._by_author: Counter[Author] = Counter()
         self._by_template: dict[str, Counter[Author]] = defaultdict(Counter)
         self._consensus = Consensus()
+        self._recalled: dict[Hashable, Any] = {}
         for each in proven:
             self.add(each)
+
+    def recalled(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made for a key since a question was last added or removed, or is made now."""
+        try:
+            found: Made = self._recalled[key]
+        except KeyError:
+            if len(self._recalled) >= _MAX_RECALLED:
+                self._recalled.clear()
+            found = self._recalled[key] = make()
+        return found
 
     def study(self, proven: ProvenQuery) -> Study | None:
         """A proven question read together with its SQL, or None when the SQL can't be read."""
@@ -99,6 +110,7 @@ class Evidence:
 
     def add(self, proven: ProvenQuery) -> None:
         """Count a proven question in."""
+        self._recalled.clear()
         known = self._studies[proven.id] = self.study(proven)
         if known is None or len(known.words) > MAX_WORDS:
             return
@@ -122,6 +134,7 @@ class Evidence:
 
     def remove(self, proven_id: Hashable) -> None:
         """Take a proven question out."""
+        self._recalled.clear()
         known = self._studies.pop(proven_id, None)
         if known is None or len(known.words) > MAX_WORDS:
             return
@@ -134,7 +147,7 @@ class Evidence:
         if not members[template]:
             del members[template], self._ids[key, template]
         for each in known.open:
-            _less(self._texts[template, each.comparisons], each.text)
+            less(self._texts[template, each.comparisons], each.text)
         authors = self._proven.pop(proven_id).authors
         self._by_author -= Counter(authors)
         self._by_template[template] -= Counter(authors)
@@ -143,9 +156,9 @@ class Evidence:
         if not self._said_by[words, template]:
             del self._said_by[words, template]
             for hole, fill in _holes(words):
-                _less(self._fills[hole][fill], template)
-                _less(self._holes[fill], hole)
-                _less(self._keys[hole], key)
+                less(self._fills[hole][fill], template)
+                less(self._holes[fill], hole)
+                less(self._keys[hole], key)
 
     def templates(self, key: Words) -> dict[str, int]:
         """The SQL templates proven for a frame, and with how many different values."""
@@ -222,33 +235,25 @@ class Evidence:
         """Whether a proven question has the word."""
         return bool(self._holes.get((word,)))
 
-    def swap(self, old: Words, new: Words, template: str) -> Swap:
-        """What is known about saying `new` in place of `old`, for all SQL and for that of one template."""
+    def swap(self, old: Words, new: Words) -> Swap:
+        """What is known about saying `new` in place of `old`."""
         few, many = sorted((self._holes.get(old, Counter()), self._holes.get(new, Counter())), key=len)
-        agreeing: set[str] = set()
         authors: set[Author] = set()
-        places = 0
+        places: Counter[str] = Counter()
         for hole in few:
             if hole in many:
                 fills = self._fills[hole]
                 common = fills[old].keys() & fills[new].keys()
                 if not common:
-                    return Swap(0, 0, shared=False)
-                agreeing |= common
-                places += template in common
+                    return Swap(Counter(), shared=False)
+                places.update(common)
                 for fill, name in product((old, new), common):
                     authors |= self._said_by[_filled(hole, fill), name].keys()
-        return Swap(len(agreeing), places, shared=len(authors) > 1 or len(self._by_author) == 1)
+        return Swap(places, shared=len(authors) > 1 or len(self._by_author) == 1)
 
 
 def _values(frame: Frame) -> Words:
     return tuple(slot.text for slot in frame.slots)
-
-
-def _less(counts: Counter[Item], item: Item) -> None:
-    counts[item] -= 1
-    if counts[item] == 0:
-        del counts[item]
 
 
 def _holes(words: Words) -> Iterator[tuple[Words, Words]]:

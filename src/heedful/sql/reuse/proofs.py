@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
-from cachetools import FIFOCache
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
+from heedful.search.bounded import Bounded
 from heedful.sql import connector_access
 from heedful.sql.reuse import Evidence, ProvenQuery
 from heedful.sql.reuse.column_values import ColumnValues
@@ -91,7 +91,7 @@ class OpinionCache:
     def __init__(self, authors: int) -> None:
         self._authors = authors
         self._lock = threading.Lock()
-        self._known: FIFOCache[str, Opinions] = FIFOCache(MAX_OPINIONS)
+        self._known: Bounded[str, Opinions] = Bounded(MAX_OPINIONS)
 
     def of(self, connection: Connection, project: int, ids: Sequence[str]) -> dict[str, Opinions]:
         """The opinions about executions, by id."""
@@ -102,7 +102,8 @@ class OpinionCache:
             rows = SqlFeedbacks.on(connection, project).counting_for(missing)
             made = {each: self._counted(rows.get(each, ())) for each in missing}
             with self._lock:
-                self._known.update(made)
+                for each, said in made.items():
+                    self._known.keep(each, said)
             found |= made
         return {each: said for each, said in found.items() if said is not None}
 
