@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, select, update
 
-from heedful.model import OpinionTarget
-from heedful.ranking.signals import AuthorTrust
+from heedful.model import AuthorTrust, OpinionTarget
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks
 
