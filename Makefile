@@ -90,13 +90,15 @@ test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a Post
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
 INTEGRATIONS := langchain openai-agents pydantic-ai
 NEEDED_langchain := 'langchain-tests>=1,<2'
+# The modules of an adapter, where there is more than the one of its name.
+MODULES_langchain := langchain langgraph
 
 test-integrations: $(addprefix test-integration-,$(INTEGRATIONS)) ## the adapters for agent frameworks, each with its framework
 
 test-integration-%: $(VENV)/minilm
 	test -x $(VENV)/integrations/$*/bin/pip || $(PYTHON) -m venv $(VENV)/integrations/$*
 	$(VENV)/integrations/$*/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$*,server]' pytest mypy $(NEEDED_$*)
-	$(VENV)/integrations/$*/bin/mypy src/heedful/integrations/turns.py src/heedful/integrations/$(subst -,_,$*).py
+	$(VENV)/integrations/$*/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns $(or $(MODULES_$*),$(subst -,_,$*)))
 	$(VENV)/integrations/$*/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
 		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$*)
 

@@ -1,0 +1,280 @@
+"""LangGraph's store: items of an agent's long-term memory, as facts that feedback can rank."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+from langgraph.store.base.embed import get_text_at_path
+
+from heedful.errors import NotFound
+from heedful.integrations.turns import Turns
+from heedful.model import Document, Fact, Hit, Metadata, Page, Recall
+from heedful.model.limits import MAX_PAGE, MAX_TOP_K
+
+if TYPE_CHECKING:
+    from heedful.engine import Heedful
+    from heedful.interfaces.client.surface import RemoteHeedful
+
+DATASET = "langgraph"
+
+Namespace = tuple[str, ...]
+
+
+class HeedfulItem(SearchItem):
+    """An item that a search with a query found. `memory.signal_recall(item.recall_id, helpful=item.fact_id)` says that
+    it was useful."""
+
+    __slots__ = ("fact_id", "recall_id")
+
+    def __init__(self, item: Item, score: float, fact_id: str, recall_id: str) -> None:
+        super().__init__(item.namespace, item.key, item.value, item.created_at, item.updated_at, score)
+        self.fact_id = fact_id
+        self.recall_id = recall_id
+
+
+class HeedfulStore(BaseStore):
+    """Items as facts of one dataset, their namespace, key and value as metadata.
+
+    A search with a query is a recall. `fields` says which parts of a value can be found so, as in LangGraph's `index`;
+    left out, all its texts can. An item that is put again with the same value stays as it is, with what was said of it.
+
+    If Heedful fails, a search finds nothing, and the log says so once; all else raises its error, as an agent must not
+    take for stored what is not.
+    """
+
+    __slots__ = ("_dataset", "_fields", "_memory", "_turns")
+
+    def __init__(
+        self, memory: Heedful | RemoteHeedful, *, dataset: str = DATASET, fields: Sequence[str] | None = None
+    ) -> None:
+        self._memory = memory
+        self._dataset = dataset
+        self._fields = fields
+        self._turns = Turns(memory)
+        self._turns.require_sync()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Runs operations; all reads see what was there before the writes, and of two writes of an item the last
+        counts."""
+        found: list[Result] = []
+        puts: dict[str, PutOp] = {}
+        for op in ops:
+            if isinstance(op, PutOp):
+                puts[_source(op.namespace, op.key)] = op
+                found.append(None)
+            elif isinstance(op, GetOp):
+                found.append(self._get(_source(op.namespace, op.key)))
+            elif isinstance(op, SearchOp):
+                found.append(self._search(op))
+            else:
+                found.append(self._namespaces(op))
+        self._put(puts)
+        return found
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _get(self, source: str) -> Item | None:
+        facts = self._page(source=source, limit=1).items
+        return _item(facts[0].metadata) if facts else None
+
+    def _put(self, puts: Mapping[str, PutOp]) -> None:
+        documents: list[Document] = []
+        for source, op in puts.items():
+            before = self._get(source)
+            if op.value is None:
+                if before is not None:
+                    self._memory.forget(source=source, dataset=self._dataset)
+                continue
+            now, value = datetime.now(UTC), dict(op.value)
+            texts = self._texts(op)
+            metadata = {
+                "namespace": {str(level): name for level, name in enumerate(op.namespace)},
+                "key": op.key,
+                "value": value,
+                "created_at": (before.created_at if before else now).isoformat(),
+                # The same metadata and text are the same fact, which keeps its feedback.
+                "updated_at": (before.updated_at if before and before.value == value else now).isoformat(),
+                "indexed": bool(texts),
+            }
+            texts = texts or [json.dumps(value, ensure_ascii=False)]
+            documents.append(Document(source=source, texts=texts, metadata=[metadata] * len(texts)))
+        if documents:
+            self._memory.remember(documents, dataset=self._dataset)
+
+    def _texts(self, op: PutOp) -> list[str]:
+        """The texts by which an item can be found; none if it is not indexed."""
+        if op.index is False:
+            return []
+        fields = self._fields if op.index is None else op.index
+        found = (
+            list(_strings(op.value))
+            if fields is None
+            else [text for path in fields for text in get_text_at_path(op.value, path)]
+        )
+        # Once each, in their order.
+        return list(dict.fromkeys(text for text in found if text.strip()))
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        _passes({}, op.filter)  # A filter that is wrong is no failure of the store.
+        end = op.offset + op.limit
+        with self._turns.guarded("search"):
+            items = self._recalled(op, end) if op.query else self._listed(op)
+            return list(islice(items, op.offset, end))
+        return []
+
+    def _listed(self, op: SearchOp) -> Iterator[SearchItem]:
+        """Items of a namespace, those that were changed last first."""
+        for fact in self._facts():
+            item = _item(fact.metadata)
+            if item.namespace[: len(op.namespace_prefix)] == op.namespace_prefix and _passes(item.value, op.filter):
+                yield SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at)
+
+    def _recalled(self, op: SearchOp, wanted: int) -> list[SearchItem]:
+        """The items that a query finds, by their best fact; more facts are recalled until there are enough items."""
+        top_k = min(max(wanted, 1), MAX_TOP_K)
+        while True:
+            found = self._memory.recall(
+                str(op.query), dataset=self._dataset, top_k=top_k, where={**_where(op), "indexed": True}
+            )
+            items = _best(found, op)
+            if len(items) >= wanted or len(found) < top_k or top_k == MAX_TOP_K:
+                return items
+            top_k = min(top_k * 4, MAX_TOP_K)
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        found = {_namespace(fact.metadata) for fact in self._facts()}
+        conditions = op.match_conditions or ()
+        fitting = {each for each in found if all(_fits(each, condition) for condition in conditions)}
+        cut = sorted({each[: op.max_depth] for each in fitting})
+        return cut[op.offset : op.offset + op.limit]
+
+    def _facts(self) -> Iterator[Fact]:
+        """One fact of each item, the newest first."""
+        seen: set[str | None] = set()
+        cursor = None
+        while True:
+            page = self._page(cursor=cursor, limit=MAX_PAGE, newest_first=True)
+            for fact in page.items:
+                if fact.source not in seen:
+                    seen.add(fact.source)
+                    yield fact
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _page(self, **options: Any) -> Page[Fact]:
+        try:
+            return self._memory.facts(dataset=self._dataset, **options)
+        except NotFound:
+            # Nothing was put yet.
+            return Page(items=[], next_cursor=None)
+
+
+def _source(namespace: Namespace, key: str) -> str:
+    return json.dumps([*namespace, key], ensure_ascii=False)
+
+
+def _namespace(metadata: Metadata) -> Namespace:
+    levels = metadata["namespace"]
+    return tuple(levels[str(level)] for level in range(len(levels)))
+
+
+def _item(metadata: Metadata) -> Item:
+    return Item(
+        value=metadata["value"],
+        key=metadata["key"],
+        namespace=_namespace(metadata),
+        created_at=datetime.fromisoformat(metadata["created_at"]),
+        updated_at=datetime.fromisoformat(metadata["updated_at"]),
+    )
+
+
+def _best(found: Recall, op: SearchOp) -> list[SearchItem]:
+    best: dict[str | None, Hit] = {}
+    for hit in found:
+        best.setdefault(hit.source, hit)
+    items = [(hit, _item(hit.metadata)) for hit in best.values()]
+    return [
+        HeedfulItem(item, hit.score, hit.fact_id, found.recall_id)
+        for hit, item in items
+        if _passes(item.value, op.filter)
+    ]
+
+
+def _where(op: SearchOp) -> Metadata:
+    """What the store can filter by itself: the namespace, and values that have to be equal."""
+    where: Metadata = {f"namespace.{level}": name for level, name in enumerate(op.namespace_prefix)}
+    for name, wanted in (op.filter or {}).items():
+        if isinstance(wanted, str | int | float | bool) and "." not in name:
+            where[f"value.{name}"] = wanted
+    return where
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All texts in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each)
+
+
+def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
+    path = condition.path
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
+    return len(part) == len(path) and all(wanted in ("*", name) for wanted, name in zip(path, part, strict=True))
+
+
+def _passes(value: Any, wanted: Any) -> bool:
+    """Whether a value has all that a filter says, by LangGraph's rules."""
+    if wanted is None:
+        return True
+    return isinstance(value, Mapping) and all(_matches(value.get(name), each) for name, each in wanted.items())
+
+
+def _matches(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        if any(name.startswith("$") for name in wanted):
+            return all(_compares(value, operator, each) for operator, each in wanted.items())
+        return _passes(value, wanted)
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(wanted)
+            and all(_matches(*pair) for pair in zip(value, wanted, strict=True))
+        )
+    return bool(value == wanted)
+
+
+def _compares(value: Any, operator: str, wanted: Any) -> bool:
+    if operator == "$eq":
+        return bool(value == wanted)
+    if operator == "$ne":
+        return bool(value != wanted)
+    if operator not in ("$gt", "$gte", "$lt", "$lte"):
+        raise ValueError(f"unsupported operator {operator!r}; use $eq, $ne, $gt, $gte, $lt or $lte")
+    if value is None:
+        return False
+    number, limit = float(value), float(wanted)
+    return {"$gt": number > limit, "$gte": number >= limit, "$lt": number < limit, "$lte": number <= limit}[operator]
