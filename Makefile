@@ -88,7 +88,7 @@ test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a Post
 	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal tests --ignore tests/server --ignore tests/browser
 
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
-INTEGRATIONS := langchain openai-agents pydantic-ai
+INTEGRATIONS := langchain llama-index openai-agents pydantic-ai
 NEEDED_langchain := 'langchain-tests>=1,<2'
 # The modules of an adapter, where there is more than the one of its name.
 MODULES_langchain := langchain langgraph

@@ -1,0 +1,160 @@
+"""The memory and the retriever for LlamaIndex, with its own mock models."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index_instrumentation.dispatcher import instrument_tags
+from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Asked, Broken, Memory, check_loop, opened, run_page, shown
+
+import heedful
+from heedful.integrations.llama_index import HeedfulMemory, HeedfulMemoryBlock, HeedfulRetriever
+from heedful.testing import WordEmbedder
+
+
+@pytest.fixture(params=["open", "connect"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with opened(request.param, tmp_path) as memory:
+        yield memory
+
+
+class Scripted:
+    """Says the same always, after a call of a tool if there is one, and remembers what it was given."""
+
+    def __init__(self, tool: str | None = None) -> None:
+        self.seen: list[str] = []
+        self._tool = tool
+        self.model = MockFunctionCallingLLM(response_generator=self._answer)
+
+    def _answer(self, messages: Sequence[ChatMessage], *args: Any, **kwargs: Any) -> ChatMessage:
+        self.seen.append("\n".join(each.content or "" for each in messages if each.role == MessageRole.SYSTEM))
+        if self._tool and messages[-1].role == MessageRole.USER:
+            call = ToolCallBlock(tool_call_id="1", tool_name=self._tool, tool_kwargs={})
+            return ChatMessage(role="assistant", blocks=[TextBlock(text="Let me look."), call])
+        return ChatMessage(role="assistant", content=ANSWER)
+
+
+def chat(memory: Any, session_id: str = SESSION) -> HeedfulMemory:
+    made = HeedfulMemory.from_defaults(session_id=session_id, memory_blocks=[HeedfulMemoryBlock(memory=memory)])
+    assert isinstance(made, HeedfulMemory)
+    return made
+
+
+@pytest.mark.parametrize("way", ["run", "tool", "chat", "stream_chat", "astream_chat"])
+def test_a_rating_changes_the_next_prompt_and_its_retraction_changes_it_back(memory: Memory, way: str) -> None:
+    def clock() -> str:
+        """The time."""
+        return "noon"
+
+    scripted = Scripted("clock" if way == "tool" else None)
+    conversation = chat(memory)
+    agent = FunctionAgent(llm=scripted.model, tools=[clock] if way == "tool" else [], system_prompt="Be brief.")
+    engine = SimpleChatEngine.from_defaults(llm=scripted.model, memory=conversation)
+
+    async def run() -> str:
+        return str(await agent.run(QUESTION, memory=conversation))
+
+    async def astream() -> str:
+        response = await engine.astream_chat(QUESTION)
+        return "".join([token async for token in response.async_response_gen()])
+
+    def ask() -> Asked:
+        run_id = str(uuid4())
+        with instrument_tags({"external_id": run_id}):
+            if way in ("run", "tool"):
+                said = asyncio.run(run())
+            elif way == "chat":
+                said = str(engine.chat(QUESTION))
+            elif way == "stream_chat":
+                said = "".join(engine.stream_chat(QUESTION).response_gen)
+            else:
+                said = asyncio.run(astream())
+        return Asked(scripted.seen[-1], run_id, said)
+
+    check_loop(memory, ask)
+    assert len(memory.sessions.entries(SESSION).items) == 3
+
+
+def test_the_memory_has_the_id_of_the_last_answer(memory: Memory) -> None:
+    conversation = chat(memory)
+    engine = SimpleChatEngine.from_defaults(llm=Scripted().model, memory=conversation)
+    ids = []
+    for question in (QUESTION, "And on Sunday?"):
+        engine.chat(question)
+        ids.append(conversation.qa_id)
+    entries = memory.sessions.entries(SESSION).items
+    assert [(each.qa_id, each.question) for each in entries] == [(ids[0], QUESTION), (ids[1], "And on Sunday?")]
+
+
+def test_agents_at_the_same_time_do_not_mix(memory: Memory) -> None:
+    agent = FunctionAgent(llm=Scripted().model, tools=[])
+
+    async def one(number: int) -> None:
+        with instrument_tags({"external_id": f"run-{number}"}):
+            await agent.run(f"Number {number}?", memory=chat(memory, f"s-{number}"))
+
+    async def run() -> None:
+        await asyncio.gather(*(one(number) for number in range(6)))
+
+    asyncio.run(run())
+    for number in range(6):
+        assert memory.sessions.entry(f"s-{number}", f"run-{number}").question == f"Number {number}?"
+
+
+def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
+    scripted = Scripted()
+
+    async def run() -> None:
+        async with await heedful.aopen(tmp_path / "store.db", embedding=WordEmbedder(), worker=False) as memory:
+            await memory.remember(AT_SIX)
+            await FunctionAgent(llm=scripted.model, tools=[]).run(QUESTION, memory=chat(memory))
+            assert shown(scripted.seen[0]) == [AT_SIX]
+            assert [each.answer for each in (await memory.sessions.entries(SESSION)).items] == [ANSWER]
+
+    asyncio.run(run())
+
+
+def test_an_agent_answers_when_heedful_fails(caplog: pytest.LogCaptureFixture) -> None:
+    broken: Any = Broken()
+    conversation = chat(broken)
+    engine = SimpleChatEngine.from_defaults(llm=Scripted().model, memory=conversation)
+    with caplog.at_level(logging.WARNING, "heedful.integrations"):
+        for _ in range(2):
+            assert str(engine.chat(QUESTION)) == ANSWER
+        assert HeedfulRetriever(broken).retrieve(QUESTION) == []
+    assert conversation.qa_id is None
+    # One of the memory, and one of the retriever.
+    assert len([record for record in caplog.records if "the server is down" in record.message]) == 2
+
+
+def test_a_retriever_shows_what_was_rated(memory: Memory) -> None:
+    retriever = HeedfulRetriever(memory, top_k=2)
+    found = retriever.retrieve(QUESTION)
+    assert [each.text for each in found] == [AT_SIX, AT_SEVEN]
+    recall_id = found[0].metadata["recall_id"]
+    given = [
+        memory.signal_recall(recall_id, helpful=found[1].node_id, not_helpful=found[0].node_id, author=each)
+        for each in ("ada", "bo", "cy")
+    ]
+    assert [each.text for each in asyncio.run(retriever.aretrieve(QUESTION))] == [AT_SEVEN, AT_SIX]
+    engine = RetrieverQueryEngine.from_args(retriever, llm=Scripted().model)
+    assert [each.text for each in engine.query(QUESTION).source_nodes] == [AT_SEVEN, AT_SIX]
+    for event in [event for each in given for event in each.event_ids]:
+        memory.retract(event)
+    assert [each.text for each in retriever.retrieve(QUESTION)] == [AT_SIX, AT_SEVEN]
+
+
+def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page("llama-index", model=Scripted().model)
