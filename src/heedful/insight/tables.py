@@ -69,6 +69,7 @@ _TABLES = (
         ("model", "text", "The language model that wrote it."),
         ("used", "json", "The facts in it, as [fact_id, share, links]."),
         ("usage", "json", "Tokens that the language model read and wrote."),
+        ("external_id", "text", "The caller's own id, such as that of a run or a trace."),
         ("created_at", "time", "When it was kept."),
     ),
     _table(

@@ -35,11 +35,28 @@ class Memories:
     recall_id: str | None = None
 
 
-class Turns:
-    """The turns of conversations with an agent. Threads and tasks may share it: it knows nothing of any one turn.
+class Guard:
+    """Lets an agent go on when Heedful fails; the log says so once, until it works again. Threads may share it."""
 
-    When Heedful fails, the agent goes on without it; the log says so once, until it works again.
-    """
+    def __init__(self) -> None:
+        self._failing = False
+
+    @contextmanager
+    def guarded(self, doing: str) -> Iterator[None]:
+        """A block that may fail without the agent failing."""
+        try:
+            yield
+        # Whatever it is: an agent that can't remember still answers.
+        except Exception as error:
+            if not self._failing:
+                logger.warning("Heedful can't %s, so the agent goes on without it: %s", doing, error)
+            self._failing = True
+        else:
+            self._failing = False
+
+
+class Turns(Guard):
+    """The turns of conversations with an agent. Threads and tasks may share it: it knows nothing of any one turn."""
 
     def __init__(
         self,
@@ -49,10 +66,10 @@ class Turns:
         top_k: int = 5,
         where: Metadata | None = None,
     ) -> None:
+        super().__init__()
         self._memory: Any = memory
         self._options: dict[str, Any] = {"dataset": dataset, "top_k": top_k, "where": where}
         self._is_async = inspect.iscoroutinefunction(memory.recall)
-        self._failing = False
 
     def require_sync(self) -> None:
         """Fails if the memory can't be used by an agent that doesn't await it."""
@@ -105,19 +122,6 @@ class Turns:
         if self._is_async:
             return await method(*args, **kwargs)
         return await asyncio.to_thread(method, *args, **kwargs)
-
-    @contextmanager
-    def guarded(self, doing: str) -> Iterator[None]:
-        """A block that may fail without the agent failing."""
-        try:
-            yield
-        # Whatever it is: an agent that can't remember still answers.
-        except Exception as error:
-            if not self._failing:
-                logger.warning("Heedful can't %s, so the agent goes on without it: %s", doing, error)
-            self._failing = True
-        else:
-            self._failing = False
 
 
 def _memories(question: str, found: Recall | None) -> Memories:

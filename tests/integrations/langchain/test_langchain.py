@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -169,3 +170,16 @@ class TestRetriever(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self) -> str:
         return QUESTION
+
+
+def test_the_notebook_shows_that_answers_become_right(capsys: pytest.CaptureFixture[str]) -> None:
+    notebook = Path(__file__).parents[3] / "examples/langgraph/learning_agent.ipynb"
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    given: dict[str, Any] = {"__name__": "notebook"}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), str(notebook), "exec"), given)
+    assert given["shares"][0] < 0.7
+    assert given["shares"][-1] == 1
+    assert given["picture"].startswith("<svg")
+    assert "A gift card is valid for one year." in capsys.readouterr().out

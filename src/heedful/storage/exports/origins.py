@@ -16,6 +16,7 @@ from heedful.storage.schema import (
     entries,
     events,
     executions,
+    external_ids,
     facts,
     feedbacks,
     golden_examples,
@@ -85,8 +86,11 @@ ORIGINS: Mapping[str, Origin] = {
     ),
     "entries": Origin(
         entries,
-        "qa_id=id session_id=sessions.id question answer context dataset recall_id model used usage created_at=at",
-        entries.join(sessions, sessions.c.seq == entries.c.session_seq),
+        "qa_id=id session_id=sessions.id question answer context dataset recall_id model used usage "
+        "external_id=external_ids.external_id created_at=at",
+        entries.join(sessions, sessions.c.seq == entries.c.session_seq).outerjoin(
+            external_ids, and_(external_ids.c.kind == "entry", external_ids.c.target_id == entries.c.id)
+        ),
         owner=sessions,
         dataset=entries.c.dataset,
     ),

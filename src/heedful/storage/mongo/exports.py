@@ -115,7 +115,13 @@ _EVENT_VALUE = itemgetter("value", "confidence", "receipt_id", "rank")
 
 
 def _entry(document: Document) -> Row:
-    return (*_ENTRY(document), _json(document["used"]), _json(document["usage"]), document["at"])
+    return (
+        *_ENTRY(document),
+        _json(document["used"]),
+        _json(document["usage"]),
+        document.get("external_id"),
+        document["at"],
+    )
 
 
 def _feedback(document: Document, dataset: str | None) -> Row:

@@ -1,0 +1,190 @@
+"""Google's Agent Development Kit: a plugin, and a memory service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
+from google.adk.agents.callback_context import CallbackContext
+from google.adk.agents.invocation_context import InvocationContext
+from google.adk.events import Event
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.models.llm_request import LlmRequest
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.sessions import Session
+from google.genai import types
+
+from heedful.errors import NotFound
+from heedful.integrations.turns import Memories, Turns
+from heedful.model import DEFAULT_DATASET, Document, Hit, Metadata, Recall
+
+if TYPE_CHECKING:
+    from heedful.aio import AsyncHeedful
+    from heedful.engine import Heedful
+    from heedful.interfaces.client.surface import RemoteHeedful
+
+INVOCATIONS = 1_000
+"""Invocations that a plugin follows at the same time; the oldest ones, which never ended, are dropped."""
+
+
+@dataclass
+class _Turn:
+    memories: Memories
+    answer: str = ""
+
+
+class HeedfulPlugin(BasePlugin):
+    """Recalls before an invocation, and stores its answer. One is enough for all sessions of an app.
+
+    The session is ADK's, and the id of the invocation is the answer's external id:
+    `memory.sessions.rate(event.invocation_id, "up")` rates it.
+    """
+
+    def __init__(
+        self,
+        memory: Heedful | RemoteHeedful | AsyncHeedful,
+        *,
+        dataset: str = DEFAULT_DATASET,
+        top_k: int = 5,
+        where: Metadata | None = None,
+        name: str = "heedful",
+    ) -> None:
+        super().__init__(name)
+        self._recalls = Turns(memory, dataset=dataset, top_k=top_k, where=where)
+        self._turns: LRUCache[str, _Turn] = LRUCache(INVOCATIONS)
+
+    async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
+        question = _text(invocation_context.user_content)
+        if question:
+            self._turns[invocation_context.invocation_id] = _Turn(await self._recalls.arecall(question))
+
+    async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
+        turn = self._turns.get(callback_context.invocation_id)
+        if turn is not None and turn.memories.prompt:
+            llm_request.append_instructions([turn.memories.prompt])
+
+    async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> None:
+        turn = self._turns.get(invocation_context.invocation_id)
+        if turn is not None and event.author != "user" and event.is_final_response():
+            # Of several agents, the last one answers.
+            turn.answer = _text(event.content) or turn.answer
+
+    async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
+        turn = self._turns.pop(invocation_context.invocation_id, None)
+        if turn is not None and turn.answer:
+            await self._recalls.astore(
+                invocation_context.session.id, turn.memories, turn.answer, invocation_context.invocation_id
+            )
+
+
+class HeedfulMemoryService(BaseMemoryService):
+    """What was said in sessions, as facts of an app and a user; a search is a recall among theirs.
+
+    Each memory has its `fact_id` as id, and the `recall_id` in `custom_metadata`:
+    `memory.signal_recall(recall_id, helpful=fact_id)` says that it was useful.
+
+    If Heedful fails, a search finds nothing, and the log says so once; all else raises its error.
+    """
+
+    def __init__(self, memory: Heedful | RemoteHeedful, *, dataset: str = DEFAULT_DATASET, top_k: int = 10) -> None:
+        self._memory = memory
+        self._dataset = dataset
+        self._top_k = top_k
+        self._turns = Turns(memory)
+        self._turns.require_sync()
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Remembers the texts of a session; those that are remembered already stay as they are."""
+        await self.add_events_to_memory(
+            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        documents: list[Document] = []
+        for event in events:
+            text = _text(event.content)
+            if not text or event.partial:
+                continue
+            metadata = {
+                **(custom_metadata or {}),
+                "app_name": app_name,
+                "user_id": user_id,
+                "author": event.author,
+                "timestamp": datetime.fromtimestamp(event.timestamp, UTC).isoformat(),
+            }
+            if session_id is not None:
+                metadata["session_id"] = session_id
+            source = f"adk/{app_name}/{user_id}/{event.id}"
+            documents.append(Document(source=source, texts=[text], metadata=[metadata]))
+        if documents:
+            await asyncio.to_thread(self._memory.remember, documents, dataset=self._dataset)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        for entry in memories:
+            about = {"author": entry.author, "timestamp": entry.timestamp}
+            metadata = {
+                **(custom_metadata or {}),
+                **entry.custom_metadata,
+                **{name: each for name, each in about.items() if each is not None},
+                "app_name": app_name,
+                "user_id": user_id,
+            }
+            await asyncio.to_thread(
+                self._memory.remember, _text(entry.content), dataset=self._dataset, metadata=metadata
+            )
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        found: Recall | None = None
+        with self._turns.guarded("recall"):
+            found = await asyncio.to_thread(
+                self._memory.recall,
+                query,
+                dataset=self._dataset,
+                top_k=self._top_k,
+                where={"app_name": app_name, "user_id": user_id},
+            )
+        return SearchMemoryResponse(memories=[] if found is None else [_entry(hit, found.recall_id) for hit in found])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Forgets a memory of this user; others are not found."""
+        fact = await asyncio.to_thread(self._memory.fact, str(memory_id))
+        if (fact.metadata.get("app_name"), fact.metadata.get("user_id")) != (app_name, user_id):
+            raise NotFound(f"there is no memory {memory_id!r} of this user", field="memory_id", value=memory_id)
+        await asyncio.to_thread(self._memory.forget, fact.fact_id)
+
+
+def _entry(hit: Hit, recall_id: str) -> MemoryEntry:
+    about = dict(hit.metadata)
+    author, timestamp = about.pop("author", None), about.pop("timestamp", None)
+    return MemoryEntry(
+        content=types.Content(role="user", parts=[types.Part(text=hit.text)]),
+        id=hit.fact_id,
+        author=author,
+        timestamp=timestamp,
+        custom_metadata={**about, "recall_id": recall_id, "score": hit.score},
+    )
+
+
+def _text(content: Any) -> str:
+    parts = content.parts if content is not None and content.parts else ()
+    return "\n".join(part.text for part in parts if part.text and not part.thought).strip()

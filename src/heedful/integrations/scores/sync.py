@@ -1,0 +1,165 @@
+"""Makes two places agree on what people said of answers. What was done before is read from both, not kept elsewhere:
+so a second run changes nothing, and one that was stopped can be run again."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, uuid5
+
+from pydantic import Field
+
+from heedful.errors import Invalid
+from heedful.integrations.scores.api import Score, System, Written
+from heedful.model import Model, NormalisedRating, TableName
+from heedful.ranking.ratings import normalise_rating
+
+if TYPE_CHECKING:
+    from heedful.engine import Heedful
+    from heedful.interfaces.client.surface import RemoteHeedful
+
+Key = tuple[str, str | None]
+"""The id of an answer there, and the author of an opinion about it."""
+
+
+class ScoresImported(Model):
+    """What `import_scores` did."""
+
+    system: str
+    stored: int = 0
+    """New or changed."""
+    waiting: int = 0
+    """Of them, those whose answer is not here yet."""
+    unchanged: int = 0
+    retracted: int = 0
+    """Deleted there since."""
+    errors: list[str] = Field(default_factory=list)
+    """Scores that say nothing that can be read as a rating."""
+
+
+class ScoresExported(Model):
+    """What `export_scores` did."""
+
+    system: str
+    written: int = 0
+    """New or changed."""
+    unchanged: int = 0
+    deleted: int = 0
+    """Retracted here since."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opinion:
+    answer_id: str
+    session_id: str
+    qa_id: str
+    author: str | None
+    score: int | None
+    comment: str | None
+    at: datetime
+
+
+def import_scores(memory: Heedful | RemoteHeedful, system: System, *, since: datetime | None = None) -> ScoresImported:
+    """Imports what people said in another system of answers, which are found by their external ids.
+
+    Run it as often as you like: what is here stays, what was changed there is changed, and what was deleted there is
+    retracted. With `since`, only what was changed from then on is read, so nothing is retracted. Authors are those of
+    the system, as `langfuse/<author>`, and each has one opinion of an answer: the latest.
+    """
+    here = _Here(memory, system)
+    counts = {"stored": 0, "waiting": 0, "unchanged": 0, "retracted": 0}
+    errors: list[str] = []
+    wanted: dict[Key, tuple[Score, NormalisedRating]] = {}
+    for score in sorted(system.scores(list(here.answers), since), key=lambda each: each.at):
+        try:
+            rating = normalise_rating(score.rating, scale=score.scale)
+        except Invalid as error:
+            errors.append(f"{score.answer_id}: {error}")
+            continue
+        if rating.score is not None or score.comment:
+            wanted[score.answer_id, f"{system.name}/{score.author}"] = score, rating
+    for key, (score, rating) in wanted.items():
+        known = here.opinions.get(key)
+        if known is not None and (known.score, known.comment) == (rating.score, score.comment):
+            counts["unchanged"] += 1
+            continue
+        stored = memory.sessions.rate(
+            system.prefix + score.answer_id, score.rating, comment=score.comment, scale=score.scale, author=key[1]
+        )
+        counts["stored"] += 1
+        counts["waiting"] += not stored
+    if since is None:
+        for key, gone in here.opinions.items():
+            if key not in wanted and (gone.author or "").startswith(f"{system.name}/"):
+                memory.sessions.delete_feedback(gone.session_id, gone.qa_id, author=gone.author)
+                counts["retracted"] += 1
+    return ScoresImported(system=system.name, errors=errors, **counts)
+
+
+def export_scores(memory: Heedful | RemoteHeedful, system: System) -> ScoresExported:
+    """Writes what people said here of answers to another system, as scores with the name `heedful` from 0 to 1.
+
+    Run it as often as you like: what is there stays, what was changed here is changed, and what was retracted here is
+    deleted there. What was imported from the system is not written to it.
+    """
+    here = _Here(memory, system)
+    wanted = {
+        each.key: each
+        for each in map(_written, here.opinions.values())
+        if not (each.author or "").startswith(f"{system.name}/")
+    }
+    there = {each.key: each for each in system.written(list(here.answers))}
+    new = [each for key, each in wanted.items() if key not in there or there[key].said != each.said]
+    old = [each for key, each in there.items() if key not in wanted]
+    system.write(new, frozenset(there))
+    system.delete(old)
+    return ScoresExported(system=system.name, written=len(new), unchanged=len(wanted) - len(new), deleted=len(old))
+
+
+class _Here:
+    """The answers and the active opinions of a project that a system may know."""
+
+    def __init__(self, memory: Heedful | RemoteHeedful, system: System) -> None:
+        self.answers: dict[str, tuple[str, str]] = {}
+        """Session and `qa_id`, by the id that an answer has there."""
+        ids: dict[str, str] = {}
+        for row in _rows(memory, "entries"):
+            external_id = row["external_id"]
+            if external_id is not None and external_id.startswith(system.prefix):
+                ids[row["qa_id"]] = external_id.removeprefix(system.prefix)
+                self.answers[ids[row["qa_id"]]] = row["session_id"], row["qa_id"]
+        self.opinions: dict[Key, _Opinion] = {}
+        for row in _rows(memory, "feedback"):
+            if not row["active"] or row["target_type"] != "entry" or row["target_id"] not in ids:
+                continue
+            opinion = _Opinion(
+                ids[row["target_id"]],
+                row["session_id"],
+                row["target_id"],
+                row["author"],
+                row["score"],
+                row["comment"],
+                datetime.fromisoformat(row["created_at"]),
+            )
+            self.opinions[opinion.answer_id, opinion.author] = opinion
+
+
+def _rows(memory: Heedful | RemoteHeedful, table: TableName) -> Iterator[Mapping[str, Any]]:
+    packed = io.BytesIO()
+    memory.insight.export(table, packed, format="jsonl")
+    return (json.loads(line) for line in packed.getvalue().splitlines())
+
+
+def _written(opinion: _Opinion) -> Written:
+    return Written(
+        key=str(uuid5(NAMESPACE_URL, f"heedful:{opinion.qa_id}/{opinion.author}")),
+        answer_id=opinion.answer_id,
+        value=None if opinion.score is None else (opinion.score - 1) / 4,
+        comment=opinion.comment,
+        author=opinion.author,
+        at=opinion.at,
+    )

@@ -1,0 +1,142 @@
+"""Strands Agents: a plugin, and a store for its memory manager."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent
+from strands.injection import InjectionContext
+from strands.memory import MemoryEntry, MemoryStore, SearchOptions
+from strands.plugins import hook
+from strands.types.content import Message
+from strands.vended_plugins.context_injector import ContextInjector
+
+from heedful.integrations.turns import Memories, Turns
+from heedful.model import DEFAULT_DATASET, Metadata, Recall
+
+if TYPE_CHECKING:
+    from heedful.aio import AsyncHeedful
+    from heedful.engine import Heedful
+    from heedful.interfaces.client.surface import RemoteHeedful
+
+
+class HeedfulPlugin(ContextInjector):
+    """Recalls before an agent answers, and stores the answer. Agents may share it.
+
+    The agent's session is the session, unless `session_id` names one. `invocation_state={"external_id": …}` of a call
+    is the answer's external id: `memory.sessions.rate(external_id, "up")` rates it. Afterwards, that state has the
+    `heedful_qa_id`.
+    """
+
+    def __init__(
+        self,
+        memory: Heedful | RemoteHeedful | AsyncHeedful,
+        *,
+        session_id: str | None = None,
+        dataset: str = DEFAULT_DATASET,
+        top_k: int = 5,
+        where: Metadata | None = None,
+    ) -> None:
+        self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where)
+        self._session_id = session_id
+        # An agent has one invocation at a time.
+        self._recalled: WeakKeyDictionary[Any, Memories] = WeakKeyDictionary()
+        super().__init__(self._show, name="heedful", trigger="everyTurn")
+
+    @hook
+    def begin(self, event: BeforeInvocationEvent) -> None:
+        """Forgets what was recalled for an earlier question."""
+        self._recalled.pop(event.agent, None)
+
+    @hook
+    async def finish(self, event: AfterInvocationEvent) -> None:
+        """Stores the answer, if there is one."""
+        memories = self._recalled.pop(event.agent, None)
+        answer = _text(event.result.message) if event.result is not None else ""
+        if memories is None or not answer:
+            return
+        event.invocation_state["heedful_qa_id"] = await self._turns.astore(
+            self._session_id or event.agent.session_id,
+            memories,
+            answer,
+            event.invocation_state.get("external_id"),
+        )
+
+    async def _show(self, context: InjectionContext) -> str | None:
+        memories = self._recalled.get(context.agent)
+        if memories is None:
+            memories = await self._turns.arecall(_question(context.messages))
+            self._recalled[context.agent] = memories
+        return memories.prompt
+
+
+class HeedfulMemoryStore(MemoryStore):
+    """A store for Strands' `MemoryManager`: its searches are recalls, and what an agent adds is a fact.
+
+    Each entry has the `fact_id` and the `recall_id` in its metadata: `memory.signal_recall(recall_id, helpful=fact_id)`
+    says that it was useful.
+    """
+
+    def __init__(
+        self,
+        memory: Heedful | RemoteHeedful,
+        *,
+        name: str = "heedful",
+        description: str | None = "Facts, ranked by how useful they were for similar questions.",
+        max_search_results: int = 5,
+        writable: bool = True,
+        dataset: str = DEFAULT_DATASET,
+        where: Metadata | None = None,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.max_search_results = max_search_results
+        self.writable = writable
+        self.extraction = None
+        self._memory = memory
+        self._dataset = dataset
+        self._where = where
+        self._turns = Turns(memory)
+        self._turns.require_sync()
+
+    async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
+        """What was remembered for a query, the best first; nothing if Heedful fails."""
+        top_k = (options or {}).get("max_search_results") or self.max_search_results
+        found: Recall | None = None
+        with self._turns.guarded("recall"):
+            found = await asyncio.to_thread(
+                self._memory.recall, query, dataset=self._dataset, top_k=top_k, where=self._where
+            )
+        if found is None:
+            return []
+        return [
+            MemoryEntry(
+                hit.text,
+                metadata={
+                    **hit.metadata,
+                    "fact_id": hit.fact_id,
+                    "recall_id": found.recall_id,
+                    "score": hit.score,
+                },
+            )
+            for hit in found
+        ]
+
+    async def add(self, content: str, metadata: Metadata | None = None) -> list[str]:
+        """Stores a text as facts, and returns their ids. The same text again is stored once."""
+        stored = await asyncio.to_thread(
+            self._memory.remember, content, dataset=self._dataset, metadata={**(self._where or {}), **(metadata or {})}
+        )
+        return [fact.fact_id for fact in stored.facts]
+
+
+def _question(messages: list[Message]) -> str:
+    """What the user said last."""
+    said = (_text(each) for each in reversed(messages) if each["role"] == "user")
+    return next((text for text in said if text), "")
+
+
+def _text(message: Message) -> str:
+    return "\n".join(block["text"] for block in message["content"] if "text" in block).strip()

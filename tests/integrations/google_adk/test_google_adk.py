@@ -1,0 +1,200 @@
+"""The plugin and the memory service for Google's ADK, with a model of its own kind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.adk.agents import LlmAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.apps import App
+from google.adk.events import Event
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+from google.adk.runners import InMemoryRunner, Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import preload_memory
+from google.genai import types
+from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Asked, Broken, Memory, check_loop, opened, run_page, shown
+
+import heedful
+from heedful import NotFound
+from heedful.integrations.google_adk import HeedfulMemoryService, HeedfulPlugin
+from heedful.testing import WordEmbedder
+
+APP = "gym"
+
+
+@pytest.fixture(params=["open", "connect"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with opened(request.param, tmp_path) as memory:
+        yield memory
+
+
+class Scripted(BaseLlm):
+    """Says the same always, and remembers what it was given."""
+
+    model: str = "scripted"
+    seen: list[str] = []  # noqa: RUF012
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        said = [part.text for each in llm_request.contents for part in each.parts or () if part.text]
+        self.seen.append("\n".join([str(llm_request.config.system_instruction), *said]))
+        if stream:
+            for part in ANSWER.partition(" at "):
+                yield LlmResponse(content=content(part, "model"), partial=True)
+        yield LlmResponse(content=content(ANSWER, "model"))
+
+
+def content(text: str, role: str = "user") -> types.Content:
+    return types.Content(role=role, parts=[types.Part(text=text)])
+
+
+def runner(memory: Any, model: Scripted) -> InMemoryRunner:
+    agent = LlmAgent(name="assistant", model=model, instruction="Be brief.")
+    return InMemoryRunner(app=App(name=APP, root_agent=agent, plugins=[HeedfulPlugin(memory)]))
+
+
+async def said(run: Runner, question: str, session_id: str, config: RunConfig | None = None) -> tuple[str, str]:
+    """The answer, and the id of the invocation."""
+    service = run.session_service
+    if await service.get_session(app_name=APP, user_id="ada", session_id=session_id) is None:
+        await service.create_session(app_name=APP, user_id="ada", session_id=session_id)
+    events = [
+        event
+        async for event in run.run_async(
+            user_id="ada", session_id=session_id, new_message=content(question), run_config=config or RunConfig()
+        )
+    ]
+    parts = events[-1].content.parts if events[-1].content else None
+    return str(parts[0].text if parts else ""), events[-1].invocation_id
+
+
+@pytest.mark.parametrize("way", ["run", "run_async", "stream"])
+def test_a_rating_changes_the_next_prompt_and_its_retraction_changes_it_back(memory: Memory, way: str) -> None:
+    model = Scripted(seen=[])
+    run = runner(memory, model)
+    config = RunConfig(streaming_mode=StreamingMode.SSE) if way == "stream" else None
+
+    def ask() -> Asked:
+        if way == "run":
+            asyncio.run(made(run, SESSION))
+            events = list(run.run(user_id="ada", session_id=SESSION, new_message=content(QUESTION)))
+            parts = events[-1].content.parts if events[-1].content else None
+            answer, invocation = str(parts[0].text if parts else ""), events[-1].invocation_id
+        else:
+            answer, invocation = asyncio.run(said(run, QUESTION, SESSION, config))
+        assert "Be brief." in model.seen[-1]
+        return Asked(model.seen[-1], invocation, answer)
+
+    check_loop(memory, ask)
+
+
+async def made(run: Runner, session_id: str) -> None:
+    if await run.session_service.get_session(app_name=APP, user_id="ada", session_id=session_id) is None:
+        await run.session_service.create_session(app_name=APP, user_id="ada", session_id=session_id)
+
+
+def test_invocations_at_the_same_time_do_not_mix(memory: Memory) -> None:
+    run = runner(memory, Scripted(seen=[]))
+
+    async def all_of_them() -> list[tuple[str, str]]:
+        return list(await asyncio.gather(*(said(run, f"Number {n}?", f"s-{n}") for n in range(6))))
+
+    for number, (_, invocation) in enumerate(asyncio.run(all_of_them())):
+        assert memory.sessions.entry(f"s-{number}", invocation).question == f"Number {number}?"
+
+
+def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
+    model = Scripted(seen=[])
+
+    async def run() -> None:
+        async with await heedful.aopen(tmp_path / "store.db", embedding=WordEmbedder(), worker=False) as memory:
+            await memory.remember(AT_SIX)
+            _, invocation = await said(runner(memory, model), QUESTION, SESSION)
+            assert shown(model.seen[0]) == [AT_SIX]
+            assert (await memory.sessions.entry(SESSION, invocation)).answer == ANSWER
+
+    asyncio.run(run())
+
+
+def test_an_agent_answers_when_heedful_fails(caplog: pytest.LogCaptureFixture) -> None:
+    broken: Any = Broken()
+    run = runner(broken, Scripted(seen=[]))
+    service = HeedfulMemoryService(broken)
+    with caplog.at_level(logging.WARNING, "heedful.integrations"):
+        for _ in range(2):
+            assert asyncio.run(said(run, QUESTION, SESSION))[0] == ANSWER
+            found = asyncio.run(service.search_memory(app_name=APP, user_id="ada", query=QUESTION))
+            assert found.memories == []
+    # One of the plugin, and one of the service.
+    assert len([record for record in caplog.records if "the server is down" in record.message]) == 2
+
+
+def texts(found: Any) -> list[str]:
+    return [each.content.parts[0].text for each in found.memories]
+
+
+def test_a_memory_service_shows_what_was_rated(memory: Memory) -> None:
+    service = HeedfulMemoryService(memory)
+    model = Scripted(seen=[])
+    agent = LlmAgent(name="assistant", model=model, tools=[preload_memory])
+    run = Runner(app=App(name=APP, root_agent=agent), session_service=InMemorySessionService(), memory_service=service)
+
+    async def search(user: str = "ada") -> Any:
+        return await service.search_memory(app_name=APP, user_id=user, query=QUESTION)
+
+    async def loop() -> None:
+        for text in (AT_SIX, AT_SEVEN):
+            await service.add_memory(app_name=APP, user_id="ada", memories=[MemoryEntry(content=content(text))])
+        await said(run, QUESTION, "chat-1")
+        assert shown(model.seen[-1]) == [AT_SIX, AT_SEVEN]
+        six, seven = (await search()).memories
+        about = six.custom_metadata["recall_id"]
+        given = [
+            memory.signal_recall(about, helpful=seven.id, not_helpful=six.id, author=each)
+            for each in ("ada", "bo", "cy")
+        ]
+        await said(run, QUESTION, "chat-2")
+        assert shown(model.seen[-1]) == [AT_SEVEN, AT_SIX]
+        for event in [event for each in given for event in each.event_ids]:
+            memory.retract(event)
+        await said(run, QUESTION, "chat-3")
+        assert shown(model.seen[-1]) == [AT_SIX, AT_SEVEN]
+        assert texts(await search("bo")) == []
+
+    asyncio.run(loop())
+
+
+def test_a_session_is_remembered_once_and_deleted_by_its_user_alone(memory: Memory) -> None:
+    service = HeedfulMemoryService(memory)
+    sessions = InMemorySessionService()
+
+    async def run() -> None:
+        session = await sessions.create_session(app_name=APP, user_id="ada", session_id=SESSION)
+        for author, text in (("user", "I like the sauna."), ("assistant", "It opens at noon.")):
+            await sessions.append_event(session, Event(author=author, content=content(text)))
+        for _ in range(2):
+            await service.add_session_to_memory(session)
+        found = await service.search_memory(app_name=APP, user_id="ada", query="When does the sauna open?")
+        assert sorted(texts(found)) == ["I like the sauna.", "It opens at noon."]
+        liked = next(each for each in found.memories if each.author == "user")
+        assert (liked.custom_metadata["session_id"], liked.timestamp is not None) == (SESSION, True)
+        with pytest.raises(NotFound):
+            await service.delete_memory(app_name=APP, user_id="bo", memory_id=liked.id)
+        await service.delete_memory(app_name=APP, user_id="ada", memory_id=liked.id)
+        again = await service.search_memory(app_name=APP, user_id="ada", query="When does the sauna open?")
+        assert texts(again) == ["It opens at noon."]
+
+    asyncio.run(run())
+
+
+def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page("google-adk", model=Scripted(seen=[]))

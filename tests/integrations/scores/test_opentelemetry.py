@@ -1,0 +1,88 @@
+"""Events of OpenTelemetry that rate answers, through its own SDK."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loop import ANSWER, QUESTION, SESSION, Broken, Memory, opened
+from opentelemetry._logs import LogRecord
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+from opentelemetry.sdk.trace import TracerProvider
+
+from heedful.integrations.opentelemetry import HeedfulEvaluationExporter
+
+RESULT = "gen_ai.evaluation.result"
+
+
+@pytest.fixture(params=["open", "connect"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with opened(request.param, tmp_path) as memory:
+        yield memory
+
+
+class Agent:
+    """Answers in a span, and has its answer evaluated there."""
+
+    def __init__(self, memory: Any, **options: Any) -> None:
+        self._memory = memory
+        self._tracer = TracerProvider().get_tracer("agent")
+        self._provider = LoggerProvider()
+        self._provider.add_log_record_processor(SimpleLogRecordProcessor(HeedfulEvaluationExporter(memory, **options)))
+        self._logger = self._provider.get_logger("evaluator")
+
+    def answer(self, *evaluations: Mapping[str, Any], by: str = "trace", event: str = RESULT) -> str:
+        with self._tracer.start_as_current_span("invoke_agent") as span:
+            context = span.get_span_context()
+            external_id = f"{context.trace_id:032x}" if by == "trace" else f"{context.span_id:016x}"
+            if not isinstance(self._memory, Broken):
+                self._memory.sessions.add_entry(SESSION, QUESTION, ANSWER, external_id=external_id)
+            for each in evaluations:
+                attributes = {f"gen_ai.evaluation.{name}": value for name, value in each.items()}
+                self._logger.emit(LogRecord(event_name=event, attributes=attributes))
+        return external_id
+
+
+def rated(memory: Memory) -> list[tuple[int | None, str | None]]:
+    return [(each.feedback_score, each.feedback_text) for each in memory.sessions.entries(SESSION).items]
+
+
+def test_evaluations_rate_the_answer_of_their_trace(memory: Memory) -> None:
+    agent = Agent(memory)
+    agent.answer({"name": "Relevance", "score.value": 0.9, "explanation": "It says when."})
+    agent.answer({"name": "Correctness", "score.label": "fail", "score.value": 3.0})
+    agent.answer({"name": "Tone", "score.label": "negative"})
+    agent.answer({"name": "Tone", "score.label": "so-so"})
+    agent.answer({"name": "Tone", "score.value": 1.0}, event="gen_ai.other")
+    # The same evaluator again: its latest counts.
+    agent.answer({"name": "Tone", "score.value": 1.0}, {"name": "Tone", "score.value": 0.0})
+    assert [score for score, _ in rated(memory)] == [5, 1, 2, None, None, 1]
+    assert rated(memory)[0][1] == "It says when."
+
+
+def test_answers_may_be_named_by_spans_and_responses(memory: Memory) -> None:
+    Agent(memory, answer_id="span", scale=(1, 5)).answer({"name": "Stars", "score.value": 4}, by="span")
+    assert rated(memory) == [(4, None)]
+    memory.sessions.add_entry(SESSION, QUESTION, ANSWER, external_id="resp-1")
+    exporter = HeedfulEvaluationExporter(memory, answer_id="response")
+    provider = LoggerProvider()
+    provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
+    attributes = {
+        "gen_ai.evaluation.name": "Tone",
+        "gen_ai.evaluation.score.label": "pass",
+        "gen_ai.response.id": "resp-1",
+    }
+    provider.get_logger("evaluator").emit(LogRecord(event_name=RESULT, attributes=attributes))
+    assert rated(memory) == [(4, None), (5, None)]
+
+
+def test_a_program_goes_on_when_heedful_fails(caplog: pytest.LogCaptureFixture) -> None:
+    agent = Agent(Broken())
+    with caplog.at_level(logging.WARNING, "heedful.integrations"):
+        for _ in range(2):
+            agent.answer({"name": "Tone", "score.value": 1.0})
+    assert len([record for record in caplog.records if "the server is down" in record.message]) == 1

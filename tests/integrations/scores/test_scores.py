@@ -1,0 +1,271 @@
+"""Scores in and out, with the systems' own clients as the other side: what one of them writes is imported, and what is
+exported is what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import score_servers
+from langfuse.api.client import LangfuseAPI
+from langfuse.api.scores.types.create_score_request import CreateScoreRequest
+from langsmith import Client as LangSmithClient
+from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Memory, opened, shown
+from phoenix.client import Client as PhoenixClient
+from score_servers import Server, serving
+
+import heedful
+from heedful import Forbidden, Unavailable
+from heedful.integrations.scores import Langfuse, LangSmith, Phoenix, export_scores, import_scores
+from heedful.integrations.scores.api import System
+
+ANSWERS = [str(uuid4()) for _ in range(3)]
+
+
+@dataclass
+class There:
+    """A system, its server, and what its own client does."""
+
+    system: System
+    server: Server
+    add: Callable[[str, float, str | None], None]
+    """Scores an answer by a person."""
+    evaluate: Callable[[str, float], None]
+    """Scores an answer by an evaluator."""
+    read: Callable[[], list[tuple[str, float | None, str | None]]]
+    """What Heedful wrote: answer, value and comment."""
+
+    def forget(self, answer: str) -> None:
+        for key, row in list(self.server.rows.items()):
+            if answer in str(row):
+                del self.server.rows[key]
+
+
+def langfuse(server: Server) -> There:
+    client = LangfuseAPI(base_url=server.url, username="pk", password="sk")
+
+    def add(answer: str, value: float, comment: str | None) -> None:
+        # One opinion of the score's name about a trace.
+        request = CreateScoreRequest(id=f"user/{answer}", trace_id=answer, name="user", value=value, comment=comment)
+        client.scores.create(request=[request])
+
+    def evaluate(answer: str, value: float) -> None:
+        client.scores.create(request=[CreateScoreRequest(id=f"e/{answer}", trace_id=answer, name="judge", value=value)])
+        server.rows[f"e/{answer}"]["source"] = "EVAL"
+
+    def read() -> list[tuple[str, float | None, str | None]]:
+        found, cursor = [], None
+        while True:
+            page = client.scores.get_many(name="heedful", fields="details,subject", cursor=cursor)
+            for each in page.data:
+                value = None if each.data_type == "TEXT" else float(each.value)
+                assert each.subject is not None
+                found.append((each.subject.id, value, each.comment))
+            cursor = page.meta.cursor
+            if cursor is None:
+                return found
+
+    return There(Langfuse(server.url, "pk", "sk"), server, add, evaluate, read)
+
+
+def langsmith(server: Server) -> There:
+    client = LangSmithClient(api_url=server.url, api_key="key", auto_batch_tracing=False)
+
+    def add(answer: str, value: float, comment: str | None, source: str = "api") -> None:
+        known = next(
+            (key for key, row in server.rows.items() if row["run_id"] == answer and row["key"] == "user"), None
+        )
+        if known is not None:
+            client.update_feedback(known, score=value, comment=comment)
+            return
+        client.create_feedback(answer, "user", score=value, comment=comment, feedback_source_type=source)
+
+    def evaluate(answer: str, value: float) -> None:
+        client.create_feedback(answer, "judge", score=value, feedback_source_type="model")
+
+    def read() -> list[tuple[str, float | None, str | None]]:
+        rows = client.list_feedback(feedback_key=["heedful"])
+        return [(str(each.run_id), None if each.score is None else float(each.score), each.comment) for each in rows]
+
+    return There(LangSmith("key", url=server.url), server, add, evaluate, read)
+
+
+def phoenix(server: Server) -> There:
+    client = PhoenixClient(base_url=server.url)
+
+    def add(answer: str, value: float, comment: str | None, kind: Any = "HUMAN", name: str = "user") -> None:
+        client.spans.add_span_annotation(
+            span_id=answer, annotation_name=name, annotator_kind=kind, score=value, explanation=comment, sync=True
+        )
+
+    def evaluate(answer: str, value: float) -> None:
+        add(answer, value, None, "LLM", "judge")
+
+    def read() -> list[tuple[str, float | None, str | None]]:
+        rows = client.spans.get_span_annotations(
+            span_ids=ANSWERS, project_identifier="default", include_annotation_names=["heedful"]
+        )
+        results = [(row["span_id"], row.get("result") or {}) for row in rows]
+        return [(span, result.get("score"), result.get("explanation")) for span, result in results]
+
+    return There(Phoenix(server.url, annotates="span"), server, add, evaluate, read)
+
+
+SYSTEMS = {"langfuse": langfuse, "langsmith": langsmith, "phoenix": phoenix}
+
+
+@pytest.fixture(params=["open", "connect"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with opened(request.param, tmp_path) as memory:
+        yield memory
+
+
+@pytest.fixture(params=list(SYSTEMS))
+def there(request: pytest.FixtureRequest) -> Iterator[There]:
+    with serving(getattr(score_servers, request.param)) as server:
+        made = SYSTEMS[request.param](server)
+        yield made
+        made.system.close()  # type: ignore[attr-defined]
+
+
+def answered(memory: Memory, answer: str) -> None:
+    found = memory.recall(QUESTION)
+    memory.sessions.add_entry(SESSION, QUESTION, ANSWER, recall_id=found.recall_id, external_id=answer)
+
+
+def rated(memory: Memory) -> list[tuple[int | None, str | None]]:
+    return [(each.feedback_score, each.feedback_text) for each in memory.sessions.entries(SESSION).items]
+
+
+def test_scores_come_in_once_are_changed_and_retracted(memory: Memory, there: There) -> None:
+    for answer in ANSWERS:
+        answered(memory, answer)
+    for answer, value in zip(ANSWERS, (1, 0, 0.5), strict=True):
+        there.add(answer, value, f"It is {value}.")
+        there.evaluate(answer, 0)
+    first = import_scores(memory, there.system)
+    assert (first.stored, first.waiting, first.retracted, first.errors) == (3, 0, 0, [])
+    assert rated(memory) == [(5, "It is 1."), (1, "It is 0."), (3, "It is 0.5.")]
+    again = import_scores(memory, there.system)
+    assert (again.stored, again.unchanged, again.retracted) == (0, 3, 0)
+    there.add(ANSWERS[0], 0.25, None if there.system.name != "langsmith" else "Changed.")
+    there.forget(ANSWERS[1])
+    changed = import_scores(memory, there.system)
+    assert (changed.stored, changed.unchanged, changed.retracted) == (1, 1, 1)
+    assert [score for score, _ in rated(memory)] == [2, None, 3]
+    # Nothing that was imported is written back.
+    assert export_scores(memory, there.system).written == 0
+
+
+def test_what_was_said_there_changes_the_next_prompt(memory: Memory, there: There) -> None:
+    answered(memory, ANSWERS[0])
+    there.add(ANSWERS[0], 0, "Wrong.")
+    import_scores(memory, there.system)
+    for author in ("ada", "bo"):
+        memory.sessions.rate(ANSWERS[0], "down", author=author)
+    memory.improve(session_ids=[SESSION])
+    assert shown(heedful.as_prompt(memory.recall(QUESTION))) == [AT_SEVEN, AT_SIX]
+    there.forget(ANSWERS[0])
+    for author in ("ada", "bo"):
+        memory.sessions.delete_feedback(SESSION, ANSWERS[0], author=author)
+    assert import_scores(memory, there.system).retracted == 1
+    assert shown(heedful.as_prompt(memory.recall(QUESTION))) == [AT_SIX, AT_SEVEN]
+
+
+def test_only_what_is_new_is_read_since_a_time(memory: Memory, there: There) -> None:
+    answered(memory, ANSWERS[0])
+    there.add(ANSWERS[0], 1, None)
+    import_scores(memory, there.system)
+    there.server.rows.clear()
+    later = import_scores(memory, there.system, since=datetime.now(UTC) + timedelta(hours=1))
+    assert (later.stored, later.retracted, rated(memory)) == (0, 0, [(5, None)])
+
+
+def test_opinions_go_out_once_are_changed_and_deleted(memory: Memory, there: There) -> None:
+    for answer in ANSWERS:
+        answered(memory, answer)
+    memory.sessions.rate(ANSWERS[0], "up", comment="Right.", author="ada")
+    memory.sessions.rate(ANSWERS[0], "down", author="bo")
+    memory.sessions.rate(ANSWERS[1], comment="Why?", author="ada")
+    # The scores of others stay as they are.
+    there.add(ANSWERS[2], 1, "Theirs.")
+    assert export_scores(memory, there.system).written == 3
+    wanted = [(ANSWERS[0], 1.0, "Right."), (ANSWERS[0], 0.0, None), (ANSWERS[1], None, "Why?")]
+    assert sorted(there.read(), key=str) == sorted(wanted, key=str)
+    there.server.requests.clear()
+    again = export_scores(memory, there.system)
+    assert (again.written, again.unchanged, again.deleted, there.server.requests) == (0, 3, 0, [])
+    memory.sessions.rate(ANSWERS[0], "down", comment="No.", author="ada")
+    memory.sessions.delete_feedback(SESSION, ANSWERS[0], author="bo")
+    third = export_scores(memory, there.system)
+    assert (third.written, third.unchanged, third.deleted) == (1, 1, 1)
+    assert sorted(there.read(), key=str) == sorted([(ANSWERS[0], 0.0, "No."), (ANSWERS[1], None, "Why?")], key=str)
+    # What Heedful wrote is not imported again.
+    assert import_scores(memory, there.system).stored == 1
+    assert len(there.server.rows) == 3
+
+
+def test_a_system_that_is_down_is_an_error_of_ours(memory: Memory, there: There) -> None:
+    answered(memory, ANSWERS[0])
+    there.server.down = True
+    with pytest.raises(Unavailable, match="503"):
+        import_scores(memory, there.system)
+
+
+def test_a_key_that_is_refused_is_an_error_of_ours(memory: Memory) -> None:
+    with (
+        serving(score_servers.langsmith) as server,
+        LangSmith("", url=server.url) as system,
+        pytest.raises(Forbidden, match="refuses the key"),
+    ):
+        import_scores(memory, system)
+    with Langfuse("http://127.0.0.1:9", "pk", "sk") as nowhere, pytest.raises(Unavailable, match="can't be reached"):
+        import_scores(memory, nowhere)
+
+
+def test_traces_of_phoenix_are_annotated_by_default(memory: Memory) -> None:
+    answered(memory, ANSWERS[0])
+    with serving(score_servers.phoenix) as server, Phoenix(server.url) as system:
+        client = PhoenixClient(base_url=server.url)
+        client.traces.add_trace_annotation(
+            trace_id=ANSWERS[0], annotation_name="user", annotator_kind="HUMAN", label="negative", sync=True
+        )
+        assert import_scores(memory, system).stored == 1
+        assert rated(memory) == [(2, None)]
+        memory.sessions.rate(ANSWERS[0], "up", author="ada")
+        assert export_scores(memory, system).written == 1
+        assert len(server.rows) == 2
+
+
+def test_scores_wait_for_their_answer(memory: Memory) -> None:
+    with serving(score_servers.langsmith) as server:
+        there = langsmith(server)
+        there.add(ANSWERS[0], 1, None)
+        assert import_scores(memory, there.system).waiting == 1
+        answered(memory, ANSWERS[0])
+        assert rated(memory) == [(5, None)]
+        assert import_scores(memory, there.system).unchanged == 1
+
+
+def test_words_scales_and_what_cant_be_read(memory: Memory) -> None:
+    for answer in ANSWERS:
+        answered(memory, f"run/{answer}")
+    with serving(score_servers.langsmith) as server:
+        client = LangSmithClient(api_url=server.url, api_key="key", auto_batch_tracing=False)
+        client.create_feedback(ANSWERS[0], "stars", score=4)
+        client.create_feedback(ANSWERS[1], "user", value="VERY_NEGATIVE")
+        client.create_feedback(ANSWERS[2], "user", value="meh")
+        with LangSmith("key", url=server.url, prefix="run/", scale=(1, 5)) as system:
+            result = import_scores(memory, system)
+            assert (result.stored, len(result.errors)) == (2, 1)
+            assert ANSWERS[2] in result.errors[0]
+        assert [score for score, _ in rated(memory)] == [4, 1, None]
+        with LangSmith("key", url=server.url, prefix="run/", scale=(1, 5), names=["stars"]) as system:
+            # What is not chosen any more goes.
+            assert import_scores(memory, system).retracted == 1
+    assert UUID(ANSWERS[0])

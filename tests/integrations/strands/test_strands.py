@@ -1,0 +1,147 @@
+"""The plugin and the memory store for Strands, with a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Asked, Broken, Memory, check_loop, opened, run_page, shown
+from strands import Agent, tool
+from strands.memory import MemoryManager
+from strands_model import Scripted
+
+import heedful
+from heedful.integrations.strands import HeedfulMemoryStore, HeedfulPlugin
+from heedful.testing import WordEmbedder
+
+
+@pytest.fixture(params=["open", "connect"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with opened(request.param, tmp_path) as memory:
+        yield memory
+
+
+@tool
+def clock() -> str:
+    """The time."""
+    return "noon"
+
+
+@pytest.mark.parametrize("way", ["call", "tool", "invoke_async", "stream_async"])
+def test_a_rating_changes_the_next_prompt_and_its_retraction_changes_it_back(memory: Memory, way: str) -> None:
+    scripted = Scripted("clock" if way == "tool" else None)
+    plugin = HeedfulPlugin(memory, session_id=SESSION)
+    agent = Agent(scripted, tools=[clock], plugins=[plugin], callback_handler=None)
+
+    async def streamed(state: dict[str, Any]) -> str:
+        said = ""
+        async for event in agent.stream_async(QUESTION, invocation_state=state):
+            said += event.get("data", "")
+        return said
+
+    def ask() -> Asked:
+        state = {"external_id": str(uuid4())}
+        if way == "stream_async":
+            said = asyncio.run(streamed(state))
+        elif way == "invoke_async":
+            said = str(asyncio.run(agent.invoke_async(QUESTION, invocation_state=state))).strip()
+        else:
+            said = str(agent(QUESTION, invocation_state=state)).strip()
+        assert memory.sessions.entry(SESSION, state["heedful_qa_id"]).external_id == state["external_id"]
+        return Asked(scripted.seen[-1], state["external_id"], said)
+
+    check_loop(memory, ask)
+    # What is shown for a call of the model is no part of the conversation.
+    assert AT_SIX not in str([each for each in agent.messages if each["role"] == "user"])
+    assert len(memory.sessions.entries(SESSION).items) == 3
+
+
+def test_agents_at_the_same_time_do_not_mix(memory: Memory) -> None:
+    plugin = HeedfulPlugin(memory)
+    agents = [Agent(Scripted(), plugins=[plugin], callback_handler=None) for _ in range(4)]
+
+    def ask(number: int) -> None:
+        agents[number](f"Number {number}?", invocation_state={"external_id": f"run-{number}"})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    for number, agent in enumerate(agents):
+        assert memory.sessions.entry(agent.session_id, f"run-{number}").question == f"Number {number}?"
+
+
+def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
+    scripted = Scripted()
+
+    async def run() -> None:
+        async with await heedful.aopen(tmp_path / "store.db", embedding=WordEmbedder(), worker=False) as memory:
+            await memory.remember(AT_SIX)
+            agent = Agent(scripted, plugins=[HeedfulPlugin(memory, session_id=SESSION)], callback_handler=None)
+            await agent.invoke_async(QUESTION)
+            assert shown(scripted.seen[0]) == [AT_SIX]
+            assert [each.answer for each in (await memory.sessions.entries(SESSION)).items] == [ANSWER]
+
+    asyncio.run(run())
+
+
+def test_an_agent_answers_when_heedful_fails(caplog: pytest.LogCaptureFixture) -> None:
+    broken: Any = Broken()
+    store = HeedfulMemoryStore(broken)
+    agents = [
+        Agent(Scripted(), plugins=[HeedfulPlugin(broken)], callback_handler=None),
+        Agent(Scripted(), memory_manager=MemoryManager(stores=[store]), callback_handler=None),
+    ]
+    with caplog.at_level(logging.WARNING, "heedful.integrations"):
+        for _ in range(2):
+            for agent in agents:
+                assert str(agent(QUESTION)).strip() == ANSWER
+    # One of the plugin, and one of the store.
+    assert len([record for record in caplog.records if "the server is down" in record.message]) == 2
+
+
+def test_the_memory_store_shows_what_was_rated(memory: Memory) -> None:
+    scripted = Scripted()
+    store = HeedfulMemoryStore(memory)
+    agent = Agent(scripted, memory_manager=MemoryManager(stores=[store]), callback_handler=None)
+
+    def ask() -> list[str]:
+        agent(QUESTION)
+        return shown(scripted.seen[-1])
+
+    assert ask() == [AT_SIX, AT_SEVEN]
+    six, seven = asyncio.run(store.search(QUESTION))
+    about = six.metadata or {}
+    other = seven.metadata or {}
+    given = [
+        memory.signal_recall(about["recall_id"], helpful=other["fact_id"], not_helpful=about["fact_id"], author=each)
+        for each in ("ada", "bo", "cy")
+    ]
+    assert ask() == [AT_SEVEN, AT_SIX]
+    for event in [event for each in given for event in each.event_ids]:
+        memory.retract(event)
+    assert ask() == [AT_SIX, AT_SEVEN]
+
+
+def test_what_an_agent_adds_is_recalled(memory: Memory) -> None:
+    store = HeedfulMemoryStore(memory, where={"user": "ada"}, max_search_results=1)
+    manager = MemoryManager(stores=[store], add_tool_config=True)
+    Agent(Scripted(), memory_manager=manager, callback_handler=None)
+
+    async def run() -> list[str]:
+        for _ in range(2):
+            await manager.add("Ada likes the sauna.", {"metadata": {"kind": "taste"}})
+        return [each.content for each in await manager.search("What does Ada like?")]
+
+    assert asyncio.run(run()) == ["Ada likes the sauna."]
+    fact = memory.facts(newest_first=True, limit=1).items[0]
+    assert (fact.metadata, len(memory.facts().items)) == ({"user": "ada", "kind": "taste"}, 3)
+
+
+def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page("strands", model=Scripted())

@@ -1,0 +1,211 @@
+"""The agent memory for Vanna 2, with its own agent and tools, and a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from cities import IN_ITALY, IN_ITALY_SQL, make_cities
+from loop import Broken, Memory, opened
+from vanna.core.agent import Agent
+from vanna.core.llm import LlmRequest, LlmResponse, LlmService, LlmStreamChunk
+from vanna.core.registry import ToolRegistry
+from vanna.core.tool import ToolCall, ToolContext
+from vanna.core.user import RequestContext, User, UserResolver
+from vanna.integrations.sqlite import SqliteRunner
+from vanna.tools import RunSqlTool
+from vanna.tools.agent_memory import SaveQuestionToolArgsTool, SearchSavedCorrectToolUsesTool
+
+from heedful import Unavailable
+from heedful.integrations.vanna import HeedfulAgentMemory
+
+IN_FRANCE = "How many cities are in France?"
+
+
+@pytest.fixture(params=["open", "connect"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with opened(request.param, tmp_path) as memory:
+        memory.connectors.create("geo", make_cities(tmp_path).url)
+        yield memory
+
+
+class Visitor(UserResolver):
+    """Everybody is the same."""
+
+    async def resolve_user(self, request_context: RequestContext) -> User:
+        return User(id="ada", group_memberships=["user"])
+
+
+class Scripted(LlmService):
+    """Looks a question up, runs what was found or what it knows itself, saves that, and answers."""
+
+    def __init__(self) -> None:
+        self.written = 0
+        """How often it wrote SQL itself."""
+
+    async def send_request(self, request: LlmRequest) -> LlmResponse:
+        question = next(each.content for each in request.messages if each.role == "user")
+        done = [each for each in request.messages if each.role == "tool"]
+        if not done:
+            return _call("search_saved_correct_tool_uses", question=question)
+        if len(done) == 1:
+            found = done[0].content.partition("Args: {'sql': \"")[2].partition('"}')[0]
+            self.written += not found
+            self._sql = found or IN_ITALY_SQL
+            return _call("run_sql", sql=self._sql)
+        if len(done) == 2:
+            return _call("save_question_tool_args", question=question, tool_name="run_sql", args={"sql": self._sql})
+        return LlmResponse(content="There are two.", finish_reason="stop")
+
+    async def stream_request(self, request: LlmRequest) -> AsyncGenerator[LlmStreamChunk, None]:
+        answer = await self.send_request(request)
+        yield LlmStreamChunk(content=answer.content, tool_calls=answer.tool_calls, finish_reason=answer.finish_reason)
+
+    async def validate_tools(self, tools: list[Any]) -> list[str]:
+        return []
+
+
+def _call(name: str, **arguments: Any) -> LlmResponse:
+    return LlmResponse(
+        tool_calls=[ToolCall(id=str(uuid4()), name=name, arguments=arguments)], finish_reason="tool_calls"
+    )
+
+
+def context(saved: HeedfulAgentMemory, request_id: str = "request-1") -> ToolContext:
+    return ToolContext(user=User(id="ada"), conversation_id="chat-1", request_id=request_id, agent_memory=saved)
+
+
+def look(saved: HeedfulAgentMemory, question: str) -> list[str]:
+    found = asyncio.run(saved.search_similar_usage(question, context(saved)))
+    return [each.memory.args["sql"] for each in found]
+
+
+def save(saved: HeedfulAgentMemory, question: str, sql: str, request_id: str = "request-1") -> None:
+    asyncio.run(saved.save_tool_usage(question, "run_sql", {"sql": sql}, context(saved, request_id)))
+
+
+def test_sql_is_found_once_it_is_proven_and_no_more_when_that_is_retracted(memory: Memory) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    save(saved, IN_ITALY, IN_ITALY_SQL)
+    assert look(saved, IN_ITALY) == []
+    rated = memory.feedback.create_positive(execution_id="request-1", author="ada")
+    assert look(saved, IN_ITALY) == [IN_ITALY_SQL]
+    # Another country: with its name in place, or not at all.
+    assert look(saved, IN_FRANCE) in ([], [IN_ITALY_SQL.replace("Italy", "France")])
+    memory.feedback.delete(rated.id)
+    assert look(saved, IN_ITALY) == []
+
+
+def test_an_agent_uses_what_was_proven_instead_of_writing_it_again(memory: Memory, tmp_path: Path) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    registry = ToolRegistry()
+    for tool in (
+        RunSqlTool(SqliteRunner(str(tmp_path / "cities.db"))),
+        SearchSavedCorrectToolUsesTool(),
+        SaveQuestionToolArgsTool(),
+    ):
+        registry.register_local_tool(tool, access_groups=["user"])
+    model = Scripted()
+    agent = Agent(llm_service=model, tool_registry=registry, user_resolver=Visitor(), agent_memory=saved)
+
+    async def ask() -> str:
+        parts = [part async for part in agent.send_message(RequestContext(), IN_ITALY)]
+        return str([part.simple_component for part in parts])
+
+    assert "There are two." in asyncio.run(ask())
+    assert "There are two." in asyncio.run(ask())
+    assert model.written == 2
+    recent = asyncio.run(saved.get_recent_memories(context(saved)))
+    assert recent[0].args == {"sql": IN_ITALY_SQL}
+    memory.feedback.create_positive(execution_id=str(recent[0].memory_id), author="ada")
+    asyncio.run(ask())
+    assert model.written == 2
+
+
+def test_what_cant_be_proven_is_not_saved(memory: Memory) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    here = context(saved)
+    asyncio.run(saved.save_tool_usage("Draw it.", "visualize_data", {"filename": "a.csv"}, here))
+    asyncio.run(saved.save_tool_usage(IN_ITALY, "run_sql", {"sql": "SELECT nothing"}, here, success=False))
+    assert asyncio.run(saved.get_recent_memories(here)) == []
+    assert asyncio.run(saved.search_similar_usage("Draw it.", here, tool_name_filter="visualize_data")) == []
+
+
+def test_two_queries_of_one_request_and_requests_at_the_same_time(memory: Memory) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    save(saved, IN_ITALY, IN_ITALY_SQL)
+    save(saved, "How many cities are there?", "SELECT count(*) FROM city")
+
+    async def many() -> None:
+        await asyncio.gather(
+            *(
+                saved.save_tool_usage(
+                    f"Which city has the id {n}?",
+                    "run_sql",
+                    {"sql": f"SELECT name FROM city WHERE id = {n}"},
+                    context(saved, f"r-{n}"),
+                )
+                for n in range(1, 5)
+            )
+        )
+
+    asyncio.run(many())
+    found = {each.question: each.args["sql"] for each in asyncio.run(saved.get_recent_memories(context(saved)))}
+    assert len(found) == 6
+    for number in range(1, 5):
+        assert found[f"Which city has the id {number}?"].endswith(f"= {number}")
+        assert memory.executions.get(f"r-{number}").question == f"Which city has the id {number}?"
+
+
+def test_memories_are_deleted(memory: Memory) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    here = context(saved)
+
+    async def run() -> None:
+        assert await saved.get_recent_text_memories(here) == []
+        text = await saved.save_text_memory("A city is big from a million people on.", here)
+        other = await saved.save_text_memory("Countries are in English.", here)
+        found = await saved.search_text_memories("When is a city big?", here)
+        assert found[0].memory.memory_id == text.memory_id
+        assert [each.memory_id for each in await saved.get_recent_text_memories(here, 1)] == [other.memory_id]
+        assert await saved.delete_text_memory(here, str(text.memory_id))
+        assert not await saved.delete_text_memory(here, str(text.memory_id))
+        await saved.save_tool_usage(IN_ITALY, "run_sql", {"sql": IN_ITALY_SQL}, here)
+        key = str((await saved.get_recent_memories(here))[0].memory_id)
+        assert await saved.delete_by_id(here, key)
+        assert not await saved.delete_by_id(here, key)
+        await saved.save_tool_usage(IN_ITALY, "run_sql", {"sql": IN_ITALY_SQL}, context(saved, "request-2"))
+        assert await saved.clear_memories(here, before_date="2020-01-01") == 0
+        assert await saved.clear_memories(here, tool_name="run_sql") == 1
+        assert await saved.clear_memories(here) == 1
+
+    asyncio.run(run())
+
+
+def test_searches_find_nothing_when_heedful_fails_and_saving_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    broken: Any = Broken()
+    saved = HeedfulAgentMemory(broken)
+    with caplog.at_level(logging.WARNING, "heedful.integrations"):
+        for _ in range(2):
+            assert look(saved, IN_ITALY) == []
+            assert asyncio.run(saved.search_text_memories("Why?", context(saved))) == []
+    assert len([record for record in caplog.records if "the server is down" in record.message]) == 1
+    with pytest.raises(Unavailable):
+        save(saved, IN_ITALY, IN_ITALY_SQL)
+
+
+def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import re
+
+    monkeypatch.chdir(tmp_path)
+    make_cities(tmp_path)
+    page = Path(__file__).parents[3] / "docs/integrations/vanna.md"
+    given: dict[str, Any] = {"model": Scripted(), "user_resolver": Visitor(), "registry": ToolRegistry()}
+    for example in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        exec(compile(example, str(page), "exec"), given)
+    given["memory"].close()
