@@ -16,8 +16,13 @@ from heedful.interfaces.http.calls import PREFIX
 from heedful.interfaces.operations import OPERATIONS
 from heedful.testing import ScriptedModel
 
-EXAMPLES = 4
-"""Random requests for each operation, beside those that its schema's edges and its examples make."""
+THOROUGH = os.environ.get("HEEDFUL_TEST_EXAMPLES") == "thorough"
+
+PHASES = ["examples,coverage", *([pytest.param("fuzzing,stateful", marks=pytest.mark.hypothesis)] if THOROUGH else [])]
+"""What the edges and the examples of the schema make, and every night random requests."""
+
+EXAMPLES = 10
+"""Random requests for each operation."""
 
 MAPPING = "what a mapping may hold (dotted names, operators, numbers of 64 bits) is more than a schema says"
 ONE_OF = "one of several parameters has to be given, and each alone is optional"
@@ -78,7 +83,7 @@ REFUSES = {
 """Operations that may refuse what their schema allows, and why; all other checks hold for them too."""
 
 
-@pytest.mark.parametrize("phases", ["examples,coverage", "fuzzing,stateful"])
+@pytest.mark.parametrize("phases", PHASES)
 def test_nothing_is_found(phases: str, path: Path, tmp_path: Path) -> None:
     with running(path, language_model=ScriptedModel(lambda messages: "SELECT a FROM t")) as server:
         settings = tmp_path / "schemathesis.toml"

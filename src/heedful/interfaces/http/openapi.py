@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from heedful.interfaces.http.calls import ETAG_OPERATIONS, INSIDE, PREFIX
 from heedful.interfaces.operations import OPERATIONS, Operation, Shape, shape
 from heedful.interfaces.operations.descriptions import PARAMETERS, describe_field, describe_parameter
-from heedful.interfaces.operations.shape import HEADERS, path_limits
+from heedful.interfaces.operations.shape import CURSOR, HEADERS, path_limits
 from heedful.interfaces.problems import TITLES
 from heedful.model.executions import QueryResult, ResultColumn
 from heedful.version import __version__
@@ -324,7 +324,7 @@ def _maintenance_paths() -> Document:
             plain,
             {"items": [], "next_cursor": None},
             key=True,
-            parameters=(_parameter("cursor", "query", _TEXT | {"description": PARAMETERS["cursor"]}, False),),
+            parameters=(_parameter("cursor", "query", _TEXT | CURSOR | {"description": PARAMETERS["cursor"]}, False),),
         ),
         "/v1/jobs": get(
             "jobs",

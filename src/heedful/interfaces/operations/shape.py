@@ -149,6 +149,8 @@ _PAGE = {"minimum": 1, "maximum": limits.MAX_PAGE}
 _LIST = {"minimum": 1, "maximum": limits.MAX_LIST}
 _KEY = {"minLength": 1, "pattern": KEY}
 
+CURSOR = {"pattern": "^[0-9]{1,18}$"}
+
 _LIMITS: dict[str, dict[str, Any]] = {
     "answer": {"pattern": TEXT},
     "assignee": _NAME,
@@ -159,7 +161,7 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "connector_id": _ID,
     "content": {"pattern": TEXT},
     "context": {"pattern": TEXT},
-    "cursor": {"pattern": "^[0-9]{1,18}$"},
+    "cursor": CURSOR,
     "dataset": _NAME,
     "event_id": _ID,
     "execution_id": _ID,
