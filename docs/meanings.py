@@ -147,6 +147,7 @@ SETTINGS = {
     "audit_days": "Days that the [audit trail](../howto/give-keys.md#who-was-refused-what) is kept; 0 for ever.",
     "trusted_proxies": "Addresses and networks of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are "
     "believed, with commas between them; of nobody else.",
+    "mcp": "Whether a server answers agents [by MCP](../integrations/mcp.md#a-server) at `/mcp`.",
     "api_docs": "Whether a server has [interactive pages about its API](../howto/serve.md#try-the-api-in-a-browser) at "
     "`/docs`.",
     "job_days": "Days that jobs are shown after they ended; 0 for ever.",
@@ -224,6 +225,7 @@ CODES = {
     "media_type": "The body of a request is not JSON.",
     "method": "The address is known, but not for this method.",
     "no_route": "Page not found.",
+    "origin_not_allowed": "A web page called by MCP, and the server doesn't allow its origin.",
     "not_heedful": "What answers at the address is not a Heedful server, or one of another version.",
     "rate_limited": "The key calls more often than it may.",
     "project_key": "The key opens one project, and this concerns the whole server.",

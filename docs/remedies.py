@@ -146,6 +146,7 @@ REMEDIES: dict[str, dict[str, str]] = {
         "address_unusable": "Use an address of this machine, and a port above 1023 unless you are root.",
     },
     "Keys and tokens": {
+        "origin_not_allowed": "Start the server with `--cors-origin` and the origin of the page.",
         "key_missing": "Send `Authorization: Bearer hf_…`, or set `HEEDFUL_API_KEY`.",
         "key_invalid": (
             "Make another with `heedful keys add NAME`. If the key of the server is lost, start it once with "

@@ -7,10 +7,12 @@ import inspect
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
@@ -25,13 +27,16 @@ import heedful
 from heedful import Heedful
 from heedful.bootstrap import THREADS
 from heedful.interfaces.mcp.serving import server_of
-from heedful.interfaces.mcp.tools import TOOLS, feedback
+from heedful.interfaces.mcp.tools import MEANINGS, TOOLS, feedback
+from heedful.interfaces.operations.descriptions import describe_field, describe_parameter
 from heedful.sessions.service import Sessions
 from heedful.sql.feedback import FeedbackService
 from heedful.testing import WordEmbedder
 
 COMMAND = [sys.executable, "-c", "from heedful.interfaces.cli import main; main()", "--embedding", "fast", "mcp"]
-PAGE = Path(__file__).parents[1] / "docs/howto/mcp.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "howto/mcp.md"
+CLIENTS = DOCS / "integrations/mcp.md"
 
 TEXT = {"type": "string"}
 NULL = {"type": "null"}
@@ -268,7 +273,7 @@ def test_a_tool_has_the_parameters_of_the_engine(name: str, path: Path) -> None:
     for each in list(inspect.signature(method).parameters.values())[1:]:
         if each.annotation in NOT_SENT:
             continue
-        wanted[each.name] = dict(SENT[each.annotation])
+        wanted[each.name] = SENT[each.annotation] | {"description": describe_parameter(name, each.name, MEANINGS)}
         if each.default is inspect.Parameter.empty:
             required.append(each.name)
         else:
@@ -282,6 +287,8 @@ def test_a_signal_has_the_fields_of_the_model(path: Path) -> None:
     schema = asyncio.run(listed(path))["signal"].input_schema["$defs"]["Signal"]
     assert list(schema["properties"]) == list(heedful.Signal.model_fields)
     assert schema["required"] == [name for name, each in heedful.Signal.model_fields.items() if each.is_required()]
+    for name, each in schema["properties"].items():
+        assert each["description"] == describe_field(heedful.Signal, name)
 
 
 def test_feedback_has_the_parameters_of_the_calls_behind_it() -> None:
@@ -300,11 +307,20 @@ def test_feedback_has_the_parameters_of_the_calls_behind_it() -> None:
 def test_descriptions_are_the_docstrings_but_for_what_can_not_be_sent(path: Path) -> None:
     tools = asyncio.run(listed(path))
     for name in ("signal", "improve", "retract", "forget"):
-        assert tools[name].description == inspect.getdoc(getattr(Heedful, name))
-    assert "files" not in str(tools["remember"].description).partition("\n")[0]
+        when, _, rest = str(tools[name].description).partition("\n\n")
+        assert when == TOOLS[name].when
+        assert rest == inspect.getdoc(getattr(Heedful, name))
+    assert "files" not in str(tools["remember"].description).split("\n\n")[1]
     assert "on_token" in str(inspect.getdoc(Heedful.recall))
     assert "on_token" not in str(tools["recall"].description)
     assert str(tools["recall"].description).endswith("returns what the first one showed.")
+
+
+def test_an_agent_is_told_when_to_call_each_tool_and_what_each_parameter_means(path: Path) -> None:
+    for tool in asyncio.run(listed(path)).values():
+        assert str(tool.description).startswith(("Call this when", "Call this before", "Call this once", "Call this "))
+        for name, schema in tool.input_schema["properties"].items():
+            assert schema["description"].endswith((".", "…")), f"{tool.name}.{name}"
 
 
 def test_hosts_are_told_what_a_tool_may_do(path: Path) -> None:
@@ -510,15 +526,36 @@ def test_a_missing_extra_says_what_to_install() -> None:
     assert 'pip install "heedful[mcp]"' in done.stderr
 
 
-def test_the_configuration_in_the_guide_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = re.findall(r"^```\w+\n(\{.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    server = json.loads(block)["mcpServers"]["heedful"]
-    assert server["command"] == "heedful"
-    for name, value in server.get("env", {}).items():
+def commands_in(page: Path) -> list[tuple[list[str], dict[str, str]]]:
+    """The commands that a page has agents start, with their environment."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for block in re.findall(r"^```(?:json|text)\n(\{.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        servers = json.loads(block)
+        found += [*servers.get("mcpServers", {}).values(), *servers.get("servers", {}).values()]
+    for block in re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        found += tomllib.loads(block)["mcp_servers"].values()
+    started = [([each["command"], *each["args"]], each.get("env", {})) for each in found if "command" in each]
+    started += [(shlex.split(line), {}) for line in re.findall(r"^claude mcp add heedful -- (.*)$", text, re.MULTILINE)]
+    return started
+
+
+GUIDED = [(page, *each) for page in (PAGE, CLIENTS) for each in commands_in(page)]
+
+
+def test_the_guides_have_a_command_for_each_client() -> None:
+    assert [page.name for page, *_ in GUIDED].count("mcp.md") == len(GUIDED) == 5
+
+
+@pytest.mark.parametrize(("page", "command", "env"), GUIDED)
+def test_the_configuration_in_the_guide_works(
+    path: Path, monkeypatch: pytest.MonkeyPatch, page: Path, command: list[str], env: dict[str, str]
+) -> None:
+    assert command[:2] == ["heedful", "mcp"]
+    for name, value in env.items():
         monkeypatch.setenv(name, value)
-    written = server["args"][server["args"].index("--store") + 1]
-    arguments = [str(path) if argument == written else argument for argument in server["args"]]
-    assert arguments.pop(0) == "mcp"
+    written = command[command.index("--store") + 1]
+    arguments = [str(path) if argument == written else argument for argument in command[2:]]
 
     async def talk() -> None:
         async with started(*arguments) as client:

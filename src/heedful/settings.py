@@ -66,6 +66,7 @@ class Settings(Retention):
     query_processes: int = Field(default=0, ge=0, le=1_024)
     trusted_proxies: list[str] = Field(default_factory=list)
     api_docs: bool = True
+    mcp: bool = True
     query_processes_per_caller: int = Field(default=0, ge=0, le=1_024)
     query_wait: float = Field(default=5.0, ge=0, le=600)
     connector_hosts: tuple[str, ...] = ()

@@ -68,6 +68,7 @@ def serve(
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
         trusted_proxies=configured.trusted_proxies,
         api_docs=configured.api_docs,
+        mcp=configured.mcp,
         worker=worker,
         quiet=quiet,
     )

@@ -9,9 +9,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from importlib.util import find_spec
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import orjson
 from fastapi import FastAPI
@@ -42,10 +44,16 @@ from heedful.interfaces.operations import OPERATIONS
 from heedful.store import Store
 from heedful.version import __version__
 
+if TYPE_CHECKING:
+    from heedful.interfaces.http.mcp import McpEndpoint
+
 logger = logging.getLogger("heedful.interfaces.http")
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """The variable with the configuration of a worker."""
+
+MCP_HEADERS = ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id")
+"""What clients of MCP send besides."""
 
 COMPATIBLE_APIS: tuple[ModuleType, ...] = (
     hindsight,
@@ -61,11 +69,13 @@ def create(config: Config, store: Store | None = None) -> FastAPI:
     state = State(config, store or open_store(config))
     measures = Measures()
     spans = provider()
+    agents = _agents(state)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state.start()
-        yield
+        async with nullcontext() if agents is None else agents.running():
+            yield
         state.close()
         if spans is not None:
             await asyncio.to_thread(spans.shutdown)
@@ -79,14 +89,24 @@ def create(config: Config, store: Store | None = None) -> FastAPI:
         exception_handlers={HeedfulError: _error_response, HTTPException: _not_found},
     )
     app.router.redirect_slashes = False
-    for path, endpoints in _routes(state, measures).items():
+    routes = _routes(state, measures)
+    if agents is not None:
+        routes |= {path: {"POST": agents.answer} for path in ("/mcp", f"{calls.PREFIX}/mcp")}
+    for path, endpoints in routes.items():
         app.router.routes.append(_route(path, endpoints))
     if config.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=config.cors_origins,
             allow_methods=["*"],
-            allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "x-request-id"],
+            allow_headers=[
+                "authorization",
+                "content-type",
+                "idempotency-key",
+                "if-match",
+                "x-request-id",
+                *MCP_HEADERS,
+            ],
             expose_headers=["etag", "x-request-id", "retry-after"],
         )
     app.add_middleware(BodyTimeout, seconds=config.body_seconds)
@@ -147,7 +167,16 @@ def open_store(config: Config) -> Store:
     )
 
 
-def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint]]:
+def _agents(state: State) -> McpEndpoint | None:
+    """What answers agents, where it is wanted and the extra is there."""
+    if not state.config.mcp or find_spec("mcp") is None:
+        return None
+    from heedful.interfaces.http.mcp import McpEndpoint
+
+    return McpEndpoint(state)
+
+
+def _routes(state: State, measures: Measures) -> dict[str, dict[str, Endpoint]]:
     """What answers, by path and method."""
     routes: dict[str, dict[str, Endpoint]] = {}
     for operation in OPERATIONS.values():

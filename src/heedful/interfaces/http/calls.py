@@ -84,14 +84,14 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
 
         if wants_stream(request, operation_shape):
             return stream(state, request, operation_shape, call)
-        return _response(request, operation, await _runner(state, operation, values, project, caller)(lambda: call({})))
+        return _response(request, operation, await runner(state, operation, values, project, caller)(lambda: call({})))
 
     return answer
 
 
-def _runner(
+def runner(
     state: State, operation: Operation, values: Mapping[str, Any], project: str, caller: Caller
-) -> Callable[..., Awaitable[bytes]]:
+) -> Callable[..., Awaitable[Any]]:
     """Where a call is done: what asks a database apart, short writes in turn, recalls by as many as there are
     processors, all else in the pool.
     """

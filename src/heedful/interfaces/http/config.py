@@ -52,6 +52,8 @@ class Config(Model):
     """Whether each worker process also does jobs in the background."""
     api_docs: bool = True
     """Whether there are pages about the API at /docs."""
+    mcp: bool = True
+    """Whether agents can call by MCP at /mcp."""
     quiet: bool = False
     """Whether requests that go well are left out of the log."""
 

@@ -8,14 +8,15 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import orjson
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from heedful.errors import Invalid
-from heedful.model import Document, Hit
+from heedful.interfaces.operations.descriptions import describe_field
+from heedful.model import Document, Hit, Model
 
 Schema = dict[str, Any]
 
@@ -40,10 +41,24 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-class Parameters:
-    """The parameters of a function that JSON can carry: the schema of all, and the check of given arguments."""
+class _Described(_Untitled):
+    """With what each field of a model means."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def model_schema(self, schema: Any) -> Schema:
+        document = super().model_schema(schema)
+        if issubclass(schema["cls"], Model):
+            for name, field in document.get("properties", {}).items():
+                field["description"] = describe_field(schema["cls"], name)
+        return document
+
+
+class Parameters:
+    """The parameters of a function that JSON can carry: the schema of all, and the check of given arguments.
+
+    `describe` says what a parameter means, by its name.
+    """
+
+    def __init__(self, function: Callable[..., Any], describe: Callable[[str], str]) -> None:
         hints = get_type_hints(function)
         fields: dict[str, Any] = {}
         self.left_out: list[str] = []
@@ -59,8 +74,12 @@ class Parameters:
         # What is wrong inside a model, the engine says better.
         self._times = {name for name, (kind, _) in fields.items() if kind == datetime | None}
         self._adapters = {name: TypeAdapter(kind) for name, (kind, _) in fields.items() if not _has_model(kind)}
-        model = create_model(self._tool, __config__=ConfigDict(extra="forbid"), **fields)
-        self.schema: Schema = model.model_json_schema(schema_generator=_Untitled)
+        described: dict[str, Any] = {
+            name: (Annotated[kind, Field(description=describe(name))], default)
+            for name, (kind, default) in fields.items()
+        }
+        model = create_model(self._tool, __config__=ConfigDict(extra="forbid"), **described)
+        self.schema: Schema = model.model_json_schema(schema_generator=_Described)
         del self.schema["title"]
 
     def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

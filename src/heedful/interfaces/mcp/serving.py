@@ -1,11 +1,11 @@
-"""Speaks MCP on standard input and output. Needs the extra `mcp`."""
+"""The MCP server, and its conversation over standard input and output. Needs the extra `mcp`."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from threading import Thread
 from typing import Any, cast
@@ -30,6 +30,10 @@ from heedful.aio import AsyncHeedful
 from heedful.errors import HeedfulError
 from heedful.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool
 from heedful.interfaces.mcp.wording import describe, describe_error
+from heedful.model import Model
+
+Run = Callable[[Any, Tool, Mapping[str, Any]], Awaitable[Model]]
+"""Makes the call of a tool, given the HTTP request that it came with, if there is one, and its arguments."""
 
 
 async def serve(store: AsyncHeedful, version: str) -> None:
@@ -50,19 +54,24 @@ async def serve(store: AsyncHeedful, version: str) -> None:
 
 def server_of(store: AsyncHeedful, version: str) -> Server[Any]:
     """The server of a store, on no transport yet."""
-    listed = ListToolsResult(tools=[_tool_definition(tool) for tool in TOOLS.values()])
+    return make_server(version, lambda _: TOOLS.values(), lambda _, tool, arguments: tool.run(store, arguments))
 
-    async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        return listed
 
-    async def call_tool(_: ServerRequestContext[Any], request: CallToolRequestParams) -> CallToolResult:
+def make_server(version: str, tools: Callable[[Any], Collection[Tool]], run: Run) -> Server[Any]:
+    """A server that lists these tools, and makes their calls by `run`; both are given the HTTP request, or None."""
+    definitions = {tool.name: _tool_definition(tool) for tool in TOOLS.values()}
+
+    async def list_tools(context: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=[definitions[tool.name] for tool in tools(context.request)])
+
+    async def call_tool(context: ServerRequestContext[Any], request: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(request.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"no tool {request.name!r}. Use one of {', '.join(TOOLS)}")
         # A call that has begun can't be stopped halfway, so it is waited for.
         with anyio.CancelScope(shield=True):
             try:
-                result = await tool.run(store, request.arguments or {})
+                result = await run(context.request, tool, request.arguments or {})
             except HeedfulError as error:
                 return _refusal(error)
         return CallToolResult(

@@ -1,0 +1,139 @@
+"""MCP over HTTP: the tools of an agent, for callers with a key. Needs the extra `mcp`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from heedful import request_context
+from heedful.aio import AsyncHeedful
+from heedful.errors import Forbidden
+from heedful.interfaces.http.callers import Caller, check_allowed
+from heedful.interfaces.http.calls import runner
+from heedful.interfaces.http.envelope import document
+from heedful.interfaces.http.reading import body_of, json_of, path_of
+from heedful.interfaces.http.state import State
+from heedful.interfaces.mcp.serving import make_server
+from heedful.interfaces.mcp.tools import TOOLS, Tool
+from heedful.interfaces.operations import OPERATIONS
+from heedful.model import Model
+from heedful.version import __version__
+
+ACCESS = "heedful.mcp"
+"""Where a request has who calls, and which project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who calls, and the project that the tools work on."""
+
+    caller: Caller
+    project: str
+
+
+class McpEndpoint:
+    """Answers requests of MCP. No session is kept, so that any worker can answer the next request of a client."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._sessions = StreamableHTTPSessionManager(
+            make_server(__version__, _tools, self._run),
+            json_response=True,
+            stateless=True,
+            max_request_body_size=state.config.max_body,
+        )
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """A block in which requests are answered."""
+        return self._sessions.run()
+
+    async def answer(self, request: Request) -> Response:
+        """Lets those in who have a key, and hands their message to the protocol."""
+        self._check_origin(request)
+        caller = await self._state.caller(request, None)
+        if caller.claims is not None:
+            # A token is for the feedback of one visitor, who sends it to other routes.
+            caller.check("admin")
+        named = path_of(request.path_params).get("project")
+        project = caller.choose(named or caller.project or self._state.store.default_project)
+        request.scope["heedful.project"] = project
+        request.scope[ACCESS] = Access(caller, project)
+        body = await body_of(request, self._state.config.max_body)
+        # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
+        json_of(body)
+        return _Conversation(self._sessions, body)
+
+    def _check_origin(self, request: Request) -> None:
+        """Pages in a browser need to be allowed, so that none reaches a server of its visitor's by another name."""
+        origin = request.headers.get("origin")
+        if origin is not None and not {origin, "*"}.intersection(self._state.config.cors_origins):
+            raise Forbidden(
+                "pages of this origin may not call by MCP",
+                code="origin_not_allowed",
+                field="Origin",
+                value=origin,
+                remedy="Start the server with --cors-origin and this origin",
+            )
+
+    async def _run(self, request: Request, tool: Tool, arguments: Mapping[str, Any]) -> Model:
+        request.scope["heedful.operation"] = tool.name
+        try:
+            request.scope[ACCESS].caller.check(tool.scope)
+            return await tool.run(_memory(self._state, request, request.scope[ACCESS]), arguments)
+        except Exception as error:
+            # Noted, and told without what is inside, as those of other routes are.
+            request.scope["heedful.error"] = error
+            raise document(error, request.scope["heedful.request_id"])[2] from error
+
+
+def _tools(request: Request) -> Collection[Tool]:
+    """Those that the caller may use."""
+    return [tool for tool in TOOLS.values() if tool.scope in request.scope[ACCESS].caller.scopes]
+
+
+def _memory(state: State, request: Request, access: Access) -> AsyncHeedful:
+    """The calls of a project, checked and run as those of other routes are."""
+
+    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        operation = OPERATIONS[f"{namespace}.{name}".lstrip(".")]
+
+        def work() -> Any:
+            if access.caller.project is None and operation.scope == "read":
+                state.store.check_known(access.project)
+            acting = request_context.acting_as(access.caller.calling(request))
+            with acting, state.store.using(access.project) as project:
+                if operation.undoes is not None:
+                    access.caller.check(project.scope_to_retract(kwargs[operation.undoes]))
+                engine = check_allowed(project, access.caller)
+                owner = getattr(engine, namespace) if namespace else engine
+                return getattr(owner, name)(*args, **kwargs)
+
+        return await runner(state, operation, kwargs, access.project, access.caller)(work)
+
+    async def close() -> None:
+        """The store is the server's."""
+
+    return AsyncHeedful(run, close, f"<Heedful project {access.project!r}>")
+
+
+class _Conversation(Response):
+    """The response of the protocol to a body that was read."""
+
+    def __init__(self, sessions: StreamableHTTPSessionManager, body: bytes) -> None:
+        super().__init__()
+        self._sessions = sessions
+        self._message: Message | None = {"type": "http.request", "body": body, "more_body": False}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def receiving() -> Message:
+            message, self._message = self._message, None
+            return await receive() if message is None else message
+
+        await self._sessions.handle_request(scope, receiving, send)
