@@ -12,7 +12,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 VERSION_FILE = "src/heedful/version.py"
-NPM_FILES = ("clients/typescript/package.json", "clients/typescript/package-lock.json")
+NPM_FILES = (
+    "clients/typescript/package.json",
+    "clients/typescript/package-lock.json",
+    "plugins/claude-code/.claude-plugin/plugin.json",
+)
 # As PEP 440 writes a release and a candidate, so that both registries accept it or can be given its like.
 _TAG = re.compile(r"v?(\d+\.\d+\.\d+)(?:(a|b|rc)(\d+))?")
 _NPM_STAGE = {"a": "alpha", "b": "beta", "rc": "rc"}

@@ -1,0 +1,259 @@
+"""Claude Code: the process behind the hooks of `plugins/claude-code`. It stays warm, so that they are quick.
+
+`heedful-claude-code NAME` listens on a socket of this name in the current folder, until nobody asked for an hour.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import signal
+import socketserver
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+import heedful
+from heedful import settings
+from heedful.ids import new_id
+from heedful.integrations.transcripts import Answer, last_answer
+from heedful.integrations.turns import Memories, Turns
+from heedful.providers.embedding import configured_embedder
+
+if TYPE_CHECKING:
+    from heedful.engine import Heedful
+    from heedful.interfaces.client.surface import RemoteHeedful
+
+IDLE = 3_600.0
+"""Seconds without a hook after which the process ends."""
+
+MAX_MESSAGE = 20_000_000
+"""Bytes of a hook's message that are read at most."""
+
+MAX_QUESTION = 4_000
+"""Characters of a prompt that are recalled for, and stored."""
+
+MAX_SESSIONS = 1_000
+"""Sessions whose turn is remembered at the same time."""
+
+COMMANDS = ("good", "bad", "correct", "undo")
+PREFIX = "heedful:"
+"""Before the name of a command."""
+
+BEST, WORST = 5, 1
+
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A prompt that is being answered."""
+
+    memories: Memories
+    external_id: str
+
+
+class Hooks:
+    """Answers the hooks of all sessions; threads may share it. When Heedful fails, the answer is empty."""
+
+    def __init__(self, memory: Heedful | RemoteHeedful) -> None:
+        self._memory = memory
+        self._recalls = Turns(memory)
+        self._turns: OrderedDict[str, Turn] = OrderedDict()
+        self._lock = threading.Lock()
+        self._events: dict[str, Callable[[str, Payload], str]] = {
+            "UserPromptSubmit": self._prompt,
+            "UserPromptExpansion": self._command,
+            "Stop": self._stop,
+            "SessionEnd": self._end,
+        }
+
+    def answer(self, event: str, payload: Payload) -> bytes:
+        """What the hook of an event prints."""
+        handle = self._events.get(event)
+        session_id = payload.get("session_id")
+        if handle is None or not isinstance(session_id, str):
+            return b""
+        context = ""
+        with self._recalls.guarded(f"answer {event}"):
+            context = handle(session_id, payload)
+        if not context:
+            return b""
+        return orjson.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}})
+
+    def forget(self, payload: Payload) -> None:
+        """Forgets the turn of a session, whose prompt was not given the memories."""
+        self._pop(str(payload.get("session_id")))
+
+    def _prompt(self, session_id: str, payload: Payload) -> str:
+        prompt = str(payload.get("prompt") or "").strip()
+        if prompt.startswith(f"/{PREFIX}"):
+            return self._command(session_id, payload)
+        self._pop(session_id)
+        if not prompt:
+            return ""
+        memories = self._recalls.recall(prompt[:MAX_QUESTION])
+        with self._lock:
+            self._turns[session_id] = Turn(memories, f"claude-code/{new_id()}")
+            if len(self._turns) > MAX_SESSIONS:
+                self._turns.popitem(last=False)
+        return memories.prompt
+
+    def _stop(self, session_id: str, payload: Payload) -> str:
+        turn = self._pop(session_id)
+        if turn is None:
+            return ""
+        answer = last_answer(
+            Path(str(payload.get("transcript_path"))), str(payload.get("last_assistant_message") or "")
+        )
+        if answer.text:
+            self._store(session_id, turn, answer)
+        return ""
+
+    def _store(self, session_id: str, turn: Turn, answer: Answer) -> None:
+        """Stores the entry; what it used is detected once, here, also in what was done besides writing."""
+        recall_id, used = turn.memories.recall_id, None
+        if recall_id is not None:
+            detected = self._memory.detect(answer.evidence, recall_id)
+            used = {each.fact_id: each.confidence for each in detected if each.signal_type == "used"}
+        self._memory.sessions.add_entry(
+            session_id,
+            turn.memories.question,
+            answer.text,
+            recall_id=recall_id,
+            used=used,
+            external_id=turn.external_id,
+        )
+
+    def _command(self, session_id: str, payload: Payload) -> str:
+        """Does what `/heedful:…` says, with the last answer of the session."""
+        name, text = _read_command(payload)
+        if name not in COMMANDS:
+            return ""
+        # It is no question itself.
+        self._pop(session_id)
+        if name == "correct" and text is None:
+            return "Heedful: nothing was stored, because what is right is missing: /heedful:correct WHAT IS RIGHT"
+        sessions = self._memory.sessions
+        entries = sessions.entries(session_id, limit=1, newest_first=True).items if sessions.exists(session_id) else []
+        if not entries:
+            return "Heedful: nothing was stored, because this session has no answer yet"
+        qa_id = entries[0].qa_id
+        if name == "undo":
+            sessions.delete_feedback(session_id, qa_id)
+            return "Heedful: what was said of the last answer is taken back"
+        sessions.add_feedback(session_id, qa_id, text, BEST if name == "good" else WORST)
+        learnt = self._memory.improve(session_ids=[session_id]).learnt
+        if name == "correct" and text is not None:
+            if not learnt:
+                self._memory.remember(text)
+            return "Heedful: the last answer is rated as wrong, and what is right is remembered"
+        return f"Heedful: the last answer is rated as {name}"
+
+    def _end(self, session_id: str, payload: Payload) -> str:
+        self._pop(session_id)
+        return ""
+
+    def _pop(self, session_id: str) -> Turn | None:
+        with self._lock:
+            return self._turns.pop(session_id, None)
+
+
+def _read_command(payload: Payload) -> tuple[str, str | None]:
+    """The name of a command of ours, and the words behind it."""
+    name, words = payload.get("command_name"), payload.get("command_args")
+    if not isinstance(name, str):
+        name, _, words = str(payload.get("prompt") or "").strip().removeprefix("/").partition(" ")
+    if not name.startswith(PREFIX):
+        return "", None
+    return name.removeprefix(PREFIX), str(words or "").strip() or None
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    """One hook: the name of its event in a line, then its message."""
+
+    server: Server
+
+    def handle(self) -> None:
+        event, _, body = self.rfile.read(MAX_MESSAGE).partition(b"\n")
+        try:
+            payload = orjson.loads(body or b"{}")
+        except orjson.JSONDecodeError:
+            return
+        if not isinstance(payload, dict):
+            return
+        answer = self.server.hooks.answer(event.decode(errors="replace"), payload)
+        try:
+            self.wfile.write(answer)
+        except OSError:
+            # The hook didn't wait, so Claude was shown nothing.
+            self.server.hooks.forget(payload)
+
+
+class Server(socketserver.ThreadingUnixStreamServer):
+    """Listens from the beginning: a hook that comes while the store is being opened waits for it."""
+
+    daemon_threads = False
+    request_queue_size = 64
+    hooks: Hooks
+
+    def __init__(self, name: str, idle: float = IDLE) -> None:
+        self._idle = idle
+        self._last = time.monotonic()
+        super().__init__(name, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._last = time.monotonic()
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        if time.monotonic() - self._last > self._idle:
+            self.stop()
+
+    def stop(self, *_: object) -> None:
+        """Ends the serving, from any thread."""
+        threading.Thread(target=self.shutdown, name="heedful-stop").start()
+
+
+def main() -> None:
+    """Serves the hooks; ends at once where another process does."""
+    name = sys.argv[1]
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    os.umask(0o077)
+    with open(f"{name}.lock", "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        lock.truncate(0)
+        print(os.getpid(), file=lock, flush=True)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        with Server(name) as server:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, server.stop)
+            with _opened() as memory:
+                server.hooks = Hooks(memory)
+                server.serve_forever()
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _opened() -> Heedful | RemoteHeedful:
+    """The store or server of the settings, with a model that is loaded."""
+    config = settings.load()
+    if config.store.startswith(("http://", "https://")):
+        settings.check_server_key()
+        return heedful.connect(config.store, project=config.project)
+    embedder = configured_embedder(config, None)
+    embedder.embed(["warm"])
+    return heedful.open(embedding=embedder)

@@ -1,0 +1,312 @@
+"""The plugin for Claude Code: its hooks, run as Claude Code runs them, and what they do to the next prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+
+import heedful
+from heedful.integrations.transcripts import last_answer
+
+ROOT = Path(__file__).parents[1]
+PLUGIN = ROOT / "plugins/claude-code"
+HOOKS = json.loads((PLUGIN / "hooks/hooks.json").read_text(encoding="utf-8"))["hooks"]
+
+AT_SIX = "The gym opens at six."
+AT_SEVEN = "The gym opens at seven."
+QUESTION = "When does the gym open?"
+ANSWER = "The gym opens at six. [1]"
+
+
+def said(kind: str, *content: Any, **fields: Any) -> str:
+    """A line of a transcript."""
+    blocks = [{"type": "text", "text": each} if isinstance(each, str) else each for each in content]
+    message = {"role": kind, "content": content[0] if kind == "user" and isinstance(content[0], str) else blocks}
+    return json.dumps({"type": kind, "message": message, "uuid": "u", **fields}) + "\n"
+
+
+class ClaudeCode:
+    """Runs hooks as Claude Code does: by a shell, with JSON on standard input."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "memory.db"
+        self.home = folder / "home"
+        commands = folder / "bin"
+        for each in (self.home, commands, folder / "repository"):
+            each.mkdir()
+        for name, module in (
+            ("heedful", "heedful.interfaces.cli"),
+            ("heedful-claude-code", "heedful.integrations.claude_code"),
+        ):
+            command = commands / name
+            command.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from {module} import main; main()' \"$@\"\n")
+            command.chmod(0o755)
+        self.environment = {
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "HEEDFUL_STORE": str(self.store),
+            "HEEDFUL_EMBEDDING": "fast",
+            "CLAUDE_PLUGIN_ROOT": str(PLUGIN),
+            "CLAUDE_PROJECT_DIR": str(folder / "repository"),
+        }
+
+    def hook(self, event: str, message: dict[str, Any] | bytes = b"", *, session: str = "s1") -> str:
+        """What is added to the context of Claude by the hook of an event."""
+        if isinstance(message, dict):
+            transcript = {"transcript_path": str(self.transcript(session)), "cwd": str(self.folder / "repository")}
+            message = json.dumps({"session_id": session, "hook_event_name": event, **transcript, **message}).encode()
+        done = subprocess.run(
+            ["/bin/sh", "-c", HOOKS[event][0]["hooks"][0]["command"]],
+            input=message,
+            capture_output=True,
+            env=self.environment,
+            cwd=self.folder / "repository",
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        if not done.stdout:
+            return ""
+        output = json.loads(done.stdout)["hookSpecificOutput"]
+        assert output["hookEventName"] == event
+        context: str = output["additionalContext"]
+        return context
+
+    def transcript(self, session: str) -> Path:
+        return self.folder / f"{session}.jsonl"
+
+    def prompt(self, text: str = QUESTION, session: str = "s1") -> str:
+        with self.transcript(session).open("a") as lines:
+            lines.write(said("user", text))
+        return self.hook("UserPromptSubmit", {"prompt": text}, session=session)
+
+    def stop(self, answer: str = ANSWER, session: str = "s1") -> None:
+        with self.transcript(session).open("a") as lines:
+            lines.write(said("assistant", answer))
+        message = {"stop_hook_active": False, "last_assistant_message": answer}
+        assert self.hook("Stop", message, session=session) == ""
+
+    def command(self, text: str, session: str = "s1") -> str:
+        name, _, words = text.removeprefix("/").partition(" ")
+        given = {"expansion_type": "slash_command", "command_name": name, "command_args": words, "prompt": text}
+        return self.hook("UserPromptExpansion", {**given, "command_source": "plugin"}, session=session)
+
+    def start(self) -> None:
+        """Starts a session, and waits until the process behind the hooks is warm."""
+        assert self.hook("SessionStart", {"source": "startup"}) == ""
+        assert "no answer yet" in self.command("/heedful:good")
+
+    def close(self) -> None:
+        for lock in self.home.glob(".heedful/*.lock"):
+            with lock.open() as held:
+                # The process holds it until it has ended.
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.kill(int(lock.read_text()), signal.SIGTERM)
+                    fcntl.flock(held, fcntl.LOCK_EX)
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Iterator[ClaudeCode]:
+    opened = ClaudeCode(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def taught(claude: ClaudeCode) -> ClaudeCode:
+    """With two facts, of which the first is shown first."""
+    with heedful.open(claude.store, embedding="fast", worker=False) as memory:
+        memory.remember([AT_SIX, AT_SEVEN])
+    claude.start()
+    return claude
+
+
+def shown(context: str) -> list[str]:
+    return sorted((fact for fact in (AT_SIX, AT_SEVEN) if fact in context), key=context.index)
+
+
+def test_a_rating_changes_the_memories_of_the_next_prompt_and_its_retraction_changes_them_back(
+    taught: ClaudeCode,
+) -> None:
+    first = taught.prompt()
+    assert shown(first) == [AT_SIX, AT_SEVEN]
+    assert "[1]" in first
+    taught.stop()
+    assert taught.command("/heedful:bad It opens at seven, doesn't it?") == "Heedful: the last answer is rated as bad"
+    assert shown(taught.prompt())[0] == AT_SEVEN
+    assert taught.command("/heedful:undo") == "Heedful: what was said of the last answer is taken back"
+    assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
+    with heedful.open(taught.store, embedding="fast", worker=False) as memory:
+        (entry,) = memory.sessions.entries("s1").items
+        assert (entry.question, entry.answer) == (QUESTION, ANSWER)
+        assert str(entry.external_id).startswith("claude-code/")
+        assert [memory.fact(each.fact_id).text for each in entry.used or []] == [AT_SIX]
+
+
+def test_a_good_answer_is_remembered(taught: ClaudeCode) -> None:
+    taught.prompt("Which editor do I use?")
+    taught.stop("You use Helix.")
+    assert taught.command("/heedful:good") == "Heedful: the last answer is rated as good"
+    assert "You use Helix." in taught.prompt("Which editor do I use?")
+
+
+def test_a_correction_is_remembered(taught: ClaudeCode) -> None:
+    taught.prompt()
+    taught.stop()
+    assert "what is right is missing" in taught.command("/heedful:correct")
+    assert "remembered" in taught.command('/heedful:correct The gym opens at "eight", $(date) isn\'t right.')
+    assert 'opens at \\"eight\\"' in taught.prompt() or 'opens at "eight"' in taught.prompt()
+
+
+def test_a_rating_is_no_question_of_its_own(taught: ClaudeCode) -> None:
+    taught.prompt()
+    taught.stop()
+    # Whether a command is also submitted as a prompt depends on the version of Claude Code.
+    taught.command("/heedful:good")
+    assert taught.prompt("/heedful:good") == "Heedful: the last answer is rated as good"
+    taught.stop("Noted.")
+    with heedful.open(taught.store, embedding="fast", worker=False) as memory:
+        (entry,) = memory.sessions.entries("s1").items
+        assert (entry.question, entry.feedback_score) == (QUESTION, 5)
+
+
+def test_sessions_at_the_same_time_do_not_mix(taught: ClaudeCode) -> None:
+    def talk(number: int) -> None:
+        session = f"at-once-{number}"
+        for turn in range(2):
+            taught.prompt(f"Number {number}, turn {turn}?", session)
+            taught.stop(f"Answer {number}, turn {turn}.", session)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(talk, range(6)))
+    with heedful.open(taught.store, embedding="fast", worker=False) as memory:
+        for number in range(6):
+            entries = memory.sessions.entries(f"at-once-{number}").items
+            assert [(each.question, each.answer) for each in entries] == [
+                (f"Number {number}, turn {turn}?", f"Answer {number}, turn {turn}.") for turn in range(2)
+            ]
+
+
+def test_nothing_but_silence_when_heedful_is_not_there(claude: ClaudeCode) -> None:
+    for name in ("heedful", "heedful-claude-code"):
+        (claude.folder / "bin" / name).unlink()
+    claude.environment["PATH"] = f"{claude.folder / 'bin'}:/usr/bin:/bin"
+    message = {"prompt": QUESTION, "last_assistant_message": ANSWER, "source": "startup", "reason": "exit"}
+    for event in HOOKS:
+        assert claude.hook(event, message) == ""
+
+
+def test_nothing_but_silence_when_the_store_is_broken(claude: ClaudeCode) -> None:
+    claude.store.write_text("This is no store.")
+    claude.hook("SessionStart", {"source": "startup"})
+    assert claude.prompt() == ""
+    claude.stop()
+
+
+@pytest.mark.parametrize("message", [b"", b"no json", b"[]", b'{"session_id": 5, "prompt": 5}', b'{"prompt": "x"}'])
+def test_messages_that_are_none_do_no_harm(taught: ClaudeCode, message: bytes) -> None:
+    for event in HOOKS:
+        assert taught.hook(event, message) == ""
+    taught.hook("UserPromptSubmit", {"prompt": "x" * 2_000_000})
+    taught.hook("Stop", {"transcript_path": "/nonexistent", "last_assistant_message": None})
+    assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
+
+
+def test_a_second_process_ends_by_itself_and_nobody_else_can_ask(taught: ClaudeCode) -> None:
+    folder = taught.home / ".heedful"
+    (name,) = folder.glob("*.sock")
+    second = subprocess.run(
+        ["heedful-claude-code", name.name], cwd=folder, env=taught.environment, timeout=60, check=False
+    )
+    assert second.returncode == 0
+    assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(name.stat().st_mode) & 0o077 == 0
+
+
+def test_the_settings_of_a_repository_are_not_read(taught: ClaudeCode) -> None:
+    hostile = taught.folder / "repository/heedful.toml"
+    hostile.write_text('project = "hostile"\nstore = "hostile.db"\n')
+    assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
+    assert sorted(each.name for each in hostile.parent.iterdir()) == ["heedful.toml"]
+
+
+def test_the_mcp_server_of_the_plugin_has_the_same_memory(taught: ClaudeCode) -> None:
+    server = json.loads((PLUGIN / ".mcp.json").read_text())["mcpServers"]["memory"]
+    arguments = [each.replace("${CLAUDE_PLUGIN_ROOT}", str(PLUGIN)) for each in server["args"]]
+
+    async def talk() -> str:
+        parameters = StdioServerParameters(command=server["command"], args=arguments, env=taught.environment)
+        async with Client(stdio_client(parameters)) as client:
+            return str((await client.call_tool("recall", {"query": QUESTION})).content)
+
+    assert shown(asyncio.run(talk())) == [AT_SIX, AT_SEVEN]
+
+
+class TestTranscripts:
+    def test_the_answer_is_all_that_was_said_since_the_prompt(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.jsonl"
+        tool = {"type": "tool_use", "name": "Bash", "input": {"command": "uv sync", "more": [{"a": "b"}]}}
+        lines = [
+            said("user", "First?"),
+            said("assistant", "An earlier answer."),
+            said("user", "Second?"),
+            said("assistant", "Let me see.", tool),
+            said("user", {"type": "tool_result", "content": "done"}),
+            said("assistant", "From a subagent.", isSidechain=True),
+            "no json\n",
+            "5\n",
+            said("assistant", "Done."),
+        ]
+        path.write_text("".join(lines))
+        answer = last_answer(path, "Done.")
+        assert answer.text == "Let me see.\n\nDone."
+        assert "uv sync" in answer.evidence
+        assert "earlier" not in answer.evidence
+
+    def test_what_is_not_written_yet_is_added(self, tmp_path: Path) -> None:
+        assert last_answer(tmp_path / "none.jsonl", "Done.").text == "Done."
+        assert last_answer(tmp_path / "none.jsonl").text == ""
+
+
+class TestFiles:
+    def test_the_manifest_and_the_marketplace_agree(self) -> None:
+        manifest = json.loads((PLUGIN / ".claude-plugin/plugin.json").read_text())
+        (listed,) = json.loads((ROOT / ".claude-plugin/marketplace.json").read_text())["plugins"]
+        assert manifest["name"] == listed["name"] == "heedful"
+        assert (ROOT / listed["source"]).resolve() == PLUGIN
+        assert manifest["version"] == heedful.__version__
+
+    def test_every_skill_is_a_command_that_only_people_give(self) -> None:
+        names = {path.parent.name for path in PLUGIN.glob("skills/*/SKILL.md")}
+        assert names == {"good", "bad", "correct", "undo"}
+        for name in names:
+            text = (PLUGIN / f"skills/{name}/SKILL.md").read_text()
+            assert re.match(rf"---\nname: {name}\ndescription: .+\n(.+\n)*disable-model-invocation: true\n---\n", text)
+            # Claude Code would run it.
+            assert "!`" not in text
+
+    def test_hooks_have_a_limit_and_a_path_of_the_plugin(self) -> None:
+        for entries in HOOKS.values():
+            for hook in (each for entry in entries for each in entry["hooks"]):
+                assert (hook["type"], "${CLAUDE_PLUGIN_ROOT}" in hook["command"]) == ("command", True)
+                assert 0 < hook["timeout"] <= 30
+        assert shutil.which("python3")
