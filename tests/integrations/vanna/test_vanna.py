@@ -28,7 +28,9 @@ IN_FRANCE = "How many cities are in France?"
 
 
 @pytest.fixture(params=["open", "connect"])
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    # Vanna's tool writes its results to the working directory.
+    monkeypatch.chdir(tmp_path)
     with opened(request.param, tmp_path) as memory:
         memory.connectors.create("geo", make_cities(tmp_path).url)
         yield memory
