@@ -235,3 +235,30 @@ def test_one_author_among_several_does_not_settle_what_an_ambiguous_value_means(
 
 
 NAMES = {("shop", "name"): ["Red Barn", "Blue Door", "Grey Gate", "Old Mill"]}
+
+
+@pytest.mark.parametrize("asked", ["which shops are in the town of Hull", "shops to visit in Hull town"])
+def test_what_a_value_is_called_adds_nothing_to_it(asked: str) -> None:
+    assert best(asked, evidence(*PROVEN)).display == SHOPS.format("Hull")
+
+
+@pytest.mark.parametrize("asked", ["which towns are like Hull", "the town of the shops in Hull"])
+def test_what_is_asked_for_is_not_dropped_as_the_name_of_a_value(asked: str) -> None:
+    assert best(asked, evidence(*PROVEN)).decision == "refuse"
+
+
+def test_what_is_counted_must_not_differ_among_what_is_near() -> None:
+    other = COUNT.replace("*", "size")
+    rows = [row for row in PROVEN if row[1] == COUNT]
+    assert best("how many open shops does York have", evidence(*rows)).decision == "rebind"
+    assert (
+        best("how many open shops does York have", evidence(*rows, ("how many shops {Bath} has", other))).decision
+        == "refuse"
+    )
+
+
+def test_nothing_is_suggested_that_returns_what_only_the_proven_question_names() -> None:
+    known = evidence(("what is the total size of all shops", "SELECT SUM(size) FROM shop"))
+    question = Question("what is the total rent of all shops", VALUES, NOW)
+    verdicts = choose(question, PROVEN_OF[id(known)], evidence=known)
+    assert [verdict.suggested for verdict in verdicts] == [None]

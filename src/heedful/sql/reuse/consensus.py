@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
 from heedful.ranking.similarity import difference
 from heedful.sql.reuse.question_reading import DECIDING, OPERATORS, POLAR, Frame, canonical, is_slot, number
+from heedful.sql.reuse.values import split
 
 Words = tuple[str, ...]
 Kinds = tuple[str, ...]
@@ -62,7 +64,9 @@ _OPEN_DECIDING = frozenset(("by", "over", "above", "under", "below"))
 _TIMES = frozenset(("next", "previous", "past", "current", "coming", "upcoming", "recent"))
 _NOT = frozenset(("no", "not", "without", "non"))
 _OF_COUNTING = frozenset(("as", "for", "toward", "towards"))
+_GENERIC = frozenset(("name", "title", "id", "code", "label", "key", "value", "text", "full", "short"))
 _MAX_KNOWN = 1_000  # Questions whose neighbours are kept until a proven one is added or removed.
+_COUNTED = re.compile(r"\bCOUNT\([^()]*\)")
 _VALUE = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b")
 
 
@@ -104,9 +108,15 @@ def terms(frame: Frame) -> Terms:
 def _said(frame: Frame) -> list[str]:
     """The words without those that carry nothing where they stand."""
     words = [part for word in frame.words for part in word.split(" ")]
-    found = []
+    found: list[str] = []
+    before = ""
     for place, word in enumerate(words):
         after = next((each for each in words[place + 1 :] if each not in QUIET), "")
+        if word not in QUIET:
+            beside, before = (before, after), word
+            # "Papers in the journal Cell" are those in Cell, once that is one. What comes first is asked for.
+            if not all(map(is_slot, found)) and not _decides(word) and any(word in _names(each) for each in beside):
+                continue
         joins = is_slot(after) or number(after) is not None
         if word in QUIET or (word == "and" and not joins) or (word == "both" and "and" in words[place:]):
             continue
@@ -114,6 +124,27 @@ def _said(frame: Frame) -> list[str]:
             word = "count+as"  # "Classes that count as electives" are not counted.
         found.append("not" if word in _NOT else word)
     return found
+
+
+@lru_cache(maxsize=4096)
+def _names(slot: str) -> frozenset[str]:
+    """What values of a kind are called: "‹journal.journal_name›" is a "journal", and "‹author.name›" an "author"."""
+    if not is_slot(slot):
+        return frozenset()
+    table, _, column = slot.strip("‹›").rpartition(".")
+    for name in (column, table):
+        parts = {part for word in split(name.replace("_", " ")) for part in (word, *map(word.removesuffix, _GENERIC))}
+        named = {form for part in parts - _GENERIC - {""} for form in canonical((part,))}
+        if named:
+            return frozenset(named | {f"{form}+ed" for form in named})
+    return frozenset()
+
+
+@lru_cache(maxsize=4096)
+def _returned(template: str) -> frozenset[str]:
+    """The words that name what a template returns."""
+    shown = template.partition(" FROM ")[0].replace("_", " ")
+    return frozenset(form for word in split(shown) for form in canonical((word,)))
 
 
 Rest = tuple[Kinds, Words, frozenset[str]]
@@ -135,7 +166,7 @@ class _Template:
     """The questions proven with one SQL template and the same kinds of values."""
 
     shape: str
-    """The template without any values."""
+    """The template without any values, and without what it counts."""
     words: Counter[str] = field(default_factory=Counter)
     pairs: Counter[frozenset[tuple[str, str]]] = field(default_factory=Counter)
     heads: Counter[str] = field(default_factory=Counter)
@@ -176,6 +207,17 @@ class _Known:
         self.agreed: dict[Terms, Agreement | None] = {}
 
 
+Scored = tuple[float, str, dict[Hashable, None]]
+"""How like proven questions with the same words are, their template, and their ids."""
+
+
+def _has_rival(template: str, groups: Mapping[str, _Template], scored: Sequence[Scored]) -> bool:
+    """Whether questions that are at least half as near as the nearest have SQL that differs in a value, or in what it
+    counts: the question that was asked doesn't say which is meant."""
+    shape, best = groups[template].shape, scored[0][0]
+    return any(score >= best / 2 and name != template and groups[name].shape == shape for score, name, _ in scored)
+
+
 def less(counts: Counter[Item], item: Item) -> None:
     """Counts one of an item out."""
     counts[item] -= 1
@@ -203,7 +245,10 @@ class Consensus:
         self._authors[proven_id] = authors
         self._by_author.update(authors)
         said = terms(frame)
-        group = self._groups[said.kinds].setdefault(template, _Template(_VALUE.sub("?", template)))
+        group = self._groups[said.kinds].get(template)
+        if group is None:
+            shape = _COUNTED.sub("COUNT(?)", _VALUE.sub("?", template))
+            group = self._groups[said.kinds][template] = _Template(shape)
         group.words.update(said.content)
         group.pairs[said.pairs] += 1
         group.heads[said.head] += 1
@@ -287,6 +332,10 @@ class Consensus:
             return None
         if said.head not in group.heads:
             return None
+        if _has_rival(template, groups, scored):
+            return None
+        if not _returned(template).isdisjoint(nearest.content - said.content):
+            return None  # The SQL returns what only the proven question names.
         return Agreement(template, [proven_id])
 
     def _agreement(self, said: Terms) -> Agreement | None:
@@ -307,11 +356,8 @@ class Consensus:
         template = next((each for each in fitting if is_settled(votes, each)), None)
         if template is None or best < MIN_LIKENESS:
             return None
-        if any(
-            score >= best / 2 and other != template and groups[other].shape == groups[template].shape
-            for score, other, _ in scored
-        ):
-            return None  # They differ in a value that neither question names.
+        if _has_rival(template, groups, scored):
+            return None
         members = groups[template].members
         order = [
             (members[each].deciding != said.deciding, -score, str(each), each)
@@ -387,7 +433,7 @@ class Consensus:
             any(self._exchangeable(word, old) for old in ("", *absent)) for word in unknown
         )
 
-    def _nearest(self, said: Terms, groups: dict[str, _Template]) -> list[tuple[float, str, dict[Hashable, None]]]:
+    def _nearest(self, said: Terms, groups: dict[str, _Template]) -> list[Scored]:
         """The proven questions with the same kinds of values, those with the same words together, with how like they
         are; the most like first."""
         own = {word: self._weight(frozenset((word,))) for word in said.content}
