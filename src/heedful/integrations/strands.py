@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from strands import Agent
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent
 from strands.injection import InjectionContext
 from strands.memory import MemoryEntry, MemoryStore, SearchOptions
-from strands.plugins import hook
 from strands.types.content import Message
 from strands.vended_plugins.context_injector import ContextInjector
 
@@ -45,13 +45,16 @@ class HeedfulPlugin(ContextInjector):
         self._recalled: WeakKeyDictionary[Any, Memories] = WeakKeyDictionary()
         super().__init__(self._show, name="heedful", trigger="everyTurn")
 
-    @hook
-    def begin(self, event: BeforeInvocationEvent) -> None:
+    def init_agent(self, agent: Agent) -> None:
+        super().init_agent(agent)
+        agent.add_hook(self._begin, BeforeInvocationEvent)
+        agent.add_hook(self._finish, AfterInvocationEvent)
+
+    def _begin(self, event: BeforeInvocationEvent) -> None:
         """Forgets what was recalled for an earlier question."""
         self._recalled.pop(event.agent, None)
 
-    @hook
-    async def finish(self, event: AfterInvocationEvent) -> None:
+    async def _finish(self, event: AfterInvocationEvent) -> None:
         """Stores the answer, if there is one."""
         memories = self._recalled.pop(event.agent, None)
         answer = _text(event.result.message) if event.result is not None else ""

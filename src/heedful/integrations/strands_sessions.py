@@ -1,0 +1,194 @@
+"""Strands Agents: conversations and states of agents as sessions of Heedful."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from strands.session.repository_session_manager import RepositorySessionManager
+from strands.session.session_repository import SessionRepository
+from strands.types.content import Message
+from strands.types.session import (
+    Session,
+    SessionAgent,
+    SessionMessage,
+    SessionType,
+    decode_bytes_values,
+    encode_bytes_values,
+)
+
+from heedful.compat import mongodb_session_manager as compat
+from heedful.errors import NotFound
+from heedful.integrations.turns import Guard
+from heedful.model import Metadata
+from heedful.model.limits import MAX_PAGE
+from heedful.protocols import SessionsProtocol
+from heedful.sessions.service import Sessions
+from heedful.sessions.space import SessionSpace
+from heedful.store import session_space
+
+if TYPE_CHECKING:
+    from heedful.engine import Heedful
+    from heedful.interfaces.client.surface import RemoteHeedful
+
+DEFAULT_AGENT = "default"
+"""The id of an agent that has no other."""
+AGENTS = "strands_agent/"
+"""How the keys of metadata that have the states of agents begin."""
+PACKED = '{"strands": '
+"""How the content of a message begins that is more than a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A message of one agent, as it is stored."""
+
+    agent_id: str
+    heedful_id: str
+    message: Message
+    at: datetime
+
+
+class HeedfulSessionRepository(SessionRepository):
+    """The sessions of a memory for Strands' session managers.
+
+    A message that is one text is that text, so that it can be read, searched and erased like any other; one with calls
+    of tools, or of another agent than the default one, is JSON. The state of an agent is in the metadata.
+
+    If Heedful fails while an agent works, the agent goes on, and the log says so once.
+    """
+
+    def __init__(self, sessions: SessionsProtocol) -> None:
+        self._sessions = sessions
+        self._guard = Guard()
+
+    def create_session(self, session: Session, **kwargs: Any) -> Session:
+        self._sessions.create(session.session_id)
+        return session
+
+    def read_session(self, session_id: str, **kwargs: Any) -> Session | None:
+        try:
+            found = self._sessions.get(session_id)
+        except NotFound:
+            return None
+        return Session(session_id, SessionType.AGENT, found.created_at.isoformat(), found.updated_at.isoformat())
+
+    def create_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
+        self._put_agent(session_id, session_agent)
+
+    def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
+        packed = self._sessions.get_metadata(session_id).get(_agent_key(agent_id))
+        return None if packed is None else SessionAgent.from_dict(json.loads(packed))
+
+    def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
+        with self._guard.guarded("store the state of the agent"):
+            before = self.read_agent(session_id, session_agent.agent_id)
+            if before is not None:
+                session_agent.created_at = before.created_at
+            self._put_agent(session_id, session_agent)
+
+    def create_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
+        message = session_message.to_message()
+        with self._guard.guarded("store a message"):
+            self._sessions.add_message(
+                session_id,
+                message["role"],
+                _packed(agent_id, message),
+                at=datetime.fromisoformat(session_message.created_at),
+            )
+
+    def read_message(self, session_id: str, agent_id: str, message_id: int, **kwargs: Any) -> SessionMessage | None:
+        found = self.list_messages(session_id, agent_id, limit=1, offset=message_id)
+        return found[0] if found else None
+
+    def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
+        """Changes what a message says. Of one that is redacted, only what is left is stored."""
+        stored = self._stored(session_id, agent_id)[session_message.message_id]
+        self._sessions.update_message(session_id, stored.heedful_id, _packed(agent_id, session_message.to_message()))
+
+    def list_messages(
+        self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **kwargs: Any
+    ) -> list[SessionMessage]:
+        found = [
+            SessionMessage(each.message, number, created_at=each.at.isoformat(), updated_at=each.at.isoformat())
+            for number, each in enumerate(self._stored(session_id, agent_id))
+        ]
+        return found[offset:] if limit is None else found[offset : offset + limit]
+
+    def _put_agent(self, session_id: str, session_agent: SessionAgent) -> None:
+        packed = json.dumps(session_agent.to_dict(), ensure_ascii=False)
+        self._sessions.update_metadata(session_id, {_agent_key(session_agent.agent_id): packed})
+
+    def _stored(self, session_id: str, agent_id: str) -> list[_Stored]:
+        return [each for each in self._all(session_id) if each.agent_id == agent_id]
+
+    def _all(self, session_id: str) -> Iterator[_Stored]:
+        cursor = None
+        while True:
+            page = self._sessions.messages(session_id, cursor=cursor, limit=MAX_PAGE)
+            for each in page.items:
+                agent_id, message = _unpacked(each.role, each.content)
+                yield _Stored(agent_id, each.message_id, message, each.at)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+
+class HeedfulSessionManager(RepositorySessionManager):
+    """A session manager of Strands whose sessions are those of a memory."""
+
+    def __init__(self, memory: Heedful | RemoteHeedful, session_id: str) -> None:
+        super().__init__(session_id, HeedfulSessionRepository(memory.sessions))
+
+
+class MongoDBSessionManager(compat.MongoDBSessionManager, RepositorySessionManager):
+    """`mongodb_session_manager.MongoDBSessionManager` as a session manager of Strands: messages and states of agents,
+    feedback and metadata in one session, with the same arguments."""
+
+    def _begin(self, session_id: str, space: SessionSpace) -> None:
+        super()._begin(session_id, space)
+        # Hooks for metadata are for those of the caller.
+        bare = session_space(space.store, space.project, space.now, None, None, None, dispatcher=space.dispatcher)
+        RepositorySessionManager.__init__(self, self.session_id, HeedfulSessionRepository(Sessions(bare)))
+
+    def get_metadata(self) -> Metadata:
+        return _without_agents(super().get_metadata())
+
+    def update_metadata(self, metadata: Metadata) -> Metadata:
+        return _without_agents(super().update_metadata(metadata))
+
+    def delete_metadata(self, metadata_keys: Sequence[str]) -> Metadata:
+        return _without_agents(super().delete_metadata(metadata_keys))
+
+
+def _without_agents(metadata: Metadata) -> Metadata:
+    return {name: each for name, each in metadata.items() if not name.startswith(AGENTS)}
+
+
+def _agent_key(agent_id: str) -> str:
+    # A dot in a key would reach inside.
+    return AGENTS + agent_id.replace("%", "%25").replace(".", "%2E")
+
+
+def _packed(agent_id: str, message: Message) -> str:
+    content: Sequence[Mapping[str, Any]] = message["content"]
+    if agent_id == DEFAULT_AGENT and len(content) == 1 and set(content[0]) == {"text"}:
+        text = str(content[0]["text"])
+        if text.strip() and not text.startswith(PACKED):
+            return text
+    return json.dumps({"strands": {"agent_id": agent_id, "content": encode_bytes_values(content)}}, ensure_ascii=False)
+
+
+def _unpacked(role: str, content: str) -> tuple[str, Message]:
+    """The id of the agent, and the message."""
+    if not content.startswith(PACKED):
+        return DEFAULT_AGENT, _message(role, [{"text": content}])
+    packed = json.loads(content)["strands"]
+    return packed["agent_id"], _message(role, decode_bytes_values(packed["content"]))
+
+
+def _message(role: str, content: Any) -> Message:
+    return {"role": "assistant" if role == "assistant" else "user", "content": content}
