@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -81,9 +82,16 @@ def measured(file: Path, out: Path) -> Report:
         "Share of the reference's words in the answer, of answers that have all of them, and change of the former in %",
         *("asked in other words", "words before", "after", "all words before", "after", "change", "answers made worse"),
     )
+    say("answers before any rating")
+    with _opened(conversations, model) as store:
+        before = _shares(store, asked)
     for scale, score in SCALES.items():
         say(f"answers rated {scale}")
-        before, after = _answers(conversations, asked, model, score)
+        with _opened(conversations, model) as store:
+            _rate(store, asked, score)
+            for conversation in conversations:
+                store.improve(conversation.id)
+            after = _shares(store, asked)
         counts = [len(each.others) for each in asked]
         needs, rated = np.repeat(np.arange(len(asked)), counts), np.repeat([each.rated for each in asked], counts)
         proven = frozenset().union(*(each.evidence for each in asked if each.rated))
@@ -96,6 +104,7 @@ def measured(file: Path, out: Path) -> Report:
         for name, chosen in parts.items():
             row, figures = _row(before[chosen], after[chosen], needs[chosen])
             section.rows.append([f"{name}, rated {scale}", *row])
+            say(": ".join([f"{name}, rated {scale}", ", ".join(row)]))
             report.figures[f"{name}, {scale}"] = figures
     return report
 
@@ -128,24 +137,24 @@ def _served(conversations: Sequence[locomo.Conversation], asked: Sequence[Asked]
     return Served(bundled(), [*turns, *queries], vectors)
 
 
-def _answers(
-    conversations: Sequence[locomo.Conversation], asked: Sequence[Asked], model: Served, score: Scale
-) -> tuple[Floats, Floats]:
-    """The share of the reference's words in the answer to each other phrasing, before and after the ratings."""
+@contextmanager
+def _opened(conversations: Sequence[locomo.Conversation], model: Served) -> Iterator[Heedful]:
+    """A store with these conversations, that nobody has rated."""
     with tempfile.TemporaryDirectory() as home, heedful.open(Path(home) / "locomo.db", embedding=model) as store:
         for conversation in conversations:
             remember(store, conversation)
-        before = _shares(store, asked)
-        for number, each in enumerate(asked):
-            if each.rated:
-                session = f"session {number}"
-                found = store.recall(each.text, dataset=each.dataset, session_id=session)
-                assert found.qa_id is not None
-                given = score(_share(found.answer, each.reference))
-                store.sessions.add_feedback(session, found.qa_id, feedback_score=given, author=f"user {number % 50}")
-        for conversation in conversations:
-            store.improve(conversation.id)
-        return before, _shares(store, asked)
+        yield store
+
+
+def _rate(store: Heedful, asked: Sequence[Asked], score: Scale) -> None:
+    """Asks the questions that are to be rated, as they stand, and rates the answers."""
+    for number, each in enumerate(asked):
+        if each.rated:
+            session = f"session {number}"
+            found = store.recall(each.text, dataset=each.dataset, session_id=session)
+            assert found.qa_id is not None
+            given = score(_share(found.answer, each.reference))
+            store.sessions.add_feedback(session, found.qa_id, feedback_score=given, author=f"user {number % 50}")
 
 
 def _shares(store: Heedful, asked: Sequence[Asked]) -> Floats:
