@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+import heedful
 from heedful import Heedful, Invalid, NotFound
 from heedful.model import Fact
-from heedful.testing import ManualClock
+from heedful.testing import ManualClock, WordEmbedder
 
 
-def every(store: Heedful, dataset: str = "main_dataset", **options: bool | str) -> list[str]:
+def every(store: Heedful, dataset: str = "main_dataset", **options: Any) -> list[str]:
     """All texts of a dataset, read two at a time."""
     result: list[Fact] = []
     cursor = None
     while True:
-        page = store.facts(dataset=dataset, cursor=cursor, limit=2, **options)  # type: ignore[arg-type]
+        page = store.facts(dataset=dataset, cursor=cursor, limit=2, **options)
         result += page.items
         cursor = page.next_cursor
         if cursor is None:
@@ -123,3 +125,37 @@ def test_metadata_of_a_dataset_that_cant_be_kept_are_refused(store: Heedful, met
     with pytest.raises(Invalid, match="metadata"):
         store.create_dataset("mine", metadata=metadata)
     assert store.datasets() == []
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({}, ["a", "b", "c", "d"]),
+        ({"lang": "en"}, ["a", "c"]),
+        ({"lang": {"!=": "en"}}, ["b", "d"]),
+        ({"year": {">=": 2020, "<": 2022}, "by.name": "Ann"}, ["a"]),
+        ({"lang": ["en", "de"]}, ["a", "b", "c"]),
+        ({"lang": {"exists": False}}, ["d"]),
+    ],
+)
+def test_facts_are_listed_by_metadata(any_store: str, where: dict[str, Any], expected: list[str]) -> None:
+    with heedful.open(any_store, embedding=WordEmbedder()) as store:
+        about: list[dict[str, Any]] = [
+            {"lang": "en", "year": 2020, "by": {"name": "Ann"}},
+            {"lang": "de", "year": 2021},
+            {"lang": "en", "year": 2022, "by": {"name": "Ann"}},
+            {},
+        ]
+        store.remember(["a", "b", "c", "d"], metadata=about, source="letters")
+        store.remember("elsewhere", metadata=about[0], dataset="second")
+        store.supersede(store.remember("e", metadata=about[0]).fact_ids[0], by=store.facts().items[0].fact_id)
+        assert every(store, where=where) == expected
+        assert every(store, where=where, newest_first=True) == expected[::-1]
+        assert every(store, where=where, source="letters") == expected
+        assert every(store, where=where, source="digits") == []
+
+
+@pytest.mark.parametrize("where", [{"a": {"~": 1}}, {"a": {}}, "a", {"": 1}])
+def test_a_filter_that_is_none_is_refused(store: Heedful, where: Any) -> None:
+    with pytest.raises(Invalid, match="where"):
+        store.facts(where=where)

@@ -105,6 +105,11 @@ def test_messages(run: Run) -> None:
     table = shown(run("sessions", "messages", "s", "--limit", "1"))
     assert "[bold]Hello" in table
     assert "there is more" in table
+    changed = read(run("sessions", "update-message", "s", added["message_id"], "-", "--json", input="again"))
+    assert changed == added | {"content": "again"}
+    assert "changed" in shown(run("sessions", "update-message", "s", added["message_id"], "once more"))
+    assert "deleted" in shown(run("sessions", "remove-message", "s", added["message_id"], "--yes"))
+    assert refused(run("sessions", "update-message", "s", added["message_id"], "x")).code == "not_found"
     assert refused(run("sessions", "messages", "nope")).code == "not_found"
     assert refused(run("sessions", "add-message", "s", " ", "x")).field == "role"
 

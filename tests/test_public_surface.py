@@ -123,6 +123,7 @@ def test_the_methods_of_sessions_are_these() -> None:
         "create",
         "delete",
         "delete_feedback",
+        "delete_message",
         "delete_metadata",
         "deliver_alerts",
         "discard_alert",
@@ -136,6 +137,7 @@ def test_the_methods_of_sessions_are_these() -> None:
         "list",
         "messages",
         "rate",
+        "update_message",
         "update_metadata",
     }
 

@@ -61,6 +61,67 @@ def test_a_name_may_be_any_text(either: Heedful, name: str) -> None:
     assert either.sessions.delete(name).messages == 1
 
 
+def test_a_message_is_changed_in_its_place(either: Heedful, clock: ManualClock) -> None:
+    first, second, third = either.sessions.add_messages("s", [{"role": "user", "content": text} for text in "abc"])
+    clock.advance(hours=1)
+    changed = either.sessions.update_message("s", second.message_id, "B")
+    assert changed == second.model_copy(update={"content": "B"})
+    assert either.sessions.messages("s").items == [first, changed, third]
+    assert either.sessions.get("s").updated_at == clock.now
+    page = either.sessions.messages("s", limit=2)
+    assert either.sessions.messages("s", limit=2, cursor=page.next_cursor).items == [third]
+    clock.advance(hours=1)
+    assert either.sessions.update_message("s", second.message_id, "B") == changed
+    assert either.sessions.get("s").updated_at == clock.now - timedelta(hours=1)
+
+
+def test_a_message_is_removed_and_its_neighbours_stay(either: Heedful) -> None:
+    first, second, third = either.sessions.add_messages("s", [{"role": "user", "content": text} for text in "abc"])
+    page = either.sessions.messages("s", limit=2)
+    assert either.sessions.delete_message("s", second.message_id) is True
+    assert either.sessions.messages("s", limit=2, cursor=page.next_cursor).items == [third]
+    assert either.sessions.messages("s").items == [first, third]
+    either.sessions.add_message("s", "user", "d")
+    assert contents(either, "s") == ["a", "c", "d"]
+    assert either.sessions.delete("s").messages == 3
+
+
+def test_a_message_of_another_session_is_not_found(either: Heedful) -> None:
+    message = either.sessions.add_message("s", "user", "hello")
+    either.sessions.create("t")
+    for session, message_id in (("t", message.message_id), ("nobody", message.message_id), ("s", "nothing")):
+        with pytest.raises(NotFound, match="has no message") as refused:
+            either.sessions.update_message(session, message_id, "x")
+        assert refused.value.field == "message_id"
+        with pytest.raises(NotFound, match="has no message"):
+            either.sessions.delete_message(session, message_id)
+    with pytest.raises(Invalid, match="content"):
+        either.sessions.update_message("s", message.message_id, 5)  # type: ignore[arg-type]
+    assert either.sessions.messages("s").items == [message]
+
+
+def test_opinions_outlast_the_message_they_are_about(either: Heedful) -> None:
+    message = either.sessions.add_message("s", "assistant", "At eight.")
+    opinion = either.feedback.create(is_positive=False, chat_message_id=message.message_id, feedback="At nine!")
+    events = either.insight.rows("events").items
+    either.sessions.update_message("s", message.message_id, "At nine.")
+    either.sessions.delete_message("s", message.message_id)
+    assert either.feedback.get(opinion.id) == opinion
+    assert either.insight.rows("events").items == events
+    assert either.doctor(repair=False)
+
+
+def test_changed_messages_are_exported_and_erased(either: Heedful) -> None:
+    either.sessions.create("s", metadata={"user_id": "Ada"})
+    edited, removed = either.sessions.add_messages("s", [{"role": "user", "content": text} for text in "ab"])
+    either.sessions.update_message("s", edited.message_id, "I am Ada.")
+    either.sessions.delete_message("s", removed.message_id)
+    rows = either.insight.rows("messages").items
+    assert [row["content"] for row in rows] == ["I am Ada."]
+    either.forget(author="Ada")
+    assert contents(either, "s") == [""]
+
+
 @pytest.mark.parametrize("name", ["", " \t", "x" * 201, "nul\0", "\ud800", None, 7, b"s"])
 def test_what_can_not_be_a_name_is_refused_everywhere(store: Heedful, name: Any) -> None:
     calls: list[Callable[[], Any]] = [
@@ -69,6 +130,8 @@ def test_what_can_not_be_a_name_is_refused_everywhere(store: Heedful, name: Any)
         lambda: store.sessions.delete(name),
         lambda: store.sessions.add_message(name, "user", "hi"),
         lambda: store.sessions.messages(name),
+        lambda: store.sessions.update_message(name, "m", "hi"),
+        lambda: store.sessions.delete_message(name, "m"),
         lambda: store.sessions.update_metadata(name, {}),
         lambda: store.sessions.delete_metadata(name, "k"),
         lambda: store.sessions.get_metadata(name),

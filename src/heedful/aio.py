@@ -60,6 +60,8 @@ class AsyncSessions(_Awaiting):
     add_message = _as_async(SessionsProtocol.add_message)
     add_messages = _as_async(SessionsProtocol.add_messages)
     messages = _as_async(SessionsProtocol.messages)
+    update_message = _as_async(SessionsProtocol.update_message)
+    delete_message = _as_async(SessionsProtocol.delete_message)
     get_metadata = _as_async(SessionsProtocol.get_metadata)
     update_metadata = _as_async(SessionsProtocol.update_metadata)
     delete_metadata = _as_async(SessionsProtocol.delete_metadata)

@@ -329,11 +329,12 @@ class Heedful(HeedfulProtocol):
         *,
         dataset: str = DEFAULT_DATASET,
         source: str | None = None,
+        where: Metadata | None = None,
         cursor: str | None = None,
         limit: int = 100,
         newest_first: bool = False,
     ) -> Page[Fact]:
-        return _browse.list_facts(self._workspace, dataset, source, cursor, limit, newest_first)
+        return _browse.list_facts(self._workspace, dataset, source, where, cursor, limit, newest_first)
 
     def create_dataset(self, dataset: str, *, metadata: Metadata | None = None) -> Dataset:
         return _browse.create_dataset(self._workspace, dataset, metadata)

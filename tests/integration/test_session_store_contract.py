@@ -231,6 +231,26 @@ def test_messages_keep_their_order_and_are_read_in_pages(store: SessionStore) ->
     assert store.read(lambda t: t.conversations.messages("nobody", None, 3, False)) == []
 
 
+def test_a_message_that_is_changed_or_deleted_leaves_no_text_behind(place: Place, store: SessionStore) -> None:
+    marker = "MARKER" + uuid4().hex
+    create(store)
+    sent = [MessageRow(new_id(), "user", marker + str(n), AT + n) for n in range(3)]
+    store.write(lambda t: t.conversations.add_messages("s", sent))
+    first, second, third = store.read(lambda t: t.conversations.messages("s", None, 9, False))
+    store.write(lambda t: t.conversations.set_content(first.id, "another"))
+    store.write(lambda t: t.conversations.delete_message(second.id))
+    rows = store.read(lambda t: t.conversations.messages("s", None, 9, False))
+    assert rows == [replace(first, content="another"), third]
+    assert store.read(lambda t: t.conversations.message(first.id, "s")) == rows[0]
+    assert store.read(lambda t: t.conversations.message(first.id, "other")) is None
+    store.write(lambda t: t.conversations.delete_message(third.id))
+    assert marker not in place.dump()
+    other = place.open("other")
+    other.write(lambda t: t.conversations.set_content(first.id, "not theirs"))
+    other.write(lambda t: t.conversations.delete_message(first.id))
+    assert store.read(lambda t: t.conversations.message(first.id)) == rows[0]
+
+
 def test_an_entry_comes_back_as_it_was_stored(store: SessionStore) -> None:
     create(store)
     used = [("fact", 0.25, ["link"]), ("other", 0.75, [])]

@@ -21,6 +21,7 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
     h.sessions.create(session_id, metadata={"team": "green"})
     run = f"run of {session_id}"
     entry = h.sessions.add_entry(session_id, "Who is the CEO?", "Ada.", external_id=run).qa_id
+    said = h.sessions.add_message(session_id, "user", "Who is the CEO?").message_id
     h.sessions.add_session_feedback(session_id, {"rating": "down", "comment": "Slow."})
     connector = h.connectors.create("data", f"sqlite:///{database}").connector_id
     execution = h.executions.execute_query("SELECT a FROM t", question="Which a?").execution_id
@@ -35,6 +36,7 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
         "session_id": session_id,
         "qa_id": entry,
         "external_id": run,
+        "message_id": said,
         "connector_id": connector,
         "execution_id": execution,
         "feedback_id": h.feedback.create(is_positive=True, execution_id=execution).id,

@@ -24,6 +24,7 @@ BODIES: dict[str, Any] = {
     "supersede": {"text": "Bo is the CEO."},
     "sessions.add_message": {"role": "user", "content": "hello"},
     "sessions.add_messages": {"messages": [{"role": "user", "content": "hello"}]},
+    "sessions.update_message": {"content": "hello again"},
     "sessions.update_metadata": {"metadata": {"team": "red"}},
     "sessions.add_entry": {"question": "q", "answer": "a"},
     "sessions.add_feedback": {"feedback_score": 1},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
@@ -10,6 +12,7 @@ from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import Dataset, Fact, Metadata, Page
 from heedful.storage import facts, scopes
+from heedful.storage.filters import conditions, selections
 from heedful.storage.rows import AnyRow
 
 
@@ -25,23 +28,48 @@ def fact(workspace: Workspace, fact_id: str) -> Fact:
 
 
 def list_facts(
-    workspace: Workspace, dataset: str, source: str | None, cursor: str | None, limit: int, newest_first: bool
+    workspace: Workspace,
+    dataset: str,
+    source: str | None,
+    where: Metadata | None,
+    cursor: str | None,
+    limit: int,
+    newest_first: bool,
 ) -> Page[Fact]:
     """A page of the facts of a dataset that can be recalled, in the order in which they were stored."""
     checks.name("dataset", dataset)
     if source is not None:
         checks.any_text("source", source)
+    allowed = check_where(where) or {}
     after, count = checks.cursor(cursor), checks.limit(limit)
     checks.flag("newest_first", newest_first)
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
-        # One more, to know whether there is a next page.
-        now = workspace.now()
-        rows = (
-            [] if number is None else facts.list_facts(connection, number, source, after, count + 1, newest_first, now)
-        )
+        rows = []
+        if number is not None:
+            # One more, to know whether there is a next page.
+            rows = facts.list_facts(
+                connection,
+                number,
+                source,
+                selections(number, allowed),
+                after,
+                count + 1,
+                newest_first,
+                workspace.now(),
+            )
     more = str(rows[count - 1].number) if len(rows) > count else None
     return Page(items=[_fact(row, dataset) for row in rows[:count]], next_cursor=more)
+
+
+def check_where(value: Any) -> Metadata | None:
+    """A filter of metadata, if it says anything and can be understood."""
+    if value is None:
+        return None
+    checked = checks.metadata("where", value)
+    for _ in conditions(checked):
+        pass
+    return checked or None
 
 
 def datasets(workspace: Workspace) -> list[str]:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from heedful.ids import new_id, without_receipt
 from heedful.memory import checks, stats
+from heedful.memory.browse import check_where
 from heedful.memory.graph_recall import Expanded, GraphExpansion
 from heedful.memory.usefulness import NO_FACTS, AdaptiveJudge, Context, DocumentedJudge, Judge
 from heedful.memory.workspace import Workspace
@@ -89,7 +90,7 @@ def check_request(
         dataset=checks.name("dataset", dataset),
         top_k=checks.top_k(top_k),
         mode=mode,
-        where=_where(where),
+        where=check_where(where),
         weight=0.0 if boost is False else weight,
         min_usefulness=0.0 if boost is False else least,
         policy=None if policy is None else checks.policy(policy),
@@ -99,15 +100,6 @@ def check_request(
         default_policy=DEFAULT_POLICY if boost is None else BLEND_POLICY,
         external_id=None if external_id is None else checks.external_id(external_id),
     )
-
-
-def _where(where: Metadata | None) -> Metadata | None:
-    """The filter, if it says anything and can be understood."""
-    if where is None:
-        return None
-    checked = checks.metadata("where", where)
-    selections(0, checked)
-    return checked or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,11 +230,13 @@ class HeedfulProtocol(Protocol):
         *,
         dataset: str = DEFAULT_DATASET,
         source: str | None = None,
+        where: Metadata | None = None,
         cursor: str | None = None,
         limit: int = 100,
         newest_first: bool = False,
     ) -> Page[Fact]:
-        """The facts of a dataset, or of one source, in the order in which they were stored."""
+        """The facts of a dataset, or of one source, in the order in which they were stored; `where` filters by
+        metadata, as in `recall`."""
 
     def create_dataset(self, dataset: str, *, metadata: Metadata | None = None) -> Dataset:
         """Makes a dataset before it has facts. One that is there stays as it is, with `metadata` merged into it."""

@@ -47,6 +47,12 @@ class SessionsProtocol(Protocol):
     ) -> Page[Message]:
         """The messages of a session, in the order they were added."""
 
+    def update_message(self, session_id: str, message_id: str, content: str) -> Message:
+        """Changes what a message says; its place, its time and opinions about it stay. An unknown one is `NotFound`."""
+
+    def delete_message(self, session_id: str, message_id: str) -> bool:
+        """Removes a message; opinions about it stay in the ledger. An unknown one is `NotFound`."""
+
     def get_metadata(self, session_id: str) -> Metadata:
         """The metadata of a session."""
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 import orjson
 
 from heedful.clock import from_stored, to_stored
-from heedful.errors import Conflict, Invalid
+from heedful.errors import Conflict, Invalid, NotFound
 from heedful.ids import new_id
 from heedful.memory import checks as values
+from heedful.memory.browse import check_where
 from heedful.model import Message, Metadata, Page, Session, SessionDeletion, limits
 from heedful.model.limits import MAX_METADATA
 from heedful.sessions import checks
 from heedful.sessions.hooks import Guarded
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import RetractedFeedback, change
-from heedful.storage.filters import conditions
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import MessageRow, Removed, SessionRow
 
@@ -59,9 +60,7 @@ def exists(space: SessionSpace, session_id: str) -> bool:
 
 
 def list_sessions(space: SessionSpace, where: Metadata | None, cursor: str | None, limit: int) -> Page[Session]:
-    filters = None if where is None else values.metadata("where", where)
-    for _ in conditions(filters or {}):
-        pass
+    filters = check_where(where)
     after = checks.cursor(cursor)
     return page(
         lambda count: space.store.read(lambda tx: tx.conversations.sessions(after, count, filters)), limit, _session
@@ -131,6 +130,45 @@ def messages(space: SessionSpace, session_id: str, cursor: str | None, limit: in
         return tx.conversations.messages(name, after, count, newest_first)
 
     return page(lambda count: space.store.read(lambda tx: read(tx, count)), limit, _message)
+
+
+def update_message(space: SessionSpace, session_id: str, message_id: str, content: str) -> Message:
+    name = checks.session_id(session_id)
+    values.identifier("message_id", message_id)
+    checks.content("content", content)
+
+    def write(tx: Transaction) -> MessageRow | None:
+        row = tx.conversations.message(message_id, name)
+        if row is None or row.content == content:
+            return row
+        tx.conversations.set_content(row.id, content)
+        tx.conversations.touch(name, space.now())
+        return replace(row, content=content)
+
+    row = space.store.write(write)
+    if row is None:
+        raise _no_message(name, message_id)
+    return _message(row)
+
+
+def delete_message(space: SessionSpace, session_id: str, message_id: str) -> bool:
+    name = checks.session_id(session_id)
+    values.identifier("message_id", message_id)
+
+    def write(tx: Transaction) -> bool:
+        row = tx.conversations.message(message_id, name)
+        if row is not None:
+            tx.conversations.delete_message(row.id)
+            tx.conversations.touch(name, space.now())
+        return row is not None
+
+    if not space.store.write(write):
+        raise _no_message(name, message_id)
+    return True
+
+
+def _no_message(session_id: str, message_id: str) -> NotFound:
+    return NotFound(f"session {session_id!r} has no message {message_id!r}", field="message_id", value=message_id)
 
 
 def get_metadata(space: SessionSpace, session_id: str) -> Metadata:

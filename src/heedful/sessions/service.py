@@ -57,6 +57,12 @@ class Sessions(SessionsProtocol):
     ) -> Page[Message]:
         return conversations.messages(self._space, session_id, cursor, limit, newest_first)
 
+    def update_message(self, session_id: str, message_id: str, content: str) -> Message:
+        return conversations.update_message(self._space, session_id, message_id, content)
+
+    def delete_message(self, session_id: str, message_id: str) -> bool:
+        return conversations.delete_message(self._space, session_id, message_id)
+
     def get_metadata(self, session_id: str) -> Metadata:
         return conversations.get_metadata(self._space, session_id)
 

@@ -452,18 +452,21 @@ def list_facts(
     connection: Connection,
     dataset: int,
     source: str | None,
+    allowed: Sequence[Select[int]],
     after: int | None,
     count: int,
     newest_first: bool,
     now: int,
 ) -> list[AnyRow]:
-    """Up to `count` facts of a dataset, or of one source, after the number `after`; superseded and expired ones are
-    left out."""
+    """Up to `count` facts of a dataset, or of one source, that are in all selections of `allowed`, after the number
+    `after`; superseded and expired ones are left out."""
     order = facts.c.seq.desc() if newest_first else facts.c.seq
     current = (facts.c.dataset_id == dataset, facts.c.superseded == 0, unexpired(now))
     statement = _COLUMNS.where(*current).order_by(order).limit(count)
     if source is not None:
         statement = statement.where(facts.c.source == source)
+    for selection in allowed:
+        statement = statement.where(facts.c.seq.in_(selection))
     if after is not None:
         statement = statement.where(facts.c.seq < after if newest_first else facts.c.seq > after)
     return list(connection.execute(statement))

@@ -134,6 +134,8 @@ if_match: Decorator = click.option(
 idempotency_key: Decorator = click.option(
     "--idempotency-key", metavar="KEY", help="The same call with the same key counts once."
 )
+newest_first: Decorator = click.option("--newest-first", is_flag=True, help="Newest first.")
+
 limit: Decorator = click.option("-n", "--limit", default=100, show_default=True, help="How many at most.")
 
 

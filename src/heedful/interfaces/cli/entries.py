@@ -19,6 +19,7 @@ from heedful.interfaces.cli.common import (
     more,
     needs_project,
     needs_store,
+    newest_first,
     print_json,
     shortened,
     table,
@@ -30,7 +31,7 @@ from heedful.model import Entry
 @click.argument("session_id")
 @cursor
 @limit
-@click.option("--newest-first", is_flag=True, help="Newest first.")
+@newest_first
 @as_json
 @needs_project
 def entries(

@@ -1,4 +1,4 @@
-"""remember, recall, explain, supersede, datasets, forget."""
+"""remember, recall, explain, supersede, facts, datasets, forget."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from heedful.interfaces.cli.common import (
     as_json,
     confirm,
     console,
+    cursor,
     dataset,
     echo,
+    limit,
+    more,
     needs_project,
+    newest_first,
     pairs,
     print_json,
     progress,
@@ -30,6 +34,10 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.interfaces.cli.start import check_files
 from heedful.model import MODES, POLICY_NAMES, Erasure, Hit, Mode, PolicyName, Recall
+
+where = click.option(
+    "-w", "--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated."
+)
 
 MAX_LISTED = 10
 """Files and facts that are listed one by one."""
@@ -121,9 +129,7 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @dataset
 @click.option("-k", "--top-k", default=10, show_default=True, help="How many facts.")
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search.")
-@click.option(
-    "-w", "--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated."
-)
+@where
 @click.option(
     "--boost-by-usefulness/--no-boost-by-usefulness",
     default=None,
@@ -282,6 +288,50 @@ def supersede(
     else:
         echo(f"{result.fact_id} is superseded by {result.superseded_by}")
         echo(f"  event {result.event_id}")
+
+
+@click.command("facts")
+@dataset
+@click.option("--source", metavar="NAME", help="Only facts of this source.")
+@where
+@cursor
+@limit
+@newest_first
+@as_json
+@needs_project
+def list_facts(
+    options: Options,
+    dataset: str,
+    source: str | None,
+    where: tuple[str, ...],
+    cursor: str | None,
+    limit: int,
+    newest_first: bool,
+    as_json: bool,
+) -> None:
+    """List facts, in the order in which they were stored."""
+    with options.open() as heedful:
+        page = heedful.facts(
+            dataset=dataset,
+            source=source,
+            where=pairs("where", where),
+            cursor=cursor,
+            limit=limit,
+            newest_first=newest_first,
+        )
+    if as_json:
+        print_json(page)
+        return
+    if not page.items:
+        echo(f"No facts found in {dataset}.")
+        return
+    rows = table("fact_id", "created", "source", "fact", less=("source", "created"))
+    for fact in page.items:
+        rows.add_row(
+            fact.fact_id, f"{fact.created_at:%Y-%m-%d %H:%M}", escape(fact.source or ""), escape(shortened(fact.text))
+        )
+    console().print(rows)
+    more(page)
 
 
 @click.command()

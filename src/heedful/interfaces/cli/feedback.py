@@ -23,6 +23,7 @@ from heedful.interfaces.cli.common import (
     limit,
     more,
     needs_project,
+    newest_first,
     pairs,
     print_json,
     shortened,
@@ -309,7 +310,7 @@ def add_session_feedback(
 @click.argument("session_id")
 @cursor
 @limit
-@click.option("--newest-first", is_flag=True, help="Newest first.")
+@newest_first
 @as_json
 @needs_project
 def feedbacks(

@@ -31,6 +31,7 @@ GROUPS = {
         "try": _Command("start", "try_", "Try the loop on your own FILES: ask, rate, and ask again."),
         "demo": _Command("demo", "demo", "Show the loop: facts, a question, feedback, and undo."),
         "remember": _Command("facts", "remember", "Store facts: TEXTS, or files and folders with --file."),
+        "facts": _Command("facts", "list_facts", "List facts, in the order in which they were stored."),
         "datasets": _Command("facts", "datasets", "List datasets, oldest first."),
         "supersede": _Command("facts", "supersede", "Replace FACT_ID with TEXT."),
         "forget": _Command("facts", "forget", "Remove FACT_IDS, a source or a dataset."),

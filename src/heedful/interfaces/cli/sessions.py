@@ -26,6 +26,7 @@ from heedful.interfaces.cli.common import (
     limit,
     more,
     needs_project,
+    newest_first,
     pairs,
     print_json,
     progress,
@@ -38,8 +39,6 @@ from heedful.interfaces.cli.feedback import add_session_feedback, alerts, discar
 from heedful.model import NewKey, Session
 from heedful.simulate import traffic
 from heedful.simulate.traffic import Embedding
-
-newest_first = click.option("--newest-first", is_flag=True, help="Newest first.")
 
 
 @click.group()
@@ -149,11 +148,43 @@ def messages(
     if as_json:
         print_json(page)
         return
-    rows = table("at", "role", "content")
+    rows = table("at", "role", "content", "message_id", less=("message_id",))
     for each in page.items:
-        rows.add_row(f"{each.at:%Y-%m-%d %H:%M}", escape(each.role), escape(shortened(each.content, 100)))
+        rows.add_row(
+            f"{each.at:%Y-%m-%d %H:%M}", escape(each.role), escape(shortened(each.content, 100)), each.message_id
+        )
     console().print(rows)
     more(page)
+
+
+@sessions.command()
+@click.argument("session_id")
+@click.argument("message_id")
+@click.argument("content")
+@as_json
+@needs_project
+def update_message(options: Options, session_id: str, message_id: str, content: str, as_json: bool) -> None:
+    """Change what a message says; - reads it from standard input."""
+    text = sys.stdin.read() if content == "-" else content
+    with options.open() as heedful:
+        changed = heedful.sessions.update_message(session_id, message_id, text)
+    if as_json:
+        print_json(changed)
+    else:
+        echo(f"message {changed.message_id} changed")
+
+
+@sessions.command("remove-message")
+@click.argument("session_id")
+@click.argument("message_id")
+@yes
+@needs_project
+def delete_message(options: Options, session_id: str, message_id: str, yes: bool) -> None:
+    """Remove a message. Opinions about it stay."""
+    confirm(f"Delete message {message_id} of session {session_id}?", yes)
+    with options.open() as heedful:
+        heedful.sessions.delete_message(session_id, message_id)
+    echo(f"message {message_id} deleted")
 
 
 @sessions.command()

@@ -67,6 +67,8 @@ class RemoteSessions(_Remote):
     add_message = _remote(SessionsProtocol.add_message)
     add_messages = _remote(SessionsProtocol.add_messages)
     messages = _remote(SessionsProtocol.messages)
+    update_message = _remote(SessionsProtocol.update_message)
+    delete_message = _remote(SessionsProtocol.delete_message)
     get_metadata = _remote(SessionsProtocol.get_metadata)
     update_metadata = _remote(SessionsProtocol.update_metadata)
     delete_metadata = _remote(SessionsProtocol.delete_metadata)

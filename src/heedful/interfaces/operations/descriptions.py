@@ -26,6 +26,7 @@ PARAMETERS = {
     "feedback_text": "What somebody thinks of the answer.",
     "keys": "The keys, dotted or not.",
     "limit": "How many at most in a page, up to 1,000.",
+    "message_id": "The message, from `messages`.",
     "messages": "Mappings with `role`, `content` and, if known, `at`; or messages of another session.",
     "newest_first": "Newest first.",
     "on_token": "Gets the parts of the answer as they come.",

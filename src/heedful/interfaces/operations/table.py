@@ -147,6 +147,8 @@ _ALL = (
     _post("sessions.add_message", f"{_SESSION}/messages", "write"),
     _get("sessions.messages", f"{_SESSION}/messages"),
     _post("sessions.add_messages", f"{_SESSION}/messages/batch", "write"),
+    Operation("sessions.update_message", "PATCH", f"{_SESSION}/messages/{{message_id}}", "write", repeatable=True),
+    _delete("sessions.delete_message", f"{_SESSION}/messages/{{message_id}}", "write"),
     _get("sessions.get_metadata", f"{_SESSION}/metadata"),
     Operation("sessions.update_metadata", "PATCH", f"{_SESSION}/metadata", "write"),
     _delete("sessions.delete_metadata", f"{_SESSION}/metadata", "write"),

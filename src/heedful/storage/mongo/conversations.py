@@ -85,9 +85,18 @@ class MongoConversations:
         documents = self._page(self._view.messages, session_id, after, limit, newest_first)
         return [to_row(MessageRow, document) for document in documents]
 
-    def message(self, message_id: str) -> MessageRow | None:
-        document = self._view.messages.find_one({"_id": message_id})
+    def message(self, message_id: str, session_id: str | None = None) -> MessageRow | None:
+        query: Document = {"_id": message_id}
+        if session_id is not None:
+            query["session"] = self._number(session_id)
+        document = self._view.messages.find_one(query)
         return None if document is None else to_row(MessageRow, document)
+
+    def set_content(self, message_id: str, content: str) -> None:
+        self._view.messages.update({"_id": message_id}, {"$set": {"content": content}})
+
+    def delete_message(self, message_id: str) -> None:
+        self._view.messages.delete({"_id": message_id})
 
     def add_entry(self, new: EntryRow) -> bool:
         numbers = self._numbers(new.session_id, 1, new.at)

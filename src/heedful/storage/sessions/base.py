@@ -158,9 +158,15 @@ class Conversations(Protocol):
 
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]: ...
 
-    def message(self, message_id: str) -> MessageRow | None:
-        """One message of any session."""
+    def message(self, message_id: str, session_id: str | None = None) -> MessageRow | None:
+        """One message of a session, or of any."""
         ...
+
+    def set_content(self, message_id: str, content: str) -> None:
+        """Changes what a message of the project says."""
+        ...
+
+    def delete_message(self, message_id: str) -> None: ...
 
     def add_entry(self, new: EntryRow) -> bool:
         """Stores an entry; False if there is no such session. Its external id must be free."""

@@ -7,7 +7,20 @@ from itertools import starmap
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, FromClause, Select, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from heedful.model import Metadata
 from heedful.storage import external_ids, facts, tallies
@@ -111,13 +124,26 @@ class SqlConversations:
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]:
         return [MessageRow(*row) for row in self._page(messages, _MESSAGE_ROW, session_id, after, limit, newest_first)]
 
-    def message(self, message_id: str) -> MessageRow | None:
-        row = self._connection.execute(
+    def message(self, message_id: str, session_id: str | None = None) -> MessageRow | None:
+        statement = (
             select(*_MESSAGE_ROW)
             .join(sessions, sessions.c.seq == messages.c.session_seq)
             .where(sessions.c.project_id == self._project, messages.c.id == message_id)
-        ).first()
+        )
+        if session_id is not None:
+            statement = statement.where(sessions.c.id == session_id)
+        row = self._connection.execute(statement).first()
         return None if row is None else MessageRow(*row)
+
+    def set_content(self, message_id: str, content: str) -> None:
+        self._connection.execute(update(messages).where(self._own_message(message_id)).values(content=content))
+
+    def delete_message(self, message_id: str) -> None:
+        self._connection.execute(delete(messages).where(self._own_message(message_id)))
+
+    def _own_message(self, message_id: str) -> ColumnElement[bool]:
+        own = select(sessions.c.seq).where(sessions.c.project_id == self._project)
+        return (messages.c.id == message_id) & messages.c.session_seq.in_(own)
 
     def add_entry(self, new: EntryRow) -> bool:
         session = touch_session(self._direct, self._project, new.session_id, new.at)
