@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code lock audit setup dist clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code lock audit setup dist clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -146,6 +146,9 @@ bench-learning: $(VENV)/bench ## what feedback does to ranks in several worlds, 
 
 bench-detect: $(VENV)/bench ## how well it is told which facts an answer used, on LoCoMo
 	$(BIN)/python -m bench.detect
+
+bench-conflicts: $(VENV)/bench ## contradictions that remember notices: precision, recall and cost
+	$(BIN)/python -m bench.conflicts
 
 bench-sessions: $(VENV)/dev ## entries and feedback on SQLite and MongoDB beside the bare drivers, improve and pages
 	$(BIN)/python -m bench.sessions

@@ -56,6 +56,43 @@ def test_tables_name_facts_ranks_and_receipts(run: Run) -> None:
     assert "score = 0.7 ×" in run("explain", "Who is the CEO?", "--policy", "documented").stdout
 
 
+def test_facts_are_listed_by_metadata_and_page_by_page(run: Run) -> None:
+    run("remember", "Ada sings.", "Bo sings.", "--metadata", "lang=en", "--source", "choir")
+    run("remember", "Eva singt.", "--metadata", "lang=de")
+    page = read(run("facts", "--where", "lang=en", "--newest-first", "--limit", "1", "--json"))
+    assert [fact["text"] for fact in page["items"]] == ["Bo sings."]
+    page = read(run("facts", "--source", "choir", "--limit", "1", "--cursor", page["next_cursor"], "--json"))
+    assert page["items"] == []
+    table = run("facts", "--limit", "2").stdout
+    assert "Ada sings." in table
+    assert "there is more: --cursor" in table
+    assert run("facts", "--where", "lang=fr").stdout == "No facts found in main_dataset.\n"
+
+
+def test_a_recall_goes_on_where_the_last_one_ended(run: Run) -> None:
+    run("remember", "Ada sings.", "Bo sings.", "Eva sings.")
+    first = read(run("recall", "Who sings?", "-k", "2", "--json"))
+    second = read(run("recall", "Who sings?", "-k", "2", "--cursor", first["next_cursor"], "--json"))
+    assert len({hit["fact_id"] for page in (first, second) for hit in page["hits"]}) == 3
+    assert f"--cursor {first['next_cursor']}" in run("recall", "Who sings?", "-k", "2").stdout
+
+
+def test_conflicts_are_shown_and_facts_are_audited(run: Run) -> None:
+    old = read(run("remember", "The gym opens at 6.", "--json"))["facts"][0]["fact_id"]
+    shown = run("remember", "The gym opens at 7.").stdout
+    assert "another fact says 6 instead of 7: The gym opens at 6." in shown
+    assert f"to replace it: heedful supersede {old} --by " in shown
+    item = read(run("review", "list", "--json"))["items"][0]
+    new = read(run("review", "show", item["item_id"], "--json"))["evidence"][0]["fact_id"]
+    run("review", "fix", item["item_id"], "supersede", "--fact-id", old, "--by", new)
+    assert read(run("review", "list", "--json"))["items"] == []
+    assert "nothing found" in run("doctor", "--facts").stdout
+    run("remember", "The gym opens at 7.", "--source", "wiki")
+    audit = run("doctor", "--facts").stdout
+    assert "1 duplicate: Keep one of each" in audit
+    assert read(run("doctor", "--facts", "--limit", "1", "--json"))["findings"][0]["count"] == 1
+
+
 def test_lines_come_from_standard_input(run: Run) -> None:
     assert run("remember", "-", input="one fact\n\nanother fact\n").stdout.startswith("2 new")
 

@@ -55,6 +55,7 @@ _IDS = {
     "EXAMPLE_ID": rf"example {_ID}",
     "ALERT_ID": rf"(?s)^made .*?{_ID}",
     "EVENT_ID": rf"event {_ID}",
+    "MESSAGE_ID": rf"message {_ID}",
     "KEY_ID": rf"key_id {_ID}",
     "ITEM_ID": rf"(?m)^(?:entry|item) {_ID}:|(?:open|resolved|dismissed) .* {_ID} *$",
     "JOB_ID": rf"^improve {_ID}: waiting",

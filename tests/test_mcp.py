@@ -313,7 +313,7 @@ def test_descriptions_are_the_docstrings_but_for_what_can_not_be_sent(path: Path
     assert "files" not in str(tools["remember"].description).split("\n\n")[1]
     assert "on_token" in str(inspect.getdoc(Heedful.recall))
     assert "on_token" not in str(tools["recall"].description)
-    assert str(tools["recall"].description).endswith("returns what the first one showed.")
+    assert str(tools["recall"].description).endswith("that a page before it showed.")
 
 
 def test_an_agent_is_told_when_to_call_each_tool_and_what_each_parameter_means(path: Path) -> None:

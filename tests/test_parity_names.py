@@ -57,6 +57,7 @@ COMMANDS = {
     "usefulness_stats": "stats",
     "replay": "replay",
     "datasets": "datasets",
+    "check_facts": "doctor",
     "doctor": "doctor",
     "audit": "audit",
     "sessions.create": "sessions add",

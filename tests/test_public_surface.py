@@ -86,6 +86,7 @@ def test_every_public_name_is_documented() -> None:
 
 def test_the_methods_are_these() -> None:
     assert {name for name, value in vars(Heedful).items() if name[0] != "_" and inspect.isfunction(value)} == {
+        "check_facts",
         "close",
         "create_dataset",
         "datasets",

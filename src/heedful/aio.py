@@ -250,6 +250,7 @@ class AsyncHeedful(_Awaiting):
     create_dataset = _as_async(HeedfulProtocol.create_dataset)
     get_dataset = _as_async(HeedfulProtocol.get_dataset)
     datasets = _as_async(HeedfulProtocol.datasets)
+    check_facts = _as_async(HeedfulProtocol.check_facts)
     doctor = _as_async(HeedfulProtocol.doctor)
     audit = _as_async(HeedfulProtocol.audit)
 

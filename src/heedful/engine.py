@@ -15,6 +15,7 @@ from heedful.errors import Invalid
 from heedful.insight.service import Insight
 from heedful.memory import browse as _browse
 from heedful.memory import checks
+from heedful.memory import fact_report as _fact_report
 from heedful.memory import forget as _forget
 from heedful.memory import history as _history
 from heedful.memory import maintenance as _maintenance
@@ -35,6 +36,7 @@ from heedful.model import (
     Detection,
     Fact,
     FactHistory,
+    FactReport,
     FactStats,
     ForgetResult,
     Improvement,
@@ -174,6 +176,7 @@ class Heedful(HeedfulProtocol):
         answer: bool = False,
         on_token: OnToken | None = None,
         external_id: str | None = None,
+        cursor: str | None = None,
     ) -> Recall:
         if feedback_influence is not None:
             usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
@@ -192,6 +195,7 @@ class Heedful(HeedfulProtocol):
             seed,
             explain,
             external_id,
+            cursor,
         )
         if checks.flag("answer", answer) or session_id is not None:
             return _answering.answer(
@@ -344,6 +348,9 @@ class Heedful(HeedfulProtocol):
 
     def datasets(self) -> list[str]:
         return _browse.datasets(self._workspace)
+
+    def check_facts(self, *, dataset: str = DEFAULT_DATASET, limit: int = 20) -> FactReport:
+        return _fact_report.fact_report(self._workspace, dataset, limit)
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
         checks.flag("repair", repair)

@@ -241,6 +241,12 @@ def memory(life: Life) -> None:
     call("recall", "office", mode="lexical", where={"city": "Lisbon"})
     call("recall", "office", where={"floor": {">=": 2}}, top_k=1, explain=True)
     call("recall", "guest network", dataset="notes", mode="graph")
+    first = call("recall", "office", top_k=1)
+    call("recall", "office", top_k=1, cursor=first.next_cursor)
+    refused("recall", "guest network", cursor=first.next_cursor)
+    refused("recall", "office", cursor="nowhere-at-all")
+    refused("recall", "office", cursor=first.next_cursor, external_id="page-2")
+    mistyped("recall", "office", cursor=5)
     refused("recall", "nothing", dataset="no such dataset")
     tokens: list[str] = []
     call("recall", "When does the office open?", answer=True, on_token=tokens.append)
@@ -867,6 +873,10 @@ def jobs(life: Life) -> None:
 
 def end(life: Life) -> None:
     call, refused, mistyped = life.call, life.refused, life.mistyped
+    call("check_facts", limit=2)
+    call("check_facts", dataset="notes")
+    refused("check_facts", limit=0)
+    refused("check_facts", dataset="no such dataset")
     call("doctor", repair=False)
     call("doctor")
     mistyped("doctor", repair="yes")

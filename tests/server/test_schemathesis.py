@@ -37,6 +37,7 @@ PAST = "a time must not be in the future"
 REFUSES = {
     "signal": PAST,
     "recall": MAPPING,
+    "facts": MAPPING,
     "remember": MAPPING,
     "sessions.create": MAPPING,
     "sessions.list": MAPPING,

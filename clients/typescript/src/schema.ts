@@ -729,6 +729,36 @@ export interface Fact {
   expires_at: string | null;
 }
 
+/** An existing fact that says otherwise than one that was stored now; nothing was changed about either. */
+export interface FactConflict {
+  /** The event that noted it; `retract` it if both are true. */
+  event_id: string;
+  /** The fact that was stored now. */
+  fact_id: string;
+  /** The existing fact. `supersede(conflicts_with, by=fact_id)` puts the new one in its place. */
+  conflicts_with: string;
+  /** What the existing fact says. */
+  text: string;
+  /** What differs. */
+  kind: "number" | "date" | "name";
+  /** What the new fact says. */
+  value: string;
+  /** What the existing fact says in its place. */
+  other_value: string;
+}
+
+/** Facts with the same problem. */
+export interface FactFinding {
+  /** What is wrong with them. */
+  kind: "duplicate" | "near_duplicate" | "never_recalled" | "always_ignored" | "expired";
+  /** How many there are; of pairs, at most 5,000 are compared. */
+  count: number;
+  /** The first of them. */
+  facts: FoundFact[];
+  /** What to do about it. */
+  remedy: string;
+}
+
 /** How the score of one fact came to be, by the documented policy, and what it superseded. */
 export interface FactHistory {
   /** The fact. */
@@ -755,6 +785,18 @@ export interface FactRef {
   text: string;
   /** Whether it was stored now. */
   new: boolean;
+}
+
+/** What an audit found in a dataset. Nothing was changed. */
+export interface FactReport {
+  /** The dataset. */
+  dataset: string;
+  /** How many can be recalled. */
+  facts: number;
+  /** How many recalls were looked at, the newest 50,000 at most. */
+  recalls: number;
+  /** What was found, by kind. */
+  findings: FactFinding[];
 }
 
 /** All that signals say of one fact; scores are decayed to now. */
@@ -925,6 +967,18 @@ export interface ForgetResult {
   dataset: string;
   /** What else was erased of an author, where one was named. */
   erased: Erasure | null;
+}
+
+/** A fact that something should be done about. */
+export interface FoundFact {
+  /** The fact. */
+  fact_id: string;
+  /** The fact's text. */
+  text: string;
+  /** The fact that says the same, where there is one. */
+  other: string | null;
+  /** Why it is named. */
+  detail: string;
 }
 
 /** A question with the SQL that answers it, by somebody's word. */
@@ -1347,6 +1401,8 @@ export interface Recall {
   answer: string | null;
   /** Whether its receipt was kept, so that feedback can name it; with a session it always is. */
   receipt: boolean;
+  /** What gets the next page, as `cursor` of the same recall; None if there are no more facts, or 1,000 were shown. */
+  next_cursor: string | null;
 }
 
 /** The parameters of `recall`. */
@@ -1383,6 +1439,8 @@ export interface RecallRequest {
   answer?: boolean;
   /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
   external_id?: string | null;
+  /** The `next_cursor` of the page before; `query`, `dataset`, `mode` and `where` are the same there. */
+  cursor?: string | null;
 }
 
 /** What was shown by one recall. */
@@ -1457,6 +1515,11 @@ export interface RememberResult {
   removed: number;
   /** What was refused, one by one. */
   errors: FileError[];
+  /**
+   * Existing facts about the same thing with another number, date or name, as far as that is certain; they are in
+   * the review queue, too. A call that stores more than 64 new facts looks for none.
+   */
+  conflicts: FactConflict[];
 }
 
 /** The weight that a policy should be given, by what was replayed. */
@@ -1668,6 +1731,8 @@ export interface ReviewFixRequest {
   fact_id?: string | null;
   /** What is true now. */
   text?: string | null;
+  /** Instead of `text`: a fact that already exists. */
+  by?: string | null;
   /** The opinion, from the item's `opinions`. */
   event_id?: string | null;
   /** The execution. */
@@ -1688,8 +1753,11 @@ export interface ReviewFixRequest {
 export interface ReviewItem {
   /** For all that is done to it. */
   item_id: string;
-  /** Contradictory, if somebody else says the contrary of the same thing. */
-  kind: "negative" | "contradictory";
+  /**
+   * Contradictory, if somebody else says the contrary of the same thing; a conflict, if `remember` noticed facts that
+   * say otherwise than this one.
+   */
+  kind: "negative" | "contradictory" | "conflict";
   /** What the opinions are about. */
   target_type: "session" | "entry" | "message" | "execution" | "fact";
   /** What was asked; None where that is not known. */
@@ -1884,6 +1952,12 @@ export interface SessionsRateRequest {
   scale?: number[] | null;
   /** Whose opinion it is. */
   author?: string | null;
+}
+
+/** The parameters of `sessions.update_message`. */
+export interface SessionsUpdateMessageRequest {
+  /** What was said. */
+  content: string;
 }
 
 /** The parameters of `sessions.update_metadata`. */
@@ -2240,6 +2314,8 @@ export interface FactsRequest {
   dataset?: string;
   /** Only facts of this source. */
   source?: string;
+  /** Conditions on metadata; all must hold. */
+  where?: Record<string, unknown>;
   /** The `next_cursor` of the page before. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
@@ -2251,6 +2327,13 @@ export interface FactsRequest {
 export interface UsefulnessStatsRequest {
   /** The dataset. */
   dataset?: string;
+}
+
+export interface CheckFactsRequest {
+  /** The dataset. */
+  dataset?: string;
+  /** How many facts of each kind are named, up to 1,000. */
+  limit?: number;
 }
 
 export interface SessionsListRequest {
@@ -2561,6 +2644,18 @@ export interface SessionsMethods {
    * Needs the scope `write`.
    */
   addMessages(session_id: string, fields: SessionsAddMessagesRequest, options?: ChangeOptions): Promise<Message[]>;
+  /**
+   * Changes what a message says; its place, its time and opinions about it stay. An unknown one is `NotFound`.
+   *
+   * Needs the scope `write`.
+   */
+  updateMessage(session_id: string, message_id: string, fields: SessionsUpdateMessageRequest, options?: ChangeOptions): Promise<Message>;
+  /**
+   * Removes a message; opinions about it stay in the ledger. An unknown one is `NotFound`.
+   *
+   * Needs the scope `write`.
+   */
+  deleteMessage(session_id: string, message_id: string, options?: ChangeOptions): Promise<boolean>;
   /**
    * The metadata of a session.
    *
@@ -3108,12 +3203,12 @@ export interface ReviewMethods {
   /**
    * Does something about an item; `undo` reverts it.
    *
-   * `supersede` replaces the fact `fact_id` with `text`. `retract` retracts the opinion `event_id`. `teach`
-   * makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
-   * says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
-   * it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
-   * golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is
-   * resolved.
+   * `supersede` replaces the fact `fact_id` with `text`, or with the fact `by`. `retract` retracts the opinion
+   * `event_id`. `teach` makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches
+   * nothing. `block` says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a
+   * golden example of it, of its own `question` or another; if nobody says that it is right, the reviewer does.
+   * `add_example` adds the golden example `sql_query`, for the item's question and connector or for others. The item
+   * stays open until it is resolved.
    *
    * Needs the scope `write`.
    */
@@ -3268,6 +3363,9 @@ export interface Heedful {
    * With an `external_id`, one of your own such as that of a run or a trace, feedback may name that in place of the
    * `recall_id`, and of the `qa_id`. The same recall with it again returns what the first one showed.
    *
+   * Its `next_cursor`, as `cursor` of the same recall, gets the next `top_k` facts: a page is a recall of its own,
+   * with its own receipt and ranks, and shows nothing that a page before it showed.
+   *
    * Needs the scope `read`, and `write` with `session_id`.
    */
   recall(fields: RecallRequest, options?: ChangeOptions & Pick<Extras, "onToken">): Promise<Recall>;
@@ -3279,11 +3377,14 @@ export interface Heedful {
    * From `expires_at` on, a time with a zone, they are not recalled. A fact that is there already takes this end, or
    * has none any more. With `self_improvement`, `improve` runs in the background afterwards.
    *
+   * `conflicts` are existing facts about the same thing with another number, date or name. Nothing is done about
+   * them: they are in the review queue, and `supersede` replaces one of the two.
+   *
    * Needs the scope `write`.
    */
   remember(fields: RememberRequest, options?: ChangeOptions & Pick<Extras, "progress">): Promise<RememberResult>;
   /**
-   * The facts of a dataset, or of one source, in the order in which they were stored.
+   * The facts of a dataset, or of one source, in the order in which they were stored; `where` filters by metadata, as in `recall`.
    *
    * Needs the scope `read`.
    */
@@ -3391,6 +3492,12 @@ export interface Heedful {
    */
   usefulnessStats(fields?: UsefulnessStatsRequest, options?: CallOptions): Promise<UsefulnessStats>;
   /**
+   * Looks for duplicates, near-duplicates, and facts that were never recalled, always ignored or have expired; says what to do about each. Nothing is changed.
+   *
+   * Needs the scope `read`.
+   */
+  checkFacts(fields?: CheckFactsRequest, options?: CallOptions): Promise<FactReport>;
+  /**
    * What other policies and weights would have made of the recalls that people rated.
    *
    * The facts that each recall showed are ordered again by the opinions recorded before it, and judged by its own
@@ -3452,6 +3559,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "factStats": {"method":"GET","path":"{project}/facts/{fact_id}/stats","places":["fact_id"]},
   "factHistory": {"method":"GET","path":"{project}/facts/{fact_id}/history","places":["fact_id"]},
   "usefulnessStats": {"method":"GET","path":"{project}/stats/usefulness","places":[],"fields":"query"},
+  "checkFacts": {"method":"GET","path":"{project}/stats/facts","places":[],"fields":"query","slow":true},
   "replay": {"method":"POST","path":"{project}/replay","places":[],"fields":"body","slow":true},
   "datasets": {"method":"GET","path":"{project}/datasets","places":[]},
   "getDataset": {"method":"GET","path":"{project}/datasets/{dataset}","places":["dataset"]},
@@ -3465,6 +3573,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "sessions.addMessage": {"method":"POST","path":"{project}/sessions/{session_id}/messages","places":["session_id"],"fields":"body","once":true},
   "sessions.messages": {"method":"GET","path":"{project}/sessions/{session_id}/messages","places":["session_id"],"fields":"query","iterate":"iterateMessages"},
   "sessions.addMessages": {"method":"POST","path":"{project}/sessions/{session_id}/messages/batch","places":["session_id"],"fields":"body","once":true},
+  "sessions.updateMessage": {"method":"PATCH","path":"{project}/sessions/{session_id}/messages/{message_id}","places":["session_id","message_id"],"fields":"body"},
+  "sessions.deleteMessage": {"method":"DELETE","path":"{project}/sessions/{session_id}/messages/{message_id}","places":["session_id","message_id"],"once":true},
   "sessions.getMetadata": {"method":"GET","path":"{project}/sessions/{session_id}/metadata","places":["session_id"]},
   "sessions.updateMetadata": {"method":"PATCH","path":"{project}/sessions/{session_id}/metadata","places":["session_id"],"fields":"body","once":true},
   "sessions.deleteMetadata": {"method":"DELETE","path":"{project}/sessions/{session_id}/metadata","places":["session_id"],"fields":"query","once":true},

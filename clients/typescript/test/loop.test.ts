@@ -105,7 +105,26 @@ test("what fields of a query carry arrives: lists, objects, booleans", async () 
   assert.deepEqual(left, { plan: "free" });
   await client.sessions.addMessages("a", { messages: [{ role: "user", content: "1" }, { role: "user", content: "2" }] });
   const [newest] = (await client.sessions.messages("a", { newest_first: true, limit: 1 })).items;
-  assert.equal(newest?.content, "2");
+  assert.ok(newest);
+  assert.equal(newest.content, "2");
+  const changed = await client.sessions.updateMessage("a", newest.message_id, { content: "two" });
+  assert.deepEqual([changed.content, changed.message_id], ["two", newest.message_id]);
+  assert.equal(await client.sessions.deleteMessage("a", newest.message_id), true);
+  assert.equal((await client.sessions.messages("a")).items.length, 1);
+});
+
+test("facts are filtered, and a recall is paged", async () => {
+  const client = fresh();
+  await client.remember({ texts: ["The gym opens at 6.", "The gym has a pool."], metadata: { lang: "en" } });
+  const second = await client.remember({ texts: "The gym opens at 7.", metadata: { kind: "note" } });
+  assert.deepEqual(second.conflicts.map((each) => [each.other_value, each.value]), [["6", "7"]]);
+  const listed = await client.facts({ where: { lang: "en" } });
+  assert.equal(listed.items.length, 2);
+  const first = await client.recall({ query: "gym", top_k: 2 });
+  const next = await client.recall({ query: "gym", top_k: 2, cursor: first.next_cursor ?? undefined });
+  assert.equal(next.hits.length, 1);
+  assert.equal(new Set([...first.hits, ...next.hits].map((each) => each.fact_id)).size, 3);
+  assert.equal((await client.checkFacts()).facts, 3);
 });
 
 test("a name may hold anything that an address has a meaning for", async () => {

@@ -13,7 +13,7 @@ from heedful.memory.workspace import Workspace
 from heedful.model import FIXES, Correction, FactHistory, Retraction, Scope, ScorePoint
 from heedful.ranking.policies import Documented, Tally
 from heedful.storage import facts, ledger, link_scores, policies, scores, tallies
-from heedful.storage.ledger import IMPROVE, LINK_SIGNAL, POLICY, REVIEW, SIGNAL, SUPERSESSION, Event
+from heedful.storage.ledger import CONFLICT, IMPROVE, LINK_SIGNAL, POLICY, REVIEW, SIGNAL, SUPERSESSION, Event
 from heedful.storage.rows import AnyRow, batches
 
 
@@ -68,17 +68,17 @@ def _correction(row: AnyRow) -> Correction:
 
 
 def scope_of(connection: Connection, project: str, event_id: str) -> Scope:
-    """The scope that making an event takes, and so undoing it: `write` for a correction of a fact, for a policy,
-    for what a reviewer changed and for what `improve` made; else `feedback`."""
+    """The scope that making an event takes, and so undoing it: `write` for a correction or a conflict of facts, for a
+    policy, for what a reviewer changed and for what `improve` made; else `feedback`."""
     event = ledger.get(connection, project, event_id)
     if event is None:
         return "feedback"
-    changes = event.kind in (SUPERSESSION, POLICY) or (event.kind == REVIEW and event.value in FIXES)
+    changes = event.kind in (SUPERSESSION, POLICY, CONFLICT) or (event.kind == REVIEW and event.value in FIXES)
     return "write" if changes or event.source == IMPROVE else "feedback"
 
 
 def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, author: str | None) -> Retraction:
-    """Undoes a signal, a supersession or a choice of policy in an open transaction; doing it again changes nothing."""
+    """Undoes a signal, supersession, policy or conflict in an open transaction; doing it again changes nothing."""
     earlier = ledger.retraction_of(connection, event.project_id, event.id)
     if earlier is not None:
         return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])
@@ -113,6 +113,8 @@ def _retraction(event: AnyRow, author: str | None, now: int) -> Event:
 
 
 def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[str]:
+    if event.kind == CONFLICT:
+        return []
     if event.kind == LINK_SIGNAL:
         return link_scores.refold_named(connection, [event.target_id])
     if event.kind == POLICY:

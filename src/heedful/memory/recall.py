@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection
 
+from heedful.errors import Invalid
 from heedful.ids import new_id, without_receipt
 from heedful.memory import checks, stats
 from heedful.memory.browse import check_where
 from heedful.memory.graph_recall import Expanded, GraphExpansion
+from heedful.memory.recall_pages import MAX_SHOWN, read_cursor, write_cursor
 from heedful.memory.usefulness import NO_FACTS, AdaptiveJudge, Context, DocumentedJudge, Judge
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
@@ -57,6 +61,13 @@ class RecallRequest:
     default_policy: PolicyName = DEFAULT_POLICY
     """What counts where neither this call nor the project names a policy."""
     external_id: str | None = None
+    shown: tuple[int, ...] = ()
+    """The facts of the pages before."""
+
+    @property
+    def question(self) -> list[Any]:
+        """What the pages of a recall have in common."""
+        return [self.query, self.dataset, self.mode, self.where]
 
     @property
     def boosted(self) -> bool:
@@ -77,6 +88,7 @@ def check_request(
     seed: int | None,
     explain: bool,
     external_id: str | None = None,
+    cursor: str | None = None,
 ) -> RecallRequest:
     """The request behind the arguments of `recall`."""
     checks.mode(mode)
@@ -85,7 +97,14 @@ def check_request(
     boost = checks.boost(boost_by_usefulness)
     if isinstance(boost, float):
         weight = boost
-    return RecallRequest(
+    if cursor is not None and external_id is not None:
+        raise Invalid(
+            "cursor can't be combined with external_id",
+            field="external_id",
+            value=external_id,
+            remedy="A page is a recall of its own: name it by its recall_id in feedback",
+        )
+    request = RecallRequest(
         query=checks.query(query),
         dataset=checks.name("dataset", dataset),
         top_k=checks.top_k(top_k),
@@ -100,6 +119,9 @@ def check_request(
         default_policy=DEFAULT_POLICY if boost is None else BLEND_POLICY,
         external_id=None if external_id is None else checks.external_id(external_id),
     )
+    if cursor is None:
+        return request
+    return replace(request, shown=tuple(read_cursor(request.question, checks.identifier("cursor", cursor))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +135,8 @@ class _Outcome:
     """The links that carried a hit, by its fact."""
     propensity: float = 1.0
     """The probability that the last fact was shown at its rank."""
+    facts: tuple[int, ...] = ()
+    """The numbers of the hits."""
 
 
 def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, quiet: bool = False) -> Recall:
@@ -155,7 +179,15 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
         policy=outcome.policy,
         hits=outcome.hits,
         receipt=with_receipt,
+        next_cursor=_next_cursor(request, outcome.facts),
     )
+
+
+def _next_cursor(request: RecallRequest, page: Sequence[int]) -> str | None:
+    shown = {*request.shown, *page}
+    if len(page) < request.top_k or len(shown) >= MAX_SHOWN:
+        return None
+    return write_cursor(request.question, shown)
 
 
 def _earlier(workspace: Workspace, request: RecallRequest, external_id: str) -> Recall | None:
@@ -191,6 +223,7 @@ def _earlier(workspace: Workspace, request: RecallRequest, external_id: str) -> 
         mode=receipt.mode,
         policy=receipt.policy,
         hits=hits,
+        next_cursor=_next_cursor(request, [seq for seq, _ in places.values()]),
     )
 
 
@@ -229,7 +262,7 @@ def _search(
     index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now
     expired = fact_expiry.expired(connection, dataset, now) if has_expired else []
-    allowed = _filter(request, dataset, judge, expired)
+    allowed = _filter(request, dataset, judge, [*expired, *request.shown])
     also = judge.proven() if request.boosted else []
     if request.mode == "graph":
         graph = workspace.graph(dataset)
@@ -246,19 +279,21 @@ def _search(
         expanded = Expanded(found)
     ranked, propensity = _rank(request, expanded.found, judge, recall_id)
     hits = _hits(direct, request, expanded, ranked, context, policy)
-    return _Outcome(hits, policy, vector, _path_links(connection, expanded, ranked), propensity)
+    found_facts = tuple(each.fact for each in ranked)
+    return _Outcome(hits, policy, vector, _path_links(connection, expanded, ranked), propensity, found_facts)
 
 
-def _filter(request: RecallRequest, dataset: int, judge: Judge, expired: list[int]) -> Allowed:
-    """What has not expired, passes the filter and is useful enough; none of it is lost behind the others."""
+def _filter(request: RecallRequest, dataset: int, judge: Judge, without: list[int]) -> Allowed:
+    """All but what has expired or was shown that passes the filter and is useful enough; none of it is lost behind the
+    others."""
     where = [] if request.where is None else selections(dataset, request.where)
     if not request.min_usefulness:
-        return Allowed(where, without=expired)
+        return Allowed(where, without=without)
     least = request.min_usefulness - CLOSE
     judged, passing = judge.reaching(least)
     if least > NEUTRAL:
-        return Allowed(where, only=judged[passing].tolist(), without=expired)
-    return Allowed(where, without=[*judged[~passing].tolist(), *expired])
+        return Allowed(where, only=judged[passing].tolist(), without=without)
+    return Allowed(where, without=[*judged[~passing].tolist(), *without])
 
 
 def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:

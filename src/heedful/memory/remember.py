@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
 
 from heedful.ids import new_id
-from heedful.memory import checks
+from heedful.memory import checks, conflicts
+from heedful.memory.conflicts import Written
 from heedful.memory.documents import Pieces, read
 from heedful.memory.workspace import Workspace
 from heedful.model import FactRef, Metadata, RememberResult
@@ -17,7 +18,7 @@ from heedful.protocols.engine import Progress, Source
 from heedful.storage import fact_expiry, facts, scopes
 from heedful.storage.facts import NewFact, digest
 from heedful.storage.retention import retire
-from heedful.storage.vectors import ensure_model, pack
+from heedful.storage.vectors import ensure_model, pack, unpack
 
 BATCH_SIZE = 256
 """Pieces that are embedded and written at once; a document is never divided between two transactions."""
@@ -30,6 +31,7 @@ MAX_RETIRED = 256
 @dataclass(slots=True)
 class _Outcome:
     facts: list[FactRef]
+    new: list[Written] = field(default_factory=list)
     added: int = 0
     known: int = 0
     removed: int = 0
@@ -67,6 +69,7 @@ def remember(
         known=outcome.known,
         removed=outcome.removed,
         errors=reading.errors,
+        conflicts=conflicts.notice(workspace, dataset, outcome.new),
     )
 
 
@@ -126,6 +129,13 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
             fact_expiry.change(connection, known, document.expires_at)
         facts.add(connection, number, model, new, at)
         outcome.added += len(new)
+        # An import is not compared, so nothing is kept of it.
+        if len(outcome.new) <= conflicts.MAX_CHECKED:
+            read_vectors = unpack([fact.vector for fact in new], workspace.embedder.dimensions)
+            outcome.new += [
+                Written(fact.id, fact.text, fact.metadata, vector)
+                for fact, vector in zip(new, read_vectors, strict=True)
+            ]
 
 
 def _prepare(

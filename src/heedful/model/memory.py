@@ -116,6 +116,28 @@ class FactRef(Model):
     new: bool
 
 
+ConflictKind = Literal["number", "date", "name"]
+
+
+class FactConflict(Model):
+    """An existing fact that says otherwise than one that was stored now; nothing was changed about either."""
+
+    event_id: str
+    """The event that noted it; `retract` it if both are true."""
+    fact_id: str
+    """The fact that was stored now."""
+    conflicts_with: str
+    """The existing fact. `supersede(conflicts_with, by=fact_id)` puts the new one in its place."""
+    text: str
+    """What the existing fact says."""
+    kind: ConflictKind
+    """What differs."""
+    value: str
+    """What the new fact says."""
+    other_value: str
+    """What the existing fact says in its place."""
+
+
 class FileError(Model):
     """A file that could not be remembered."""
 
@@ -133,6 +155,9 @@ class RememberResult(Model):
     known: int
     removed: int
     errors: list[FileError]
+    conflicts: list[FactConflict] = Field(default_factory=list)
+    """Existing facts about the same thing with another number, date or name, as far as that is certain; they are in
+    the review queue, too. A call that stores more than 64 new facts looks for none."""
 
     @property
     def fact_ids(self) -> list[str]:
@@ -264,6 +289,8 @@ class Recall(Model):
     """What the hits answer, with citations; None without a session."""
     receipt: bool = True
     """Whether its receipt was kept, so that feedback can name it; with a session it always is."""
+    next_cursor: str | None = None
+    """What gets the next page, as `cursor` of the same recall; None if there are no more facts, or 1,000 were shown."""
 
     def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
         return iter(self.hits)
@@ -410,6 +437,45 @@ class TableSize(Model):
     rows: int | None
     """None for tables of a library."""
     bytes: int
+
+
+FactProblem = Literal["duplicate", "near_duplicate", "never_recalled", "always_ignored", "expired"]
+
+
+class FoundFact(Model):
+    """A fact that something should be done about."""
+
+    fact_id: str
+    text: str
+    other: str | None
+    """The fact that says the same, where there is one."""
+    detail: str
+    """Why it is named."""
+
+
+class FactFinding(Model):
+    """Facts with the same problem."""
+
+    kind: FactProblem
+    """What is wrong with them."""
+    count: int
+    """How many there are; of pairs, at most 5,000 are compared."""
+    facts: list[FoundFact]
+    """The first of them."""
+    remedy: str
+    """What to do about it."""
+
+
+class FactReport(Model):
+    """What an audit found in a dataset. Nothing was changed."""
+
+    dataset: str
+    facts: int
+    """How many can be recalled."""
+    recalls: int
+    """How many recalls were looked at, the newest 50,000 at most."""
+    findings: list[FactFinding]
+    """What was found, by kind."""
 
 
 class Check(Model):

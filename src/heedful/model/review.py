@@ -10,7 +10,7 @@ from heedful.model.insight import OpinionTarget
 from heedful.model.memory import Hit
 
 ReviewStatus = Literal["open", "resolved", "dismissed"]
-ReviewKind = Literal["negative", "contradictory"]
+ReviewKind = Literal["negative", "contradictory", "conflict"]
 Fix = Literal["supersede", "retract", "teach", "block", "promote", "add_example"]
 """What can be done about an item: correct a fact; retract an opinion; make a fact of an opinion; say that an
 execution is wrong, or that it is right; give the SQL for a question."""
@@ -29,7 +29,8 @@ class ReviewItem(Model):
     item_id: str
     """For all that is done to it."""
     kind: ReviewKind
-    """Contradictory, if somebody else says the contrary of the same thing."""
+    """Contradictory, if somebody else says the contrary of the same thing; a conflict, if `remember` noticed facts that
+    say otherwise than this one."""
     target_type: OpinionTarget
     """What the opinions are about."""
     question: str | None

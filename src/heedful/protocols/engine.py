@@ -17,6 +17,7 @@ from heedful.model import (
     Document,
     Fact,
     FactHistory,
+    FactReport,
     FactStats,
     ForgetResult,
     Hit,
@@ -71,6 +72,9 @@ class HeedfulProtocol(Protocol):
         file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
         From `expires_at` on, a time with a zone, they are not recalled. A fact that is there already takes this end, or
         has none any more. With `self_improvement`, `improve` runs in the background afterwards.
+
+        `conflicts` are existing facts about the same thing with another number, date or name. Nothing is done about
+        them: they are in the review queue, and `supersede` replaces one of the two.
         """
 
     def recall(
@@ -93,6 +97,7 @@ class HeedfulProtocol(Protocol):
         answer: bool = False,
         on_token: OnToken | None = None,
         external_id: str | None = None,
+        cursor: str | None = None,
     ) -> Recall:
         """Finds the facts that answer a query, best first.
 
@@ -112,6 +117,9 @@ class HeedfulProtocol(Protocol):
 
         With an `external_id`, one of your own such as that of a run or a trace, feedback may name that in place of the
         `recall_id`, and of the `qa_id`. The same recall with it again returns what the first one showed.
+
+        Its `next_cursor`, as `cursor` of the same recall, gets the next `top_k` facts: a page is a recall of its own,
+        with its own receipt and ranks, and shows nothing that a page before it showed.
         """
 
     def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Improvement:
@@ -246,6 +254,10 @@ class HeedfulProtocol(Protocol):
 
     def datasets(self) -> list[str]:
         """The names of the project's datasets that have facts or were made with `create_dataset`, oldest first."""
+
+    def check_facts(self, *, dataset: str = DEFAULT_DATASET, limit: int = 20) -> FactReport:
+        """Looks for duplicates, near-duplicates, and facts that were never recalled, always ignored or have expired;
+        says what to do about each. Nothing is changed."""
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
         """Checks the store, the model, the scores, the indexes and the sessions; repairs what can be rebuilt."""

@@ -57,6 +57,7 @@ class ReviewProtocol(Protocol):
         *,
         fact_id: str | None = None,
         text: str | None = None,
+        by: str | None = None,
         event_id: str | None = None,
         execution_id: str | None = None,
         question: str | None = None,
@@ -68,12 +69,12 @@ class ReviewProtocol(Protocol):
     ) -> ReviewEvent:
         """Does something about an item; `undo` reverts it.
 
-        `supersede` replaces the fact `fact_id` with `text`. `retract` retracts the opinion `event_id`. `teach`
-        makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
-        says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
-        it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
-        golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is
-        resolved.
+        `supersede` replaces the fact `fact_id` with `text`, or with the fact `by`. `retract` retracts the opinion
+        `event_id`. `teach` makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches
+        nothing. `block` says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a
+        golden example of it, of its own `question` or another; if nobody says that it is right, the reviewer does.
+        `add_example` adds the golden example `sql_query`, for the item's question and connector or for others. The item
+        stays open until it is resolved.
         """
 
     def ask_again(self, item_id: str) -> ReviewComparison:

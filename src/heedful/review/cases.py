@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.clock import from_stored
-from heedful.model import Fix, ReviewCase, ReviewEvent, ReviewEvidence, ReviewItem
+from heedful.model import Fix, ReviewCase, ReviewEvent, ReviewEvidence, ReviewItem, ReviewKind
 from heedful.review import items
 from heedful.review.items import CLOSES, Opinion, Subject, find_subjects
 from heedful.sql.space import ExecutionSpace
@@ -48,7 +48,7 @@ def case(space: ExecutionSpace, loaded: LoadedItem) -> ReviewCase:
 
 def evidence(space: ExecutionSpace, loaded: LoadedItem) -> list[ReviewEvidence]:
     """The facts behind the newest answer: those that were shown, best first, and then others that it used; or the fact
-    itself that an opinion is about."""
+    itself that an opinion is about, and those that conflict with it."""
     entry = None if loaded.subject is None else loaded.subject.entry
     recall_id = _recall_of(loaded)
     with space.workspace.read() as connection:
@@ -57,7 +57,8 @@ def evidence(space: ExecutionSpace, loaded: LoadedItem) -> list[ReviewEvidence]:
         shares = {} if entry is None else {fact_id: share for fact_id, share, _ in entry.used or ()}
         fact_ids = list(dict.fromkeys([*lines, *shares]))
         if loaded.row.target_type == "fact":
-            fact_ids = [opinion.target_id for opinion in loaded.newest[:1]]
+            others = [opinion.conflicts_with for opinion in loaded.newest if opinion.conflicts_with is not None]
+            fact_ids = [*(opinion.target_id for opinion in loaded.newest[:1]), *dict.fromkeys(others)]
         texts = facts.texts(connection, fact_ids)
         current = facts.texts(connection, fact_ids, current=True)
     nothing = (None, None, None, None)
@@ -147,7 +148,7 @@ def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], subje
     comment = next((opinion.comment for opinion in newest if opinion.comment), None)
     item = ReviewItem(
         item_id=row.id,
-        kind="contradictory" if against else "negative",
+        kind=_kind(newest, against),
         target_type=row.target_type,
         question=None if subject is None else subject.question,
         dataset=row.dataset,
@@ -165,6 +166,12 @@ def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], subje
         changed_at=from_stored(row.changed_at),
     )
     return LoadedItem(row, item, newest, against, subject)
+
+
+def _kind(newest: Sequence[Opinion], against: Sequence[Opinion]) -> ReviewKind:
+    if any(opinion.conflicts_with is not None for opinion in newest):
+        return "conflict"
+    return "contradictory" if against else "negative"
 
 
 def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:

@@ -22,7 +22,7 @@ from heedful.storage.rows import AnyRow
 from heedful.storage.sessions.base import FeedbackRow
 
 REQUIRED_ARGUMENTS: dict[Fix, tuple[str, ...]] = {
-    "supersede": ("fact_id", "text"),
+    "supersede": ("fact_id", "text", "by"),
     "retract": ("event_id",),
     "teach": ("event_id", "text"),
     "block": ("execution_id",),
@@ -34,6 +34,8 @@ OPTIONAL_ARGUMENTS = {
     ("add_example", "question"),
     ("add_example", "connector_id"),
     ("teach", "text"),
+    ("supersede", "text"),
+    ("supersede", "by"),
 }
 
 
@@ -43,6 +45,7 @@ class FixArguments:
 
     fact_id: str | None = None
     text: str | None = None
+    by: str | None = None
     event_id: str | None = None
     execution_id: str | None = None
     question: str | None = None
@@ -98,7 +101,7 @@ def prepare(
 
 
 def _prepare_supersession(space: ExecutionSpace, arguments: FixArguments, author: str | None) -> ApplyFix:
-    correct = supersede.prepare(space.workspace, str(arguments.fact_id), arguments.text, None, author)
+    correct = supersede.prepare(space.workspace, str(arguments.fact_id), arguments.text, arguments.by, author)
 
     def apply(connection: Connection) -> Metadata:
         result = correct(connection)

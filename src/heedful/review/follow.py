@@ -95,7 +95,7 @@ def _skip(space: ExecutionSpace, project: int, start: int) -> None:
 
 
 def _prune(space: ExecutionSpace, followed: bool) -> None:
-    """Removes opinions about deleted facts and sessions."""
+    """Removes opinions about deleted facts and sessions, and closes conflicts with facts that are recalled no more."""
     with space.workspace.read() as connection:
         project = space.project(connection)
         changed = watermarks.newest_change(connection) != watermarks.get_watermark(
@@ -110,7 +110,8 @@ def _prune(space: ExecutionSpace, followed: bool) -> None:
             deleted += members.orphaned(connection, project) if changed else []
             members_removed = members.by_event(connection, project, deleted)
             members.remove(connection, deleted)
-            refold(connection, project, {row.item_seq for row in members_removed.values()})
+            touched = membership.update_conflicts(connection, project, space.now()) if changed else set()
+            refold(connection, project, touched | {row.item_seq for row in members_removed.values()})
             if changed:
                 watermarks.set_watermark(connection, project, watermarks.FACTS, watermarks.newest_change(connection))
 

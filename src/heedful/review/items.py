@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -19,9 +19,11 @@ from heedful.search.vectors import VectorIndex
 from heedful.sql import chat_sessions
 from heedful.sql.chat_sessions import Turn
 from heedful.sql.space import ExecutionSpace
+from heedful.storage import facts
 from heedful.storage.executions import runs
 from heedful.storage.executions.proofs import RETAINED_SQL, TARGETS
 from heedful.storage.feedback import SqlFeedbacks
+from heedful.storage.ledger import CONFLICT
 from heedful.storage.review import actions, items, members
 from heedful.storage.review.items import Fold, NewItem
 from heedful.storage.review.members import SESSION_TARGETS, NewMember
@@ -124,6 +126,8 @@ class Opinion:
     dataset: str | None = None
     receipt_id: str | None = None
     rank: int | None = None
+    conflicts_with: str | None = None
+    """The fact that says otherwise, where it is a conflict between two facts."""
 
     @property
     def target(self) -> tuple[str, str]:
@@ -158,7 +162,10 @@ def read_opinions(space: ExecutionSpace, references: Iterable[OpinionRef]) -> di
         with space.workspace.read() as connection:
             project = space.project(connection)
             read += map(_opinion, SqlFeedbacks.on(connection, project).by_event_ids(of_runs))
-            read += [_of_fact(row) for row in actions.signals(connection, project, of_facts)]
+            signals = [_of_fact(row) for row in actions.signals(connection, project, of_facts)]
+            others = [opinion.conflicts_with for opinion in signals if opinion.conflicts_with is not None]
+            texts = facts.texts(connection, others)
+            read += [_described(opinion, texts) for opinion in signals]
     return {opinion.event_id: opinion for opinion in read if (opinion.target_type, opinion.event_id) in by_reference}
 
 
@@ -217,7 +224,14 @@ def _of_fact(row: AnyRow) -> Opinion:
         dataset=row.dataset,
         receipt_id=row.receipt_id,
         rank=row.rank,
+        conflicts_with=row.body["fact_id"] if row.kind == CONFLICT else None,
     )
+
+
+def _described(opinion: Opinion, texts: Mapping[str, str]) -> Opinion:
+    """A conflict with what the other fact says as its comment."""
+    text = texts.get(opinion.conflicts_with or "")
+    return opinion if text is None else replace(opinion, comment=f"Another fact says: {text}")
 
 
 CLOSES: dict[str, ReviewStatus] = {"resolve": "resolved", "dismiss": "dismissed"}

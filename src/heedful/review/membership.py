@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from heedful.review.items import Opinion, PlacedOpinion, read_opinions
 from heedful.sql.space import ExecutionSpace
+from heedful.storage import facts
 from heedful.storage.review import items, members
 from heedful.storage.review.items import NewItem
 from heedful.storage.review.members import SESSION_TARGETS, NewMember
@@ -73,6 +74,21 @@ def retract_members(connection: Connection, retracted: Sequence[AnyRow], deleted
     members.deactivate(connection, [row.event_id for row in retracted if row.event_id not in deleted])
     members.remove(connection, sorted(deleted))
     return {row.item_seq for row in retracted}
+
+
+def update_conflicts(connection: Connection, project: int, now: int) -> set[int]:
+    """A conflict is active while both facts can be recalled; returns the numbers of the items that changed."""
+    rows = [row for row in members.conflicts(connection, project) if not row.retracted]
+    recallable = facts.texts(
+        connection,
+        sorted({fact_id for row in rows for fact_id in (row.target_id, row.body["fact_id"])}),
+        current=True,
+        at=now,
+    )
+    wanted = {row.event_id: row.target_id in recallable and row.body["fact_id"] in recallable for row in rows}
+    members.deactivate(connection, [row.event_id for row in rows if row.active and not wanted[row.event_id]])
+    members.activate(connection, [row.event_id for row in rows if not row.active and wanted[row.event_id]])
+    return {row.item_seq for row in rows if bool(row.active) != wanted[row.event_id]}
 
 
 def _rows_by_id(tx: Transaction, ids: Sequence[str]) -> list[FeedbackRow]:

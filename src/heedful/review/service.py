@@ -112,6 +112,7 @@ class Review(ReviewProtocol):
         *,
         fact_id: str | None = None,
         text: str | None = None,
+        by: str | None = None,
         event_id: str | None = None,
         execution_id: str | None = None,
         question: str | None = None,
@@ -121,7 +122,7 @@ class Review(ReviewProtocol):
         author: str | None = None,
         if_match: str | None = None,
     ) -> ReviewEvent:
-        arguments = FixArguments(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
+        arguments = FixArguments(fact_id, text, by, event_id, execution_id, question, sql_query, connector_id)
         fix = fixes.check_arguments(action, arguments)
         executions.feedback_text("note", note)
         before = self._checked(item_id, author, if_match)

@@ -20,7 +20,7 @@ from heedful.storage import ledger, scopes
 from heedful.storage.executions import golden
 from heedful.storage.executions.proofs import TARGETS
 from heedful.storage.feedback import SqlFeedbacks
-from heedful.storage.ledger import FEEDBACK, LINK_SIGNAL, POLICY, REVIEW, SIGNAL, SUPERSESSION
+from heedful.storage.ledger import CONFLICT, FEEDBACK, LINK_SIGNAL, POLICY, REVIEW, SIGNAL, SUPERSESSION
 from heedful.storage.review import items
 from heedful.storage.review.members import SESSION_TARGETS
 from heedful.storage.rows import AnyRow
@@ -58,7 +58,7 @@ def _undo(
         if event is None or (kinds is not None and event.kind not in kinds):
             return None
         event_id = event.id
-        if event.kind in (SIGNAL, SUPERSESSION, LINK_SIGNAL, POLICY):
+        if event.kind in (SIGNAL, SUPERSESSION, LINK_SIGNAL, POLICY, CONFLICT):
             return retract_event(space.workspace, direct.connection, event, author)
         tx = SqlTransaction(direct, event.project_id)
         retracted = feedback.retract_in(space.sessions, tx, event_id, author) if event.kind == FEEDBACK else None

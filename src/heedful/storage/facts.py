@@ -335,6 +335,14 @@ def count(connection: Connection, dataset: int, at: int | None = None) -> int:
 _TEXT = select(facts.c.text).where(facts.c.seq == bindparam("seq"))
 
 
+def stored_before(connection: Connection, dataset: int, before: int, now: int) -> list[tuple[int, str]]:
+    """(number, id) of the facts of a dataset that can be recalled and were stored before a time."""
+    statement = select(facts.c.seq, facts.c.id).where(
+        facts.c.dataset_id == dataset, facts.c.superseded == 0, facts.c.created_at < before, unexpired(now)
+    )
+    return [(row.seq, row.id) for row in connection.execute(statement.order_by(facts.c.seq))]
+
+
 def set_superseded(connection: Connection, dataset: int, seq: int, superseded: bool) -> None:
     """Excludes a fact from recall, or includes it again; it stays in the history."""
     connection.execute(update(facts).where(facts.c.seq == seq).values(superseded=int(superseded)))

@@ -24,6 +24,8 @@ LINK_SIGNAL = "link_signal"
 REVIEW = "review"
 POLICY = "policy"
 """The choice of a policy for a dataset or a project."""
+CONFLICT = "conflict"
+"""A fact that was stored gives another value than an older one, which its body names; `value` is the kind."""
 
 ERASURE = "erasure"
 """The erasure of a person: the pseudonym, and the counts of what was erased."""

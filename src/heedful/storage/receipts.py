@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +113,12 @@ def shown_facts(connection: Connection, project: str, ids: Sequence[str]) -> dic
         )
     )
     return {row.id: [line[0] for line in row.shown] for row in rows}
+
+
+def newest_shown(connection: Connection, dataset: int, limit: int) -> Iterator[list[Line]]:
+    """What the newest recalls of a dataset showed."""
+    statement = select(receipts.c.shown).where(receipts.c.dataset_id == dataset).order_by(receipts.c.at.desc())
+    yield from connection.execution_options(yield_per=2000).execute(statement.limit(limit)).scalars()
 
 
 def links_of(lines: Sequence[Sequence[Any]]) -> dict[str, list[str]]:

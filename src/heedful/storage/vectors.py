@@ -93,6 +93,21 @@ def activate(connection: Connection, model: int) -> None:
     connection.execute(update(queries).where(queries.c.model_id != model).values(vector=None, model_id=None))
 
 
+def read_vectors(connection: Connection, model: ModelRow, fact_seqs: Sequence[int]) -> dict[int, Vectors]:
+    """The vectors of facts, by number."""
+    rows = [
+        row
+        for run in batches(fact_seqs)
+        for row in connection.execute(
+            select(vectors.c.fact_seq, vectors.c.vector).where(
+                vectors.c.model_id == model.id, vectors.c.fact_seq.in_(run)
+            )
+        )
+    ]
+    read = unpack([row.vector for row in rows], model.dimensions)
+    return {row.fact_seq: vector for row, vector in zip(rows, read, strict=True)}
+
+
 def facts_without(connection: Connection, model: int, limit: int) -> list[tuple[int, str]]:
     """Facts that have no vector of `model` yet, as (seq, text)."""
     rows = connection.execute(

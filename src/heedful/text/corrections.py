@@ -169,13 +169,22 @@ def is_beside_value(term: str) -> bool:
     return term in _FAMILIES or term in _NO_UNITS
 
 
+def unit_family(term: str) -> str:
+    """What the stem of a unit measures: time, money, a clock time or a share; "" for no unit.
+
+    >>> unit_family("day"), unit_family("page")
+    ('time', '')
+    """
+    return _FAMILIES.get(term, "")
+
+
 def _unit(text: Sequence[Word], index: int, known: set[str]) -> str:
     """What a number counts: a family of units, "" for none that is known from the fact, else a word."""
     following = text[index + 1] if index + 1 < len(text) else None
     # A word after a comma or a full stop is no unit.
     if following is None or following.kind == "number" or following.start - text[index].stop > 1:
         return ""
-    family = _FAMILIES.get(following.term, "")
+    family = unit_family(following.term)
     if family:
         return "" if family == "clock" else family
     return "" if following.kind == "common" or following.term in known | _NO_UNITS else following.term

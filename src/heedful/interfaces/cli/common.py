@@ -28,7 +28,7 @@ from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound, Unavailable, no_project
 from heedful.interfaces.cli.tables import FittingTable
 from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.model import DEFAULT_DATASET, Metadata, Page
+from heedful.model import DEFAULT_DATASET, Metadata, Page, Recall
 from heedful.store import session_projects
 
 
@@ -139,7 +139,7 @@ newest_first: Decorator = click.option("--newest-first", is_flag=True, help="New
 limit: Decorator = click.option("-n", "--limit", default=100, show_default=True, help="How many at most.")
 
 
-def more(page: Page[Any]) -> None:
+def more(page: Page[Any] | Recall) -> None:
     """Says how to go on, if there is more."""
     if page.next_cursor is not None:
         echo(f"there is more: --cursor {page.next_cursor}")

@@ -97,6 +97,12 @@ def remember(
             screen.print(f"  {fact.fact_id}  {escape(shortened(fact.text))}")
         if len(result.facts) > MAX_LISTED:
             screen.print(f"  … and {len(result.facts) - MAX_LISTED} more")
+        for conflict in result.conflicts[:MAX_LISTED]:
+            screen.print(
+                f"another fact says {escape(conflict.other_value)} instead of {escape(conflict.value)}: "
+                f"{escape(shortened(conflict.text))}"
+            )
+            screen.print(f"  to replace it: heedful supersede {conflict.conflicts_with} --by {conflict.fact_id}")
     for error in result.errors:
         echo(f"not remembered: {error.source}: {error.message}", err=True)
     for text in texts:
@@ -151,6 +157,7 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--session-id", metavar="ID", help="Answer too, and keep question and answer in this session.")
 @click.option("--answer", is_flag=True, help="Answer too.")
 @click.option("--external-id", metavar="ID", help="Your own id of it, which feedback may name.")
+@cursor
 @as_json
 @needs_project
 def recall(
@@ -171,6 +178,7 @@ def recall(
     session_id: str | None,
     answer: bool,
     external_id: str | None,
+    cursor: str | None,
     as_json: bool,
 ) -> None:
     """Find the facts that answer QUERY, best first."""
@@ -192,6 +200,7 @@ def recall(
             session_id=session_id,
             answer=answer,
             external_id=external_id,
+            cursor=cursor,
         )
     _show(result, as_json)
 
@@ -245,6 +254,7 @@ def _show(result: Recall, as_json: bool) -> None:
     if result.qa_id is not None:
         screen.print(f"qa_id {result.qa_id}")
     screen.print(f"recall_id {result.recall_id}")
+    more(result)
 
 
 def _show_reasons(result: Recall) -> None:

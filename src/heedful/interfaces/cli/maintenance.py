@@ -26,7 +26,7 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.interfaces.cli.jobs import show
 from heedful.interfaces.client.hardening import check_server
-from heedful.model import POLICY_NAMES, Check, Improvement, PolicyName
+from heedful.model import POLICY_NAMES, Check, FactReport, Improvement, PolicyName
 
 
 @click.command()
@@ -103,13 +103,22 @@ def policy(options: Options, name: str, dataset: str | None, as_json: bool) -> N
 @click.option(
     "--security", is_flag=True, help="Check what production needs instead: files, keys, connectors, a server."
 )
+@click.option("--facts", is_flag=True, help="Look for duplicates and facts that nobody needs instead.")
+@dataset
+@click.option("-n", "--limit", default=20, show_default=True, help="With --facts: how many of each kind are listed.")
 @as_json
 @needs_store
-def doctor(options: Options, repair: bool, security: bool, as_json: bool) -> None:
+def doctor(
+    options: Options, repair: bool, security: bool, facts: bool, dataset: str, limit: int, as_json: bool
+) -> None:
     """Check the store, and repair derived data.
 
     The model, the scores and the indexes are checked, too.
     """
+    if facts:
+        with waiting("checking"), options.open() as opened:
+            _show_report(opened.check_facts(dataset=dataset, limit=limit), as_json)
+        return
     if security:
         checks = _security(options)
     else:
@@ -124,6 +133,21 @@ def doctor(options: Options, repair: bool, security: bool, as_json: bool) -> Non
             screen.print(f"{word:9} {escape(check.name)}: {escape(check.detail)}")
     if not all(check.ok for check in checks):
         raise SystemExit(1)
+
+
+def _show_report(report: FactReport, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+        return
+    screen = console()
+    screen.print(f"{report.facts} facts in {escape(report.dataset)}")
+    for finding in report.findings:
+        screen.print(f"{finding.count} {finding.kind.replace('_', ' ')}: {escape(finding.remedy)}")
+        for fact in finding.facts:
+            other = "" if fact.other is None else f"  as {fact.other}"
+            screen.print(f"  {fact.fact_id}  {escape(shortened(fact.text))}{other}  ({escape(fact.detail)})")
+    if not report.findings:
+        screen.print("nothing found")
 
 
 def _security(options: Options) -> list[Check]:

@@ -189,6 +189,7 @@ def reopen(
 @click.argument("action", type=click.Choice(FIXES))
 @click.option("--fact-id", metavar="ID", help="supersede: the fact that is wrong.")
 @click.option("--text", metavar="TEXT", help="supersede, teach: what is true.")
+@click.option("--by", metavar="ID", help="supersede: instead of --text, a fact that is true.")
 @click.option("--event-id", metavar="ID", help="retract, teach: the opinion.")
 @click.option("--execution-id", metavar="ID", help="block, promote: the execution.")
 @click.option("--question", metavar="TEXT", help="promote, add_example: the question, if it is another.")
@@ -205,6 +206,7 @@ def fix(
     action: Fix,
     fact_id: str | None,
     text: str | None,
+    by: str | None,
     event_id: str | None,
     execution_id: str | None,
     question: str | None,
@@ -222,6 +224,7 @@ def fix(
             action,
             fact_id=fact_id,
             text=text,
+            by=by,
             event_id=event_id,
             execution_id=execution_id,
             question=question,

@@ -256,6 +256,7 @@ class RemoteHeedful(_Remote):
     get_dataset = _remote(HeedfulProtocol.get_dataset)
     fact = _remote(HeedfulProtocol.fact)
     facts = _remote(HeedfulProtocol.facts)
+    check_facts = _remote(HeedfulProtocol.check_facts)
     doctor = _remote(HeedfulProtocol.doctor)
     audit = _remote(HeedfulProtocol.audit)
 

@@ -52,6 +52,10 @@ def _(result: RememberResult) -> str:
         [f"{result.added} new, {result.known} known in {result.dataset}"],
         (f"{fact.fact_id} {_one_line(fact.text)[:80]}" for fact in result.facts[:MAX_LISTED]),
         [f"and {rest} more"] if rest > 0 else [],
+        (
+            f"conflict: fact {each.conflicts_with} says {each.other_value}, not {each.value}: {_one_line(each.text)}"
+            for each in result.conflicts[:MAX_LISTED]
+        ),
     )
 
 

@@ -20,6 +20,8 @@ PARAMETERS = {
     "content": "What was said.",
     "context": "The texts the answer was made from; those of the recall if left out.",
     "cursor": "The `next_cursor` of the page before.",
+    "recall.cursor": "The `next_cursor` of the page before; `query`, `dataset`, `mode` and `where` are the same there.",
+    "check_facts.limit": "How many facts of each kind are named, up to 1,000.",
     "feedback": "A mapping with `rating`, `comment`, and what else should be kept with it.",
     "feedback_influence": "Another name of `usefulness_weight`: above 0, it turns the boost on, and 0 turns it off.",
     "feedback_score": "1 (worst) to 5 (best).",

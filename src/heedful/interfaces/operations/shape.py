@@ -214,6 +214,7 @@ Those of more than ten thousand characters are left to the engine.
 
 _OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
     ("facts", "source"): _ID,
+    ("recall", "cursor"): {"pattern": "^[A-Za-z0-9_-]{11,12000}$"},
     ("feedback.list", "limit"): _LIST,
     ("feedback.list_positive", "limit"): _LIST,
     ("feedback.list_negative", "limit"): _LIST,

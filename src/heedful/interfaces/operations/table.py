@@ -134,6 +134,7 @@ _ALL = (
     _get("fact_stats", "/facts/{fact_id}/stats"),
     _get("fact_history", "/facts/{fact_id}/history"),
     _get("usefulness_stats", "/stats/usefulness"),
+    _get("check_facts", "/stats/facts", slow=True),
     _post("replay", "/replay", "read", repeatable=True, slow=True),
     _get("datasets", "/datasets"),
     _get("get_dataset", "/datasets/{dataset}"),

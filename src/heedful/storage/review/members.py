@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, delete, exists, func, insert, select, update
 
 from heedful.model import FeedbackTarget
+from heedful.storage.ledger import CONFLICT, is_retracted
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import facts
+from heedful.storage.schema import events, facts
 from heedful.storage.schema_insight import review_items, review_members
 
 SESSION_TARGETS: tuple[FeedbackTarget, ...] = ("session", "entry")
@@ -172,6 +173,31 @@ def orphaned(connection: Connection, project: int) -> list[str]:
             )
         ).scalars()
     )
+
+
+def conflicts(connection: Connection, project: int) -> list[AnyRow]:
+    """The members that are conflicts between facts: event, item, whether it is active, and (`body`, `fact_id`) what
+    conflicts with what."""
+    return list(
+        connection.execute(
+            select(
+                review_members.c.event_id,
+                review_members.c.item_seq,
+                review_members.c.active,
+                events.c.target_id,
+                events.c.body,
+                is_retracted().label("retracted"),
+            )
+            .join(events, events.c.id == review_members.c.event_id)
+            .where(review_members.c.project_id == project, events.c.kind == CONFLICT)
+        )
+    )
+
+
+def activate(connection: Connection, event_ids: Sequence[str]) -> None:
+    """Marks opinions as active again."""
+    for run in batches(event_ids):
+        connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(active=1))
 
 
 def get_member(connection: Connection, seq: int, event_id: str) -> AnyRow | None:

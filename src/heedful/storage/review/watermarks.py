@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, or_, select
 
-from heedful.storage.ledger import FEEDBACK, RETRACTION, SIGNAL, is_retracted
+from heedful.storage.ledger import CONFLICT, FEEDBACK, RETRACTION, SIGNAL, is_retracted
 from heedful.storage.rows import AnyRow, of_project
 from heedful.storage.schema import changes, events, projects
 from heedful.storage.schema_insight import review_members, tallies, watermarks
@@ -63,19 +63,20 @@ def _partition_rows(project: int) -> tuple[ColumnElement[bool], ...]:
 
 
 def events_after(connection: Connection, project: int, seq: int, limit: int) -> list[AnyRow]:
-    """Negative opinions of a project after an event, and retractions of known ones, in order."""
+    """Negative opinions and conflicts of a project after an event, and retractions of known ones, in order."""
     is_member = exists().where(review_members.c.event_id == events.c.target_id)
     negative_feedback = and_(events.c.kind == FEEDBACK, events.c.value.in_(NEGATIVE))
     negative_signal = and_(
         events.c.kind == SIGNAL, events.c.value == "not_helpful", events.c.source != DERIVED_SOURCE, ~is_retracted()
     )
+    conflict = and_(events.c.kind == CONFLICT, ~is_retracted())
     retraction = and_(events.c.kind == RETRACTION, is_member)
     statement = (
         select(events.c.seq, events.c.id, events.c.kind, events.c.target_type, events.c.target_id, events.c.at)
         .where(
             of_project(connection, events.c.project_id, project),
             events.c.seq > seq,
-            or_(negative_feedback, negative_signal, retraction),
+            or_(negative_feedback, negative_signal, conflict, retraction),
         )
         .order_by(events.c.seq)
         .limit(limit)
