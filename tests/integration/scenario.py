@@ -668,7 +668,7 @@ def suggestions(life: Life) -> None:
         asked = f"Which large old city has the street {street}?"
         done = call("executions.execute_query", sql, question=asked, connector_id="geo")
         call("feedback.create_positive", execution_id=done.execution_id)
-    meant = "the large old city that has the street Via Veneto, quickly"
+    meant = "Which large city has the street Via Veneto?"
     likely = call("chat.execution_cache_lookup", meant, connector_id="geo").suggestion
     call("chat.execution_cache_coverage", connector_id="geo")
     call("chat.execution_cache_coverage", connector_id="geo", max_age_days=1, limit=1)
