@@ -1,8 +1,8 @@
 """Made pairs of facts: some can't both be true now, the others can, however alike they are.
 
-They were written before the rule was measured on them; two of its details were changed afterwards. They are about what
-memories of agents are about: offices, products, people, projects. Some conflicts are worded so differently that only a
-reader sees them.
+They were written before the rule was measured on them; three of its details (lists with `and`, `per`, `each`) were
+changed afterwards. They are about what memories of agents are about: offices, products, people, projects. Some
+conflicts are worded so differently that only a reader sees them.
 """
 
 from __future__ import annotations
