@@ -156,7 +156,8 @@ def console() -> Screen:
     screen = Screen(highlight=False, soft_wrap=False)
     if screen.is_terminal and not (isinstance(options, Options) and options.wide):
         return screen
-    return Screen(highlight=False, width=WIDE)
+    # Without a height, Rich takes a dumb terminal for one of 80 columns, whatever the width.
+    return Screen(highlight=False, width=WIDE, height=25)
 
 
 def print_json(value: BaseModel | Mapping[str, object] | Sequence[object]) -> None:

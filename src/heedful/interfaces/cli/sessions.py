@@ -20,6 +20,7 @@ from heedful.interfaces.cli.common import (
     confirm,
     console,
     cursor,
+    done,
     echo,
     extra,
     if_match,
@@ -164,7 +165,7 @@ def messages(
 @as_json
 @needs_project
 def update_message(options: Options, session_id: str, message_id: str, content: str, as_json: bool) -> None:
-    """Change what a message says; - reads it from standard input."""
+    """Change a message; - reads it from standard input."""
     text = sys.stdin.read() if content == "-" else content
     with options.open() as heedful:
         changed = heedful.sessions.update_message(session_id, message_id, text)
@@ -178,13 +179,14 @@ def update_message(options: Options, session_id: str, message_id: str, content: 
 @click.argument("session_id")
 @click.argument("message_id")
 @yes
+@as_json
 @needs_project
-def delete_message(options: Options, session_id: str, message_id: str, yes: bool) -> None:
+def delete_message(options: Options, session_id: str, message_id: str, yes: bool, as_json: bool) -> None:
     """Remove a message. Opinions about it stay."""
     confirm(f"Delete message {message_id} of session {session_id}?", yes)
     with options.open() as heedful:
         heedful.sessions.delete_message(session_id, message_id)
-    echo(f"message {message_id} deleted")
+    done(f"message {message_id} deleted", message_id, as_json)
 
 
 @sessions.command()
