@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import sqlite3
 import sys
@@ -34,6 +35,7 @@ from heedful import store as store_module
 from heedful.ids import new_id
 from heedful.model import SignalType
 from heedful.providers.embedding import Embedder, configured_embedder, embedder_from
+from heedful.review import follow
 from heedful.sql.sandbox.pool import IDLE_PROCESSES
 from heedful.storage.migrations import run as migrations
 from heedful.testing import ManualClock, WordEmbedder
@@ -74,6 +76,10 @@ STORE = os.environ.get("HEEDFUL_TEST_STORE", "sqlite")
 SEARCH = os.environ.get("HEEDFUL_TEST_SEARCH", "memory")
 """What searches on PostgreSQL: memory or database."""
 
+# Machines stand still for seconds now and then; then a server that answers late is not at fault.
+_patience = inspect.signature(httpx.get).parameters["timeout"].default
+_patience.connect = _patience.read = _patience.write = _patience.pool = 60.0
+
 LONGEST = ("test_schemathesis.py", "test_parity_results.py", "test_serve.py")
 
 
@@ -108,6 +114,12 @@ def _needs_a_server(item: pytest.Item) -> bool:
 
 
 WEIGHTS = {"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0}
+
+
+@pytest.fixture(autouse=True)
+def time_to_catch_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A review queue reads all that is new, however slow the machine is."""
+    monkeypatch.setattr(follow, "CATCH_UP_SECONDS", 60.0)
 
 
 @pytest.fixture(autouse=True)
