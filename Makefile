@@ -8,6 +8,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Where AGAIN is set, tests that failed run once more, alone: on a machine that stands still for seconds, what waits for
+# another process may fail once. Both runs are printed, the first with plain tracebacks: while pytest reads sources for its
+# own, Python 3.11 may raise a SystemError if another thread parses, too.
+again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
+
 .PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code lock audit setup dist clean
 
 help: ## show what there is
@@ -55,11 +60,11 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 # What needs one core, or waits most of the time, runs side by side; the tests need both cores themselves.
 check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to measure that, too
 	@$(MAKE) --no-print-directory --output-sync=target -j2 lint docs-site test-typescript
-	@$(MAKE) --no-print-directory $(or $(TEST),test) test-postgresql
-	@$(MAKE) --no-print-directory --output-sync=target -j2 test-faults test-soak-short
+	@$(MAKE) --no-print-directory AGAIN=1 $(or $(TEST),test) test-postgresql
+	@$(MAKE) --no-print-directory AGAIN=1 --output-sync=target -j2 test-faults test-soak-short
 
 test: $(VENV)/dev ## run all tests
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal$(call again)
 
 test-fast: $(VENV)/dev ## run the unit and contract suites, in about a minute
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/unit $(wildcard tests/*_contract.py tests/integration/*_contract.py)
@@ -76,16 +81,18 @@ coverage: $(VENV)/dev ## run all tests, and print how much of the code they run
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
 test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and servers under load, and judge what is left
-	$(BIN)/pytest -n 2 tests/faults
+	$(BIN)/pytest -n 2 tests/faults$(call again,tests/faults)
 
 test-soak: $(VENV)/dev ## a simulated year of traffic on SQLite and on PostgreSQL, in an hour; MINUTES=20 for less
 	HEEDFUL_SOAK_MINUTES=$(or $(MINUTES),60) $(BIN)/pytest tests/soak
 
 test-soak-short: $(VENV)/dev ## the same year in about two minutes, without comparing how quick the servers are
-	$(BIN)/pytest -n 2 tests/soak
+	$(BIN)/pytest -n 2 tests/soak$(call again,tests/soak)
 
+ENGINE := tests --ignore tests/server --ignore tests/browser
+test-postgresql: export HEEDFUL_TEST_STORE := postgresql
 test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
-	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal tests --ignore tests/server --ignore tests/browser
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
 INTEGRATIONS := google-adk langchain llama-index openai-agents pydantic-ai scores strands vanna
