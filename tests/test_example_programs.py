@@ -93,6 +93,9 @@ def test_the_support_agent_starts_with_one_command(tmp_path: Path) -> None:
                 assert "done" in said[-1]
         finally:
             started.terminate()
+    for name in ("SERVER_PORT", "DASHBOARD_PORT"):
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"http://127.0.0.1:{ports[name]}")
 
 
 def test_the_bot_runs_proven_sql_again(tmp_path: Path) -> None:
