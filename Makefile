@@ -78,7 +78,7 @@ test-nightly: ## what takes too long for each change: all parameters on every st
 	@$(MAKE) --no-print-directory test-soak MINUTES=$(or $(MINUTES),20)
 
 coverage: $(VENV)/dev ## run all tests, and print how much of the code they run
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered$(call again)
 
 test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and servers under load, and judge what is left
 	$(BIN)/pytest -n 2 tests/faults$(call again,tests/faults)

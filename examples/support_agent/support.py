@@ -137,8 +137,8 @@ def main() -> None:
     dashboard = f"http://127.0.0.1:{DASHBOARD_PORT}"
     with started(Path("support.db"), key, origin), heedful.connect(server, api_key=key) as memory:
         memory.remember(FACTS)
-        # Uvicorn ends a process that was told to stop by the handler that was there before: with Python's own, the
-        # server and the dashboard would go on alone.
+        # After its shutdown, Uvicorn raises the signal again. Python's default handler would end this process at once,
+        # and leave the server and the dashboard running.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         print(f"Ask at {origin}. The dashboard is at {dashboard}; log in with the key {key}", flush=True)
         uvicorn.run(create(memory, server, dashboard), host="127.0.0.1", port=PORT, log_level="warning")
