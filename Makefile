@@ -60,7 +60,7 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 # What needs one core, or waits most of the time, runs side by side; the tests need both cores themselves.
 check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to measure that, too
 	@$(MAKE) --no-print-directory --output-sync=target -j2 lint docs-site test-typescript
-	@$(MAKE) --no-print-directory AGAIN=1 $(or $(TEST),test) test-postgresql
+	@$(MAKE) --no-print-directory AGAIN=1 $(or $(TEST),test)
 	@$(MAKE) --no-print-directory AGAIN=1 --output-sync=target -j2 test-faults test-soak-short
 
 test: $(VENV)/dev ## run all tests

@@ -86,7 +86,7 @@ def test_recalls_beside_a_compaction_find_what_is_there(
     done = threading.Event()
 
     def change() -> None:
-        for version in range(40):
+        for version in range(20):
             store.remember(chapter(version, 12))
         done.set()
 
@@ -105,14 +105,14 @@ def test_recalls_beside_a_compaction_find_what_is_there(
         assert all(each.result() >= 20 for each in asking)
     assert compactions
     fresh = open_store(worker=False)
-    for query in ("rule 3", "anchor7 stays", "value v39x11"):
+    for query in ("rule 3", "anchor7 stays", "value v19x11"):
         assert hits_of(store, query, top_k=32) == hits_of(fresh, query, top_k=32)
     assert all(check.ok and not check.repaired for check in store.doctor())
 
 
 def test_an_index_is_built_without_holding_every_text(open_store: Callable[..., Heedful]) -> None:
     store = open_store()
-    for part in range(0, 6000, 1000):
+    for part in range(0, 3000, 1000):
         store.remember([f"{part + place} {'x' * 700}" for place in range(1000)])
     workspace = store._workspace
     index = index_of(store)
@@ -124,5 +124,5 @@ def test_an_index_is_built_without_holding_every_text(open_store: Callable[..., 
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert len(fresh) == 6000
-    assert peak < 2 * 6000 * 700, "all rows at once take three times the texts"
+    assert len(fresh) == 3000
+    assert peak < 2 * 3000 * 700, "all rows at once take three times the texts"

@@ -152,7 +152,7 @@ def test_a_rating_changes_the_memories_of_the_next_prompt_and_its_retraction_cha
     taught.stop()
     assert taught.command("/heedful:bad It opens at seven, doesn't it?") == "Heedful: the last answer is rated as bad"
     assert shown(taught.prompt())[0] == AT_SEVEN
-    assert taught.command("/heedful:undo") == "Heedful: what was said of the last answer is taken back"
+    assert taught.command("/heedful:undo") == "Heedful: the rating of the last answer is undone"
     assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
     with heedful.open(taught.store, embedding="fast", worker=False) as memory:
         (entry,) = memory.sessions.entries("s1").items
@@ -221,10 +221,10 @@ def test_nothing_but_silence_when_the_store_is_broken(claude: ClaudeCode) -> Non
     claude.stop()
 
 
-@pytest.mark.parametrize("message", [b"", b"no json", b"[]", b'{"session_id": 5, "prompt": 5}', b'{"prompt": "x"}'])
-def test_messages_that_are_none_do_no_harm(taught: ClaudeCode, message: bytes) -> None:
-    for event in HOOKS:
-        assert taught.hook(event, message) == ""
+def test_messages_that_are_none_do_no_harm(taught: ClaudeCode) -> None:
+    for message in (b"", b"no json", b"[]", b'{"session_id": 5, "prompt": 5}', b'{"prompt": "x"}'):
+        for event in HOOKS:
+            assert taught.hook(event, message) == "", message
     taught.hook("UserPromptSubmit", {"prompt": "x" * 2_000_000})
     taught.hook("Stop", {"transcript_path": "/nonexistent", "last_assistant_message": None})
     assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]

@@ -543,19 +543,33 @@ def commands_in(page: Path) -> list[tuple[list[str], dict[str, str]]]:
 GUIDED = [(page, *each) for page in (PAGE, CLIENTS) for each in commands_in(page)]
 
 
+STORE = "the store of the page"
+
+
+def different() -> list[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]:
+    """What the guides have agents start, each once, whatever they call the store."""
+    found = {}
+    for _, command, env in GUIDED:
+        written = command[command.index("--store") + 1]
+        found[tuple(STORE if each == written else each for each in command[2:]), tuple(env.items())] = None
+    return list(found)
+
+
+DIFFERENT = different()
+
+
 def test_the_guides_have_a_command_for_each_client() -> None:
     assert [page.name for page, *_ in GUIDED].count("mcp.md") == len(GUIDED) == 5
+    assert {tuple(command[:2]) for _, command, _ in GUIDED} == {("heedful", "mcp")}
 
 
-@pytest.mark.parametrize(("page", "command", "env"), GUIDED)
+@pytest.mark.parametrize(("arguments", "env"), DIFFERENT)
 def test_the_configuration_in_the_guide_works(
-    path: Path, monkeypatch: pytest.MonkeyPatch, page: Path, command: list[str], env: dict[str, str]
+    path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], env: tuple[tuple[str, str], ...]
 ) -> None:
-    assert command[:2] == ["heedful", "mcp"]
-    for name, value in env.items():
+    for name, value in env:
         monkeypatch.setenv(name, value)
-    written = command[command.index("--store") + 1]
-    arguments = [str(path) if argument == written else argument for argument in command[2:]]
+    arguments = tuple(str(path) if argument == STORE else argument for argument in arguments)
 
     async def talk() -> None:
         async with started(*arguments) as client:

@@ -371,7 +371,7 @@ def loaded(code: str, unwanted: Sequence[str]) -> list[str]:
 
 def test_importing_is_light() -> None:
     # Opening a store needs the database and the indexes; what is optional stays out until it is used.
-    assert loaded("import heedful; heedful.open", OPTIONAL) == []
+    assert loaded("import heedful; heedful.open", (*OPTIONAL, "httpx", "rich")) == []
     assert loaded("import heedful", (*OPTIONAL, *HEAVY, "pydantic", "httpx", "asyncio")) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,6 +34,7 @@ VOCABULARY = [
 MODES_WITHOUT_GRAPH: tuple[Mode, ...] = ("semantic", "lexical", "hybrid")
 
 
+@cache
 def sentences(count: int) -> list[str]:
     """Distinct ones, of words that are as unequally frequent as in real texts."""
     random = np.random.default_rng(7)

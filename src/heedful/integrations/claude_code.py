@@ -150,7 +150,7 @@ class Hooks:
         qa_id = entries[0].qa_id
         if name == "undo":
             sessions.delete_feedback(session_id, qa_id)
-            return "Heedful: what was said of the last answer is taken back"
+            return "Heedful: the rating of the last answer is undone"
         sessions.add_feedback(session_id, qa_id, text, BEST if name == "good" else WORST)
         learnt = self._memory.improve(session_ids=[session_id]).learnt
         if name == "correct" and text is not None:

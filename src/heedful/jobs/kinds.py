@@ -71,7 +71,7 @@ class OpenStore(Protocol):
 
     @property
     def reverts_worse_policies(self) -> bool:
-        """Whether a change of policy after which ratings got worse is taken back."""
+        """Whether a change of policy after which ratings got worse is undone."""
 
     def guarding(self, project: str) -> AbstractContextManager[SwitchBack]:
         """A function that takes back the changes of policy of a project that made ratings worse."""

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-import httpx
-
 from heedful.errors import Invalid, Unavailable
 
 
@@ -86,6 +84,9 @@ def _split(value: Any) -> SplitResult | None:
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, channel: str, timeout: float) -> None:
     """Sends JSON; raises `Unavailable`, which doesn't reveal the address, unless the answer is a success."""
+    # Loading it takes longer than opening a store.
+    import httpx
+
     request = httpx.Request(
         "POST",
         url,

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import orjson
 from fastapi import FastAPI
@@ -33,6 +32,7 @@ from heedful.interfaces.http import (
     mongodb_session_manager,
     text2everything,
 )
+from heedful.interfaces.http.agents import Agents
 from heedful.interfaces.http.assets import api_pages, widget
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.config import Config
@@ -43,9 +43,6 @@ from heedful.interfaces.http.state import State
 from heedful.interfaces.operations import OPERATIONS
 from heedful.store import Store
 from heedful.version import __version__
-
-if TYPE_CHECKING:
-    from heedful.interfaces.http.mcp import McpEndpoint
 
 logger = logging.getLogger("heedful.interfaces.http")
 
@@ -167,13 +164,9 @@ def open_store(config: Config) -> Store:
     )
 
 
-def _agents(state: State) -> McpEndpoint | None:
+def _agents(state: State) -> Agents | None:
     """What answers agents, where it is wanted and the extra is there."""
-    if not state.config.mcp or find_spec("mcp") is None:
-        return None
-    from heedful.interfaces.http.mcp import McpEndpoint
-
-    return McpEndpoint(state)
+    return Agents(state) if state.config.mcp and find_spec("mcp") is not None else None
 
 
 def _routes(state: State, measures: Measures) -> dict[str, dict[str, Endpoint]]:

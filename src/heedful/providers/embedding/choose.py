@@ -6,7 +6,6 @@ from pathlib import Path
 
 from heedful.errors import Invalid
 from heedful.providers.embedding.contract import Embedder
-from heedful.providers.embedding.endpoint import EndpointEmbedder
 from heedful.providers.embedding.fast import FastEmbedder
 from heedful.providers.embedding.onnx import bundled, from_folder
 from heedful.settings import Settings
@@ -36,6 +35,9 @@ def embedder_from(spec: str, *, api_key: str | None = None, timeout: float = 30.
                 value=spec,
                 remedy='Write it after a #, like "http://localhost:11434/v1#nomic-embed-text"',
             )
+        # Loading an HTTP client takes time that other models don't need.
+        from heedful.providers.embedding.endpoint import EndpointEmbedder
+
         return EndpointEmbedder(url, model, api_key=api_key, timeout=timeout)
     folder = Path(spec).expanduser()
     if folder.is_dir():

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from heedful.errors import Invalid, Unavailable
-from heedful.providers.llm.contract import ChatMessage, Completion, LanguageModel, OnToken, Usage
+from heedful.providers.llm.contract import ChatMessage, Completion, OnToken, Usage
 from heedful.providers.llm.stream import Part, Reported, Unreadable, events, part
 from heedful.retrying import RETRIED, TryAgain, retry, seconds
 
@@ -229,17 +229,3 @@ def _checked_key(api_key: str | None) -> str:
             field="language_model_api_key",
         )
     return key
-
-
-def language_model_from(address: str | None, api_key: str | None = None, timeout: float = 60.0) -> LanguageModel | None:
-    """The model at `https://host/v1#model-name`; None where none is given."""
-    if address is None or not address.strip():
-        return None
-    url, _, model = address.strip().partition("#")
-    if not model or not url.startswith(("http://", "https://")):
-        raise Invalid(
-            f"language_model {'is not a URL' if model else 'names no model'}",
-            field="language_model",
-            remedy='Write it as URL#model, like "http://localhost:11434/v1#llama3.2"',
-        )
-    return EndpointModel(url, model, api_key=api_key, timeout=timeout)
