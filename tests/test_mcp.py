@@ -548,7 +548,7 @@ STORE = "the store of the page"
 
 def different() -> list[tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]:
     """What the guides have agents start, each once, whatever they call the store."""
-    found = {}
+    found: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], None] = {}
     for _, command, env in GUIDED:
         written = command[command.index("--store") + 1]
         found[tuple(STORE if each == written else each for each in command[2:]), tuple(env.items())] = None
