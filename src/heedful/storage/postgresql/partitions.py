@@ -68,8 +68,10 @@ def drop_receipts(connection: Connection, before: int) -> list[str]:
 
 def _make(connection: Connection, divided: _PartitionedTable, part: _Part) -> None:
     span = f"{divided.column} >= {part.start} AND {divided.column} < {part.stop}"
-    # Before anything is moved: a row written to the default partition afterwards would violate its bounds.
-    connection.exec_driver_sql(f"LOCK TABLE {divided.table}_rest IN ACCESS EXCLUSIVE MODE")
+    # Before anything is moved: a row written to the default partition afterwards would violate its bounds. And a
+    # statement that waited for that partition alone would look for its rows there, and not in the new one.
+    for table in (f"ONLY {divided.table}", f"{divided.table}_rest"):
+        connection.exec_driver_sql(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
     connection.exec_driver_sql(f"CREATE TABLE {part.name} (LIKE {divided.table} INCLUDING DEFAULTS)")
     move_rows = f"WITH moved AS (DELETE FROM {divided.table}_rest WHERE {span} RETURNING *)"
     connection.exec_driver_sql(f"{move_rows} INSERT INTO {part.name} SELECT * FROM moved")
