@@ -63,7 +63,7 @@ check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to 
 	@$(MAKE) --no-print-directory AGAIN=1 $(or $(TEST),test)
 	@$(MAKE) --no-print-directory AGAIN=1 --output-sync=target -j2 test-faults test-soak-short
 
-test: $(VENV)/dev ## run all tests
+test: $(VENV)/dev ## run the tests, but for those that are marked as nightly
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal$(call again)
 
 test-fast: $(VENV)/dev ## run the unit and contract suites, in about a minute
@@ -73,20 +73,20 @@ test-properties: $(VENV)/dev ## try ten times as many examples of each property,
 	HEEDFUL_TEST_EXAMPLES=thorough $(BIN)/pytest -n $(WORKERS) --dist worksteal -m hypothesis
 
 test-nightly: ## what takes too long for each change: all parameters on every store, many examples, a year in twenty minutes
-	HEEDFUL_TEST_GRIDS=whole $(MAKE) --no-print-directory test test-postgresql
+	HEEDFUL_TEST_GRIDS=whole $(MAKE) --no-print-directory test test-postgresql test-faults
 	@$(MAKE) --no-print-directory test-properties
 	@$(MAKE) --no-print-directory test-soak MINUTES=$(or $(MINUTES),20)
 
-coverage: $(VENV)/dev ## run all tests, and print how much of the code they run
+coverage: $(VENV)/dev ## run the tests, and print how much of the code they run
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered$(call again)
 
 test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and servers under load, and judge what is left
 	$(BIN)/pytest -n 2 tests/faults$(call again,tests/faults)
 
 test-soak: $(VENV)/dev ## a simulated year of traffic on SQLite and on PostgreSQL, in an hour; MINUTES=20 for less
-	HEEDFUL_SOAK_MINUTES=$(or $(MINUTES),60) $(BIN)/pytest tests/soak
+	HEEDFUL_TEST_GRIDS=whole HEEDFUL_SOAK_MINUTES=$(or $(MINUTES),60) $(BIN)/pytest tests/soak
 
-test-soak-short: $(VENV)/dev ## the same year in about two minutes, without comparing how quick the servers are
+test-soak-short: $(VENV)/dev ## the same year on SQLite in about two minutes, without comparing how quick the servers are
 	$(BIN)/pytest -n 2 tests/soak$(call again,tests/soak)
 
 ENGINE := tests --ignore tests/server --ignore tests/browser

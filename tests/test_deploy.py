@@ -63,6 +63,7 @@ def test_the_image_serves_a_file_in_its_volume(tmp_path: Path) -> None:
         check(instruction("HEALTHCHECK"), "8000", server.url)
 
 
+@pytest.mark.nightly
 def test_compose_migrates_serves_and_works(bare_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "data"
     here.mkdir()

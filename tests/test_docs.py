@@ -266,7 +266,14 @@ PREPARED: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+LONG = ("docs/howto/use-the-dashboard.md",)
+"""Pages that take more than half a minute: this one fills a store with two weeks of traffic."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.nightly] if _name(page) in LONG else [], id=_name(page)) for page in PAGES],
+)
 def test_examples_do_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

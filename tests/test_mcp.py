@@ -423,7 +423,7 @@ def test_projects_are_apart(path: Path) -> None:
         assert store.usefulness_stats().total_facts == 1
 
 
-@pytest.mark.parametrize("leave", ["closes its end", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("leave", ["closes its end", "SIGTERM", pytest.param("SIGINT", marks=pytest.mark.nightly)])
 def test_the_server_stops_without_a_word(path: Path, leave: str) -> None:
     with process(path) as child:
         greet(child)
@@ -457,7 +457,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("leave", ["closes its end", "SIGTERM"])
+@pytest.mark.parametrize("leave", ["closes its end", pytest.param("SIGTERM", marks=pytest.mark.nightly)])
 def test_calls_that_have_begun_or_wait_for_a_thread_are_finished(path: Path, leave: str) -> None:
     many = THREADS + 2
     held, release = os.pipe()

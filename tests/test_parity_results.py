@@ -161,7 +161,7 @@ def test_the_scenario_calls_every_operation(expected: list[Step]) -> None:
     assert len(refused) > 60
 
 
-@pytest.mark.parametrize("opened", [remote, awaited, awaited_remote])
+@pytest.mark.parametrize("opened", [remote, pytest.param(awaited, marks=pytest.mark.nightly), awaited_remote])
 def test_it_makes_no_difference_where_the_engine_is(
     opened: Any, expected: list[Step], world: World, tmp_path: Path
 ) -> None:

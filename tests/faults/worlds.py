@@ -76,7 +76,7 @@ def on_sqlite(tmp_path: Path) -> World:
     return World(str(tmp_path / "store.db"))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def world(request: pytest.FixtureRequest) -> World:
     found: World = request.getfixturevalue(f"on_{request.param}")
     return found

@@ -470,6 +470,7 @@ class Cut:
 TESTABLE = ["--setParameter", "enableTestCommands=1"]
 
 
+@pytest.mark.nightly
 def test_a_change_that_is_cut_off_anywhere_is_fixed_by_the_next(opening: Open, started: Callable[..., Mongod]) -> None:
     server = started(replica_set=False, arguments=TESTABLE)
     with server.direct() as client:
@@ -642,6 +643,7 @@ def test_what_was_acknowledged_before_a_crash_of_the_server_is_there_once(
     assert sorted(events) == sorted(rows)
 
 
+@pytest.mark.nightly
 def test_writes_go_on_when_the_primary_is_lost(opening: Open, tmp_path: Path) -> None:
     servers = [Mongod(tmp_path / str(number), replica_set=True) for number in range(3)]
     with ExitStack() as running:

@@ -18,8 +18,8 @@ from heedful.testing import ScriptedModel
 
 THOROUGH = os.environ.get("HEEDFUL_TEST_EXAMPLES") == "thorough"
 
-PHASES = ["examples,coverage", *([pytest.param("fuzzing,stateful", marks=pytest.mark.hypothesis)] if THOROUGH else [])]
-"""What the edges and the examples of the schema make, and every night random requests."""
+PHASES = ["examples", pytest.param("coverage", marks=pytest.mark.nightly), *([pytest.param("fuzzing,stateful", marks=pytest.mark.hypothesis)] if THOROUGH else [])]
+"""What the examples of the schema make, and every night its edges and random requests."""
 
 EXAMPLES = 10
 """Random requests for each operation."""

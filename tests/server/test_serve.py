@@ -141,7 +141,7 @@ def test_a_key_of_the_environment_is_the_only_one_and_is_never_printed(serve: Se
     assert KEY not in "".join(started.printed)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
 def test_a_quiet_server_writes_no_line_for_a_request_and_ctrl_c_ends_it(serve: Serve, workers: str) -> None:
     for arguments, lines in (((), True), (("--quiet",), False)):
         started = serve("--workers", workers, *arguments, environment={"HEEDFUL_ADMIN_KEY": KEY})
@@ -309,7 +309,7 @@ def hold(path: Path, acknowledged: list[str]) -> None:
     assert {f"{each}a" for each in acknowledged} <= set(found)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.nightly), "2"])
 def test_who_is_stopped_ends_what_was_begun(serve: Serve, path: Path, workers: str) -> None:
     started = serve("--workers", workers, environment={"HEEDFUL_ADMIN_KEY": KEY})
     threads, acknowledged, enough = writers(started, 4)
@@ -321,6 +321,7 @@ def test_who_is_stopped_ends_what_was_begun(serve: Serve, path: Path, workers: s
     hold(path, acknowledged)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_takes_nothing_with_it(serve: Serve, path: Path) -> None:
     started = serve("--workers", "2", environment={"HEEDFUL_ADMIN_KEY": KEY})
     threads, acknowledged, enough = writers(started, 4)
