@@ -187,7 +187,9 @@ class _Traced:
                 yield span
             except Exception as error:
                 span.set_status(StatusCode.ERROR)
-                span.set_attribute("error.type", error.code if isinstance(error, HeedfulError) else type(error).__name__)
+                span.set_attribute(
+                    "error.type", error.code if isinstance(error, HeedfulError) else type(error).__name__
+                )
                 raise
 
     def _describe(self, span: Span, result: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -160,10 +161,14 @@ def test_what_was_said_is_in_a_span_only_if_it_is_wanted(memory: Memory) -> None
     assert AT_SIX in described(span)["memory.records"]
 
 
-async def test_calls_that_are_awaited_make_spans_too(tmp_path: Path) -> None:
+def test_calls_that_are_awaited_make_spans_too(tmp_path: Path) -> None:
     spans = Spans()
-    plain = await heedful.aopen(tmp_path / "store.db", embedding=WordEmbedder(), worker=False)
-    async with traced(plain, tracer_provider=spans.provider) as memory:
-        await memory.remember(AT_SIX)
-        assert [hit.text for hit in await memory.recall(QUESTION)] == [AT_SIX]
+
+    async def ask() -> None:
+        plain = await heedful.aopen(tmp_path / "store.db", embedding=WordEmbedder(), worker=False)
+        async with traced(plain, tracer_provider=spans.provider) as memory:
+            await memory.remember(AT_SIX)
+            assert [hit.text for hit in await memory.recall(QUESTION)] == [AT_SIX]
+
+    asyncio.run(ask())
     assert [span.name for span in spans.taken()] == ["upsert_memory", "search_memory"]
