@@ -1,18 +1,26 @@
-"""OpenTelemetry: results of evaluations (`gen_ai.evaluation.result` events) as ratings of answers."""
+"""OpenTelemetry: results of evaluations (`gen_ai.evaluation.result` events) as ratings of answers, and spans of what a
+memory is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+import orjson
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider, get_tracer
 
-from heedful.errors import Invalid
+from heedful.errors import HeedfulError, Invalid
 from heedful.integrations.turns import Guard, logger
+from heedful.model import DEFAULT_DATASET, ForgetResult, Recall, RememberResult, Supersession
 from heedful.ranking.ratings import normalise_rating
+from heedful.version import __version__
 
 if TYPE_CHECKING:
+    from heedful.aio import AsyncHeedful
     from heedful.engine import Heedful
     from heedful.interfaces.client.surface import RemoteHeedful
 
@@ -95,3 +103,109 @@ class HeedfulEvaluationExporter(LogRecordExporter):
         if self._answer_id == "span":
             return f"{log.span_id:016x}" if log.span_id else None
         return f"{log.trace_id:032x}" if log.trace_id else None
+
+
+Memory = TypeVar("Memory", bound="Heedful | RemoteHeedful | AsyncHeedful")
+
+OPERATIONS: Mapping[str, str] = {
+    "recall": "search_memory",
+    "remember": "upsert_memory",
+    "supersede": "update_memory",
+    "forget": "delete_memory",
+}
+"""What the semantic conventions call the calls that get a span."""
+
+
+def traced(memory: Memory, *, tracer_provider: TracerProvider | None = None, content: bool = False) -> Memory:
+    """The same memory, whose `recall`, `remember`, `supersede` and `forget` each make a span, for any adapter.
+
+    The span is named as the conventions name the operation, has the dataset as `gen_ai.memory.store.id`, how many facts
+    it was about, and `heedful.recall_id`, by which the recall can be rated. Questions and facts are only in it if
+    `content` is true.
+    """
+    return cast("Memory", _Traced(memory, tracer_provider, content))
+
+
+class _Traced:
+    """Passes everything on."""
+
+    def __init__(self, memory: Any, tracer_provider: TracerProvider | None, content: bool) -> None:
+        self._memory = memory
+        self._tracer = get_tracer("heedful", __version__, tracer_provider)
+        self._content = content
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._memory, name)
+        return self._with_span(name, found) if name in OPERATIONS else found
+
+    def __enter__(self) -> Any:
+        self._memory.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._memory.__exit__(*error)
+
+    async def __aenter__(self) -> Any:
+        await self._memory.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._memory.__aexit__(*error)
+
+    def _with_span(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def traced_call(*args: Any, **kwargs: Any) -> Any:
+            with self._span(name, args, kwargs) as span:
+                result = call(*args, **kwargs)
+                self._describe(span, result)
+                return result
+
+        async def traced_later(*args: Any, **kwargs: Any) -> Any:
+            with self._span(name, args, kwargs) as span:
+                result = await call(*args, **kwargs)
+                self._describe(span, result)
+                return result
+
+        return traced_later if inspect.iscoroutinefunction(call) else traced_call
+
+    @contextmanager
+    def _span(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Span]:
+        attributes = {"gen_ai.operation.name": OPERATIONS[name], "gen_ai.provider.name": "heedful"}
+        dataset = kwargs.get("dataset", DEFAULT_DATASET if name in ("recall", "remember") else None)
+        if dataset is not None:
+            attributes["gen_ai.memory.store.id"] = str(dataset)
+        if name == "recall" and self._content:
+            attributes["gen_ai.memory.query.text"] = str(args[0] if args else kwargs.get("query"))
+        with self._tracer.start_as_current_span(
+            OPERATIONS[name],
+            kind=SpanKind.CLIENT,
+            attributes=attributes,
+            # What an error says may hold what was asked.
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield span
+            except Exception as error:
+                span.set_status(StatusCode.ERROR)
+                span.set_attribute(
+                    "error.type", error.code if isinstance(error, HeedfulError) else type(error).__name__
+                )
+                raise
+
+    def _describe(self, span: Span, result: Any) -> None:
+        ids: list[str] = []
+        records: list[dict[str, Any]] = []
+        if isinstance(result, Recall):
+            ids = [hit.fact_id for hit in result.hits]
+            records = [{"content": hit.text, "id": hit.fact_id, "score": hit.score} for hit in result.hits]
+            span.set_attribute("heedful.recall_id", result.recall_id)
+        elif isinstance(result, RememberResult):
+            ids = result.fact_ids
+        elif isinstance(result, Supersession):
+            ids = [result.fact_id]
+        count = result.facts if isinstance(result, ForgetResult) else len(ids)
+        span.set_attribute("gen_ai.memory.record.count", count)
+        if len(ids) == 1:
+            span.set_attribute("gen_ai.memory.record.id", ids[0])
+        if records and self._content:
+            span.set_attribute("gen_ai.memory.records", orjson.dumps(records).decode())

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loop import ANSWER, QUESTION, SESSION, Broken, Memory, opened
+from loop import ANSWER, AT_SIX, QUESTION, SESSION, Broken, Memory, opened
 from opentelemetry._logs import LogRecord
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
 
-from heedful.integrations.opentelemetry import HeedfulEvaluationExporter
+import heedful
+from heedful import NotFound
+from heedful.integrations.opentelemetry import HeedfulEvaluationExporter, traced
+from heedful.testing import WordEmbedder
 
 RESULT = "gen_ai.evaluation.result"
 
@@ -86,3 +93,82 @@ def test_a_program_goes_on_when_heedful_fails(caplog: pytest.LogCaptureFixture) 
         for _ in range(2):
             agent.answer({"name": "Tone", "score.value": 1.0})
     assert len([record for record in caplog.records if "the server is down" in record.message]) == 1
+
+
+class Spans:
+    """Where spans go."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+
+    def taken(self) -> tuple[ReadableSpan, ...]:
+        spans = self._exporter.get_finished_spans()
+        self._exporter.clear()
+        return spans
+
+
+def described(span: ReadableSpan) -> dict[str, Any]:
+    return {name.removeprefix("gen_ai."): value for name, value in dict(span.attributes or {}).items()}
+
+
+def test_what_a_memory_is_asked_makes_spans(memory: Memory) -> None:
+    spans = Spans()
+    seen = traced(memory, tracer_provider=spans.provider)
+    with spans.provider.get_tracer("agent").start_as_current_span("invoke_agent") as agent:
+        result = seen.recall(QUESTION)
+        (fact,) = seen.remember("The pool is closed.", dataset="pool").fact_ids
+        seen.supersede(fact, "The pool is open.")
+        seen.forget(dataset="pool")
+        assert seen.sessions.list().items == []
+    *made, _ = spans.taken()
+    assert [span.name for span in made] == ["search_memory", "upsert_memory", "update_memory", "delete_memory"]
+    assert {span.kind for span in made} == {SpanKind.CLIENT}
+    assert {span.parent.span_id for span in made if span.parent} == {agent.get_span_context().span_id}
+    common = {"provider.name": "heedful"}
+    assert [described(span) for span in made] == [
+        {
+            **common,
+            "operation.name": "search_memory",
+            "memory.store.id": "main_dataset",
+            "memory.record.count": 2,
+            "heedful.recall_id": result.recall_id,
+        },
+        {
+            **common,
+            "operation.name": "upsert_memory",
+            "memory.store.id": "pool",
+            "memory.record.count": 1,
+            "memory.record.id": fact,
+        },
+        {**common, "operation.name": "update_memory", "memory.record.count": 1, "memory.record.id": fact},
+        {**common, "operation.name": "delete_memory", "memory.store.id": "pool", "memory.record.count": 2},
+    ]
+
+
+def test_what_was_said_is_in_a_span_only_if_it_is_wanted(memory: Memory) -> None:
+    spans = Spans()
+    with pytest.raises(NotFound):
+        traced(memory, tracer_provider=spans.provider).supersede("01a1e82b-7ddd-73f7-9fa3-86edbfae445f", "secret words")
+    (failed,) = spans.taken()
+    assert (failed.status.status_code, failed.events) == (StatusCode.ERROR, ())
+    assert "secret" not in failed.to_json()
+    assert described(failed)["error.type"] == "not_found"
+    traced(memory, tracer_provider=spans.provider, content=True).recall(QUESTION, top_k=1)
+    (span,) = spans.taken()
+    assert described(span)["memory.query.text"] == QUESTION
+    assert AT_SIX in described(span)["memory.records"]
+
+
+def test_calls_that_are_awaited_make_spans_too(tmp_path: Path) -> None:
+    spans = Spans()
+
+    async def ask() -> None:
+        plain = await heedful.aopen(tmp_path / "store.db", embedding=WordEmbedder(), worker=False)
+        async with traced(plain, tracer_provider=spans.provider) as memory:
+            await memory.remember(AT_SIX)
+            assert [hit.text for hit in await memory.recall(QUESTION)] == [AT_SIX]
+
+    asyncio.run(ask())
+    assert [span.name for span in spans.taken()] == ["upsert_memory", "search_memory"]
