@@ -16,9 +16,9 @@ STORES = ("any_store", "open_either")
 
 
 def thin(items: Iterable[pytest.Item], store: str) -> list[pytest.Item]:
-    """All but what is marked as `nightly`, and most of what is refused on a server: a test of that runs with all of its parameters on SQLite, and with
-    the first on other stores, since input is checked before any store is asked. `store` is what the tests run on that
-    don't choose themselves."""
+    """All but what is marked as `nightly`, and most of what is refused on a server: a test of that runs with all of its
+    parameters on SQLite, and with the first on other stores, since input is checked before any store is asked. `store`
+    is what the tests run on that don't choose themselves."""
     met = set()
     result = []
     for item in items:

@@ -18,7 +18,11 @@ from heedful.testing import ScriptedModel
 
 THOROUGH = os.environ.get("HEEDFUL_TEST_EXAMPLES") == "thorough"
 
-PHASES = ["examples", pytest.param("coverage", marks=pytest.mark.nightly), *([pytest.param("fuzzing,stateful", marks=pytest.mark.hypothesis)] if THOROUGH else [])]
+PHASES = [
+    "examples",
+    pytest.param("coverage", marks=pytest.mark.nightly),
+    *([pytest.param("fuzzing,stateful", marks=pytest.mark.hypothesis)] if THOROUGH else []),
+]
 """What the examples of the schema make, and every night its edges and random requests."""
 
 EXAMPLES = 10
