@@ -112,7 +112,7 @@ def test_recalls_beside_a_compaction_find_what_is_there(
 
 def test_an_index_is_built_without_holding_every_text(open_store: Callable[..., Heedful]) -> None:
     store = open_store()
-    for part in range(0, 3000, 1000):
+    for part in range(0, 6000, 1000):
         store.remember([f"{part + place} {'x' * 700}" for place in range(1000)])
     workspace = store._workspace
     index = index_of(store)
@@ -124,5 +124,5 @@ def test_an_index_is_built_without_holding_every_text(open_store: Callable[..., 
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert len(fresh) == 3000
-    assert peak < 2 * 3000 * 700, "all rows at once take three times the texts"
+    assert len(fresh) == 6000
+    assert peak < 2 * 6000 * 700, "all rows at once take three times the texts"
