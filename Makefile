@@ -84,9 +84,9 @@ test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and se
 	$(BIN)/pytest -n 2 tests/faults$(call again,tests/faults)
 
 test-soak: $(VENV)/dev ## a simulated year of traffic on SQLite and on PostgreSQL, in an hour; MINUTES=20 for less
-	HEEDFUL_TEST_GRIDS=whole HEEDFUL_SOAK_MINUTES=$(or $(MINUTES),60) $(BIN)/pytest tests/soak
+	HEEDFUL_SOAK_MINUTES=$(or $(MINUTES),60) $(BIN)/pytest tests/soak
 
-test-soak-short: $(VENV)/dev ## the same year on SQLite in about two minutes, without comparing how quick the servers are
+test-soak-short: $(VENV)/dev ## the same year in about two minutes, without comparing how quick the servers are
 	$(BIN)/pytest -n 2 tests/soak$(call again,tests/soak)
 
 ENGINE := tests --ignore tests/server --ignore tests/browser

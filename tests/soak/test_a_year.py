@@ -36,7 +36,7 @@ Event = tuple[SignalType, float, datetime]
 Score = Callable[[Iterable[Event], datetime], float]
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a store that is made by whoever opens it first, or of a new database."""
     if request.param == "sqlite":

@@ -194,11 +194,12 @@ class _Traced:
 
     def _describe(self, span: Span, result: Any) -> None:
         ids: list[str] = []
-        records: list[dict[str, Any]] = []
         if isinstance(result, Recall):
             ids = [hit.fact_id for hit in result.hits]
-            records = [{"content": hit.text, "id": hit.fact_id, "score": hit.score} for hit in result.hits]
             span.set_attribute("heedful.recall_id", result.recall_id)
+            if self._content:
+                records = [{"content": hit.text, "id": hit.fact_id, "score": hit.score} for hit in result.hits]
+                span.set_attribute("gen_ai.memory.records", orjson.dumps(records).decode())
         elif isinstance(result, RememberResult):
             ids = result.fact_ids
         elif isinstance(result, Supersession):
@@ -207,5 +208,3 @@ class _Traced:
         span.set_attribute("gen_ai.memory.record.count", count)
         if len(ids) == 1:
             span.set_attribute("gen_ai.memory.record.id", ids[0])
-        if records and self._content:
-            span.set_attribute("gen_ai.memory.records", orjson.dumps(records).decode())

@@ -74,7 +74,7 @@ class OpenStore(Protocol):
         """Whether a change of policy after which ratings got worse is undone."""
 
     def guarding(self, project: str) -> AbstractContextManager[SwitchBack]:
-        """A function that takes back the changes of policy of a project that made ratings worse."""
+        """A function that undoes the changes of policy of a project that made ratings worse."""
 
     def embedder_named(self, name: str) -> Embedder:
         """The model that `--embedding` names."""
