@@ -178,8 +178,6 @@ def ups(store: Heedful) -> int:
 def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store()
     monkeypatch.setattr(tallies, "FOLD_AFTER", 10)
-    # On PostgreSQL, the first one makes the partitions of the month.
-    maintain(store._workspace.database, store._workspace.now(), Retention())
     lock = threading.Lock()
     begun, done = {"given": 0, "taken": 0}, {"given": 0, "taken": 0}
 

@@ -198,7 +198,7 @@ class Store:
 
     @contextmanager
     def guarding(self, project: str) -> Iterator[SwitchBack]:
-        """What takes back the changes of policy of a project that made ratings worse, for jobs."""
+        """What undoes the changes of policy of a project that made ratings worse, for jobs."""
         with self._working(project) as opened:
             yield opened.switch_policies_back
 

@@ -37,7 +37,7 @@ def choose(
 ) -> Event:
     """Records the choice of a policy for a dataset (its number and name), or for the project; None resets it.
 
-    `reverts` is the earlier choice that it takes back; nobody takes one back twice.
+    `reverts` is the earlier choice that it undoes; nobody undoes one twice.
     """
     number, target = (None, WHOLE_PROJECT) if dataset is None else dataset
     event = Event(

@@ -338,9 +338,7 @@ def translate_error(error: BaseException, name: str) -> Unavailable | None:
     if not isinstance(error, psycopg.Error):
         return None
     state = error.sqlstate or ""
-    # A row was written to the default partition while its own was created; our own constraints have names.
-    repartitioned = state == "23514" and error.diag.constraint_name is None
-    if repartitioned or state in ("55P03", "40P01", "40001"):
+    if state in ("55P03", "40P01", "40001"):
         return Unavailable(
             f"store {name} was locked ({error})", code="store_busy", remedy="Try again; nothing was changed"
         )
