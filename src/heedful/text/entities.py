@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from typing import NamedTuple
 
 MAX_KEY = 200
@@ -24,25 +25,31 @@ class Entity(NamedTuple):
     name: str
 
 
-_UPPER = "[" + "".join(letter for letter in map(chr, range(sys.maxunicode // 8)) if letter.isupper()) + "]"
 _PARTICLES = "van|von|der|den|de|del|della|di|da|do|dos|das|du|la|le|el|al|bin|ibn|ter|ten|zu|of|the"
 _TITLES = "Mr|Mrs|Ms|Dr|Prof"
-_PART = rf"(?:(?:{_UPPER}\.)+|(?:{_TITLES})\.|{_UPPER}(?:[^\W_]|['’-](?=[^\W\d_]))*)"
 
-# What may fail behind its beginning is bounded, so that no text takes longer than its length allows.
-_MENTION = re.compile(
-    # Plain words, many at once: most of a text is skipped that way.
-    rf"""(?<!\w)(?:(?:[a-z]+(?:['’][a-z]+)?[,.;:!?]*[ ]+)++
-    | (?P<address>https?://[^\s<>"”]+ | www\.[^\s<>"”]+ | [\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)
-    | ["“„«](?P<title>(?:{_UPPER}|\d)[^"“”«»\n]{{0,60}}[^\s"“”«»\n.,!?])["”“»]
-    | `(?P<ticked>[^`\s]{{2,60}})`
-    | (?P<code>\w+(?:::\w+)+ | [^\W\d]\w*(?=\(\)) | [^\W_]+(?:_[^\W_]+)+ | [a-z]+[A-Z]\w*
-        | [a-z][\w/-]{{0,99}}\.(?:\w[\w/-]{{0,30}}\.){{0,4}}[a-z]{{2,5}}\b)
-    | (?P<digits>\#?(?:[^\W_]{{1,30}}-){{0,4}}[^\W_]{{0,30}}\d\w*(?:[-./:,]\w+)*)
-    | (?P<name>{_PART}(?:[ ](?:(?:{_PARTICLES})[ ]){{0,2}}{_PART})*(?:[ ]\d{{1,3}}(?![\w.,:]))?)
-    ) | [「《](?P<cited>[^」》\n]{{1,60}})[」》]""",
-    re.VERBOSE,
-)
+
+@cache
+def _mention() -> re.Pattern[str]:
+    """Compiled when it is needed first: it takes a while, and many processes only read."""
+    upper = "[" + "".join(letter for letter in map(chr, range(sys.maxunicode // 8)) if letter.isupper()) + "]"
+    part = rf"(?:(?:{upper}\.)+|(?:{_TITLES})\.|{upper}(?:[^\W_]|['’-](?=[^\W\d_]))*)"
+    # What may fail behind its beginning is bounded, so that no text takes longer than its length allows.
+    return re.compile(
+        # Plain words, many at once: most of a text is skipped that way.
+        rf"""(?<!\w)(?:(?:[a-z]+(?:['’][a-z]+)?[,.;:!?]*[ ]+)++
+        | (?P<address>https?://[^\s<>"”]+ | www\.[^\s<>"”]+ | [\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)
+        | ["“„«](?P<title>(?:{upper}|\d)[^"“”«»\n]{{0,60}}[^\s"“”«»\n.,!?])["”“»]
+        | `(?P<ticked>[^`\s]{{2,60}})`
+        | (?P<code>\w+(?:::\w+)+ | [^\W\d]\w*(?=\(\)) | [^\W_]+(?:_[^\W_]+)+ | [a-z]+[A-Z]\w*
+            | [a-z][\w/-]{{0,99}}\.(?:\w[\w/-]{{0,30}}\.){{0,4}}[a-z]{{2,5}}\b)
+        | (?P<digits>\#?(?:[^\W_]{{1,30}}-){{0,4}}[^\W_]{{0,30}}\d\w*(?:[-./:,]\w+)*)
+        | (?P<name>{part}(?:[ ](?:(?:{_PARTICLES})[ ]){{0,2}}{part})*(?:[ ]\d{{1,3}}(?![\w.,:]))?)
+        ) | [「《](?P<cited>[^」》\n]{{1,60}})[」》]""",
+        re.VERBOSE,
+    )
+
+
 _WORD = re.compile(r"[^\W_]+(?:['’.@/:_-]+[^\W_]+)*")
 _OWNER = re.compile(r"['’]s?(?= |$)")
 _TITLE = re.compile(rf"(?:{_TITLES})\.? ")
@@ -100,7 +107,7 @@ def entities(text: str) -> list[Entity]:
     ['#4711', 'parse_date', 'the long walk', 'ops@example.com']
     """
     found: dict[str, str] = {}
-    for match in _MENTION.finditer(text):
+    for match in _mention().finditer(text):
         kind = match.lastgroup
         if kind is None:
             continue
