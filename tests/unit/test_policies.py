@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
+from heedful.memory.usefulness import most_relevant
 from heedful.model import SIGNAL_TYPES
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked
 from heedful.ranking.policies.documented import Tally
@@ -135,6 +137,18 @@ class TestAdaptive:
         known = [each for each in among if each.fact in judged]
         alone = order(self.policy.rank(known, said, weight, NOW))
         assert [fact for fact in order(self.policy.rank(among, said, weight, NOW)) if fact in judged] == alone
+
+    @given(candidates, opinions(), fractions, st.integers(1, 6))
+    def test_what_is_shown_is_the_same_without_the_facts_that_cannot_be(
+        self, among: list[Candidate], said: list[Opinion], weight: float, top_k: int
+    ) -> None:
+        by_fact = {each.fact: each for each in among}
+        ordered = [by_fact[fact] for fact in by_relevance(among)]
+        judged = {each.fact for each in said}
+        mask = most_relevant(np.array([each.fact in judged for each in ordered], bool), top_k)
+        contenders = [each for each, may_be_shown in zip(ordered, mask, strict=True) if may_be_shown]
+        shown = self.policy.rank(contenders, said, weight, NOW)[:top_k]
+        assert shown == self.policy.rank(among, said, weight, NOW)[:top_k]
 
     @given(candidates, opinions(), fractions)
     def test_a_new_fact_falls_by_one_place_at_most(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -127,6 +127,7 @@ def test_a_cosine_is_never_below_zero_or_above_one(cloud: Vectors) -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 130))
+@example(rows=40_000, dimensions=100)
 def test_bits_that_differ_are_counted_whatever_the_width(rows: int, dimensions: int) -> None:
     random = np.random.default_rng(rows * 1000 + dimensions)
     vectors = random.standard_normal((rows, dimensions), np.float32)

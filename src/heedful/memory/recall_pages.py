@@ -12,7 +12,6 @@ from binascii import Error
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import numpy as np
 import orjson
 
 from heedful.errors import Invalid
@@ -25,10 +24,10 @@ _DIGEST = 8
 
 def write_cursor(question: Sequence[Any], shown: Collection[int]) -> str:
     """Where the next page begins, after the facts with these numbers; `question` is what the pages have in common."""
-    numbers = np.sort(np.fromiter(shown, np.int64, len(shown)))
-    gaps = np.diff(numbers, prepend=0)
     packed = bytearray(_fingerprint(question))
-    for gap in gaps.tolist():
+    last = 0
+    for number in sorted(shown):
+        gap, last = number - last, number
         while gap >= 0x80:
             packed.append(gap & 0x7F | 0x80)
             gap >>= 7

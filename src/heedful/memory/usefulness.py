@@ -100,10 +100,7 @@ class DocumentedJudge:
         )
 
     def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
-        # Facts that nobody judged are equally useful: only the most relevant of them can be shown.
-        judged = self._are_judged(facts)
-        found: NDArray[np.bool_] = judged | (np.cumsum(~judged) <= top_k)
-        return found
+        return most_relevant(self._are_judged(facts), top_k)
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         return DOCUMENTED.order(candidates, self._usefulness([each.fact for each in candidates]), weight)
@@ -162,10 +159,21 @@ class AdaptiveJudge:
         return facts, np.array([each.usefulness.value >= least for each in ranked], bool)
 
     def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
-        return np.ones(len(facts), bool)
+        judged = np.zeros(len(facts), bool)
+        if self._counts or len(self._supports.facts):
+            counted = np.fromiter(self._counts, np.int64, len(self._counts))
+            judged = np.isin(facts, np.concatenate([counted, self._supports.facts]))
+        return most_relevant(judged, top_k)
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         return ADAPTIVE.order(candidates, self._counts, self._rate, weight, self._supports)
+
+
+def most_relevant(judged: NDArray[np.bool_], top_k: int) -> NDArray[np.bool_]:
+    """Which facts, the most relevant first, can be among the `top_k`: all that somebody judged, and as many others.
+    Those others keep their order by relevance, so only the first of them can be shown."""
+    found: NDArray[np.bool_] = judged | (np.cumsum(~judged) <= top_k)
+    return found
 
 
 def combined_tallies(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[int, Tally]:

@@ -168,6 +168,8 @@ class Affinity:
 
     def lifts(self, relevance: Mapping[int, float], supports: Supports) -> dict[int, Lift]:
         """The lift of each candidate that earns one; `relevance` has all candidates."""
+        if not len(supports.facts):
+            return {}
         own = self.constants
         top = max(relevance.values(), default=0.0)
         near = _ramp(supports.best, own.near)

@@ -18,10 +18,11 @@ EXACT_BELOW = 2048
 RESCORE_COUNT = 500
 """Candidates that are scored exactly."""
 
-_FAR = np.uint16(32768)
-
 _BATCH_SIZE = 8192
 """Rows that are encoded at once, so that it takes little room."""
+
+_SCANNED = 16384
+"""Rows that are compared at once, so that what lies between two steps stays in the processor's cache."""
 
 
 def encode(vectors: Vectors, mean: Vectors) -> Words:
@@ -41,16 +42,26 @@ class Scratch:
     """Room for one scan at a time, kept because asking the system for it takes as long as the scan."""
 
     def __init__(self) -> None:
-        self._room = 0
+        self._words = np.empty(_SCANNED, np.uint64)
+        self._bits = np.empty(_SCANNED, np.uint8)
+        self._sums = np.empty(0, np.uint16)
 
-    def of(self, rows: int) -> tuple[Words, NDArray[np.uint8], NDArray[np.uint16]]:
-        """Room for so many rows: for words, for counts of bits, and for their sums."""
-        if rows > self._room:
-            self._room = rows + rows // 4
-            self._words = np.empty(self._room, np.uint64)
-            self._bits = np.empty(self._room, np.uint8)
-            self._sums = np.empty(self._room, np.uint16)
-        return self._words[:rows], self._bits[:rows], self._sums[:rows]
+    def distances(self, codes: Words, query: NDArray[np.uint64]) -> NDArray[np.uint16]:
+        """How many bits of each row differ from the query's; it is overwritten by the next call."""
+        rows = codes.shape[1]
+        if rows > len(self._sums):
+            self._sums = np.empty(rows + rows // 4, np.uint16)
+        sums = self._sums[:rows]
+        for start in range(0, rows, _SCANNED):
+            part = codes[:, start : start + _SCANNED]
+            differing, bits = self._words[: part.shape[1]], self._bits[: part.shape[1]]
+            summed = sums[start : start + _SCANNED]
+            summed[:] = 0
+            for word, query_word in zip(part, query, strict=True):
+                np.bitwise_xor(word, query_word, out=differing)
+                np.bitwise_count(differing, out=bits)
+                np.add(summed, bits, out=summed)
+        return sums
 
 
 def nearest(
@@ -60,17 +71,12 @@ def nearest(
 
     A third of the bits leaves a tenth of the rows, and the other bits are counted for those alone.
     """
-    rows = codes.shape[1]
     first = -(-len(codes) // 3)
-    differing, bits, distance = scratch.of(rows)
-    distance[:] = 0
-    for word, query_word in zip(codes[:first], query[:first, 0], strict=True):
-        np.bitwise_xor(word, query_word, out=differing)
-        np.bitwise_count(differing, out=bits)
-        np.add(distance, bits, out=distance)
+    distance = scratch.distances(codes[:first], query[:first, 0])
     if allowed is not None:
-        distance[~allowed] = _FAR
-    found = _least(distance, max(4 * count, rows // 10))
+        # Further than any row can be.
+        distance[~allowed] = 64 * len(codes) + 1
+    found = _least(distance, max(4 * count, len(distance) // 10))
     further = distance[found]
     for word, query_word in zip(codes[first:], query[first:, 0], strict=True):
         further += np.bitwise_count(word[found] ^ query_word)
@@ -80,5 +86,7 @@ def nearest(
 
 def _least(distance: NDArray[np.uint16], count: int) -> NDArray[np.int64]:
     """The places of the `count` least, and of all that tie with the last of them."""
-    last = min(count, len(distance)) - 1
-    return np.flatnonzero(distance <= np.partition(distance, last)[last])
+    # There are few different distances: counting them takes a fifth of the time of a partition.
+    up_to = np.cumsum(np.bincount(distance))
+    last = int(np.searchsorted(up_to, min(count, len(distance))))
+    return np.flatnonzero(distance <= last)
