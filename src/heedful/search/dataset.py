@@ -302,6 +302,8 @@ class RowTable:
         self.norms = np.empty(0, np.float32)
         self.living = len(seqs)
         self._frozen_segments = 0
+        self._ascending = _is_ascending(seqs)
+        """Whether the rows are in the order of their facts, as long as no fact has changed."""
         self.settle()
 
     @classmethod
@@ -333,8 +335,12 @@ class RowTable:
         self.vectors.append(unpack([row.vector for row in run], dimensions))
         self.neighbours.append(np.array([source_position(row.source, row.ordinal) for row in run], np.uint64))
         self._live.append(np.ones(len(run), bool))
-        self._seqs.append(np.array([row.seq for row in run], np.int64))
+        self._add_seqs(np.array([row.seq for row in run], np.int64))
         self.living += len(run)
+
+    def _add_seqs(self, seqs: Rows) -> None:
+        self._ascending = self._ascending and _is_ascending(np.concatenate([self.seqs[-1:], seqs]))
+        self._seqs.append(seqs)
 
     def tombstone(self, seqs: Collection[int]) -> None:
         """Leaves the rows of these facts dead."""
@@ -345,7 +351,12 @@ class RowTable:
     def rows_of(self, seqs: Collection[int] | Rows) -> Rows:
         """The living rows of facts; those it does not have are left out."""
         numbers = seqs if isinstance(seqs, np.ndarray) else np.fromiter(seqs, np.int64, len(seqs))
-        return np.flatnonzero(np.isin(self.seqs, numbers) & self.live)
+        if not self._ascending or 8 * len(numbers) > len(self.seqs):
+            return np.flatnonzero(np.isin(self.seqs, numbers) & self.live)
+        # A few among many, in order: looked up instead of compared with all.
+        rows = np.searchsorted(self.seqs, np.unique(numbers))
+        rows = rows[rows < len(self.seqs)]
+        return rows[np.isin(self.seqs[rows], numbers) & self.live[rows]]
 
     def settle(self) -> None:
         """Brings up to date what depends on all rows."""
@@ -372,6 +383,10 @@ class RowTable:
         apart = max(1, self._frozen_segments)
         while len(self.segments) > apart + 1 and len(self.segments[-2].lengths) <= 2 * len(self.segments[-1].lengths):
             self.segments[-2:] = [lexical.merge(self.segments[-2:])]
+
+
+def _is_ascending(seqs: Rows) -> bool:
+    return bool((np.diff(seqs) > 0).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +419,7 @@ class Compaction:
         built.vectors.append(held.vectors.taken(added))
         built.neighbours.append(held.neighbours.places[before:])
         built._lengths.append(held._lengths.rows[before:])
-        built._seqs.append(held.seqs[before:])
+        built._add_seqs(held.seqs[before:])
         built._live = Growable(np.concatenate([held.live[:before][self._live], held.live[before:]]))
         built.living = int(np.count_nonzero(built.live))
         built.settle()
