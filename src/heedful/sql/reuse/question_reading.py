@@ -130,6 +130,7 @@ PLURAL = "+s"
 POLAR = "?"
 """Begins a frame that can be answered by yes or no: "is the shop in Hull?"; not so "are there any shops?"."""
 _OPENINGS = frozenset("for in of during at on by with after before between this next last".split())  # noqa: SIM905
+_FRONTED = _OPENINGS - {"of"}  # "Of the shops, which are open?" asks for shops.
 _NOT_POLAR = LEADS | frozenset("what which who whom whose when where why how that".split())  # noqa: SIM905
 _AUXILIARIES = frozenset("is are was were am do does did has have had can could will would should may must".split())  # noqa: SIM905
 
@@ -195,8 +196,30 @@ def is_slot(word: str) -> bool:
 
 
 def read(text: str) -> tuple[str, ...]:
-    """The words of a question."""
-    return tuple(split(text))
+    """The words of a question in their usual order: what asks comes first, and a phrase before it goes behind it.
+
+    >>> " ".join(read("In the next 3 weeks, which shops are open?"))
+    'which shops are open in the next 3 weeks'
+    >>> " ".join(read("The shop in Hull opens when?"))
+    'when the shop in hull opens'
+    """
+    words = tuple(split(text))
+    if words[-1:] in (("when",), ("where",), ("why",)) and words[0] not in _NOT_POLAR:
+        return words[-1:] + words[:-1]
+    if not words or words[0] not in _FRONTED:
+        return words
+    start = next((place for place in range(len(words)) if _asks(words, place)), 0)
+    # "For people that are ill, who …" has a clause in front, which may not go elsewhere.
+    if start < 2 or "that" in words[:start]:
+        return words
+    return words[start:] + words[:start]
+
+
+def _asks(words: Sequence[str], place: int) -> bool:
+    """Whether a question may begin here: "which", "are", or "name the", but not in "the name of"."""
+    if words[place] in LEADS:
+        return words[place + 1 : place + 2] in (("me",), ("us",), ("the",), ("all",))
+    return words[place] in _NOT_POLAR or words[place] in _AUXILIARIES
 
 
 def quoted(text: str) -> set[str]:
@@ -420,6 +443,9 @@ def _without_lead(words: list[str]) -> list[str]:
     elif place and words[place - 1] not in _ASKED:
         place = 0
     rest = words[place:]
+    # "A list of the shops" asks for the shops.
+    if (listed := next((at for at, word in enumerate(rest) if word not in FILLERS), None)) is not None:
+        rest = rest[listed + 2 :] if rest[listed : listed + 2] == ["list", "of"] else rest
     for at, word in enumerate(rest):
         if word in SCOPE_AT_LEAD:
             return [*rest[:at], *rest[at + 1 :]]
