@@ -77,6 +77,11 @@ class HeedfulStore(BaseStore):
         puts: dict[str, PutOp] = {}
         for op in ops:
             if isinstance(op, PutOp):
+                if op.ttl is not None:
+                    raise NotImplementedError(
+                        "HeedfulStore has no time to live: reading an item would have to write it. Set ttl=None, and "
+                        "delete what has expired"
+                    )
                 puts[_source(op.namespace, op.key)] = op
                 found.append(None)
             elif isinstance(op, GetOp):
@@ -142,7 +147,7 @@ class HeedfulStore(BaseStore):
 
     def _listed(self, op: SearchOp) -> Iterator[SearchItem]:
         """Items of a namespace, those that were changed last first."""
-        for fact in self._facts():
+        for fact in self._facts(_where(op)):
             item = _item(fact.metadata)
             if item.namespace[: len(op.namespace_prefix)] == op.namespace_prefix and _passes(item.value, op.filter):
                 yield SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at)
@@ -160,18 +165,18 @@ class HeedfulStore(BaseStore):
             top_k = min(top_k * 4, MAX_TOP_K)
 
     def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        found = {_namespace(fact.metadata) for fact in self._facts()}
         conditions = op.match_conditions or ()
+        found = {_namespace(fact.metadata) for fact in self._facts(_where_prefixed(conditions))}
         fitting = {each for each in found if all(_fits(each, condition) for condition in conditions)}
         cut = sorted({each[: op.max_depth] for each in fitting})
         return cut[op.offset : op.offset + op.limit]
 
-    def _facts(self) -> Iterator[Fact]:
-        """One fact of each item, the newest first."""
+    def _facts(self, where: Metadata) -> Iterator[Fact]:
+        """One fact of each item that passes, the newest first."""
         seen: set[str | None] = set()
         cursor = None
         while True:
-            page = self._page(cursor=cursor, limit=MAX_PAGE, newest_first=True)
+            page = self._page(where=where, cursor=cursor, limit=MAX_PAGE, newest_first=True)
             for fact in page.items:
                 if fact.source not in seen:
                     seen.add(fact.source)
@@ -221,10 +226,31 @@ def _best(found: Recall, op: SearchOp) -> list[SearchItem]:
 
 def _where(op: SearchOp) -> Metadata:
     """What the store can filter by itself: the namespace, and values that have to be equal."""
-    where: Metadata = {f"namespace.{level}": name for level, name in enumerate(op.namespace_prefix)}
-    for name, wanted in (op.filter or {}).items():
-        if isinstance(wanted, str | int | float | bool) and "." not in name:
-            where[f"value.{name}"] = wanted
+    levels = {f"namespace.{level}": name for level, name in enumerate(op.namespace_prefix)}
+    return levels | dict(_equal("value", op.filter or {}))
+
+
+def _equal(path: str, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The conditions of a filter that mean the same to the store. Others don't: `$gt` also compares texts as numbers,
+    and to the store a list equals each of its items, so `$ne` would leave some out."""
+    for name, each in wanted.items():
+        if "." in name:
+            continue
+        if isinstance(each, Mapping) and not any(inner.startswith("$") for inner in each):
+            yield from _equal(f"{path}.{name}", each)
+        exact = each.get("$eq") if isinstance(each, Mapping) else each
+        if isinstance(exact, str | int | float | bool):
+            yield f"{path}.{name}", exact
+
+
+def _where_prefixed(conditions: Iterable[MatchCondition]) -> Metadata:
+    """The labels that namespaces must begin with; those of a second condition are left to the adapter."""
+    where: Metadata = {}
+    for condition in conditions:
+        if condition.match_type == "prefix":
+            for level, name in enumerate(condition.path):
+                if name != "*":
+                    where.setdefault(f"namespace.{level}", name)
     return where
 
 

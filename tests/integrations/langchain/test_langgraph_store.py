@@ -48,7 +48,11 @@ def test_it_answers_as_the_store_of_langgraph_does(tmp_path: Path) -> None:
     """A random walk over both: what one has, the other has."""
     chance = random.Random(7)
     names = ("users", "ada", "bo", "notes")
-    filters = [None, {"size": 2}, {"size": {"$gte": 3}}, {"size": {"$ne": 1}}, {"at": {"city": "Oslo"}}]
+    filters = [
+        *(None, {"size": 2}, {"size": {"$eq": 2}}, {"size": {"$gte": 3}}, {"size": {"$ne": 1}}, {"a.b": 1}, {"no": None}),
+        *({"at": {"city": "Oslo"}}, {"at": {"city": {"$eq": "Oslo"}, "street": None}}, {"size": {"$lt": 3, "$eq": 2}}),
+        *({"at": {"$eq": {"city": "Oslo"}}}, {"tags": ["users", "ada"]}, {"tags": {"$ne": "ada"}}, {"tags": "ada"}),
+    ]
     reference = InMemoryStore()
 
     def namespace() -> tuple[str, ...]:
@@ -64,13 +68,13 @@ def test_it_answers_as_the_store_of_langgraph_does(tmp_path: Path) -> None:
             return GetOp(namespace(), key)
         if kind < 0.85:
             return SearchOp(namespace()[: chance.randint(0, 2)], chance.choice(filters), limit=100)
-        path = chance.choice([("users",), ("*", "ada"), ("notes", "*")])
-        condition = MatchCondition(chance.choice(["prefix", "suffix"]), path)
-        return ListNamespacesOp(chance.choice([None, (condition,)]), chance.choice([None, 1, 2]))
+        paths = [("users",), ("*", "ada"), ("notes", "*")]
+        one, other = (MatchCondition(chance.choice(["prefix", "suffix"]), path) for path in chance.choices(paths, k=2))
+        return ListNamespacesOp(chance.choice([None, (one,), (one, other)]), chance.choice([None, 1, 2]))
 
     with heedful.open(tmp_path / "store.db", embedding=heedful.testing.WordEmbedder(), worker=False) as memory:
         store = HeedfulStore(memory)
-        for _ in range(60):
+        for _ in range(120):
             ops = [op() for _ in range(chance.randint(1, 4))]
             # LangGraph's own one lists namespaces that have become empty.
             ops = [each for each in ops if not isinstance(each, ListNamespacesOp) or not emptied(reference)]
@@ -131,6 +135,16 @@ def test_many_items_pass_a_filter_that_only_the_adapter_knows(store: HeedfulStor
     store.batch([PutOp(USER, str(n), {"text": f"Ada read page {n} of the book.", "page": n}) for n in range(50)])
     found = store.search(USER, query="Which page of the book did Ada read?", filter={"page": {"$gte": 45}}, limit=5)
     assert {item.value["page"] for item in found} == {45, 46, 47, 48, 49}
+
+
+def test_a_time_to_live_is_refused(store: HeedfulStore) -> None:
+    with pytest.raises(NotImplementedError, match="TTL"):
+        store.put(USER, "food", {"text": "Ada likes pizza."}, ttl=5)
+    with pytest.raises(NotImplementedError, match="time to live"):
+        store.batch([PutOp(USER, "food", {"text": "Ada likes pizza."}, ttl=5)])
+    assert store.get(USER, "food") is None
+    store.put(USER, "food", {"text": "Ada likes pizza."}, ttl=None)
+    assert store.get(USER, "food", refresh_ttl=True) is not None
 
 
 class State(TypedDict):
