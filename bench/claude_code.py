@@ -47,9 +47,9 @@ def _prepare(folder: Path, facts: int) -> dict[str, str]:
     with heedful.open(folder / "memory.db", worker=False) as memory:
         memory.remember([f"{_statement(number)} in rack {number % 97}." for number in range(facts)])
     command = folder / "heedful-claude-code"
-    command.write_text(
-        f"#!/bin/sh\nexec {sys.executable} -c 'from heedful.integrations.claude_code import main; main()' \"$@\"\n"
-    )
+    source = Path(heedful.__file__).parents[1]
+    main = "from heedful.integrations.claude_code import main; main()"
+    command.write_text(f"#!/bin/sh\nPYTHONPATH={source} exec {sys.executable} -c '{main}' \"$@\"\n")
     command.chmod(0o755)
     return {
         "PATH": f"{folder}:{os.environ['PATH']}",

@@ -9,11 +9,14 @@ import os
 import re
 import shutil
 import signal
+import socket
+import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,8 @@ from heedful.integrations.transcripts import last_answer
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "plugins/claude-code"
+SOURCE = Path(heedful.__file__).parents[1]
+"""Of the Heedful that is tested, also by the commands."""
 HOOKS = json.loads((PLUGIN / "hooks/hooks.json").read_text(encoding="utf-8"))["hooks"]
 
 AT_SIX = "The gym opens at six."
@@ -55,7 +60,9 @@ class ClaudeCode:
             ("heedful-claude-code", "heedful.integrations.claude_code"),
         ):
             command = commands / name
-            command.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from {module} import main; main()' \"$@\"\n")
+            command.write_text(
+                f"#!/bin/sh\nPYTHONPATH={SOURCE} exec {sys.executable} -c 'from {module} import main; main()' \"$@\"\n"
+            )
             command.chmod(0o755)
         self.environment = {
             "PATH": f"{commands}:{os.environ['PATH']}",
@@ -87,6 +94,16 @@ class ClaudeCode:
         assert output["hookEventName"] == event
         context: str = output["additionalContext"]
         return context
+
+    def answer(self, event: str, message: dict[str, Any]) -> bytes:
+        """What the process behind the hooks answers within five seconds, while a hook would give up after two."""
+        (name,) = self.home.glob(".heedful/*.sock")
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(5)
+            connection.connect(str(name))
+            connection.sendall(event.encode() + b"\n" + json.dumps(message).encode())
+            connection.shutdown(socket.SHUT_WR)
+            return connection.recv(65536)
 
     def transcript(self, session: str) -> Path:
         return self.folder / f"{session}.jsonl"
@@ -186,6 +203,63 @@ def test_a_rating_is_no_question_of_its_own(taught: ClaudeCode) -> None:
     with heedful.open(taught.store, embedding="fast", worker=False) as memory:
         (entry,) = memory.sessions.entries("s1").items
         assert (entry.question, entry.feedback_score) == (QUESTION, 5)
+
+
+class TestWhatIsDoneAfterAStop:
+    """An answer is stored after the hook was answered; what comes next waits for it."""
+
+    def test_each_rating_lands_on_the_answer_before_it(self, taught: ClaudeCode) -> None:
+        for number in range(4):
+            taught.prompt(f"Which number is {number}?")
+            taught.stop(f"It is {number}.")
+            taught.command("/heedful:good" if number % 2 else "/heedful:bad")
+        with heedful.open(taught.store, embedding="fast", worker=False) as memory:
+            entries = memory.sessions.entries("s1").items
+        assert [(each.question, each.answer, each.feedback_score) for each in entries] == [
+            (f"Which number is {number}?", f"It is {number}.", 5 if number % 2 else 1) for number in range(4)
+        ]
+
+    def test_a_rating_waits_for_an_answer_that_is_not_stored_yet(self, taught: ClaudeCode) -> None:
+        taught.prompt()
+        with ThreadPoolExecutor(1) as threads:
+            with busy(taught.store) as entries:
+                assert taught.answer("Stop", {"session_id": "s1", "last_assistant_message": ANSWER}) == b""
+                assert entries() == 0
+                rated = threads.submit(taught.command, "/heedful:good")
+            assert rated.result() == "Heedful: the last answer is rated as good"
+        with heedful.open(taught.store, embedding="fast", worker=False) as memory:
+            (entry,) = memory.sessions.entries("s1").items
+            assert (entry.answer, entry.feedback_score) == (ANSWER, 5)
+
+    def test_a_process_that_is_told_to_end_stores_the_answer_first(self, taught: ClaudeCode) -> None:
+        taught.prompt()
+        with ThreadPoolExecutor(1) as threads:
+            with busy(taught.store) as entries:
+                taught.stop()
+                ended = threads.submit(taught.close)
+                with pytest.raises(TimeoutError):
+                    ended.result(timeout=1)
+                assert entries() == 0
+            ended.result()
+        with heedful.open(taught.store, embedding="fast", worker=False) as memory:
+            assert [each.answer for each in memory.sessions.entries("s1").items] == [ANSWER]
+
+    def test_the_log_says_that_an_answer_was_not_stored(self, taught: ClaudeCode) -> None:
+        taught.prompt()
+        with closing(sqlite3.connect(taught.store)) as connection:
+            connection.execute("CREATE TRIGGER t BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no room'); END")
+        taught.stop()
+        assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
+        (log,) = taught.home.glob(".heedful/*.log")
+        assert re.search("can't store the answer.*no room", log.read_text())
+
+
+@contextmanager
+def busy(store: Path) -> Iterator[Callable[[], int]]:
+    """Lets nobody write to a store; what it yields counts its answers."""
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield lambda: connection.execute("SELECT count(*) FROM entries").fetchone()[0]
 
 
 def test_sessions_at_the_same_time_do_not_mix(taught: ClaudeCode) -> None:

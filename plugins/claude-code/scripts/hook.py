@@ -7,8 +7,10 @@ whatever Python there is, so it imports almost nothing.
 from __future__ import annotations
 
 import os
-import socket
 import sys
+
+# Of `socket`, which takes as long to import as Python takes to start, it needs no more than this.
+from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket
 
 FOLDER = os.path.join(os.path.expanduser("~"), ".heedful")
 SECONDS = 2.0
@@ -50,7 +52,8 @@ def socket_name(environment: dict[str, str]) -> str:
 
 def ask(name: str, event: str, message: bytes, seconds: float) -> bytes | None:
     """What the process answers, nothing if it takes too long; None if there is no process."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
         connection.settimeout(seconds)
         try:
             connection.connect(name)
@@ -58,7 +61,7 @@ def ask(name: str, event: str, message: bytes, seconds: float) -> bytes | None:
             return None
         try:
             connection.sendall(event.encode() + b"\n" + message)
-            connection.shutdown(socket.SHUT_WR)
+            connection.shutdown(SHUT_WR)
             parts: list[bytes] = []
             while True:
                 part = connection.recv(65536)
@@ -67,6 +70,8 @@ def ask(name: str, event: str, message: bytes, seconds: float) -> bytes | None:
                 parts.append(part)
         except OSError:
             return b""
+    finally:
+        connection.close()
 
 
 def ask_again(name: str, event: str, message: bytes) -> bytes | None:

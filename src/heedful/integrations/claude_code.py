@@ -9,6 +9,7 @@ import fcntl
 import logging
 import os
 import signal
+import socket
 import socketserver
 import sys
 import threading
@@ -62,13 +63,32 @@ class Turn:
     external_id: str
 
 
+class _Once:
+    """Work that is done once, by the first thread that calls it; the others wait until it is done."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work: Callable[[], None] | None = work
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            work, self._work = self._work, None
+            if work is not None:
+                work()
+
+
 class Hooks:
-    """Answers the hooks of all sessions; threads may share it. When Heedful fails, the answer is empty."""
+    """Answers the hooks of all sessions; threads may share it. When Heedful fails, the answer is empty.
+
+    Nobody waits for an answer of Claude's to be stored: call `finish` after a hook was answered. What comes next
+    in the same session waits for it.
+    """
 
     def __init__(self, memory: Heedful | RemoteHeedful) -> None:
         self._memory = memory
         self._recalls = Turns(memory)
         self._turns: OrderedDict[str, Turn] = OrderedDict()
+        self._left: dict[str, _Once] = {}
         self._lock = threading.Lock()
         self._events: dict[str, Callable[[str, Payload], str]] = {
             "UserPromptSubmit": self._prompt,
@@ -83,12 +103,25 @@ class Hooks:
         session_id = payload.get("session_id")
         if handle is None or not isinstance(session_id, str):
             return b""
+        self.finish(payload)
         context = ""
         with self._recalls.guarded(f"answer {event}"):
             context = handle(session_id, payload)
         if not context:
             return b""
         return orjson.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}})
+
+    def finish(self, payload: Payload) -> None:
+        """Does what the last hook of a session left to do, or waits for who does it."""
+        session_id = str(payload.get("session_id"))
+        with self._lock:
+            left = self._left.get(session_id)
+        if left is None:
+            return
+        left()
+        with self._lock:
+            if self._left.get(session_id) is left:
+                del self._left[session_id]
 
     def forget(self, payload: Payload) -> None:
         """Forgets the turn of a session, whose prompt was not given the memories."""
@@ -112,27 +145,30 @@ class Hooks:
         turn = self._pop(session_id)
         if turn is None:
             return ""
+        # Read now: the next prompt may be in the transcript before its hook runs.
         answer = last_answer(
             Path(str(payload.get("transcript_path"))), str(payload.get("last_assistant_message") or "")
         )
         if answer.text:
-            self._store(session_id, turn, answer)
+            with self._lock:
+                self._left[session_id] = _Once(lambda: self._store(session_id, turn, answer))
         return ""
 
     def _store(self, session_id: str, turn: Turn, answer: Answer) -> None:
         """Stores the entry; what it used is detected once, here, also in what was done besides writing."""
         recall_id, used = turn.memories.recall_id, None
-        if recall_id is not None:
-            detected = self._memory.detect(answer.evidence, recall_id)
-            used = {each.fact_id: each.confidence for each in detected if each.signal_type == "used"}
-        self._memory.sessions.add_entry(
-            session_id,
-            turn.memories.question,
-            answer.text,
-            recall_id=recall_id,
-            used=used,
-            external_id=turn.external_id,
-        )
+        with self._recalls.guarded("store the answer"):
+            if recall_id is not None:
+                detected = self._memory.detect(answer.evidence, recall_id)
+                used = {each.fact_id: each.confidence for each in detected if each.signal_type == "used"}
+            self._memory.sessions.add_entry(
+                session_id,
+                turn.memories.question,
+                answer.text,
+                recall_id=recall_id,
+                used=used,
+                external_id=turn.external_id,
+            )
 
     def _command(self, session_id: str, payload: Payload) -> str:
         """Does what `/heedful:…` says, with the last answer of the session."""
@@ -191,12 +227,16 @@ class _Handler(socketserver.StreamRequestHandler):
             return
         if not isinstance(payload, dict):
             return
-        answer = self.server.hooks.answer(event.decode(errors="replace"), payload)
+        hooks = self.server.hooks
+        answer = hooks.answer(event.decode(errors="replace"), payload)
         try:
             self.wfile.write(answer)
+            # The hook ends here, and not when the rest is done.
+            self.connection.shutdown(socket.SHUT_WR)
         except OSError:
             # The hook didn't wait, so Claude was shown nothing.
-            self.server.hooks.forget(payload)
+            hooks.forget(payload)
+        hooks.finish(payload)
 
 
 class Server(socketserver.ThreadingUnixStreamServer):
@@ -244,6 +284,8 @@ def main() -> None:
             with _opened() as memory:
                 server.hooks = Hooks(memory)
                 server.serve_forever()
+                # Waits for the hooks that are being answered, and for what they left to do, with the store open.
+                server.server_close()
         with suppress(FileNotFoundError):
             os.unlink(name)
 
