@@ -48,9 +48,10 @@ def said(kind: str, *content: Any, **fields: Any) -> str:
 class ClaudeCode:
     """Runs hooks as Claude Code does: by a shell, with JSON on standard input."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: str | None = None) -> None:
         self.folder = folder
         self.store = folder / "memory.db"
+        self.address = store or str(self.store)
         self.home = folder / "home"
         commands = folder / "bin"
         for each in (self.home, commands, folder / "repository"):
@@ -67,7 +68,7 @@ class ClaudeCode:
         self.environment = {
             "PATH": f"{commands}:{os.environ['PATH']}",
             "HOME": str(self.home),
-            "HEEDFUL_STORE": str(self.store),
+            "HEEDFUL_STORE": self.address,
             "HEEDFUL_EMBEDDING": "fast",
             "CLAUDE_PLUGIN_ROOT": str(PLUGIN),
             "CLAUDE_PROJECT_DIR": str(folder / "repository"),
@@ -124,8 +125,10 @@ class ClaudeCode:
         given = {"expansion_type": "slash_command", "command_name": name, "command_args": words, "prompt": text}
         return self.hook("UserPromptExpansion", {**given, "command_source": "plugin"}, session=session)
 
-    def start(self) -> None:
-        """Starts a session, and waits until the process behind the hooks is warm."""
+    def teach(self) -> None:
+        """Stores two facts and starts a session, and waits until the process behind the hooks is warm."""
+        with heedful.open(self.address, embedding="fast", worker=False) as memory:
+            memory.remember([AT_SIX, AT_SEVEN])
         assert self.hook("SessionStart", {"source": "startup"}) == ""
         assert "no answer yet" in self.command("/heedful:good")
 
@@ -142,17 +145,24 @@ class ClaudeCode:
 
 @pytest.fixture
 def claude(tmp_path: Path) -> Iterator[ClaudeCode]:
-    opened = ClaudeCode(tmp_path)
-    yield opened
-    opened.close()
+    with running(tmp_path) as opened:
+        yield opened
+
+
+@contextmanager
+def running(folder: Path, store: str | None = None) -> Iterator[ClaudeCode]:
+    """Claude Code, whose process is ended with it."""
+    opened = ClaudeCode(folder, store)
+    try:
+        yield opened
+    finally:
+        opened.close()
 
 
 @pytest.fixture
 def taught(claude: ClaudeCode) -> ClaudeCode:
     """With two facts, of which the first is shown first."""
-    with heedful.open(claude.store, embedding="fast", worker=False) as memory:
-        memory.remember([AT_SIX, AT_SEVEN])
-    claude.start()
+    claude.teach()
     return claude
 
 
@@ -161,17 +171,20 @@ def shown(context: str) -> list[str]:
 
 
 def test_a_rating_changes_the_memories_of_the_next_prompt_and_its_retraction_changes_them_back(
-    taught: ClaudeCode,
+    tmp_path: Path, any_store: str
 ) -> None:
-    first = taught.prompt()
-    assert shown(first) == [AT_SIX, AT_SEVEN]
-    assert "[1]" in first
-    taught.stop()
-    assert taught.command("/heedful:bad It opens at seven, doesn't it?") == "Heedful: the last answer is rated as bad"
-    assert shown(taught.prompt())[0] == AT_SEVEN
-    assert taught.command("/heedful:undo") == "Heedful: the rating of the last answer is undone"
-    assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
-    with heedful.open(taught.store, embedding="fast", worker=False) as memory:
+    with running(tmp_path, any_store) as taught:
+        taught.teach()
+        first = taught.prompt()
+        assert shown(first) == [AT_SIX, AT_SEVEN]
+        assert "[1]" in first
+        taught.stop()
+        rated = taught.command("/heedful:bad It opens at seven, doesn't it?")
+        assert rated == "Heedful: the last answer is rated as bad"
+        assert shown(taught.prompt())[0] == AT_SEVEN
+        assert taught.command("/heedful:undo") == "Heedful: the rating of the last answer is undone"
+        assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
+    with heedful.open(any_store, embedding="fast", worker=False) as memory:
         (entry,) = memory.sessions.entries("s1").items
         assert (entry.question, entry.answer) == (QUESTION, ANSWER)
         assert str(entry.external_id).startswith("claude-code/")

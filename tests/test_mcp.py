@@ -152,9 +152,9 @@ def texts(path: Path) -> list[str]:
         return [hit.text for hit in store.recall("fact", mode="semantic", top_k=100)]
 
 
-def test_the_loop_over_the_real_command(path: Path) -> None:
+def test_the_loop_over_the_real_command(any_store: str) -> None:
     async def loop() -> None:
-        async with started("--store", str(path)) as client:
+        async with started("--store", any_store) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
             await call(client, "remember", texts=["The office door code is 1234.", "The office door code is 9876."])
             before = await call(client, "recall", query="What is the office door code?")
@@ -173,7 +173,7 @@ def test_the_loop_over_the_real_command(path: Path) -> None:
             assert [hit["fact_id"] for hit in (await call(client, "recall", query="door code"))["hits"]] == [second]
 
     asyncio.run(loop())
-    with heedful.open(path, embedding="fast") as store:
+    with heedful.open(any_store, embedding="fast") as store:
         assert store.usefulness_stats().total_facts == 1
 
 

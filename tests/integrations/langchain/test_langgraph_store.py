@@ -48,11 +48,13 @@ def test_it_answers_as_the_store_of_langgraph_does(tmp_path: Path) -> None:
     """A random walk over both: what one has, the other has."""
     chance = random.Random(7)
     names = ("users", "ada", "bo", "notes")
-    filters = [
-        *(None, {"size": 2}, {"size": {"$eq": 2}}, {"size": {"$gte": 3}}, {"size": {"$ne": 1}}, {"a.b": 1}, {"no": None}),
-        *({"at": {"city": "Oslo"}}, {"at": {"city": {"$eq": "Oslo"}, "street": None}}, {"size": {"$lt": 3, "$eq": 2}}),
-        *({"at": {"$eq": {"city": "Oslo"}}}, {"tags": ["users", "ada"]}, {"tags": {"$ne": "ada"}}, {"tags": "ada"}),
-    ]
+    sizes: list[Any] = [2, {"$eq": 2}, {"$gte": 3}, {"$ne": 1}, {"$lt": 3, "$eq": 2}]
+    places = [{"city": "Oslo"}, {"city": {"$eq": "Oslo"}, "street": None}, {"$eq": {"city": "Oslo"}}]
+    tags: list[Any] = [["users", "ada"], {"$ne": "ada"}, "ada"]
+    filters: list[Any] = [None, {"a.b": 1}, {"no": None}]
+    filters += (
+        [{"size": each} for each in sizes] + [{"at": each} for each in places] + [{"tags": each} for each in tags]
+    )
     reference = InMemoryStore()
 
     def namespace() -> tuple[str, ...]:

@@ -3,7 +3,8 @@ exported is what it reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,11 +19,21 @@ from langsmith import Client as LangSmithClient
 from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Memory, opened, shown
 from phoenix.client import Client as PhoenixClient
 from score_servers import Server, serving
+from server import running
 
 import heedful
-from heedful import Forbidden, Unavailable
-from heedful.integrations.scores import Langfuse, LangSmith, Phoenix, export_scores, import_scores
+from heedful import AsyncHeedful, Forbidden, Unavailable
+from heedful.integrations.scores import (
+    Langfuse,
+    LangSmith,
+    Phoenix,
+    aexport_scores,
+    aimport_scores,
+    export_scores,
+    import_scores,
+)
 from heedful.integrations.scores.api import System
+from heedful.testing import WordEmbedder
 
 ANSWERS = [str(uuid4()) for _ in range(3)]
 
@@ -208,6 +219,37 @@ def test_opinions_go_out_once_are_changed_and_deleted(memory: Memory, there: The
     # What Heedful wrote is not imported again.
     assert import_scores(memory, there.system).stored == 1
     assert len(there.server.rows) == 3
+
+
+@pytest.mark.parametrize("kind", ["open", "connect", "aopen", "aconnect"])
+def test_both_ways_are_awaited_with_a_memory_of_any_kind(kind: str, tmp_path: Path, there: There) -> None:
+    async def check(awaited: Memory | AsyncHeedful) -> None:
+        there.add(ANSWERS[0], 0, "Wrong.")
+        assert (await aimport_scores(awaited, there.system)).stored == 1
+        assert (await aexport_scores(awaited, there.system)).written == 1
+        there.forget(ANSWERS[0])
+        assert (await aimport_scores(awaited, there.system)).retracted == 1
+
+    async def check_async(opening: Coroutine[Any, Any, AsyncHeedful]) -> None:
+        async with await opening as awaited:
+            await check(awaited)
+
+    path = tmp_path / "store.db"
+    with running(path) as server, server.connect() as memory:
+        for answer in ANSWERS:
+            answered(memory, answer)
+        memory.sessions.rate(ANSWERS[1], "up", author="ada")
+        if kind == "connect":
+            asyncio.run(check(memory))
+        elif kind == "aconnect":
+            asyncio.run(check_async(heedful.aconnect(server.url, api_key=server.key)))
+        elif kind == "aopen":
+            asyncio.run(check_async(heedful.aopen(path, embedding=WordEmbedder(), worker=False)))
+        else:
+            with heedful.open(path, embedding=WordEmbedder(), worker=False) as opened_here:
+                asyncio.run(check(opened_here))
+        assert there.read() == [(ANSWERS[1], 1.0, None)]
+        assert [score for score, _ in rated(memory)] == [None, 5, None]
 
 
 def test_a_system_that_is_down_is_an_error_of_ours(memory: Memory, there: There) -> None:

@@ -4,6 +4,7 @@ They need no extra: only what their servers speak is used. OpenTelemetry's event
 `heedful.integrations.opentelemetry`.
 """
 
+from heedful.integrations.scores.awaited import aexport_scores, aimport_scores
 from heedful.integrations.scores.langfuse import Langfuse
 from heedful.integrations.scores.langsmith import LangSmith
 from heedful.integrations.scores.phoenix import Phoenix
@@ -15,6 +16,8 @@ __all__ = [
     "Phoenix",
     "ScoresExported",
     "ScoresImported",
+    "aexport_scores",
+    "aimport_scores",
     "export_scores",
     "import_scores",
 ]
