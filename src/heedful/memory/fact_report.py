@@ -207,7 +207,8 @@ def _near(sketch: _Sketch) -> list[Pair]:
     """
     count, words = sketch.bits.shape
     most = int(64 * words * MAX_FLIPPED)
-    found: dict[Pair, int] = {}
+    # Rows of how many signs differ, the later fact, and the earlier one.
+    found = np.empty((0, 3), np.int64)
     bands = sketch.bits.view(BAND)
     for band in range(bands.shape[1]):
         order = np.argsort(bands[:, band], kind="stable")
@@ -215,13 +216,17 @@ def _near(sketch: _Sketch) -> list[Pair]:
         for step in range(1, min(WINDOW, count - 1) + 1):
             together = np.flatnonzero(keys[step:] == keys[:-step])
             one, other = order[together], order[together + step]
-            flipped = np.bitwise_count(sketch.bits[one] ^ sketch.bits[other]).sum(axis=1)
-            for place in np.flatnonzero(flipped <= most).tolist():
-                earlier, later = sorted((int(sketch.seqs[one[place]]), int(sketch.seqs[other[place]])))
-                found[later, earlier] = int(flipped[place])
+            flipped = np.bitwise_count(sketch.bits[one] ^ sketch.bits[other]).sum(axis=1, dtype=np.int64)
+            alike = np.flatnonzero(flipped <= most)
+            # Where nearly all are alike, sorting all of them would take minutes.
+            if len(alike) > 10 * MAX_PAIRS:
+                alike = alike[np.argpartition(flipped[alike], MAX_PAIRS)[:MAX_PAIRS]]
+            seqs = sketch.seqs[one[alike]], sketch.seqs[other[alike]]
+            found = np.concatenate([found, np.column_stack([flipped[alike], np.maximum(*seqs), np.minimum(*seqs)])])
+        found = np.unique(found, axis=0)
         if len(found) > 10 * MAX_PAIRS:
-            found = dict(sorted(found.items(), key=lambda each: each[1])[:MAX_PAIRS])
-    return sorted(found, key=lambda pair: (found[pair], pair))
+            found = found[:MAX_PAIRS]
+    return [(later, earlier) for _, later, earlier in found.tolist()]
 
 
 def _recalled(connection: Connection, dataset: int) -> tuple[set[str], int]:
