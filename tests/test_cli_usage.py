@@ -249,6 +249,30 @@ def test_try_shows_the_loop_on_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {each.name for each in tmp_path.iterdir()} == {"desk.jsonl"}
 
 
+def test_try_compares_with_ranks_without_feedback_and_splits_a_short_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "handbook.md").write_text(
+        "# Parking\n\nVisitors park behind the building.\n\nParking is free after five in the evening.\n"
+    )
+    shown = run("try", "handbook.md", input="Where can my guest park?\n2\nWhere can a guest park?\n9\n\n").stdout
+    assert shown.startswith("2 facts.")
+    lines = [line.split() for line in shown.splitlines()]
+    first, second = (number + 1 for number, line in enumerate(lines) if line[:1] == ["rank"])
+    assert lines[first][:2] == ["1", "1"]
+    # What helped moved up, and the second column says where it was.
+    assert lines[second][:2] == ["1", "2"]
+    assert "There is no rank 9" in shown
+    assert "1 rating, and nothing is kept" in shown
+
+
+def test_a_rating_of_an_unknown_id_says_what_it_waits_for(store: str) -> None:
+    shown = run("sessions", "rate", "chat-1", "up", "-s", store, "-p", "shop").stdout
+    assert shown.startswith("waiting\n")
+    assert "No answer has the external_id chat-1 yet" in shown
+
+
 def test_the_guide_names_the_commands_that_need_the_store_itself() -> None:
     root = Path(__file__).parents[1]
     sources = [file.read_text(encoding="utf-8") for file in root.glob("src/heedful/interfaces/cli/*.py")]

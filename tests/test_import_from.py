@@ -253,7 +253,7 @@ def test_the_command(run: Run, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"id": "1"}\n{"id": "2", "memory": "The gym opens at six."}\n')
     some = run("--from", "mem0", str(bad))
-    assert (some.exit_code, some.stderr.strip()) == (1, "not imported: line 1: has no memory")
+    assert (some.exit_code, some.stderr.strip()) == (1, "not imported: line 1: has no memory (id 1)")
     again = orjson.loads(run("--from", "mem0", str(bad), "--json").stdout)
     assert (again["known"], again["errors"][0]["field"]) == (1, "memory")
     assert verify(tmp_path / "store.db").ok

@@ -102,7 +102,9 @@ def external_id_reused(value: str, what: str) -> Conflict:
 
 
 def query(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
+        raise Invalid(f"query must be a text, got {value!r}", field="query", value=value)
+    if not value.strip():
         raise Invalid(f"query must not be empty or blank, got {value!r}", field="query", value=value)
     if len(value) > limits.MAX_QUERY:
         raise Invalid(f"query has {len(value)} characters, the limit is {limits.MAX_QUERY}", field="query", value=value)

@@ -35,7 +35,7 @@ class Signal(Model):
     author: Text | None = None
     idempotency_key: IdempotencyKey | None = None
     external_id: IdempotencyKey | None = None
-    """Your own id of it: sent again, it counts once, and `retract` takes it in place of the event's id."""
+    """Your own id for it: sent again, it counts once, and `retract` takes it in place of the event's id."""
 
 
 class ItemError(Model):

@@ -38,7 +38,7 @@ def retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retract
             f"no event {event_id!r} in project {space.workspace.project!r}",
             field="event_id",
             value=event_id,
-            remedy="Use an event_id that signal() or supersede() returned, or a feedback_id",
+            remedy="Use the event_id of a signal or a supersession, or a feedback_id",
         )
     return retraction
 

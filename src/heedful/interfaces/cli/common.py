@@ -177,6 +177,15 @@ def shortened(text: str, limit: int = 70) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "fact"), counted(2, "fact")
+    ('1 fact', '2 facts')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def done(message: str, name: str, as_json: bool) -> None:
     """Says that something was done, for commands whose result is nothing more."""
     if as_json:

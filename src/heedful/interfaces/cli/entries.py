@@ -70,7 +70,7 @@ def entry(options: Options, session_id: str, qa_id: str, as_json: bool) -> None:
 @click.option("--context", metavar="TEXT", help="What the answer was made from.")
 @click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="The recall whose facts it was made from.")
 @click.option("--used", multiple=True, metavar="FACT_ID", help="A fact that it used; may be repeated.")
-@click.option("--external-id", metavar="ID", help="Your own id of it, which feedback may name.")
+@click.option("--external-id", metavar="ID", help="Your own id for it, which feedback may name.")
 @as_json
 @click.pass_obj
 def add_entry(
@@ -148,11 +148,15 @@ def rate(
 ) -> None:
     """Rate the answer with your EXTERNAL_ID.
 
-    It waits if that is not there yet. RATING is up, down, neutral, another word for one of these, or a number.
+    The id is the --external-id of recall or add-entry, not that of a session. If no answer has it yet, the rating
+    waits for one. RATING is up, down, neutral, another word for one of these, or a number.
     """
     with options.open() as heedful:
         stored = heedful.sessions.rate(external_id, _number(rating), comment=comment, scale=scale, author=author)
     done("stored" if stored else "waiting", external_id, as_json)
+    if not stored and not as_json:
+        echo(f"No answer has the external_id {external_id} yet; the rating counts once one has.")
+        echo(f"To rate a session as a whole: heedful sessions add-session-feedback {external_id} --rating up")
 
 
 def _number(rating: str | None) -> str | float | None:

@@ -183,7 +183,7 @@ def delete(options: Options, name: str, yes: bool, as_json: bool) -> None:
     metavar="ID",
     help="The message of a chat that it belongs to.",
 )
-@click.option("--external-id", metavar="ID", help="Your own id of it, which feedback may name.")
+@click.option("--external-id", metavar="ID", help="Your own id for it, which feedback may name.")
 @as_json
 @needs_project
 def run(

@@ -93,8 +93,11 @@ def remember(
         screen = console()
         removed = f", {result.removed} removed" if result.removed else ""
         screen.print(f"{result.added} new, {result.known} known{removed} in {result.dataset}")
+        rows = table("fact_id", "fact")
         for fact in result.facts[:MAX_LISTED]:
-            screen.print(f"  {fact.fact_id}  {escape(shortened(fact.text))}")
+            rows.add_row(fact.fact_id, escape(shortened(fact.text)))
+        if result.facts:
+            screen.print(rows)
         if len(result.facts) > MAX_LISTED:
             screen.print(f"  … and {len(result.facts) - MAX_LISTED} more")
         for conflict in result.conflicts[:MAX_LISTED]:
@@ -156,7 +159,7 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
 @click.option("--session-id", metavar="ID", help="Answer too, and keep question and answer in this session.")
 @click.option("--answer", is_flag=True, help="Answer too.")
-@click.option("--external-id", metavar="ID", help="Your own id of it, which feedback may name.")
+@click.option("--external-id", metavar="ID", help="Your own id for it, which feedback may name.")
 @cursor
 @as_json
 @needs_project
@@ -262,20 +265,22 @@ def _show_reasons(result: Recall) -> None:
     for hit in result.hits:
         why = hit.explanation
         assert why is not None
-        screen.print(f"[bold]{hit.rank}. {escape(shortened(hit.text))}[/bold]  {hit.fact_id}")
+        screen.print(f"[bold]{hit.rank}. {escape(shortened(hit.text))}[/bold]")
+        screen.print(f"   fact_id {hit.fact_id}")
         if why.matched_context is not None:
             screen.print(f"   context: {escape(why.matched_context)!r} (similarity {why.context_similarity:.4f})")
         for line in why.arithmetic:
             screen.print(f"   {line}")
         if why.events:
-            rows = table("   event", "signal", "confidence", "at", "query", numbers=("confidence",))
+            rows = table("  ", "signal", "confidence", "at", "query", "event_id", numbers=("confidence",))
             for event in why.events[-MAX_LISTED:]:
                 rows.add_row(
-                    f"   {event.event_id}",
+                    "",
                     event.signal_type,
                     f"{event.confidence:g}",
                     f"{event.at:%Y-%m-%d %H:%M}",
                     escape(shortened(event.query, 50)),
+                    event.event_id,
                 )
             screen.print(rows)
 

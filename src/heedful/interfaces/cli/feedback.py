@@ -16,6 +16,7 @@ from heedful.interfaces.cli.common import (
     Options,
     as_json,
     console,
+    counted,
     cursor,
     dataset,
     echo,
@@ -46,7 +47,7 @@ from heedful.model import RATINGS, SIGNAL_TYPES, FactStats, RankedFact, SignalRe
 @click.option("--answer", metavar="TEXT", help="With --recall: the agent's answer, from which used facts are detected.")
 @click.option("--confidence", default=1.0, show_default=True, help="How sure you are, from 0 to 1.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is.")
-@click.option("--external-id", metavar="ID", help="Your own id of the signal about one FACT_ID, for retract.")
+@click.option("--external-id", metavar="ID", help="Your own id for the signal about one FACT_ID, for retract.")
 @idempotency_key
 @as_json
 @needs_project
@@ -132,7 +133,7 @@ def _facts(heedful: Heedful | RemoteHeedful, recall_id: str, references: Sequenc
                 f"the recall showed no rank {reference}",
                 field="rank",
                 value=reference,
-                remedy=f"It has {len(facts_by_rank)}",
+                remedy=f"Use a rank from 1 to {len(facts_by_rank)}",
             )
     return [facts_by_rank.get(reference, reference) for reference in references]
 
@@ -141,9 +142,12 @@ def _show(result: SignalResult, as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        echo(f"{result.processed} signals, {len(result.updated_facts)} facts updated")
+        echo(f"{counted(result.processed, 'signal')}, {counted(len(result.updated_facts), 'fact')} updated")
+        rows = table("signal", "event_id", "fact_id", less=("fact_id",))
         for signal in result.signals:
-            echo(f"  event {signal.event_id}  {signal.signal_type:11}  {signal.fact_id}")
+            rows.add_row(signal.signal_type, signal.event_id, signal.fact_id)
+        if result.signals:
+            console().print(rows)
     for error in result.errors:
         echo(f"not applied: {error.message}", err=True)
     if result.errors:

@@ -248,7 +248,8 @@ def _show(session: Session, as_json: bool) -> None:
     if as_json:
         print_json(session)
         return
-    echo(f"{session.session_id}  made {session.created_at:%Y-%m-%d %H:%M}, written {session.updated_at:%Y-%m-%d %H:%M}")
+    created, updated = (f"{time:%Y-%m-%d %H:%M}" for time in (session.created_at, session.updated_at))
+    echo(f"{session.session_id}  created {created}, updated {updated}")
     for key, value in session.metadata.items():
         echo(f"  {key}: {value}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -14,8 +15,8 @@ import heedful
 from heedful.bootstrap import store_file
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.interfaces.cli.common import Options, console, echo, progress, shortened, table, yes
-from heedful.model import DEFAULT_PROJECT, Hit
+from heedful.interfaces.cli.common import Options, console, counted, echo, progress, shortened, table, yes
+from heedful.model import DEFAULT_PROJECT, FactRef, Hit
 from heedful.settings import FILE, Settings
 
 TOP_K = 5
@@ -99,7 +100,8 @@ def _check_store(store: str) -> None:
 def try_(options: Options, files: tuple[Path, ...]) -> None:
     """Try the loop on your own FILES: ask, rate, and ask again.
 
-    Nothing is kept. FILES are texts or folders of them (.txt .md .jsonl .csv .pdf). An empty answer ends it.
+    Nothing is kept. FILES are texts or folders of them (.txt .md .jsonl .csv .pdf). An empty question ends it.
+    Each rating counts in full, as with recall --boost-by-usefulness; by default, recall is more cautious.
     """
     check_files(files)
     with heedful.open(":memory:", embedding=options.embedding) as memory:
@@ -109,7 +111,10 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
             echo(f"not read: {error.source}: {error.message}", err=True)
         if not read.facts:
             raise Invalid("there is no text in these files", field="files", remedy="Name files of text, or folders")
-        echo(f"{read.added} facts. Ask about them; Enter ends.")
+        count = _split(memory, read.facts) if len(read.facts) < TOP_K else len(read.facts)
+        echo(f"{counted(count, 'fact')}. Ask about them; Enter ends.")
+        if count == 1:
+            echo("With one fact there is no order to learn: try a longer text, or several files.", err=True)
         rated = 0
         try:
             while question := _prompt("\nYour question"):
@@ -117,7 +122,26 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
         except click.Abort:
             # The end of the input is an end, too.
             echo("")
-    echo(f"{rated} ratings, and nothing is kept. To keep them: heedful init")
+    echo(f"{counted(rated, 'rating')}, and nothing is kept. To keep them: heedful init")
+
+
+def _split(memory: Heedful, facts: list[FactRef]) -> int:
+    """Makes each paragraph of a short text a fact, so that there are some to choose from; returns how many there are.
+
+    A heading stays with the paragraph below it.
+    """
+    paragraphs: list[str] = []
+    heading = ""
+    for part in (part.strip() for fact in facts for part in re.split(r"\n\s*\n", fact.text)):
+        if part.startswith("#") and "\n" not in part:
+            heading += f"{part}\n"
+        elif part:
+            paragraphs.append(heading + part)
+            heading = ""
+    if len(paragraphs) <= len(facts):
+        return len(facts)
+    memory.forget([fact.fact_id for fact in facts])
+    return len(memory.remember(paragraphs).facts)
 
 
 def check_files(files: tuple[Path, ...]) -> None:
@@ -129,7 +153,7 @@ def check_files(files: tuple[Path, ...]) -> None:
 
 def _round(memory: Heedful, question: str) -> int:
     """One question: what is found, and which of it helped; returns how many ratings were given."""
-    plain = {hit.fact_id: hit.rank for hit in memory.recall(question, top_k=POOL)}
+    plain = {hit.fact_id: hit.rank for hit in memory.recall(question, top_k=POOL, boost_by_usefulness=False)}
     recall = memory.recall(question, top_k=TOP_K, boost_by_usefulness=True)
     if not recall.hits:
         echo("Nothing found.")
@@ -138,6 +162,8 @@ def _round(memory: Heedful, question: str) -> int:
     answer = _prompt("Which one helped? Its rank")
     helpful = [hit.fact_id for hit in recall.hits if str(hit.rank) == answer]
     if not helpful:
+        if answer:
+            echo(f"There is no rank {answer}; nothing was rated.")
         return 0
     memory.signal_recall(recall.recall_id, helpful=helpful)
     echo("Noted. Ask the same in other words, and see where it ranks.")
@@ -145,7 +171,7 @@ def _round(memory: Heedful, question: str) -> int:
 
 
 def _show(hits: list[Hit], plain: dict[str, int]) -> None:
-    numbers = ("rank", "plain rank", "usefulness")
+    numbers = ("rank", "by relevance", "usefulness")
     rows = table(*numbers, "fact", numbers=numbers)
     for hit in hits:
         rank = plain.get(hit.fact_id)

@@ -30,7 +30,10 @@ class Row:
     """The file in the archive, if it is one."""
 
     def error(self, field: str | None, message: str) -> LineError:
-        return LineError(file=self.file, line=self.line, field=field, message=message)
+        # A whole export may be one line: then only the id says which row it is.
+        row_id = self.value.get("id")
+        named = f" (id {row_id})" if isinstance(row_id, str) and field != "id" else ""
+        return LineError(file=self.file, line=self.line, field=field, message=message + named)
 
 
 def read_rows(path: Path) -> Iterator[Row | LineError]:
