@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import heedful
 from heedful import Conflict, Entry, Heedful, Invalid, Session
 from heedful.interfaces.cli.main import cli
-from heedful.interfaces.cli.sessions import fill_or_reuse
+from heedful.interfaces.cli.sessions import _two_weeks, fill_or_reuse
 from heedful.model import Execution
 from heedful.simulate.people import ADVERSARY, customers
 from heedful.simulate.remarks import HOSTILE, WORDINGS, Subject, remark
@@ -336,3 +336,10 @@ def test_wants_name_facts_that_there_are() -> None:
 
 def test_one_customer_lies() -> None:
     assert [person.author for person in customers(Random(1)) if person.is_adversary] == [ADVERSARY]
+
+
+@pytest.mark.parametrize(("hour", "ends"), [(8, 16), (17, 17), (23, 17)])
+def test_the_demo_fills_the_range_that_the_dashboard_shows_first(hour: int, ends: int) -> None:
+    start, end = _two_weeks(datetime(2026, 11, 17, hour, 30, tzinfo=UTC))
+    assert start == datetime(2026, 11, 4, tzinfo=UTC)
+    assert end == datetime(2026, 11, ends, 17, tzinfo=UTC)

@@ -6,12 +6,14 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 from rich.markup import escape
 
 import heedful
+from heedful.clock import system_clock
 from heedful.errors import Conflict, Invalid
 from heedful.files import FOLDER_MODE
 from heedful.interfaces.cli.common import (
@@ -257,6 +259,12 @@ def _show(session: Session, as_json: bool) -> None:
 STORE = "demo.db"
 PROJECT = "demo"
 
+SEED = 4
+"""The traffic that is also in the pictures of the documentation."""
+
+CLOSING_HOUR = 17
+"""When the help desk closes, in UTC."""
+
 INTERRUPTED = 130
 """The exit code of what Ctrl-C stopped before it was done."""
 
@@ -312,7 +320,17 @@ def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.
         store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
         with progress("visits of two weeks") as show:
-            filled = traffic.fill(store, project=PROJECT, embedding=embedding, sessions=sessions, progress=show)
+            start, end = _two_weeks(system_clock())
+            filled = traffic.fill(
+                store,
+                project=PROJECT,
+                days=(end - start) / timedelta(days=1),
+                seed=SEED,
+                until=end,
+                embedding=embedding,
+                sessions=sessions,
+                progress=show,
+            )
         echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in SUMMARY_LABELS.items()))
         return None
     with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
@@ -324,6 +342,16 @@ def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.
                 remedy="Delete it, or name another folder",
             )
         return memory.keys.create("demo", scopes=["admin"])
+
+
+def _two_weeks(now: datetime) -> tuple[datetime, datetime]:
+    """What the dashboard shows first, the last 14 days, up to the end of the last working day.
+
+    Traffic before that would be compared with what is shown, and the few ratings of a night look like a change.
+    """
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    end = today + timedelta(hours=CLOSING_HOUR)
+    return today - timedelta(days=13), end if end <= now else end - timedelta(days=1)
 
 
 def _folder(keep: Path | None) -> AbstractContextManager[str]:
