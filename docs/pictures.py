@@ -34,6 +34,8 @@ SEED = 4
 LARGEST = 200_000
 """Bytes of a picture."""
 
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
 # The parts of a page that come later take their time on a busy machine.
 expect.set_options(timeout=60_000)
 
@@ -74,10 +76,10 @@ PICTURES = (
 
 
 def main() -> None:
-    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    found = (shutil.which(name) for name in BROWSERS)
     browser = next((path for path in found if path), None)
     if browser is None:
-        raise SystemExit("there is no Chromium: install it (on Debian: apt-get install chromium)")
+        raise SystemExit("there is no Chromium: install it (on Debian: apt-get install chromium-headless-shell)")
     with tempfile.TemporaryDirectory(prefix="heedful-pictures-") as folder:
         file = Path(folder) / "demo.db"
         traffic.fill(file, project=PROJECT, seed=SEED, until=UNTIL)

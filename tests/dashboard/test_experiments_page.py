@@ -49,7 +49,7 @@ def test_variants_that_are_hardly_rated_go_on(dashboard: Dashboard) -> None:
     variant(dashboard, "A", 2, 1)
     variant(dashboard, HOSTILE, 1, 2)
     page = dashboard.visitor().get("/p/default/experiments?by=variant").text
-    assert "Go on" in page
+    assert "Keep going" in page
     assert "<script>" not in page
 
 

@@ -13,6 +13,9 @@ from heedful.interfaces.charts.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, frame
 MAX_DOTS = 60
 """Points beyond which only the line is drawn, not each of them."""
 
+LONG_LABEL = 8
+"""Characters of a label below the axis, beyond which every other one is left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -133,9 +136,14 @@ def _grid(
         positions = (
             ticks(across.low, across.high, 6) if finest is None else date_ticks(across.low, across.high, finest=finest)
         )
-    for position in positions:
+    labels = [
+        format_value(position) if finest is None else moment(position, across.high - across.low)
+        for position in positions
+    ]
+    # Labels with a time of day are long; all of them would overlap on a phone.
+    spacing = 2 if len(labels) > 3 and max(map(len, labels)) > LONG_LABEL else 1
+    for position, label in list(zip(positions, labels, strict=True))[::spacing]:
         x = across(position)
-        label = format_value(position) if finest is None else moment(position, across.high - across.low)
         anchor = "end" if x > WIDTH - RIGHT - 24 else "middle"
         parts.append(text(x, height - BOTTOM + 22, label, anchor=anchor))
     return "".join(parts)
