@@ -61,7 +61,7 @@ def test_the_loop_runs_on_a_server(remote: Run, server: Running) -> None:
     (fact,) = read(remote("remember", "The office opens at eight.", "--json"))["facts"]
     recall = read(remote("recall", "When does the office open?", "--session-id", "s", "--json"))
     assert recall["hits"][0]["fact_id"] == fact["fact_id"]
-    assert "1 signals" in shown(remote("signal", "--recall", recall["recall_id"], "--used", "1"))
+    assert "1 signal, 1 fact updated" in shown(remote("signal", "--recall", recall["recall_id"], "--used", "1"))
     assert "The office opens" in shown(remote("stats", fact["fact_id"]))
     shown(remote("sessions", "add-feedback", "s", recall["qa_id"], "--feedback-score", "5"))
     assert read(remote("improve", "--json"))["entries"] == 1
@@ -124,7 +124,7 @@ def test_a_key_is_made_shown_once_and_revoked(local: Run) -> None:
     assert "it may: feedback" in other
     listed = shown(local("keys", "list"))
     assert made["api_key"] not in listed
-    assert listed.count("good") == 2
+    assert listed.count("active") == 2
     assert "agent is revoked" in shown(local("keys", "revoke", made["key_id"], "--yes"))
     assert [each["revoked_at"] is None for each in read(local("keys", "list", "--json"))] == [False, True]
     assert isinstance(refused(local("keys", "revoke", "nope", "--yes")), NotFound)

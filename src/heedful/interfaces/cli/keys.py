@@ -96,7 +96,7 @@ def list_keys(options: Options, as_json: bool) -> None:
             ", ".join(key.scopes),
             f"{key.created_at:%Y-%m-%d %H:%M}",
             "never" if key.last_used_at is None else f"{key.last_used_at:%Y-%m-%d %H:%M}",
-            "good" if key.revoked_at is None else f"revoked {key.revoked_at:%Y-%m-%d %H:%M}",
+            "active" if key.revoked_at is None else f"revoked {key.revoked_at:%Y-%m-%d %H:%M}",
             key.key_id,
         )
     console().print(rows)
