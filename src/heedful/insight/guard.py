@@ -1,4 +1,4 @@
-"""Watches what people say after a change of policy, and switches back if it is told to."""
+"""Watches what people say after a change of policy, and switches back if configured to."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class ReviewCase(Model):
     """Those that are active, the newest first, at most 100 of each kind."""
     history: list[ReviewEvent]
     """The oldest first. An opinion that opened the item again is a `reopen` whose `details` name it as `opinion`; it is
-    told for as long as it stands, and `retract` undoes it."""
+    listed until it is retracted."""
     fixes: list[Fix]
     """What can be done about it."""
 

@@ -9,8 +9,8 @@
 What is corrected: where exploration drew a helpful fact into the list, its recall counts by one over the chance of
 that draw. What is not: that people look at the top first. A rating proves that its fact was looked at, and dividing it
 by the chance of a look would multiply its noise. What can't be: a fact that was not shown has no rating, and one that
-was shown and not rated counts as not helpful. Both favour the order that was logged, so a gain is rather larger than
-told. Ratings are taken as true: what all raters get wrong looks like a gain.
+was shown and not rated counts as not helpful. Both favour the order that was logged, so a gain is likely larger than
+reported. Ratings are taken as true: what all raters get wrong looks like a gain.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def build_due(database: Database, report: Report, *, limit: int = IN_MEMORY) -> 
     """Builds what is missing for datasets of more than `limit` facts; returns how many datasets were worked on.
 
     It may be stopped at any time and called again, and by several processes at once: each dataset is worked on by one
-    of them. An exception from `report`, which is told each step before it is done, stops it. Call it outside of any
+    of them. An exception from `report`, which is called before each step, stops it. Call it outside of any
     transaction: an index waits for all that were open before it.
     """
     if not database.searches:

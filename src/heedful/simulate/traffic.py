@@ -95,7 +95,7 @@ def fill(
     """Fills a project with the traffic of simulated users in the `days` before `until`, which is now if left out.
 
     The same seed and `until` give the same traffic. The project must be new. The shop's database, shop.sqlite, is put
-    beside a store that is a file, else into a temporary folder. `progress` is told how much is done, of how much.
+    beside a store that is a file, else into a temporary folder. `progress` gets how much is done, of how much.
     """
     if days <= 0 or sessions < 0:
         raise Invalid(

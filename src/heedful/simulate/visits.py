@@ -41,7 +41,7 @@ class HelpDesk:
     def __init__(
         self, memory: Heedful, timeline: Timeline, clerk: Clerk, truth: Truth, random: Random, counts: Counter[str]
     ) -> None:
-        """`counts` is told how many of everything there are."""
+        """`counts` gets how many of everything there are."""
         self._memory = memory
         self._timeline = timeline
         self._clerk = clerk

@@ -4,8 +4,8 @@ Counts of days are taken for Poisson counts with one rate before a day and anoth
 this explains the counts best; its p-value is that of the day alone, multiplied by all that was looked at.
 
 Events that come in bursts (one person gave ten votes in a row) differ more from day to day than Poisson counts do, and
-weigh less by as much. Plain counts that are lower at weekends are told from a change no better than that; a share of
-all ratings is.
+weigh less by as much. Plain counts that are lower at weekends are distinguished from a change no better than that;
+a share of all ratings is.
 """
 
 from __future__ import annotations

@@ -342,7 +342,7 @@ entries = Table(
     Index("ix_entries_session_seq_seq", "session_seq", "seq"),
     sqlite_autoincrement=True,
 )
-"""Questions and answers. `used` are the facts an answer was made from, as [id, share, links]; null if not told yet."""
+"""Questions and answers. `used` are the facts an answer was made from, as [id, share, links]; null if not yet known."""
 
 external_ids = Table(
     "external_ids",

@@ -58,7 +58,7 @@ class System(Protocol):
     """What the external id of an answer has before the id it has there."""
 
     def scores(self, answer_ids: Sequence[str], since: datetime | None) -> list[Score]:
-        """What people said there: since a time, or at all. Some systems only tell of answers that are named."""
+        """What people said there: since a time, or at all. Some systems return it only for answers that are named."""
 
     def written(self, answer_ids: Sequence[str]) -> list[Written]:
         """What Heedful wrote there."""

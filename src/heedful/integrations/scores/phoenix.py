@@ -18,8 +18,8 @@ class Phoenix(Api):
     """A project of Phoenix. Annotations of people are imported; with `evaluators`, those of models and code, too.
 
     `scale` is the worst and the best score, and `names` chooses annotations. The external id of an answer is `prefix`
-    and the id of its trace, or of its span if those are annotated. Phoenix tells of answers that are named, so only
-    those that Heedful has are asked for.
+    and the id of its trace, or of its span if those are annotated. Phoenix returns feedback only for answers that
+    are named, so only those that Heedful has are asked for.
     """
 
     name = "phoenix"

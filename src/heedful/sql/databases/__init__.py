@@ -36,7 +36,7 @@ def open_database(url: str, *, role: str | None = None, memory: int = 512, disk:
     """The database behind a SQLAlchemy URL (`secrets.decode_url` resolves what is stored); nothing is connected yet.
 
     `role` is a role of a PostgreSQL server that queries run as. `memory` and `disk` are the megabytes that a database
-    which runs in this process may use, as far as it can be told.
+    which runs in this process may use, as far as the database has such limits.
     """
     address = parse_url(url)
     kind = check_url(address)

@@ -1,4 +1,4 @@
-"""What PostgreSQL's library is told: every parameter by name, so that nothing around the process fills a gap.
+"""What is passed to PostgreSQL's library: every parameter by name, so that nothing around the process fills a gap.
 
 Left to itself, it takes what isn't said from `PG*` variables, password files, service files and certificates in the
 home folder, and so would log in with rights that belong to the operator and not to the connector.

@@ -1,4 +1,4 @@
-"""What people say is right and wrong on one connector, by execution. Pure: it is told what changed."""
+"""What people say is right and wrong on one connector, by execution. Pure: what changed is passed in."""
 
 from __future__ import annotations
 
