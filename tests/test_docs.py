@@ -53,14 +53,14 @@ _IDS = {
     "FEEDBACK_ID": rf"feedback {_ID}",
     "EXECUTION_ID": rf"execution {_ID}",
     "EXAMPLE_ID": rf"example {_ID}",
-    "ALERT_ID": rf"(?s)^made .*?{_ID}",
-    "EVENT_ID": rf"event {_ID}",
+    "ALERT_ID": rf"(?s)^created .*?{_ID}",
+    "EVENT_ID": rf"(?m)event {_ID}|^(?:used|ignored|helpful|not_helpful) +{_ID}",
     "MESSAGE_ID": rf"message {_ID}",
     "KEY_ID": rf"key_id {_ID}",
     "ITEM_ID": rf"(?m)^(?:entry|item) {_ID}:|(?:open|resolved|dismissed) .* {_ID} *$",
     "JOB_ID": rf"^improve {_ID}: waiting",
     "RESULT_ID": rf"\[{{id {_ID}",
-    "FACT_ID": rf"(?m)^  {_ID}  |^ +1 .* {_ID} *$",
+    "FACT_ID": rf"(?m)^{_ID}  |^ +1 .* {_ID} *$",
 }
 """Where the output of a command shows an id: a later RECALL_ID on the page stands for the last one seen."""
 

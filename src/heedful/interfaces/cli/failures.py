@@ -54,6 +54,7 @@ def _print(code: str, message: str, field: str | None, remedy: str | None, *, as
 
 def _reworded(text: str, command: click.Command, field: str | None) -> str:
     """A text in which the parameters of the command have the names they have on the command line."""
+    text = text.replace(", or pass api_key=…", "")
     for parameter in command.params:
         name = parameter.name or ""
         label = max(parameter.opts, key=len) if isinstance(parameter, click.Option) else name.upper()

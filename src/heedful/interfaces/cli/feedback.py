@@ -368,7 +368,9 @@ def alerts(options: Options, pending: bool, cursor: str | None, limit: int, as_j
     if as_json:
         print_json(page)
         return
-    rows = table("made", "channel", "state", "attempts", "error", "alert_id", numbers=("attempts",), less=("attempts",))
+    rows = table(
+        "created", "channel", "state", "attempts", "error", "alert_id", numbers=("attempts",), less=("attempts",)
+    )
     for each in page.items:
         if each.delivered_at is not None:
             state = f"delivered {each.delivered_at:%Y-%m-%d %H:%M}"

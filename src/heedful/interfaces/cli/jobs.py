@@ -61,7 +61,7 @@ def list_jobs(
         "status",
         "done",
         "attempts",
-        "made",
+        "created",
         "project",
         "error",
         "job_id",

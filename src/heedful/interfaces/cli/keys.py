@@ -89,7 +89,7 @@ def list_keys(options: Options, as_json: bool) -> None:
     if as_json:
         print_json(keys)
         return
-    rows = table("name", "scopes", "made", "last used", "state", "key_id", less=("made", "last used"))
+    rows = table("name", "scopes", "created", "last used", "state", "key_id", less=("created", "last used"))
     for key in keys:
         rows.add_row(
             escape(key.name),

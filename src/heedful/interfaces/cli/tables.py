@@ -22,7 +22,7 @@ class FittingTable:
     """A table without frames.
 
     Where there is no room, the columns `less` are left out, the first ones first. If that is not enough, ids move
-    below the longest text of their row.
+    below the longest text of their row. Without rows, it says that there are none.
     """
 
     def __init__(self, columns: Sequence[str], numbers: Sequence[str], less: Sequence[str]) -> None:
@@ -36,6 +36,9 @@ class FittingTable:
         self._rows.append(([*cells, *[""] * (len(self._columns) - len(cells))], style))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not self._rows:
+            yield "none"
+            return
         widths = [self._width(console, index) for index in range(len(self._columns))]
         visible = list(range(len(self._columns)))
         for name in self._less:
