@@ -14,6 +14,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -99,9 +100,12 @@ class ClaudeCode:
     def answer(self, event: str, message: dict[str, Any]) -> bytes:
         """What the process behind the hooks answers within five seconds, while a hook would give up after two."""
         (name,) = self.home.glob(".heedful/*.sock")
-        with socket.socket(socket.AF_UNIX) as connection:
+        with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(5)
-            connection.connect(str(name))
+            # The path of a socket may have about a hundred characters, and a folder of pytest's more.
+            link = Path(short, "home")
+            link.symlink_to(name.parent)
+            connection.connect(str(link / name.name))
             connection.sendall(event.encode() + b"\n" + json.dumps(message).encode())
             connection.shutdown(socket.SHUT_WR)
             return connection.recv(65536)
