@@ -48,6 +48,7 @@ SPLIT_SEED = 2026
 
 SHOWN = 10
 AUTHORS = 10
+MOST_SEEDS = 1000
 LEAST_SIMILAR = 0.5
 """Pairs of queries that are less alike than this are never compared word by word; no arm looks below."""
 
@@ -96,6 +97,8 @@ class Condition:
     """How many of the authors always say the contrary."""
     first: int | None = None
     """How many questions are rated, if not half of the phrasings of half of the needs."""
+    on_one: int | None = None
+    """In stores of one rated need each: how many of its phrasings are rated at most, by `users` people in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,22 +208,35 @@ def _corpus(name: str, needs: Sequence[Need], out: Path, others: Sequence[str] =
     )
 
 
-def world(corpus: Corpus, half: Half, seed: int, condition: Condition) -> World:
-    """One draw of rated needs and questions (the same for every condition of a seed), and what people said."""
+def worlds(corpus: Corpus, half: Half, seed: int, condition: Condition) -> list[World]:
+    """One draw of rated needs and questions (the same for every condition of a seed), and what people said.
+
+    Where a store knows ratings of one need only, there is one for each of them, which is asked for that need and for
+    one that nobody rated.
+    """
     draw = np.random.default_rng([seed, 7])
     members = {int(need): np.flatnonzero(corpus.need == need) for need in corpus.half[half]}
     several = [need for need, mine in members.items() if len(mine) >= 2]
     chosen = sorted(draw.permutation(several)[: len(several) // 2].tolist())
-    rated: list[int] = []
-    held_out: list[int] = []
+    split: dict[int, tuple[list[int], list[int]]] = {}
     for need in chosen:
         mine = draw.permutation(members[need]).tolist()
-        rated += mine[: len(mine) // 2]
-        held_out += mine[len(mine) // 2 :]
+        split[need] = (mine[: len(mine) // 2], mine[len(mine) // 2 :])
+    free = {need: mine.tolist() for need, mine in members.items() if need not in split}
+    if condition.on_one is not None:
+        stores = []
+        for need, other in zip(split, draw.permutation(sorted(free)).tolist(), strict=False):
+            rated, held_out = split[need][0][: condition.on_one], split[need][1]
+            # Other people rate in each store: the same ones would always look at the same ranks.
+            said = _said(corpus, rated, seed + MOST_SEEDS * (need + 1), condition)
+            stores.append(World(rated, held_out, free[other], said))
+        return stores
+    rated = [query for asked, _ in split.values() for query in asked]
+    held_out = [query for _, rest in split.values() for query in rest]
     if condition.first is not None:
         rated = draw.permutation(rated)[: condition.first].tolist()
-    unrated = [int(query) for need, mine in members.items() if need not in set(chosen) for query in mine]
-    return World(rated, held_out, unrated, _said(corpus, rated, seed, condition))
+    unrated = [query for mine in free.values() for query in mine]
+    return [World(rated, held_out, unrated, _said(corpus, rated, seed, condition))]
 
 
 def _said(corpus: Corpus, rated: Sequence[int], seed: int, condition: Condition) -> dict[int, list[Opinion]]:
@@ -236,9 +252,12 @@ def _said(corpus: Corpus, rated: Sequence[int], seed: int, condition: Condition)
         for number in range(AUTHORS)
     ]
     draw = np.random.default_rng([seed, 11])
-    visits = [
-        (query, users[author]) for query in rated for author in draw.permutation(AUTHORS)[: condition.users].tolist()
-    ]
+    if condition.on_one is None:
+        authors = [(query, each) for query in rated for each in draw.permutation(AUTHORS)[: condition.users].tolist()]
+    else:
+        some = draw.permutation(AUTHORS)[: condition.users].tolist()
+        authors = [(rated[number % len(rated)], each) for number, each in enumerate(some)]
+    visits = [(query, users[author]) for query, author in authors]
     result: dict[int, list[Opinion]] = {query: [] for query in rated}
     for minute, visit in enumerate(draw.permutation(len(visits)).tolist()):
         query, user = visits[visit]
