@@ -42,6 +42,11 @@ TOGETHER = (
 )
 MOST = BY.replace("ORDER BY paper.id", "ORDER BY paper.cited DESC, paper.id LIMIT 1")
 SINCE = BY.replace(" ORDER BY", " AND paper.year = {} ORDER BY")
+VENUES = BY.replace("SELECT paper.title", "SELECT DISTINCT paper.venue").replace(" ORDER BY paper.id", "")
+WITH = (
+    "SELECT DISTINCT b.name FROM writes AS w, author AS a, writes AS v, author AS b WHERE a.name = '{}' "
+    "AND w.author_id = a.id AND v.paper_id = w.paper_id AND v.author_id = b.id AND b.id <> a.id"
+)
 FLIGHTS = "SELECT id FROM flight WHERE origin = '{}' AND destination = '{}' AND day = '{}'"
 FARE = "SELECT meaning FROM fare WHERE code = '{}'"
 SEATS = "SELECT seats FROM plane WHERE model = '{}'"
@@ -94,6 +99,22 @@ USED: tuple[tuple[Proven, str], ...] = (
         ),
         "how many people fit on the A320",
     ),
+    (
+        (("which flights go from Boston to Denver on Monday", FLIGHTS.format("Boston", "Denver", "Monday")),),
+        "on Wednesday, which flights go from Memphis to Miami?",
+    ),
+    ((("papers by Li Dong", BY.format("Li Dong")),), "I need a list of the papers by Takashi Matsumoto"),
+    (
+        (
+            ("venue for papers by Li Dong", VENUES.format("Li Dong")),
+            ("conferences for papers by Li Dong", VENUES.format("Li Dong")),
+        ),
+        "conferences for papers by Takashi Matsumoto",
+    ),
+    (
+        (("authors with Ann Lee", WITH.format("Ann Lee")), ("who does Ann Lee work with", WITH.format("Ann Lee"))),
+        "who does Bo Chen work with",
+    ),
 )
 
 REFUSED: tuple[tuple[Proven, str, str], ...] = (
@@ -104,6 +125,8 @@ REFUSED: tuple[tuple[Proven, str, str], ...] = (
         "aggregate",
     ),
     ((("papers by Li Dong", BY.format("Li Dong")),), "papers not by Li Dong", "negation"),
+    ((("venue for papers by Li Dong", VENUES.format("Li Dong")),), "conferences for papers by Li Dong", "words"),
+    ((("authors with Ann Lee", WITH.format("Ann Lee")),), "who does Ann Lee work with", "aggregate"),
 )
 
 
