@@ -167,7 +167,7 @@ bench-cache: $(VENV)/bench ## which proven queries are used again, and how many 
 bench-server: $(VENV)/dev ## requests a second over HTTP beside the embedded engine and a bare route, and memory over ten minutes
 	$(BIN)/python -m bench.server
 
-bench-scale: $(VENV)/dev $(VENV)/bench ## SQLite beside PostgreSQL, processes that share it, growth to a million facts, ten thousand projects
+bench-scale: $(VENV)/dev $(VENV)/bench ## SQLite beside PostgreSQL, processes that share it, growth to a million facts, ten thousand projects, export and import
 	$(BIN)/python -m bench.scale
 
 bench-insight: $(VENV)/dev ## reports over a million opinions beside SQL by hand, exports, and the memory of the dashboard

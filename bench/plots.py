@@ -147,9 +147,13 @@ def speed(figures: Mapping[str, Any], title: str, file: Path) -> Path:
 
 
 def scale(sizes: Sequence[Mapping[str, Any]], file: Path) -> Path:
-    """Time of a recall and of a signal against the number of facts, one line a store."""
-    figure, panels = _pyplot().subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    titles = {"recall": "Hybrid recall after embedding (p50)", "signal": "One durable signal (p50)"}
+    """Time of a recall, of a fact and of a signal against the number of facts, one line a store."""
+    figure, panels = _pyplot().subplots(1, 3, figsize=(15, 4.4), layout="constrained")
+    titles = {
+        "recall": "Hybrid recall after embedding (p50)",
+        "remember": "One durable fact after embedding (p50)",
+        "signal": "One durable signal (p50)",
+    }
     for axes, (what, title) in zip(panels, titles.items(), strict=True):
         for store, colour in (("sqlite", OURS), ("postgresql", PEERS)):
             points = [(size["facts"], size[what]["p50"]) for size in sizes if size["store"] == store]

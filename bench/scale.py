@@ -1,7 +1,8 @@
 """Beyond one machine: `python -m bench.scale [--facts 100000] [--data FOLDER] [--out FOLDER] [--quick]`.
 
-SQLite beside PostgreSQL for the same work, processes that share PostgreSQL, growth up to a million facts, and ten
-thousand projects in one store. The PostgreSQL server is the benchmark's own, on the same machine.
+SQLite beside PostgreSQL for the same work, processes that share PostgreSQL, growth up to a million facts, ten
+thousand projects in one store, and export and import of a million opinions. The PostgreSQL server is the benchmark's
+own, on the same machine.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from bench import data, plots, scale_growth, scale_projects, scale_stores, scale_workers
+from bench import data, plots, scale_growth, scale_projects, scale_stores, scale_transfer, scale_workers
 from bench.measure import Report, about, console, load, say
 from bench.postgresql import Server, serving
 from bench.sizes import multiplied
@@ -22,7 +23,7 @@ from bench.store import opened
 from bench.vectors import Served, Vectors, embedded
 from heedful.providers.embedding.onnx import bundled
 
-PARTS = ("stores", "workers", "growth", "projects")
+PARTS = ("stores", "workers", "projects", "transfer", "growth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,14 @@ class Plan:
     seconds: float
     sizes: tuple[int, ...]
     projects: int
+    opinions: int
 
 
 def plan(facts: int, quick: bool) -> Plan:
     """All of it, or enough to see that it runs."""
     if quick:
-        return Plan(min(facts, 3000), 50, (1, 2), 2, (1000, 3000), 100)
-    return Plan(facts, 200, (1, 2, 4), 8, (10_000, 100_000, 1_000_000), 10_000)
+        return Plan(min(facts, 3000), 50, (1, 2), 2, (1000, 3000), 100, 2000)
+    return Plan(facts, 200, (1, 2, 4), 8, (10_000, 100_000, 1_000_000), 10_000, 1_000_000)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -50,9 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", help=f"folder with the data sets; {data.VARIABLE} if left out")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures, pictures and caches go")
     parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, not all of them")
+    parser.add_argument("--sizes", type=int, nargs="*", help="facts in the stores that grow (10000 100000 1000000)")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
     options = parser.parse_args(arguments)
     wanted = plan(options.facts, options.quick)
+    if options.sizes:
+        wanted = replace(wanted, sizes=tuple(options.sizes))
     corpus = data.corpus(data.folder(options.data), wanted.facts)
     options.out.mkdir(parents=True, exist_ok=True)
     report = Report("Scale", about(facts=f"{len(corpus.facts):,}", texts=corpus.origin))
@@ -125,6 +130,13 @@ class Run:
         }
         found = scale_projects.measure(addresses, self._plan.projects, min(self._plan.calls, self._plan.projects))
         scale_projects.tell(self._report, found, self._plan.projects)
+
+    def transfer(self) -> None:
+        pairs: dict[str, tuple[str | Path, str | Path]] = {
+            "sqlite": (self._home / "exported.db", self._home / "imported.db"),
+            "postgresql": (self._server.database("exported"), self._server.database("imported")),
+        }
+        scale_transfer.tell(self._report, scale_transfer.measure(pairs, self._plan.opinions, self._home))
 
     def _grown(self, size: int) -> tuple[Sequence[str], Vectors]:
         if size <= len(self._corpus.facts):

@@ -1,4 +1,4 @@
-"""How recall and signals slow down as a dataset grows, on both kinds of store."""
+"""How opening, recall, remember and signals slow down as a dataset grows, on both kinds of store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.measure import Bar, Report, Timing, number, say, timed, timing
 from bench.reads import WARM, Recalled, recalling
 from bench.scale_stores import given
 from bench.store import opened, write
-from bench.vectors import Served, Vectors
+from bench.vectors import NOTHING, Served, Vectors
 from heedful.providers.embedding import Embedder
 from heedful.search.postgresql import build_due
 from heedful.storage import Database
@@ -28,7 +28,10 @@ class Grown:
 
     store: str
     facts: int
+    opened: float
+    """Milliseconds to open the store and recall for the first time, in a process that has loaded the model."""
     recall: Timing
+    remember: Timing
     signal: Timing
     filled_a_second: float
     built: float
@@ -38,7 +41,7 @@ class Grown:
 def measure(
     name: str, where: str | Path, texts: Sequence[str], vectors: Vectors, model: Embedder, queries: Sequence[str]
 ) -> Grown:
-    """Fills a store, and recalls from it and signals to it in turns."""
+    """Fills a store, opens it, and recalls, remembers and signals."""
     say(f"filling {name} with {len(texts):,} facts")
     served = Served(model, texts, vectors)
     start = time.perf_counter()
@@ -49,33 +52,55 @@ def measure(
     build_due(database, say)
     database.close()
     built = time.perf_counter() - start
-    kept, signalled = Recalled(), []
+    kept, remembered, signalled = Recalled(), [], []
     with opened(where, served) as store:
+        store.recall("once, so that what is kept for the next process is there")
+    model.embed(["warm"])
+    start = time.perf_counter()
+    with opened(where, served) as store:
+        store.recall(queries[0])
+        opening = 1000 * (time.perf_counter() - start)
         signals = given(ids, [f"{query} again" for query in queries[:50]])
         task = recalling(store, served, queries, kept, "hybrid")
         for place in range(WARM):
             store.recall(f"{queries[place]} {place}")
         for place in range(len(queries)):
             task(place)
+        for place, query in enumerate(queries):
+            served.spent = NOTHING
+            spent, _ = timed(lambda place=place, query=query: store.remember(f"{query} {place}", source=query))  # type: ignore[misc]
+            remembered.append(spent.less(served.spent))
         for _ in range(len(queries)):
             one = list(itertools.islice(signals, 1))
             signalled.append(timed(lambda one=one: store.signal(one))[0])  # type: ignore[misc]
-    found = Grown(name, len(texts), timing(kept.after), timing(signalled), filled, built)
-    say(f"recall {found.recall.p50:.1f} ms, signal {found.signal.p50:.1f} ms; indexes built in {built:.0f} s")
+    times = timing(kept.after), timing(remembered), timing(signalled)
+    found = Grown(name, len(texts), opening, *times, filled, built)
+    say(
+        f"opened in {opening:.0f} ms, recall {found.recall.p50:.1f} ms, remember {found.remember.p50:.1f} ms, "
+        f"signal {found.signal.p50:.1f} ms; indexes built in {built:.0f} s"
+    )
     return found
 
 
 def tell(report: Report, found: Sequence[Grown]) -> None:
     """Adds what was measured to the report."""
     section = report.section(
-        "Growth (ms)", "", "facts", "recall p50", "p95", "signal p50", "p95", "facts in a second", "index built in s"
-    )
+        "Growth (ms)",
+        "", "facts", "opened", "recall p50", "p95", "remember p50", "p95", "signal p50", "p95",
+        "facts in a second", "index built in s",
+    )  # fmt: skip
     for each in found:
-        times = (each.recall.p50, each.recall.p95, each.signal.p50, each.signal.p95, each.filled_a_second, each.built)
-        section.rows.append([each.store, f"{each.facts:,}", *(number(value) for value in times)])
+        calls = [each.recall, each.remember, each.signal]
+        times = [
+            each.opened,
+            *(time for call in calls for time in (call.p50, call.p95)),
+            each.filled_a_second,
+            each.built,
+        ]
+        section.rows.append([each.store, f"{each.facts:,}", *map(number, times)])
     for name in dict.fromkeys(each.store for each in found):
         sizes = [each for each in found if each.store == name]
-        for what in ("recall", "signal"):
+        for what in ("recall", "remember", "signal"):
             power = exponent(sizes, what)
             report.bars.append(Bar(f"{what} on {name} grows with facts to the power of", power, SUBLINEAR, "at most"))
     report.figures["growth"] = [asdict(each) for each in found]
