@@ -1652,7 +1652,7 @@ export interface ReviewCase {
   opinions: ReviewOpinion[];
   /**
    * The oldest first. An opinion that opened the item again is a `reopen` whose `details` name it as `opinion`; it is
-   * told for as long as it stands, and `retract` undoes it.
+   * listed until it is retracted.
    */
   history: ReviewEvent[];
   /** What can be done about it. */
@@ -2012,7 +2012,7 @@ export interface Signal {
   author?: string | null;
   /** A signal with a key that was seen before counts once. */
   idempotency_key?: string | null;
-  /** Your own id of it: sent again, it counts once, and `retract` takes it in place of the event's id. */
+  /** Your own id for it: sent again, it counts once, and `retract` takes it in place of the event's id. */
   external_id?: string | null;
 }
 
