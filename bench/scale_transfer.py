@@ -16,7 +16,7 @@ from heedful.transfer.exporting import export_file
 from heedful.transfer.importing import import_file
 
 FACTS, QUERIES = 1_000, 1_000
-BATCH = 1_000
+BATCH_SIZE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,5 +62,5 @@ def _fill(where: str | Path, opinions: int) -> None:
     with heedful.open(where, embedding=WordEmbedder()) as memory:
         ids = memory.remember([f"fact {place} about {place * 7 % 113}" for place in range(FACTS)]).fact_ids
         signals = given(ids, [f"what is known about {place}?" for place in range(QUERIES)])
-        for _ in range(0, opinions, BATCH):
-            memory.signal(list(islice(signals, BATCH)))
+        for _ in range(0, opinions, BATCH_SIZE):
+            memory.signal(list(islice(signals, BATCH_SIZE)))

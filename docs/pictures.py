@@ -21,6 +21,7 @@ import uvicorn
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
 from heedful.engine import Heedful
+from heedful.interfaces.cli.sessions import PROJECT, SEED
 from heedful.interfaces.dashboard import views
 from heedful.interfaces.dashboard.app import create
 from heedful.interfaces.http.serve import admin_key
@@ -28,9 +29,7 @@ from heedful.simulate import traffic
 from heedful.store import Store
 
 FOLDER = Path(__file__).parent / "images"
-PROJECT = "demo"
 UNTIL = datetime(2026, 3, 13, 17, tzinfo=UTC)
-SEED = 4
 LARGEST = 200_000
 """Bytes of a picture."""
 

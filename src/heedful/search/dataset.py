@@ -354,9 +354,10 @@ class RowTable:
         if not self._ascending or 8 * len(numbers) > len(self.seqs):
             return np.flatnonzero(np.isin(self.seqs, numbers) & self.live)
         # A few among many, in order: looked up instead of compared with all.
-        rows = np.searchsorted(self.seqs, np.unique(numbers))
-        rows = rows[rows < len(self.seqs)]
-        return rows[np.isin(self.seqs[rows], numbers) & self.live[rows]]
+        asked = np.unique(numbers)
+        rows = np.minimum(np.searchsorted(self.seqs, asked), len(self.seqs) - 1)
+        found: Rows = rows[(self.seqs[rows] == asked) & self.live[rows]]
+        return found
 
     def settle(self) -> None:
         """Brings up to date what depends on all rows."""

@@ -204,9 +204,11 @@ def read(text: str) -> tuple[str, ...]:
     'when the shop in hull opens'
     """
     words = tuple(split(text))
-    if words[-1:] in (("when",), ("where",), ("why",)) and words[0] not in _NOT_POLAR:
+    if not words or words[0] in _NOT_POLAR:
+        return words
+    if words[-1] in ("when", "where", "why"):
         return words[-1:] + words[:-1]
-    if not words or words[0] not in _FRONTED:
+    if words[0] not in _FRONTED:
         return words
     start = next((place for place in range(len(words)) if _asks(words, place)), 0)
     # "For people that are ill, who …" has a clause in front, which may not go elsewhere.
@@ -444,8 +446,9 @@ def _without_lead(words: list[str]) -> list[str]:
         place = 0
     rest = words[place:]
     # "A list of the shops" asks for the shops.
-    if (listed := next((at for at, word in enumerate(rest) if word not in FILLERS), None)) is not None:
-        rest = rest[listed + 2 :] if rest[listed : listed + 2] == ["list", "of"] else rest
+    first = next((at for at, word in enumerate(rest) if word not in FILLERS), len(rest))
+    if rest[first : first + 2] == ["list", "of"]:
+        rest = rest[first + 2 :]
     for at, word in enumerate(rest):
         if word in SCOPE_AT_LEAD:
             return [*rest[:at], *rest[at + 1 :]]
