@@ -80,15 +80,15 @@ class _Once:
 class Hooks:
     """Answers the hooks of all sessions; threads may share it. When Heedful fails, the answer is empty.
 
-    Nobody waits for an answer of Claude's to be stored: call `finish` after a hook was answered. What comes next
-    in the same session waits for it.
+    No hook waits until Claude's answer is stored: call `finish` after replying to one. The next hook of the same
+    session waits for it.
     """
 
     def __init__(self, memory: Heedful | RemoteHeedful) -> None:
         self._memory = memory
         self._recalls = Turns(memory)
         self._turns: OrderedDict[str, Turn] = OrderedDict()
-        self._left: dict[str, _Once] = {}
+        self._pending: dict[str, _Once] = {}
         self._lock = threading.Lock()
         self._events: dict[str, Callable[[str, Payload], str]] = {
             "UserPromptSubmit": self._prompt,
@@ -112,16 +112,16 @@ class Hooks:
         return orjson.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}})
 
     def finish(self, payload: Payload) -> None:
-        """Does what the last hook of a session left to do, or waits for who does it."""
+        """Does what the last hook of a session left to do, or waits for the thread that does it."""
         session_id = str(payload.get("session_id"))
         with self._lock:
-            left = self._left.get(session_id)
-        if left is None:
+            pending = self._pending.get(session_id)
+        if pending is None:
             return
-        left()
+        pending()
         with self._lock:
-            if self._left.get(session_id) is left:
-                del self._left[session_id]
+            if self._pending.get(session_id) is pending:
+                del self._pending[session_id]
 
     def forget(self, payload: Payload) -> None:
         """Forgets the turn of a session, whose prompt was not given the memories."""
@@ -151,7 +151,7 @@ class Hooks:
         )
         if answer.text:
             with self._lock:
-                self._left[session_id] = _Once(lambda: self._store(session_id, turn, answer))
+                self._pending[session_id] = _Once(lambda: self._store(session_id, turn, answer))
         return ""
 
     def _store(self, session_id: str, turn: Turn, answer: Answer) -> None:

@@ -79,8 +79,8 @@ class HeedfulStore(BaseStore):
             if isinstance(op, PutOp):
                 if op.ttl is not None:
                     raise NotImplementedError(
-                        "HeedfulStore has no time to live: reading an item would have to write it. Set ttl=None, and "
-                        "delete what has expired"
+                        "HeedfulStore does not support a time to live: refreshing it on read would be a write. Pass "
+                        "ttl=None, and delete expired items yourself"
                     )
                 puts[_source(op.namespace, op.key)] = op
                 found.append(None)
