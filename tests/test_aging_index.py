@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import heedful
 from heedful import Heedful
 from heedful.model import Document
 from heedful.search import DatasetIndex, dataset
+from heedful.search.snapshot import FileSnapshot
 from heedful.testing import ManualClock, WordEmbedder
 
 
@@ -110,7 +112,7 @@ def test_recalls_beside_a_compaction_find_what_is_there(
     assert all(check.ok and not check.repaired for check in store.doctor())
 
 
-def test_an_index_is_built_without_holding_every_text(open_store: Callable[..., Heedful]) -> None:
+def test_an_index_is_built_without_holding_every_text(open_store: Callable[..., Heedful], tmp_path: Path) -> None:
     store = open_store()
     for part in range(0, 6000, 1000):
         store.remember([f"{part + place} {'x' * 700}" for place in range(1000)])
@@ -119,7 +121,7 @@ def test_an_index_is_built_without_holding_every_text(open_store: Callable[..., 
     with workspace.read() as connection:
         tracemalloc.start()
         try:
-            fresh = DatasetIndex(index.dataset, index.model, None)
+            fresh = DatasetIndex(index.dataset, index.model, FileSnapshot(tmp_path / "no.index"))
             fresh.follow(connection)
             peak = tracemalloc.get_traced_memory()[1]
         finally:

@@ -22,7 +22,7 @@ from heedful.model import FactFinding, FactProblem, FactReport, FoundFact
 from heedful.search import codes
 from heedful.storage import fact_expiry, facts, receipts, scores
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.vectors import ModelRow, Vectors, read_vectors, unpack
+from heedful.storage.vectors import ModelRow, Vectors, of_facts, unpack
 from heedful.text.conflicts import have_same_values
 
 BATCH_SIZE = 2_000
@@ -135,7 +135,7 @@ class _Audit:
         for run in batches(found[:MAX_PAIRS], BATCH_SIZE):
             seqs = sorted({seq for pair in run for seq in pair})
             rows = {seq: row for some in batches(seqs) for seq, row in facts.by_seq(self.connection, some).items()}
-            vectors = {} if model is None else read_vectors(self.connection, model, seqs)
+            vectors = {} if model is None else of_facts(self.connection, model, seqs)
             for later, earlier in run:
                 if later in seen or later not in rows or earlier not in rows:
                     continue

@@ -10,7 +10,7 @@ from heedful.errors import Invalid, NotFound
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import DEFAULT_DATASET, ForgetResult
-from heedful.storage import facts, receipts, scopes
+from heedful.storage import facts, receipts, saved_indexes, scopes
 
 
 def forget(
@@ -95,5 +95,6 @@ def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:
         seqs = [seq for seq, _ in facts.of_dataset(connection, number)]
         facts.remove(connection, number, seqs)
         receipts.forget_dataset(connection, number)
+        saved_indexes.remove(connection, number)
     workspace.drop(number)
     return ForgetResult(facts=len(seqs), dataset=dataset)

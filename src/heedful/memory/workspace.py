@@ -20,6 +20,7 @@ from heedful.search.evidence import ContextIndex, Embed, EvidenceIndex, Load, Ov
 from heedful.search.graph import GraphIndex
 from heedful.search.postgresql import IN_MEMORY
 from heedful.search.questions import QuestionIndex
+from heedful.search.snapshot import FileSnapshot, Snapshot, TableSnapshot
 from heedful.storage import Database, graph, receipts, scopes, words
 from heedful.storage import vectors as stored_vectors
 from heedful.storage.executions import runs
@@ -118,10 +119,15 @@ class Workspace:
                 return DatabaseIndex(dataset, model, built)
         with self._lock:
             if key not in self._indexes:
-                folder = self.database.folder
-                file = None if folder is None else folder / f"{dataset}-{model.id}.index"
-                self._indexes[key] = DatasetIndex(dataset, model, file)
+                self._indexes[key] = DatasetIndex(dataset, model, self._snapshot(dataset, model))
             return self._indexes[key]
+
+    def _snapshot(self, dataset: int, model: ModelRow) -> Snapshot:
+        """Where the index of a dataset is kept for the next process."""
+        folder = self.database.folder
+        if folder is not None:
+            return FileSnapshot(folder / f"{dataset}-{model.id}.index")
+        return TableSnapshot(dataset, model, self.read, partial(self.write, durable=False, exclusive=False))
 
     def contexts(
         self,
@@ -263,11 +269,12 @@ class Workspace:
             if index.worth_saving(last=last):
                 self._save(index)
 
-    @staticmethod
-    def _save(index: DatasetIndex) -> None:
+    def _save(self, index: DatasetIndex) -> None:
+        if self.database.read_only:
+            return
         try:
             index.save()
-        except OSError as error:
+        except (OSError, HeedfulError) as error:
             # It is derived: without it, the next process takes longer to open the store.
             logger.warning("the index of dataset %s can't be saved: %s", index.dataset, error)
 

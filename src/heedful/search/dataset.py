@@ -6,15 +6,15 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.model import Mode
-from heedful.search import codes, lexical, snapshot
+from heedful.search import codes, lexical
 from heedful.search.fusion import POOL, Expand, Found, Neighbours, best, borrowed_scores, fuse, source_position
+from heedful.search.snapshot import Arrays, Snapshot
 from heedful.search.vectors import Growable, VectorIndex
 from heedful.storage import facts
 from heedful.storage.filters import Allowed
@@ -39,11 +39,14 @@ class DatasetIndex:
     _unsaved: int
     _last: tuple[int, str]
 
-    def __init__(self, dataset: int, model: ModelRow, file: Path | None) -> None:
+    def __init__(self, dataset: int, model: ModelRow, snapshot: Snapshot) -> None:
         self.dataset = dataset
         self.model = model
-        self._file = file
+        self._snapshot = snapshot
+        self._is_snapshot_foreign = False
+        """Whether what was saved is of another store, or of a later state than there is."""
         self._lock = threading.Lock()
+        self._saving = threading.Lock()
         self._reset()
 
     def __len__(self) -> int:
@@ -77,15 +80,14 @@ class DatasetIndex:
     def rebuild(self, connection: Connection) -> None:
         """Forgets what was saved, rebuilds the index from the store, and saves that."""
         with self._lock:
-            if self._file is not None:
-                self._file.unlink(missing_ok=True)
+            self._snapshot.remove()
             self._reset()
         self.follow(connection)
         self.save()
 
     def is_damaged(self) -> bool:
-        """Whether the file that the index was saved to is there, but is not what was saved."""
-        return self._file is not None and self._file.exists() and not snapshot.is_whole(self._file)
+        """Whether there is a saved index, but not as it was saved."""
+        return self._snapshot.is_damaged()
 
     def differences(self, connection: Connection) -> int:
         """How many facts the store and the index do not have in common."""
@@ -133,42 +135,52 @@ class DatasetIndex:
             return found
 
     def save(self) -> None:
-        """Writes the index beside its store, so that the next process need not make it."""
-        if self._file is None:
-            return
-        with self._lock:
-            if self._held.dead or len(self._held.segments) > 1:
-                compaction = self._held.compaction()
-                self._held = compaction.finish(compaction.build())
-            held = self._held
-            if not held.living:
-                self._file.unlink(missing_ok=True)
-                self._unsaved = 0
-                return
-            segment = held.segments[0]
-            mean, bits = held.vectors.coded()
-            about = {"change": self._change, "model": self.model.name, "last": self._last}
-            arrays: snapshot.Arrays = {
-                "seqs": held.seqs,
-                "vectors": held.vectors.all(),
-                "mean": mean,
-                "bits": bits,
-                "total": held.vectors.total,
-                "terms": segment.terms,
-                "offsets": segment.offsets,
-                "rows": segment.rows,
-                "counts": segment.counts,
-                "lengths": segment.lengths,
-                "places": held.neighbours.places,
-                "beside": held.neighbours.table,
-            }
-            snapshot.save(self._file, about, arrays)
-            self._unsaved = 0
+        """Keeps the index for the next process, so that it need not build it. Searches go on meanwhile."""
+        with self._saving:
+            with self._lock:
+                arrays = self._arrays()
+                about = {"change": self._change, "model": self.model.name, "last": self._last}
+                unsaved, self._unsaved = self._unsaved, 0
+            try:
+                if arrays is None:
+                    self._snapshot.remove()
+                else:
+                    self._snapshot.save(about, arrays, replace=self._is_snapshot_foreign)
+                self._is_snapshot_foreign = False
+            except BaseException:
+                with self._lock:
+                    self._unsaved += unsaved
+                raise
+
+    def _arrays(self) -> Arrays | None:
+        """What is saved, none of which is changed in place; None if there are no facts."""
+        if self._held.dead or len(self._held.segments) > 1:
+            compaction = self._held.compaction()
+            self._held = compaction.finish(compaction.build())
+        held = self._held
+        if not held.living:
+            return None
+        segment = held.segments[0]
+        mean, bits = held.vectors.coded()
+        return {
+            "seqs": held.seqs,
+            "vectors": held.vectors.all(),
+            "mean": mean,
+            "bits": bits,
+            "total": np.array(held.vectors.total),
+            "terms": segment.terms,
+            "offsets": segment.offsets,
+            "rows": segment.rows,
+            "counts": segment.counts,
+            "lengths": segment.lengths,
+            "places": held.neighbours.places,
+            "beside": np.array(held.neighbours.table),
+        }
 
     def worth_saving(self, *, last: bool = False) -> bool:
         """Whether enough has changed since the last save; the `last` time, for the next process, less is enough."""
         changed = self._unsaved
-        return self._file is not None and changed >= SAVE_AFTER and (last or 4 * changed >= len(self))
+        return changed >= SAVE_AFTER and (last or 4 * changed >= len(self))
 
     def _reset(self) -> None:
         self._held = RowTable.empty(self.model.dimensions)
@@ -177,14 +189,17 @@ class DatasetIndex:
         self._last = (0, "")
 
     def _load(self, connection: Connection, newest: int) -> None:
-        loaded = None if self._file is None else snapshot.load(self._file)
+        loaded = self._snapshot.load(connection)
         if loaded is None:
             return
         about, arrays = loaded
-        if about["model"] != self.model.name or about["change"] > newest:
-            return
         # A store that was replaced or set back has other facts under the same numbers.
-        if not facts.is_same_fact(connection, self.dataset, *about["last"]):
+        self._is_snapshot_foreign = (
+            about["model"] != self.model.name
+            or about["change"] > newest
+            or not facts.is_same_fact(connection, self.dataset, *about["last"])
+        )
+        if self._is_snapshot_foreign:
             return
         self._last = tuple(about["last"])
         self._held = RowTable(

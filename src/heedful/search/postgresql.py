@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from heedful.model import Mode
 from heedful.search import lexical
 from heedful.search.fusion import POOL, Expand, Floats, Found, best, fuse
-from heedful.storage import Database, scopes, vectors, words
+from heedful.storage import Database, saved_indexes, scopes, vectors, words
 from heedful.storage.filters import Allowed
 from heedful.storage.postgresql import search
 from heedful.storage.postgresql import search as searching
@@ -273,6 +273,7 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
         with database.write(project, exclusive=False) as writing:
             words.count(writing, dataset)
             words.finish(writing, dataset, model.id)
+            saved_indexes.remove(writing, dataset)
         connection.exec_driver_sql("ANALYZE words")
         connection.exec_driver_sql("ANALYZE vectors")
         _drop_others(connection, dataset, _indexes(dataset, model))

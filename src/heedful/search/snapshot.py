@@ -1,4 +1,8 @@
-"""Arrays in one file, written whole or not at all, and mapped instead of read."""
+"""What a process keeps of an index for the next one: arrays in one file, or in a table of the store.
+
+A file is written whole or not at all, and mapped instead of read. Where the store is on a server, all its processes
+share what the first of them kept.
+"""
 
 from __future__ import annotations
 
@@ -6,71 +10,167 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy import Connection
 
 from heedful.files import FOLDER_MODE
+from heedful.storage import saved_indexes, vectors
+from heedful.storage.vectors import ModelRow
 
 MAGIC = b"heedful-index-2\n"
 _ALIGN = 64
+_HEAD = len(MAGIC) + 8
+"""Where the header begins, behind its length."""
 
 Arrays = Mapping[str, NDArray[Any]]
+Loaded = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+Transaction = Callable[[], AbstractContextManager[Connection]]
 
 
-def save(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
-    """Writes a file beside `path`, then puts it in its place."""
-    path.parent.mkdir(FOLDER_MODE, exist_ok=True)
+class Snapshot(Protocol):
+    """Where the index of a dataset is kept for the next process."""
+
+    def load(self, connection: Connection) -> Loaded | None:
+        """What was saved; None if there is nothing or it is not whole."""
+
+    def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
+        """Saves an index up to the change that `about` names; a newer one stays, unless `replace` is set."""
+
+    def remove(self) -> None:
+        """Deletes what was saved."""
+
+    def is_damaged(self) -> bool:
+        """Whether there is something, but not what was saved. Reads all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSnapshot:
+    """A file beside the store."""
+
+    path: Path
+
+    def load(self, connection: Connection) -> Loaded | None:
+        return load(self.path)
+
+    def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
+        before = None if replace else load(self.path)
+        if before is None or before[0].get("change", 0) <= about["change"]:
+            save(self.path, about, arrays)
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def is_damaged(self) -> bool:
+        return self.path.exists() and not is_whole(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """Rows of the store itself. The vectors are in the store already, so they are read from there."""
+
+    dataset: int
+    model: ModelRow
+    read: Transaction
+    write: Transaction
+
+    def load(self, connection: Connection) -> Loaded | None:
+        content = saved_indexes.read(connection, self.dataset, self.model.id)
+        loaded = None if content is None else unpack(np.frombuffer(content, np.uint8))
+        if loaded is None or "seqs" not in loaded[1]:
+            return None
+        seqs = loaded[1]["seqs"]
+        loaded[1]["vectors"] = vectors.read_rows(connection, self.dataset, self.model, seqs)
+        return loaded
+
+    def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
+        content = b"".join(pack(about, {name: array for name, array in arrays.items() if name != "vectors"}))
+        with self.write() as connection:
+            saved_indexes.write(connection, self.dataset, self.model.id, about["change"], content, replace=replace)
+
+    def remove(self) -> None:
+        with self.write() as connection:
+            saved_indexes.remove(connection, self.dataset)
+
+    def is_damaged(self) -> bool:
+        with self.read() as connection:
+            content = saved_indexes.read(connection, self.dataset, self.model.id)
+        return content is not None and not _has_checksum(np.frombuffer(content, np.uint8))
+
+
+def pack(about: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]:
+    """The content of a file, in parts."""
     places: dict[str, tuple[str, list[int], int]] = {}
     offset = 0
     for name, array in arrays.items():
         places[name] = (array.dtype.str, list(array.shape), offset)
         offset += array.nbytes + (-array.nbytes % _ALIGN)
     header = json.dumps({"about": dict(about), "arrays": places, "sum": _checksum(arrays.values())}).encode()
-    start = len(MAGIC) + 8 + len(header)
-    header += b" " * (-start % _ALIGN)
+    header += b" " * (-(_HEAD + len(header)) % _ALIGN)
+    yield MAGIC + struct.pack("<Q", len(header)) + header
+    for array in arrays.values():
+        yield np.ascontiguousarray(array).data
+        yield b"\0" * (-array.nbytes % _ALIGN)
+
+
+def unpack(content: NDArray[np.uint8]) -> Loaded | None:
+    """The arrays that were packed, without copying them; None if the content is not whole."""
+    try:
+        header, start = _header(content)
+        arrays = content[start:]
+        return header["about"], {name: _array(arrays, *place) for name, place in header["arrays"].items()}
+    except (struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return None
+
+
+def save(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
+    """Writes a file beside `path`, then puts it in its place."""
+    path.parent.mkdir(FOLDER_MODE, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with unfinished.open("wb") as file:
-            file.write(MAGIC + struct.pack("<Q", len(header)) + header)
-            for array in arrays.values():
-                file.write(np.ascontiguousarray(array).data)
-                file.write(b"\0" * (-array.nbytes % _ALIGN))
+            file.writelines(pack(about, arrays))
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def load(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
+def load(path: Path) -> Loaded | None:
     """What was saved, mapped from the file; None if there is no such file or it is not whole."""
     try:
-        with path.open("rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
-                return None
-            (length,) = struct.unpack("<Q", file.read(8))
-            if length > path.stat().st_size:
-                return None
-            header = json.loads(file.read(length))
         # A plain array over the map: the map's own class makes every small step slow.
-        content = np.asarray(np.memmap(path, np.uint8, "r", offset=len(MAGIC) + 8 + length))
-        return header["about"], {name: _array(content, *place) for name, place in header["arrays"].items()}
-    except (OSError, struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return unpack(np.asarray(np.memmap(path, np.uint8, "r")))
+    except (OSError, ValueError):
         return None
 
 
 def is_whole(path: Path) -> bool:
     """Whether a file holds what was saved, to the last byte. Reads all of it."""
-    loaded = load(path)
-    if loaded is None:
+    try:
+        return _has_checksum(np.asarray(np.memmap(path, np.uint8, "r")))
+    except (OSError, ValueError):
         return False
-    with path.open("rb") as file:
-        file.seek(len(MAGIC))
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-    return bool(header.get("sum") == _checksum(loaded[1].values()))
+
+
+def _has_checksum(content: NDArray[np.uint8]) -> bool:
+    loaded = unpack(content)
+    return loaded is not None and bool(_header(content)[0].get("sum") == _checksum(loaded[1].values()))
+
+
+def _header(content: NDArray[np.uint8]) -> tuple[dict[str, Any], int]:
+    """The header, and where the arrays begin."""
+    if content[: len(MAGIC)].tobytes() != MAGIC:
+        raise ValueError("it is no index")
+    (length,) = struct.unpack("<Q", content[len(MAGIC) : _HEAD].tobytes())
+    if length > len(content):
+        raise ValueError("it is not whole")
+    return json.loads(content[_HEAD : _HEAD + length].tobytes()), _HEAD + length
 
 
 def _checksum(arrays: Iterable[NDArray[Any]]) -> int:

@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Dialect, LargeBinary
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -27,6 +28,12 @@ class Packed(bytes):
 def received(sent: bytes) -> bytes:
     """The packed vector in pgvector's binary format."""
     return np.frombuffer(sent, ">f2", offset=_HEAD.size).astype("<f2").tobytes()
+
+
+def unpack_sent(sent: bytes, dimensions: int) -> NDArray[np.float32]:
+    """Vectors in pgvector's binary format, one behind the other, as rows of floats."""
+    numbers = np.frombuffer(sent, ">f2").reshape(-1, _HEAD.size // 2 + dimensions)
+    return numbers[:, _HEAD.size // 2 :].astype(np.float32)
 
 
 class HalfVector(TypeDecorator[bytes]):

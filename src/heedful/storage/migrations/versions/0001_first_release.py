@@ -74,7 +74,7 @@ CREATE TRIGGER jobs_follow AFTER UPDATE OF status ON procrastinate_jobs
 
 
 def _create_search_tables() -> None:
-    """What PostgreSQL searches words in; on SQLite, files do that."""
+    """What PostgreSQL searches words in, and the indexes that processes keep; on SQLite, files do that."""
     op.create_table(
         "words",
         sa.Column(
@@ -100,6 +100,22 @@ def _create_search_tables() -> None:
         sa.Column("facts", sa.BigInteger, nullable=False),
         sa.Column("length", sa.Float, nullable=False),
     )
+    op.create_table(
+        "saved_indexes",
+        sa.Column(
+            "dataset_id",
+            sa.BigInteger,
+            sa.ForeignKey("datasets.id", ondelete="CASCADE"),
+            primary_key=True,
+            autoincrement=False,
+        ),
+        sa.Column("model_id", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("part", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("change", sa.BigInteger, nullable=False),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+    )
+    # Compressing it would take longer than reading it.
+    op.execute("ALTER TABLE saved_indexes ALTER COLUMN content SET STORAGE EXTERNAL")
 
 
 def _where(condition):
