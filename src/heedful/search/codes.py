@@ -44,20 +44,20 @@ class Scratch:
     def __init__(self) -> None:
         self._words = np.empty(_SCANNED, np.uint64)
         self._bits = np.empty(_SCANNED, np.uint8)
-        self._sums = np.empty(0, np.uint16)
+        self._sums = np.empty(0, np.uint8)
 
-    def distances(self, codes: Words, query: NDArray[np.uint64]) -> NDArray[np.uint16]:
-        """How many bits of each row differ from the query's; it is overwritten by the next call."""
+    def distances(self, codes: Words, query: NDArray[np.uint64]) -> NDArray[np.uint8]:
+        """How many bits of each row differ from the query's, in up to three words; the next call overwrites it."""
         rows = codes.shape[1]
         if rows > len(self._sums):
-            self._sums = np.empty(rows + rows // 4, np.uint16)
+            self._sums = np.empty(rows + rows // 4, np.uint8)
         sums = self._sums[:rows]
         for start in range(0, rows, _SCANNED):
             part = codes[:, start : start + _SCANNED]
             differing, bits = self._words[: part.shape[1]], self._bits[: part.shape[1]]
             summed = sums[start : start + _SCANNED]
-            summed[:] = 0
-            for word, query_word in zip(part, query, strict=True):
+            np.bitwise_count(np.bitwise_xor(part[0], query[0], out=differing), out=summed)
+            for word, query_word in zip(part[1:], query[1:], strict=True):
                 np.bitwise_xor(word, query_word, out=differing)
                 np.bitwise_count(differing, out=bits)
                 np.add(summed, bits, out=summed)
@@ -69,19 +69,36 @@ def nearest(
 ) -> NDArray[np.int64]:
     """About `count` rows whose bits differ least from the query's, and all that tie with the last of them.
 
-    A third of the bits leaves a tenth of the rows, and the other bits are counted for those alone.
+    A third of the bits leaves a sixteenth of the rows, and the other bits are counted for those alone.
     """
-    first = -(-len(codes) // 3)
+    first = min(_FIRST_WORDS, -(-len(codes) // 3))
     distance = scratch.distances(codes[:first], query[:first, 0])
     if allowed is not None:
         # Further than any row can be.
-        distance[~allowed] = 64 * len(codes) + 1
-    found = _least(distance, max(4 * count, len(distance) // 10))
-    further = distance[found]
+        distance[~allowed] = _NEVER
+    found = np.flatnonzero(distance <= _threshold(distance, max(4 * count, len(distance) // 16)))
+    further = distance[found].astype(np.uint16)
     for word, query_word in zip(codes[first:], query[first:, 0], strict=True):
         further += np.bitwise_count(word[found] ^ query_word)
-    found = found[_least(further, count)]
-    return found if allowed is None else found[allowed[found]]
+    return found[_least(further, count)]
+
+
+_FIRST_WORDS = 3
+"""So many words of 64 bits are summed up in 8 bits, and leave room for a number beyond them."""
+
+_NEVER = 255
+
+_SAMPLED = 8192
+"""Rows that tell how many others are near; counting all would take as long as the scan."""
+
+
+def _threshold(distance: NDArray[np.uint8], count: int) -> int:
+    """A distance that about `count` rows have at most; at least half as many, if there are."""
+    step = max(1, len(distance) // _SAMPLED)
+    threshold = int(np.searchsorted(np.cumsum(np.bincount(distance[::step])), count / step))
+    while threshold < _NEVER and np.count_nonzero(distance <= threshold) < count // 2:
+        threshold += 1
+    return min(threshold, _NEVER - 1)
 
 
 def _least(distance: NDArray[np.uint16], count: int) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from heedful.model import Metadata
 from heedful.storage import graph, words
 from heedful.storage.backend import CHANGED
 from heedful.storage.fact_expiry import unexpired
-from heedful.storage.rows import AnyRow, Direct, Prepared, batches, unpacked
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, one_of, unpacked
 from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
 
 REMOVED, ADDED, LINKED = 0, 1, graph.LINKED
@@ -213,19 +213,18 @@ class DisplayRow:
 
 
 _SHOWN = Prepared(
-    select(facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop).where(
-        facts.c.seq == bindparam("seq")
+    select(facts.c.seq, facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop).where(
+        one_of(facts.c.seq)
     )
 )
 
 
 def display_rows(direct: Direct, seqs: Sequence[int]) -> dict[int, DisplayRow]:
     """A few facts by number, quickly."""
-    rows: dict[int, DisplayRow] = {}
-    for seq in seqs:
-        for fact_id, text, metadata, source, start, stop in direct.run(_SHOWN, seq=seq):
-            rows[seq] = DisplayRow(fact_id, text, unpacked(metadata), source, start, stop)
-    return rows
+    return {
+        seq: DisplayRow(fact_id, text, unpacked(metadata), source, start, stop)
+        for seq, fact_id, text, metadata, source, start, stop in direct.run_for(_SHOWN, seqs)
+    }
 
 
 _IDS = select(facts.c.seq, facts.c.id).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))
