@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from uuid import UUID
 
 
 def new_id() -> str:
@@ -13,7 +12,8 @@ def new_id() -> str:
     number = (time.time_ns() // 1_000_000) << 80 | random_bits
     number = number & ~(0xF << 76) | (0x7 << 76)
     number = number & ~(0x3 << 62) | (0x2 << 62)
-    return str(UUID(int=number))
+    digits = f"{number:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def without_receipt(recall_id: str) -> str:

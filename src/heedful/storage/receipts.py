@@ -138,13 +138,15 @@ def ensure(
     texts: Sequence[str],
 ) -> dict[str, int]:
     """The number of each query; new ones are stored, and embedded when needed."""
-    distinct = {digest(text): text for text in texts}
+    digests = {text: digest(text) for text in texts}
+    distinct = {key: text for text, key in digests.items()}
     numbers = _numbers(connection, dataset, list(distinct))
     new = [key for key in distinct if key not in numbers]
     rows = [{"dataset_id": dataset, "digest": key, "text": distinct[key]} for key in new]
     database.upsert(connection, queries, rows, keys=["dataset_id", "digest"], changed=[])
-    numbers |= _numbers(connection, dataset, new)
-    return {text: numbers[digest(text)] for text in texts}
+    if new:
+        numbers |= _numbers(connection, dataset, new)
+    return {text: numbers[key] for text, key in digests.items()}
 
 
 _NUMBERS = select(queries.c.digest, queries.c.id).where(
