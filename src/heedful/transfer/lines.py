@@ -9,10 +9,11 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, ColumnElement, Connection, Select, Table, select
+from sqlalchemy import Column, ColumnElement, Connection, LargeBinary, Select, Table, select
 
 from heedful.storage import schema
 from heedful.storage.graph import BY_MODEL
@@ -37,7 +38,7 @@ REFERENCES = {
 NUMBERS = frozenset({"seq", "project_id", "model_id", "vector"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
     """One type of line."""
 
@@ -49,16 +50,27 @@ class Kind:
     renamed: Callable[[Row, dict[str, str]], Row] | None = None
     """Where rows name links, and how they get other names."""
 
-    @property
-    def plain(self) -> list[Column[Any]]:
-        """The columns that a line has as they are."""
+    @cached_property
+    def plain(self) -> dict[str, Column[Any]]:
+        """The columns that a line has as they are, by name."""
         left_out = {*NUMBERS, *REFERENCES, *self.derived}
-        return [column for column in columns(self.table) if column.name not in left_out]
+        return {str(column.name): column for column in columns(self.table) if column.name not in left_out}
 
-    @property
+    @cached_property
+    def binary(self) -> frozenset[str]:
+        """Those of them that are bytes, and hexadecimal in a line."""
+        return frozenset(name for name, column in self.plain.items() if isinstance(column.type, LargeBinary))
+
+    @cached_property
     def references(self) -> dict[str, str]:
         """The columns that a line has under another name."""
         return {column: field for column, field in REFERENCES.items() if column in self.table.columns}
+
+    @cached_property
+    def required(self) -> list[str]:
+        """The fields that every line has."""
+        fields = self.plain | {field: self.table.columns[column] for column, field in self.references.items()}
+        return [name for name, column in fields.items() if not column.nullable and column.server_default is None]
 
     @property
     def has_vector(self) -> bool:
@@ -135,7 +147,7 @@ def _embed_lines(
     if kind.links is not None and kind.renamed is not None:
         links = name_lookup.links(link for row in rows for link in kind.links(row))
         rows = [kind.renamed(row, links) for row in rows]
-    plain = [str(column.name) for column in kind.plain]
+    plain = list(kind.plain)
     references = kind.references
     result: list[Line] = []
     for row in rows:

@@ -18,7 +18,7 @@ from heedful.model.base import storable
 from heedful.storage.schema_insight import review_items
 from heedful.transfer.checksum import Checksum
 from heedful.transfer.exporting import END, FORMAT, HEADER, closing
-from heedful.transfer.lines import KINDS, REFERENCES, Kind, Line
+from heedful.transfer.lines import KINDS, Kind, Line
 
 BATCH_SIZE = 1000
 """Lines that are taken at once."""
@@ -112,12 +112,8 @@ OLDER = {"caller": ""}
 
 def to_columns(kind: Kind, line: Line) -> dict[str, Any]:
     """A line's plain columns, as the table takes them."""
-    return {
-        column.name: bytes.fromhex(line[column.name])
-        if isinstance(column.type, LargeBinary) and column.name in line
-        else line.get(column.name, OLDER.get(column.name))
-        for column in kind.plain
-    }
+    found = {name: line[name] if name in line else OLDER.get(name) for name in kind.plain}
+    return found | {name: bytes.fromhex(line[name]) for name in kind.binary if name in line}
 
 
 def _header(file: IO[bytes]) -> Header:
@@ -166,10 +162,7 @@ def _parsed(number: int, text: bytes) -> Line:
 
 
 def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
-    columns = {column.name: column for column in kind.plain}
-    references = {
-        field: kind.table.columns[column] for column, field in REFERENCES.items() if column in kind.table.columns
-    }
+    columns, references = kind.plain, kind.references.values()
     for name, value in each.line.items():
         if name in columns:
             _check_value(each, columns[name], value)
@@ -182,8 +175,8 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
             _check_vector(each, value, header)
         elif not (name == "type" or (name == "entities" and kind.name == "fact")):
             raise damaged(each.number, f"has a field {name!r}, which a {kind.name} does not have")
-    for name, column in (columns | references).items():
-        if not column.nullable and column.server_default is None and name not in each.line and name not in OLDER:
+    for name in kind.required:
+        if name not in each.line and name not in OLDER:
             raise damaged(each.number, f"has no {name}")
     entities = each.line.get("entities", [])
     if not isinstance(entities, list) or not all(isinstance(name, str) for name in entities):
