@@ -84,7 +84,7 @@ def change_in(
     retracted = RetractedFeedback()
     result = body(tx, retracted)
     retracted.read_remaining(tx)
-    if tx.connection is None or workspace is None or retracted.is_empty:
+    if retracted.is_empty or workspace is None or tx.connection is None:
         return result, retracted, NOTHING_UNDONE
     return result, retracted, _undo(workspace, tx.connection, retracted)
 
