@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import threading
@@ -14,13 +15,15 @@ import pytest
 from cities import make_cities
 
 from heedful import Heedful
-from heedful.errors import Forbidden
+from heedful.errors import Forbidden, Unavailable
 from heedful.interfaces.http import callers
 from heedful.model import CacheLookup
 from heedful.settings import Retention
 from heedful.sql.reuse.cache import Limits, judge
-from heedful.storage import tallies
+from heedful.storage import group_commit, tallies
+from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.retention import maintain
+from heedful.storage.sessions.base import FeedbackRow
 from heedful.store import Store
 from heedful.testing import WordEmbedder
 
@@ -234,3 +237,65 @@ def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.Monkey
         hammer(work)
         assert len(known._cache) <= 4
     opened.close()
+
+
+def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store()
+    store.sessions.create("chat")
+    add, commit, commits = SqlFeedbacks.add, group_commit._Group.end, itertools.count()
+
+    def add_or_fail(self: SqlFeedbacks, new: FeedbackRow, key: str, recorded_at: int) -> bool:
+        added = add(self, new, key, recorded_at)
+        if new.comment is not None and new.comment.startswith("refused"):
+            raise ValueError("refused after it was written")
+        return added
+
+    def commit_or_fail(self: group_commit._Group, error: BaseException | None = None) -> None:
+        commit(self, OSError("the disk is gone") if error is None and next(commits) % 5 == 4 else error)
+
+    stored: list[str] = []
+    refused: list[str] = []
+    failed: list[str] = []
+
+    def work(number: int, chance: random.Random) -> None:
+        for turn in range(12):
+            name = f"{chance.choice(['good', 'good', 'refused'])} {number} {turn}"
+            try:
+                store.sessions.add_session_feedback("chat", {"rating": "up", "comment": name})
+            except ValueError:
+                refused.append(name)
+            except OSError:
+                failed.append(name)
+            else:
+                assert name in comments(store), "acknowledged before it was committed"
+                stored.append(name)
+
+    with monkeypatch.context() as faults:
+        faults.setattr(SqlFeedbacks, "add", add_or_fail)
+        faults.setattr(group_commit._Group, "end", commit_or_fail)
+        hammer(work)
+    assert sorted(comments(store)) == sorted(stored)
+    assert all(name.startswith("good") for name in stored + failed)
+    assert next(commits) < len(stored + failed), "none of them shared a transaction"
+    assert failed
+    assert len(stored + refused + failed) == THREADS * 12
+
+
+def comments(store: Heedful) -> list[str]:
+    return [each.comment or "" for each in store.sessions.feedbacks("chat", limit=1000, newest_first=True).items]
+
+
+def test_a_writer_waits_only_so_long_for_the_others(
+    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store()
+    store.sessions.create("chat")
+    monkeypatch.setattr(group_commit, "BUSY_SECONDS", 0.05)
+    with ThreadPoolExecutor(1) as pool:
+        with store._project.workspace.direct(write=True):
+            late = pool.submit(store.sessions.add_session_feedback, "chat", {"rating": "up", "comment": "late"})
+            with pytest.raises(Unavailable) as busy:
+                late.result()
+        assert busy.value.code == "store_busy"
+    store.sessions.add_session_feedback("chat", {"rating": "up", "comment": "later"})
+    assert comments(store) == ["later"]

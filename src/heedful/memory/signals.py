@@ -83,7 +83,8 @@ def signal(
         payload = [each.model_dump(mode="json") for each in signals]
         fingerprint = requests.fingerprint("signal", payload if dataset is None else [dataset, *payload])
     items = [SignalInput(index, each, "signal", key=_key(each)) for index, each in enumerate(signals)]
-    with workspace.write() as connection:
+    with workspace.direct(write=True) as direct:
+        connection = direct.connection
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
         return first or record_signals(workspace, connection, idempotency_key, fingerprint, items, [], dataset)
 
@@ -311,7 +312,8 @@ def signal_recall(
     if first is not None:
         return first
     detected = None if answer is None else detect_recall(workspace, answer, recall_id)
-    with workspace.write() as connection:
+    with workspace.direct(write=True) as direct:
+        connection = direct.connection
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
         if first is not None:
             return first

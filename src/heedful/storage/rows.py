@@ -104,6 +104,21 @@ class Direct:
             places = {f"place_{place}": some[min(place, len(some) - 1)] for place in range(PLACES)}
             yield from self.run(statement, **places, **values)
 
+    def again(self) -> Direct:
+        """The same transaction for another writer."""
+        return Direct(self._engine, self._borrowed)
+
+    def begin_part(self) -> None:
+        """Begins a part of the transaction that can be undone by itself."""
+        self._driver.execute("SAVEPOINT part")
+
+    def end_part(self) -> None:
+        self._driver.execute("RELEASE SAVEPOINT part")
+
+    def undo_part(self) -> None:
+        self._driver.execute("ROLLBACK TO SAVEPOINT part")
+        self._driver.execute("RELEASE SAVEPOINT part")
+
     @property
     def connection(self) -> Connection:
         """The same transaction for SQLAlchemy, which neither begins nor ends it."""

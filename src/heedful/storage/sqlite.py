@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +17,7 @@ from sqlalchemy.pool import QueuePool
 
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
+from heedful.storage.group_commit import GroupCommit
 from heedful.storage.rows import Direct
 
 BUSY_SECONDS = 60
@@ -54,7 +55,7 @@ class Sqlite:
         self.name = str(file)
         self.folder: Path | None = file.with_name(f"{file.name}-index")
         self.engine = _engine(url.set(database=str(file)))
-        self._writing = threading.RLock()
+        self._writers = GroupCommit(self._begin_direct)
         # Writers are serialized and share a connection: getting one each time costs half as much as a write.
         self._writer: PoolProxiedConnection | None = None
         self._inherited: PoolProxiedConnection | None = None
@@ -82,26 +83,32 @@ class Sqlite:
             with self.engine.connect() as connection, connection.begin():
                 yield connection
             return
-        with self._writing, self.engine.connect() as connection:
+        with self._writers.alone(), self.engine.connect() as connection:
             connection = connection.execution_options(write=True, durable=durable)
             with connection.begin():
                 yield connection
 
     @contextmanager
     def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
-        if not write:
-            with (
-                closing(self.engine.raw_connection()) as borrowed,
-                _direct(self.engine, borrowed, write=False) as transaction,
-            ):
-                yield transaction
-            return
-        with self._writing:
-            if self._writer is None:
-                self._writer = self.engine.raw_connection()
-                self._writer.detach()
-            with _direct(self.engine, self._writer, write=True, durable=durable) as transaction:
-                yield transaction
+        try:
+            if write:
+                with self._writers.write(durable) as transaction:
+                    yield transaction
+            else:
+                with (
+                    closing(self.engine.raw_connection()) as borrowed,
+                    _direct(self.engine, borrowed, write=False) as transaction,
+                ):
+                    yield transaction
+        except sqlite3.Error as error:
+            raise translate_error(error, self.engine) or error from error
+
+    def _begin_direct(self, durable: bool) -> AbstractContextManager[Direct]:
+        """A write transaction, begun by one who has the turn."""
+        if self._writer is None:
+            self._writer = self.engine.raw_connection()
+            self._writer.detach()
+        return _direct(self.engine, self._writer, write=True, durable=durable)
 
     def migrating(self, connection: Connection) -> None:
         """The write lock of the file is enough."""
@@ -136,12 +143,12 @@ class Sqlite:
 
     def after_fork(self) -> None:
         self.engine.dispose(close=False)
-        self._writing = threading.RLock()
+        self._writers = GroupCommit(self._begin_direct)
         # Not closed, which would release the parent's locks.
         self._inherited, self._writer = self._writer, None
 
     def close(self) -> None:
-        with self._writing:
+        with self._writers.alone():
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
@@ -198,8 +205,6 @@ def _direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool, dur
         driver.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         yield Direct(engine, borrowed)
         driver.execute("COMMIT")
-    except sqlite3.Error as error:
-        raise translate_error(error, engine) or error from error
     finally:
         # Only what was not committed is rolled back.
         driver.rollback()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from heedful.errors import HeedfulError, Unavailable
 from heedful.storage import locks
 from heedful.storage.backend import CHANGED
 from heedful.storage.dialects import SCHEMA
+from heedful.storage.group_commit import GroupCommit
 from heedful.storage.postgresql import pgvector, read_timeout
 from heedful.storage.rows import Direct
 
@@ -97,6 +99,7 @@ class PostgreSql:
         self.name = _name(url)
         self.engine = _engine(url.set(drivername="postgresql+psycopg"))
         self._notified_at: dict[str, float] = {}
+        self._start_grouping()
 
     def reserve(self) -> None:
         """Nothing to do: an administrator creates the database."""
@@ -130,7 +133,28 @@ class PostgreSql:
 
     @contextmanager
     def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
+        if write and exclusive:
+            # Writers of one project would wait for its lock: they share it instead.
+            try:
+                with self._writers_of(project).write(durable) as direct:
+                    yield direct
+            except self._psycopg.Error as error:
+                raise translate_error(error, self.name) or error from error
+            return
         with self._transaction(project, write=write, durable=durable, exclusive=exclusive) as borrowed:
+            yield Direct(self.engine, borrowed)
+
+    def _start_grouping(self) -> None:
+        self._grouping = threading.Lock()
+        self._writers: dict[str, GroupCommit] = {}
+
+    def _writers_of(self, project: str) -> GroupCommit:
+        with self._grouping:
+            return self._writers.setdefault(project, GroupCommit(partial(self._begin_direct, project)))
+
+    @contextmanager
+    def _begin_direct(self, project: str, durable: bool) -> Iterator[Direct]:
+        with self._transaction(project, write=True, durable=durable, exclusive=True) as borrowed:
             yield Direct(self.engine, borrowed)
 
     @contextmanager
@@ -280,6 +304,7 @@ class PostgreSql:
 
     def after_fork(self) -> None:
         self.engine.dispose(close=False)
+        self._start_grouping()
 
     def close(self) -> None:
         self.engine.dispose()

@@ -1,0 +1,180 @@
+"""Group commit: writers who wait for each other share a transaction, and with it the wait for the disk."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from heedful.errors import Unavailable
+from heedful.storage.rows import Direct
+
+MAX_WRITERS = 32
+"""How many writers share a transaction."""
+
+MAX_SECONDS = 0.02
+"""Seconds after which a transaction takes no more writers: the first of them waits for all."""
+
+BUSY_SECONDS = 60
+"""How long a writer waits for the others of this process before it gives up."""
+
+Begin = Callable[[bool], AbstractContextManager[Direct]]
+
+
+class _Group:
+    """A transaction that writers share, and what became of it."""
+
+    def __init__(self, transaction: AbstractContextManager[Direct], durable: bool) -> None:
+        self._transaction = transaction
+        self._direct = transaction.__enter__()
+        self._ended = threading.Event()
+        self._error: Exception | None = None
+        self._until = time.monotonic() + MAX_SECONDS
+        self._writers = 0
+        self.durable = durable
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it takes no more writers."""
+        return self._ended.is_set() or self._writers >= MAX_WRITERS or time.monotonic() >= self._until
+
+    def join(self) -> AbstractContextManager[Direct]:
+        """The next writer's part: undone by itself if it fails. That of the first is the whole transaction."""
+        self._writers += 1
+        return self._first() if self._writers == 1 else self._next()
+
+    @contextmanager
+    def _first(self) -> Iterator[Direct]:
+        try:
+            yield self._direct
+        except BaseException as error:
+            self.end(error)
+            raise
+
+    @contextmanager
+    def _next(self) -> Iterator[Direct]:
+        direct = self._direct.again()
+        try:
+            direct.begin_part()
+            yield direct
+            direct.end_part()
+        except BaseException:
+            try:
+                direct.undo_part()
+            except Exception as lost:
+                # The database has given up the whole transaction: a full disk, a lost connection.
+                self.end(lost)
+            raise
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Commits, or rolls back after an error; `wait` raises what went wrong. Once."""
+        if self._ended.is_set():
+            return
+        try:
+            if error is None:
+                self._transaction.__exit__(None, None, None)
+            else:
+                self._transaction.__exit__(type(error), error, error.__traceback__)
+                self._error = error if isinstance(error, Exception) else None
+        except Exception as failure:
+            self._error = failure
+        except BaseException:
+            self._error = Unavailable(
+                "a write was interrupted, and may or may not be stored",
+                code="store_unreachable",
+                remedy="Retry with the same idempotency key; it counts once",
+            )
+            raise
+        finally:
+            self._ended.set()
+
+    def wait(self) -> None:
+        """Returns when what was written is committed."""
+        self._ended.wait()
+        if self._error is not None:
+            raise self._error
+
+
+class GroupCommit:
+    """Writers take turns. Whoever is done while others wait leaves the transaction open for them, and returns when the
+    last of them has committed it. Nobody waits for others to come: a lone writer commits at once."""
+
+    def __init__(self, begin: Begin) -> None:
+        """`begin` opens a transaction, durable or not, which its end commits."""
+        self._begin = begin
+        self._turn = threading.Lock()
+        self._counting = threading.Lock()
+        self._waiting = 0
+        self._open: _Group | None = None
+
+    @contextmanager
+    def write(self, durable: bool) -> Iterator[Direct]:
+        """A part of a transaction, committed when this returns; an error undoes this part only."""
+        self._wait_for_turn()
+        try:
+            group = self._group(durable)
+            with group.join() as direct:
+                yield direct
+        finally:
+            self._pass_turn()
+        group.wait()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps writers away, for a transaction of another kind."""
+        self._take_turn()
+        try:
+            self._end_open()
+            yield
+        finally:
+            self._turn.release()
+
+    def _wait_for_turn(self) -> None:
+        with self._counting:
+            self._waiting += 1
+        try:
+            self._take_turn()
+        except BaseException:
+            # Somebody may just have left a transaction open for this writer.
+            with self._counting:
+                self._waiting -= 1
+                has_turn = self._turn.acquire(blocking=False)
+            if has_turn:
+                self._pass_turn()
+            raise
+        with self._counting:
+            self._waiting -= 1
+
+    def _take_turn(self) -> None:
+        if not self._turn.acquire(timeout=BUSY_SECONDS):
+            raise Unavailable(
+                f"another writer of this process has kept the store for {BUSY_SECONDS} s",
+                code="store_busy",
+                remedy="Try again; nothing was changed",
+            )
+
+    def _pass_turn(self) -> None:
+        """Leaves the open transaction to those who wait, or commits it."""
+        if self._open is not None and not self._open.is_over:
+            # Both at once: whoever stops waiting then finds either the turn or a transaction that another one ends.
+            with self._counting:
+                if self._waiting:
+                    self._turn.release()
+                    return
+        try:
+            self._end_open()
+        finally:
+            self._turn.release()
+
+    def _group(self, durable: bool) -> _Group:
+        if self._open is not None and durable and not self._open.durable:
+            self._end_open()
+        if self._open is None:
+            self._open = _Group(self._begin(durable), durable)
+        return self._open
+
+    def _end_open(self) -> None:
+        group, self._open = self._open, None
+        if group is not None:
+            group.end()
