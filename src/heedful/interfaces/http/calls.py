@@ -98,7 +98,7 @@ def runner(
     if operation.queries:
         return partial(state.query, project, caller)
     if operation.scope == "feedback":
-        return state.run_serially
+        return state.run_feedback
     answers = values.get("answer") or values.get("session_id") is not None
     return state.run_on_cpu if operation.name == "recall" and not answers else state.run
 

@@ -6,10 +6,9 @@ import asyncio
 import logging
 import os
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from starlette.requests import Request
 
@@ -18,6 +17,7 @@ from heedful.errors import HeedfulError
 from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import UNKNOWN
+from heedful.interfaces.http.executor import ShortCalls
 from heedful.interfaces.http.limits import ConcurrencyLimiter, RateLimiter
 from heedful.jobs.worker import Worker
 from heedful.model import Scope
@@ -51,6 +51,9 @@ class Follower:
 
 Result = TypeVar("Result")
 
+FEEDBACK_THREADS = 8
+"""How many calls that write feedback to a file run at once: as many share a transaction, and the wait for the disk."""
+
 
 class State:
     """The store, its projects, its callers, and the threads that work."""
@@ -72,8 +75,9 @@ class State:
         self._concurrency = ConcurrencyLimiter(
             max(1, config.threads // 4), max(1, config.threads // 2), store.pool.limits.wait
         )
-        # A file has one writer at a time; a server has many.
-        self._serial = None if store.sessions or store.database.many_writers else SerialExecutor("heedful-feedback")
+        # A database of many writers, or one on the network, keeps more threads waiting.
+        shared = store.sessions or store.database.many_writers
+        self._feedback = None if shared else ShortCalls(FEEDBACK_THREADS, "heedful-feedback")
         self._follower = Follower(store)
         self._worker = (
             Worker(store.queue, store.run_job, store.now, digest_every=store.digest_every) if config.worker else None
@@ -102,9 +106,9 @@ class State:
         async with self._concurrency.slot(project, caller.key_id):
             return await asyncio.get_running_loop().run_in_executor(self._querying, work)
 
-    async def run_serially(self, work: Callable[[], Result]) -> Result:
-        """Runs what is short and writes to the store: one after the other, where the store does the same."""
-        return await (self.run(work) if self._serial is None else self._serial.run(work))
+    async def run_feedback(self, work: Callable[[], Result]) -> Result:
+        """Runs what is short and writes to the store."""
+        return await (self.run(work) if self._feedback is None else self._feedback.run(work))
 
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """Who calls, if they may do this now."""
@@ -131,8 +135,8 @@ class State:
         if self._worker is not None:
             self._worker.stop()
         self._follower.close()
-        if self._serial is not None:
-            self._serial.close()
+        if self._feedback is not None:
+            self._feedback.close()
         self._cpu_pool.shutdown()
         self._querying.shutdown()
         self._pool.shutdown()
@@ -141,63 +145,3 @@ class State:
             self._worker.close()
         self.refusals.close()
         self.store.close()
-
-
-Completed = tuple["asyncio.Future[Any]", Any, BaseException | None]
-
-BATCH_SIZE = 32
-"""Results that are handed over at once while there is more to do."""
-
-
-class SerialExecutor:
-    """Runs calls in order. Delivering results in batches wakes the loop less often."""
-
-    def __init__(self, name: str) -> None:
-        self._waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
-        self._arrived = threading.Semaphore(0)
-        self._closing = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
-
-    async def run(self, work: Callable[[], Result]) -> Result:
-        """What `work` returns or raises; it is done also when the one who asked has gone."""
-        self._loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = self._loop.create_future()
-        self._waiting.append((future, work))
-        self._arrived.release()
-        return await future
-
-    def close(self) -> None:
-        """Does what is waiting, and ends."""
-        self._closing = True
-        self._arrived.release()
-        self._thread.join()
-
-    def _work(self) -> None:
-        results: list[Completed] = []
-        while True:
-            self._arrived.acquire()
-            if not self._waiting:
-                if self._closing:
-                    return
-                continue
-            future, work = self._waiting.popleft()
-            try:
-                results.append((future, work(), None))
-            except BaseException as error:
-                results.append((future, None, error))
-            if len(results) >= BATCH_SIZE or not self._waiting:
-                assert self._loop is not None
-                self._loop.call_soon_threadsafe(_deliver, results)
-                results = []
-
-
-def _deliver(results: list[Completed]) -> None:
-    for future, result, error in results:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
