@@ -32,12 +32,14 @@ class _Group:
         self._error: Exception | None = None
         self._until = time.monotonic() + MAX_SECONDS
         self._writers = 0
-        self.durable = durable
+        self._durable = durable
 
     @property
     def is_over(self) -> bool:
-        """Whether it takes no more writers."""
-        return self._ended.is_set() or self._writers >= MAX_WRITERS or time.monotonic() >= self._until
+        """Whether it takes no more writers; to wait for them pays only where the disk is waited for."""
+        if not self._durable or self._ended.is_set():
+            return True
+        return self._writers >= MAX_WRITERS or time.monotonic() >= self._until
 
     def join(self) -> AbstractContextManager[Direct]:
         """The next writer's part: undone by itself if it fails. That of the first is the whole transaction."""
@@ -168,8 +170,6 @@ class GroupCommit:
             self._turn.release()
 
     def _group(self, durable: bool) -> _Group:
-        if self._open is not None and durable and not self._open.durable:
-            self._end_open()
         if self._open is None:
             self._open = _Group(self._begin(durable), durable)
         return self._open
