@@ -53,11 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures, pictures and caches go")
     parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, not all of them")
     parser.add_argument("--sizes", type=int, nargs="*", help="facts in the stores that grow (10000 100000 1000000)")
+    parser.add_argument("--opinions", type=int, help="opinions that are exported and imported (1000000)")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
     options = parser.parse_args(arguments)
     wanted = plan(options.facts, options.quick)
     if options.sizes:
         wanted = replace(wanted, sizes=tuple(options.sizes))
+    if options.opinions:
+        wanted = replace(wanted, opinions=options.opinions)
     corpus = data.corpus(data.folder(options.data), wanted.facts)
     options.out.mkdir(parents=True, exist_ok=True)
     report = Report("Scale", about(facts=f"{len(corpus.facts):,}", texts=corpus.origin))
