@@ -28,6 +28,7 @@ from private_files import write_private
 from searching import search_inside_from_the_first_fact
 from sharing import make_once
 from sqlalchemy import Connection
+from warm_processes import cold_processes, warm_interpreter, warm_processes
 
 import heedful
 from heedful import Heedful
@@ -42,6 +43,7 @@ from heedful.testing import ManualClock, WordEmbedder
 
 __all__ = [
     "bare_database",
+    "cold_processes",
     "empty_database",
     "lived",
     "lived_database",
@@ -57,6 +59,8 @@ __all__ = [
     "postgresql_url",
     "standalone_mongodb_server",
     "standalone_mongodb_url",
+    "warm_interpreter",
+    "warm_processes",
 ]
 
 _ALWAYS: dict[str, Any] = {

@@ -33,6 +33,8 @@ from heedful.storage import ledger
 from heedful.storage.vectors import of_facts
 from heedful.testing import ManualClock
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 QUERY = "which ripe apples should I buy"
 TEXTS = ["ripe red apples", "ripe green apples", "ripe sour apples", "ripe sweet apples", "ripe cheap apples"]
 CREW = ("ann", "bob", "cy", "dan", "eli")

@@ -27,6 +27,8 @@ from heedful.storage.sessions import SqlSessionStore
 from heedful.storage.sessions.base import AlertRow
 from heedful.testing import ManualClock
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 SOON = 20
 """Seconds after which a test that waits in vain fails."""
 

@@ -31,6 +31,8 @@ from heedful.storage.review import watermarks
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 SOON = 60.0
 QUESTIONS = ["Who leads the company", "Who cooks on Mondays", "Where is the printer", "When does the office open"]
 FACTS = [

@@ -20,6 +20,8 @@ from heedful import Conflict, Invalid, NotFound, Unavailable
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import backup, backups, copy, verify
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 WRITER = """
 import sys
 import heedful

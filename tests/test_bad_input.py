@@ -20,6 +20,8 @@ from heedful import Heedful, Invalid, NotFound, Signal, Unavailable
 from heedful.model.limits import MAX_METADATA, MAX_NAME, MAX_QUERY, MAX_SIGNALS, MAX_TEXT, MAX_TOP_K
 from heedful.testing import WordEmbedder
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 NAN = float("nan")
 SURROGATE = "lone \ud800 surrogate"
 

@@ -17,6 +17,8 @@ from click.testing import CliRunner, Result
 from heedful import Conflict, NotFound
 from heedful.interfaces.cli.main import cli
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 Run = Callable[..., Result]
 
 

@@ -19,6 +19,8 @@ from heedful.interfaces.cli.main import cli
 from heedful.store import Store, session_projects
 from heedful.testing import WordEmbedder
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 BEGIN = {
     "connect",
     "demo",

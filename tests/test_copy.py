@@ -22,6 +22,8 @@ from heedful import Conflict, Heedful, Invalid, NotFound, Signal, Unavailable
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import backup, copy, table_rows, verify
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 KINDS = ("sqlite", "postgresql")
 
 

@@ -31,6 +31,8 @@ from heedful.interfaces.cli.main import cli
 from heedful.providers.embedding.onnx import bundled
 from heedful.testing import WordEmbedder
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]

@@ -18,6 +18,8 @@ import pytest
 from fastapi.testclient import TestClient
 from server import Running, running
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 

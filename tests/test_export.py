@@ -23,6 +23,8 @@ from heedful.providers.embedding import Vectors
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import export, export_file, import_file, verify
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 KINDS = ("sqlite", "postgresql")
 Line = dict[str, Any]
 MODES: list[tuple[Mode, bool]] = [("hybrid", False), ("hybrid", True), ("graph", True)]

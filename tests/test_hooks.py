@@ -14,6 +14,8 @@ import pytest
 from heedful import Heedful, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.sessions.hooks import AlertHook, AnalyticsHook, audit_hook, create_combined_hook, validation_hook
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 Original = Callable[..., Any]
 
 

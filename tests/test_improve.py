@@ -802,6 +802,7 @@ def test_a_failure_in_the_background_is_logged_and_tried_again(
     assert [record.getMessage() for record in caplog.records] == ["improve failed in the background (attempt 1)"]
 
 
+@pytest.mark.usefixtures("warm_processes")
 def test_improving_in_the_background_is_done_before_the_process_exits(plain: Shop, path: Path) -> None:
     plain.rate(plain.ask(), 5)
     program = """

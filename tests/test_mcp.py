@@ -33,6 +33,8 @@ from heedful.sessions.service import Sessions
 from heedful.sql.feedback import FeedbackService
 from heedful.testing import WordEmbedder
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 COMMAND = [sys.executable, "-c", "from heedful.interfaces.cli import main; main()", "--embedding", "fast", "mcp"]
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "howto/mcp.md"
@@ -152,6 +154,7 @@ def texts(path: Path) -> list[str]:
         return [hit.text for hit in store.recall("fact", mode="semantic", top_k=100)]
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_the_loop_over_the_real_command(any_store: str) -> None:
     async def loop() -> None:
         async with started("--store", any_store) as client:
@@ -518,6 +521,7 @@ def test_a_store_that_can_not_be_opened_is_said_on_standard_error(tmp_path: Path
     assert done.stderr.startswith("error: ")
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_a_missing_extra_says_what_to_install() -> None:
     script = "import sys; sys.modules['mcp'] = None; from heedful.interfaces.cli import main; main()"
     command = [sys.executable, "-c", script, "mcp"]

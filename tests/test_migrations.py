@@ -21,6 +21,8 @@ from heedful.storage.migrations import run as migrations
 from heedful.storage.migrations.run import config
 from heedful.storage.schema import metadata
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 
 @pytest.fixture(autouse=True)
 def really(migrate: Callable[[Connection], None], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from heedful import Heedful
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 WRITER = """
 import sys
 import heedful

@@ -14,6 +14,8 @@ from server import running
 
 from heedful import Heedful
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 OTHER = """
 import sys
 import heedful

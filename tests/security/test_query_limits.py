@@ -23,6 +23,8 @@ from heedful import Heedful, HeedfulError, Invalid, Unavailable
 from heedful.sql.reuse import is_deterministic
 from heedful.sql.sandbox.pool import IDLE_PROCESSES
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 KINDS = ("sqlite", "duckdb", "postgresql")
 
 SECONDS = 0.5

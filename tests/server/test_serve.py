@@ -25,6 +25,8 @@ from heedful.interfaces.cli.main import cli
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.http.config import Config
 
+pytestmark = pytest.mark.usefixtures("warm_processes")
+
 MAIN = "from heedful.interfaces.cli import main; main()"
 KEY = "a-key-from-the-environment"
 
@@ -121,6 +123,7 @@ def test_the_first_start_shows_a_key_and_the_second_does_not_unless_a_new_one_is
         assert len(h.datasets()) == 1
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_the_key_of_a_store_in_memory_opens_it(serve: Serve) -> None:
     started = serve(store=Path(":memory:"))
     assert started.key is not None
@@ -227,6 +230,7 @@ def test_a_key_that_cant_be_is_not_shown(path: Path, monkeypatch: pytest.MonkeyP
     assert "hunter2" not in said
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_a_missing_extra_is_named(path: Path) -> None:
     command = [
         sys.executable,
