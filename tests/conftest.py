@@ -19,6 +19,7 @@ import httpx
 import pytest
 from compiled import compiled_once
 from hypothesis import HealthCheck, settings
+from hypothesis.configuration import set_hypothesis_home_dir
 from lived import lived, lived_database, lived_folder, lived_template, place
 from memory_files import keep_files_in_memory
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
@@ -71,6 +72,9 @@ _ALWAYS: dict[str, Any] = {
 settings.register_profile("suite", max_examples=60, derandomize=True, **_ALWAYS)
 settings.register_profile("thorough", max_examples=600, **_ALWAYS)
 settings.load_profile(os.environ.get("HEEDFUL_TEST_EXAMPLES", "suite"))
+
+# It keeps what it knows of Unicode there, which takes seconds to find out; by itself it would look in a test's folder.
+set_hypothesis_home_dir(Path(__file__).parents[1] / ".hypothesis")
 
 keep_files_in_memory()
 

@@ -25,7 +25,7 @@ from heedful.testing import ManualClock, WordEmbedder
 
 pytestmark = pytest.mark.skipif(not can_build_graphs(), reason=NO_GRAPHS)
 
-FACTS = 3000
+FACTS = 1000
 VOCABULARY = [
     f"{first}{second}"
     for first in ["ba", "be", "bi", "do", "du", "fa", "fe", "go", "gu", "la"]
@@ -66,7 +66,7 @@ def searcher(store: Heedful) -> type:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory, postgresql_server: str) -> Iterator[tuple[Heedful, Heedful]]:
-    """The same few thousand facts, searched in memory and inside a database."""
+    """The same thousand facts, searched in memory and inside a database."""
     name = f"contract_{uuid4().hex}"
     server = postgresql_server.replace("DATABASE", "postgres")
     texts = sentences(FACTS)
@@ -82,8 +82,8 @@ def both(tmp_path_factory: pytest.TempPathFactory, postgresql_server: str) -> It
             for where in (file, postgresql_server.replace("DATABASE", name))
         ]
         for store in stores:
-            for first in range(0, FACTS, 100):
-                store.remember(texts[first : first + 100], source=f"book {first}", metadata={"book": first // 100})
+            for first in range(0, FACTS, 50):
+                store.remember(texts[first : first + 50], source=f"book {first}", metadata={"book": first // 50})
             searched_inside(store)
         assert [searcher(store) for store in stores] == [DatasetIndex, DatabaseIndex]
         yield stores[0], stores[1]
@@ -103,7 +103,7 @@ def test_both_find_the_same(both: tuple[Heedful, Heedful], mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_both_rate_what_they_find_alike(both: tuple[Heedful, Heedful], mode: Mode) -> None:
-    for text in sentences(FACTS)[::500]:
+    for text in sentences(FACTS)[::170]:
         one, other = ({hit.text: hit.relevance for hit in store.recall(text, mode=mode)} for store in both)
         common = one.keys() & other.keys()
         assert common
@@ -112,7 +112,7 @@ def test_both_rate_what_they_find_alike(both: tuple[Heedful, Heedful], mode: Mod
 
 @pytest.mark.parametrize("mode", MODES)
 def test_exact_wording_is_found_first(both: tuple[Heedful, Heedful], mode: Mode) -> None:
-    for text in sentences(FACTS)[::300]:
+    for text in sentences(FACTS)[::100]:
         assert [store.recall(text, mode=mode, top_k=1).hits[0].text for store in both] == [text, text]
 
 
@@ -120,7 +120,7 @@ def test_exact_wording_is_found_first(both: tuple[Heedful, Heedful], mode: Mode)
 @pytest.mark.parametrize("where", [{"book": 7}, {"book": {">=": 5}}, {"book": {"!=": 3}}])
 def test_filters_are_kept_and_lose_nothing(both: tuple[Heedful, Heedful], mode: Mode, where: dict[str, object]) -> None:
     texts = sentences(FACTS)
-    for text in (texts[705], texts[2950]):
+    for text in (texts[355], texts[960]):
         one, other = ([hit.text for hit in store.recall(text, mode=mode, where=where, top_k=10)] for store in both)
         assert len(set(one) & set(other)) >= 0.8 * len(one)
         books = {hit.metadata["book"] for hit in both[1].recall(text, mode=mode, where=where)}

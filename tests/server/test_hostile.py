@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import grids
 import httpx
 import orjson
 import pytest
@@ -411,11 +412,13 @@ def test_routes_of_other_systems_are_as_hard(server: Running, http: httpx.Client
             for each in (b"", b"--x\r\n", b"--x\r\nContent-Disposition: form-data\r\n\r\n\xff\r\n--x--\r\n")
         ),
     ]
-    for headers, body in sent:
-        for place in (path, path.replace("_id", "_%00"), f"{path}?limit=a&limit=-1&skip=%00&offset=1e9&q=%ff"):
-            answer = http.request(route.method, server.url + place, headers=headers, content=body)
-            assert answer.status_code != 500, (place, body[:100], answer.text)
-            assert answer.headers.get("content-type", "application/json").startswith("application/")
+    places = (path, path.replace("_id", "_%00"), f"{path}?limit=a&limit=-1&skip=%00&offset=1e9&q=%ff")
+    # What is wrong with an address is found whatever is sent there, and the other way round.
+    asked = [(place, *each) for place in places for each in (sent if grids.WHOLE or place == path else sent[7:9])]
+    for place, headers, body in asked:
+        answer = http.request(route.method, server.url + place, headers=headers, content=body)
+        assert answer.status_code != 500, (place, body[:100], answer.text)
+        assert answer.headers.get("content-type", "application/json").startswith("application/")
 
 
 def test_a_slow_client_holds_up_nobody(server: Running, http: httpx.Client) -> None:
