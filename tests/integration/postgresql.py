@@ -58,7 +58,7 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 @pytest.fixture
 def postgresql_url(postgresql_server: str) -> Iterator[str]:
     """A new database; its superuser is `postgres`, and a role `reader` may read all."""
-    with _database(postgresql_server, "test", "STRATEGY file_copy") as url:
+    with new_database(postgresql_server) as url:
         yield url
 
 
@@ -85,6 +85,13 @@ def bare_database(postgresql_server: str) -> Iterator[str]:
 def empty_database(postgresql_server: str, postgresql_template: str) -> Iterator[str]:
     """The address of a new store."""
     with copied(postgresql_server, postgresql_template) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def new_database(server: str) -> Iterator[str]:
+    """The address of a new database, as its superuser."""
+    with _database(server, "test", "STRATEGY file_copy") as url:
         yield url
 
 

@@ -19,6 +19,7 @@ import duckdb
 import orjson
 import psycopg
 import pytest
+from postgresql import new_database
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.results import decode, encode
@@ -51,9 +52,8 @@ class Place:
     database: Database
 
 
-@pytest.fixture
-def sqlite_place(tmp_path: Path) -> Place:
-    file = tmp_path / "geo.db"
+def sqlite_in(folder: Path) -> Place:
+    file = folder / "geo.db"
 
     def write(sql: str) -> None:
         with sqlite3.connect(file) as connection:
@@ -65,19 +65,17 @@ def sqlite_place(tmp_path: Path) -> Place:
     return Place("sqlite", url, write, open_database(url))
 
 
-@pytest.fixture
-def postgresql_place(postgresql_url: str) -> Place:
+def postgresql_at(url: str) -> Place:
     def write(sql: str) -> None:
-        with psycopg.connect(postgresql_url) as connection:
+        with psycopg.connect(url) as connection:
             connection.execute(sql.encode())
 
     write(TABLES)
-    return Place("postgresql", postgresql_url, write, open_database(postgresql_url, role="reader"))
+    return Place("postgresql", url, write, open_database(url, role="reader"))
 
 
-@pytest.fixture
-def duckdb_place(tmp_path: Path) -> Place:
-    file = tmp_path / "geo.duckdb"
+def duckdb_in(folder: Path) -> Place:
+    file = folder / "geo.duckdb"
 
     def write(sql: str) -> None:
         with duckdb.connect(str(file)) as connection:
@@ -86,6 +84,21 @@ def duckdb_place(tmp_path: Path) -> Place:
     write(TABLES)
     url = f"duckdb:///{file}"
     return Place("duckdb", url, write, open_database(url))
+
+
+@pytest.fixture
+def sqlite_place(tmp_path: Path) -> Place:
+    return sqlite_in(tmp_path)
+
+
+@pytest.fixture
+def postgresql_place(postgresql_url: str) -> Place:
+    return postgresql_at(postgresql_url)
+
+
+@pytest.fixture
+def duckdb_place(tmp_path: Path) -> Place:
+    return duckdb_in(tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "duckdb"])
@@ -220,25 +233,46 @@ HOSTILE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "sql"), [(kind, sql) for kind, found in HOSTILE.items() for sql in found])
-def test_the_second_wall_holds_without_the_first(
-    kind: str, sql: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    place: Place = request.getfixturevalue(f"{kind}_place")
-    if kind == "postgresql":
+@pytest.fixture(scope="module")
+def attacked_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("attacked")
+
+
+@pytest.fixture(scope="module")
+def attacked_sqlite(attacked_folder: Path) -> Place:
+    return sqlite_in(attacked_folder)
+
+
+@pytest.fixture(scope="module")
+def attacked_duckdb(attacked_folder: Path) -> Place:
+    return duckdb_in(attacked_folder)
+
+
+@pytest.fixture(scope="module")
+def attacked_postgresql(postgresql_server: str) -> Iterator[Place]:
+    with new_database(postgresql_server) as url:
+        place = postgresql_at(url)
         place.write(
             "CREATE SEQUENCE counter; CREATE FUNCTION writes() RETURNS int LANGUAGE sql AS"
             " 'DELETE FROM street RETURNING id'"
         )
-    sql = sql.replace("{folder}", str(tmp_path))
-    before, files = state(place), sorted(tmp_path.iterdir())
+        yield place
+
+
+@pytest.mark.parametrize(("kind", "sql"), [(kind, sql) for kind, found in HOSTILE.items() for sql in found])
+def test_the_second_wall_holds_without_the_first(
+    kind: str, sql: str, request: pytest.FixtureRequest, attacked_folder: Path
+) -> None:
+    place: Place = request.getfixturevalue(f"attacked_{kind}")
+    sql = sql.replace("{folder}", str(attacked_folder))
+    before, files = state(place), sorted(attacked_folder.iterdir())
     with pytest.raises(HeedfulError):
         check_statement(sql, place.kind) if "writes()" not in sql else refuse()
     with pytest.raises(HeedfulError) as raised:
         run(place.database, unguarded(place.database, sql))
     assert raised.value.code in ("read_only", "query_failed", "database_forbidden", "unknown_table")
     assert state(place) == before
-    assert sorted(tmp_path.iterdir()) == files
+    assert sorted(attacked_folder.iterdir()) == files
 
 
 def refuse() -> None:
