@@ -154,7 +154,6 @@ def texts(path: Path) -> list[str]:
         return [hit.text for hit in store.recall("fact", mode="semantic", top_k=100)]
 
 
-@pytest.mark.usefixtures("cold_processes")
 def test_the_loop_over_the_real_command(any_store: str) -> None:
     async def loop() -> None:
         async with started("--store", any_store) as client:
@@ -499,6 +498,7 @@ def test_the_server_ends_when_its_client_was_killed(path: Path) -> None:
         assert all(check.ok for check in store.doctor(repair=False))
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_lines_that_are_no_messages_do_no_harm(path: Path) -> None:
     with process(path) as child:
         assert child.stdin is not None

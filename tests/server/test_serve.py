@@ -123,7 +123,6 @@ def test_the_first_start_shows_a_key_and_the_second_does_not_unless_a_new_one_is
         assert len(h.datasets()) == 1
 
 
-@pytest.mark.usefixtures("cold_processes")
 def test_the_key_of_a_store_in_memory_opens_it(serve: Serve) -> None:
     started = serve(store=Path(":memory:"))
     assert started.key is not None
@@ -246,22 +245,6 @@ def test_a_missing_extra_is_named(path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_workers_share_a_store(serve: Serve) -> None:
-    started = serve("--workers", "2", environment={"HEEDFUL_ADMIN_KEY": KEY})
-    assert len(started.workers()) == 2
-    headers = {"Authorization": f"Bearer {KEY}"}
-    messages = f"{started.url}/v1/projects/default/sessions/s/messages"
-    for number in range(20):
-        # A connection of its own for each call, so that both workers get some.
-        answer = httpx.post(messages, headers=headers, json={"role": "user", "content": str(number)})
-        assert answer.status_code == 200
-        found = httpx.get(messages, headers=headers).json()["items"]
-        assert [each["content"] for each in found] == [str(each) for each in range(number + 1)]
-    route = "/v1/projects/{project}/sessions/{session_id}/messages"
-    counted = f'heedful_requests_total{{method="POST",route="{route}",status="200"}} 20.0'
-    assert counted in httpx.get(f"{started.url}/metrics", headers=headers).text
-
-
 def writers(process: Process, many: int) -> tuple[list[threading.Thread], list[str], threading.Event]:
     """Threads that add messages as fast as they can, until told or refused; and what was acknowledged."""
     acknowledged: list[str] = []
@@ -313,9 +296,11 @@ def hold(path: Path, acknowledged: list[str]) -> None:
     assert {f"{each}a" for each in acknowledged} <= set(found)
 
 
-@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.nightly), "2"])
-def test_who_is_stopped_ends_what_was_begun(serve: Serve, path: Path, workers: str) -> None:
-    started = serve("--workers", workers, environment={"HEEDFUL_ADMIN_KEY": KEY})
+def test_who_is_stopped_ends_what_was_begun(serve: Serve, path: Path) -> None:
+    stopped_while_asked(serve(environment={"HEEDFUL_ADMIN_KEY": KEY}), path)
+
+
+def stopped_while_asked(started: Process, path: Path) -> None:
     threads, acknowledged, enough = writers(started, 4)
     _until(lambda: len(acknowledged) > 40)
     assert started.stop() in (0, -signal.SIGTERM)
@@ -323,6 +308,23 @@ def test_who_is_stopped_ends_what_was_begun(serve: Serve, path: Path, workers: s
     for each in threads:
         each.join()
     hold(path, acknowledged)
+
+
+def test_workers_share_a_store_and_end_what_was_begun(serve: Serve, path: Path) -> None:
+    started = serve("--workers", "2", environment={"HEEDFUL_ADMIN_KEY": KEY})
+    assert len(started.workers()) == 2
+    headers = {"Authorization": f"Bearer {KEY}"}
+    messages = f"{started.url}/v1/projects/default/sessions/of-both/messages"
+    for number in range(20):
+        # A connection of its own for each call, so that both workers get some.
+        answer = httpx.post(messages, headers=headers, json={"role": "user", "content": str(number)})
+        assert answer.status_code == 200
+        found = httpx.get(messages, headers=headers).json()["items"]
+        assert [each["content"] for each in found] == [str(each) for each in range(number + 1)]
+    route = "/v1/projects/{project}/sessions/{session_id}/messages"
+    counted = f'heedful_requests_total{{method="POST",route="{route}",status="200"}} 20.0'
+    assert counted in httpx.get(f"{started.url}/metrics", headers=headers).text
+    stopped_while_asked(started, path)
 
 
 @pytest.mark.nightly
