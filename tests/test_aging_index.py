@@ -49,14 +49,14 @@ def test_rows_that_were_replaced_do_not_stay_in_memory(any_store: str, monkeypat
     options: dict[str, Any] = {"embedding": WordEmbedder(), "clock": ManualClock(), "worker": False}
     with heedful.open(any_store, **options) as store:
         most = 0
-        for version in range(30):
+        for version in range(12):
             store.remember(chapter(version, 40))
             store.recall("rule", mode="lexical")
             most = max(most, index_of(store).held)
         assert len(index_of(store)) == 40
         assert most <= 2 * 40 + 32
         with heedful.open(any_store, **options) as fresh:
-            for query in ("rule 7", "value v29x3", "handbook rule 39 has the value"):
+            for query in ("rule 7", "value v11x3", "handbook rule 39 has the value"):
                 assert hits_of(store, query, top_k=40) == hits_of(fresh, query, top_k=40)
 
 
@@ -88,7 +88,7 @@ def test_recalls_beside_a_compaction_find_what_is_there(
     done = threading.Event()
 
     def change() -> None:
-        for version in range(20):
+        for version in range(10):
             store.remember(chapter(version, 12))
         done.set()
 
@@ -107,7 +107,7 @@ def test_recalls_beside_a_compaction_find_what_is_there(
         assert all(each.result() >= 20 for each in asking)
     assert compactions
     fresh = open_store(worker=False)
-    for query in ("rule 3", "anchor7 stays", "value v19x11"):
+    for query in ("rule 3", "anchor7 stays", "value v9x11"):
         assert hits_of(store, query, top_k=32) == hits_of(fresh, query, top_k=32)
     assert all(check.ok and not check.repaired for check in store.doctor())
 

@@ -145,7 +145,7 @@ def test_a_rating_has_only_what_changed_read(store: Heedful, path: Path) -> None
             store.chat.execution_cache_lookup(ASKED[0])
         return steps()
 
-    prove(60)
+    prove(20)
     few = steps_after_a_rating()
-    prove(120)
+    prove(40)
     assert steps_after_a_rating() < 1.2 * few + 20

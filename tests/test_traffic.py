@@ -175,7 +175,7 @@ def test_no_complaint_becomes_a_fact(seen: TrafficData) -> None:
 def test_remarks_that_only_complain_correct_no_fact(subject: Subject) -> None:
     facts, wants = FACTS[HELP], [want for want in WANTS if want.queries["en"]]
     random = Random(5)
-    for _ in range(60):
+    for _ in range(30):
         said = remark(subject, random)
         result = [corrected(said, list(facts.values()), want.queries["en"][0]) for want in wants]
         assert "at the moment" in said or set(result) == {None}, said

@@ -27,7 +27,7 @@ def test_none_is_closed_while_it_is_used(path: Path) -> None:
             return engine.recall(f"Fact {number} of {name}").hits[0].text
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(use, range(140))) == [f"Fact {each} of p{each % 7}." for each in range(140)]
+        assert list(pool.map(use, range(70))) == [f"Fact {each} of p{each % 7}." for each in range(70)]
     assert len(found._open) <= 2
     assert found._users == {}
     assert sorted(found.projects()) == [f"p{each}" for each in range(7)]

@@ -227,15 +227,15 @@ def test_without_a_language_model_a_golden_example_answers(
 
 def test_every_feedback_is_listed_however_many_there_are(client: Any, connector: str) -> None:
     ran = client.executions.execute_query(PROJECT, connector, ACTIVE)
-    made = {rate(client, ran, good=number % 5 > 0, text=f"number {number}").id for number in range(250)}
+    made = {rate(client, ran, good=number % 5 > 0, text=f"number {number}").id for number in range(150)}
     items = client.feedback.list(project_id=PROJECT)
-    assert len(items) == 250
+    assert len(items) == 150
     assert {each.id for each in items} == made
-    assert len(client.feedback.list_positive(PROJECT)) == 200
-    assert len(client.feedback.list_negative(PROJECT)) == 50
-    assert [each.id for each in client.feedback.list(PROJECT, skip=240)] == [each.id for each in items[240:]]
+    assert len(client.feedback.list_positive(PROJECT)) == 120
+    assert len(client.feedback.list_negative(PROJECT)) == 30
+    assert [each.id for each in client.feedback.list(PROJECT, skip=140)] == [each.id for each in items[140:]]
     assert [each.id for each in client.feedback.list(PROJECT, skip=10, limit=70)] == [each.id for each in items[10:80]]
-    assert len(client.feedback.list(PROJECT, search="number 24")) == 11
+    assert len(client.feedback.list(PROJECT, search="number 14")) == 11
 
 
 def test_executions_are_listed_and_read(client: Any, connector: str, clock: ManualClock) -> None:

@@ -103,7 +103,7 @@ def test_a_thing_is_found_once_however_it_is_written() -> None:
     "piece", ["a-", "a.", "a_", "a", "A", "A ", "Ab ", "A.", "a@", "1,", "1-", "a/", "::a", '"', "'s ", "of "]
 )
 def test_a_long_text_of_one_sort_is_read_to_its_end(piece: str) -> None:
-    assert names(piece * 100_000 + "\n\nby Ada Lovelace")[-1] == "Ada Lovelace"
+    assert names(piece * 30_000 + "\n\nby Ada Lovelace")[-1] == "Ada Lovelace"
 
 
 def test_shouting_names_nobody() -> None:
