@@ -160,11 +160,23 @@ store = heedful.open(sys.argv[1], embedding=WordEmbedder())
 store.jobs.improve()
 {end}
 """
-    ended = subprocess.run([sys.executable, "-c", program, any_store], capture_output=True, text=True, timeout=SOON)
+    # By its name: looking that up is done in a thread, by default.
+    where = any_store.replace("127.0.0.1", "localhost")
+    ended = subprocess.run([sys.executable, "-c", program, where], capture_output=True, text=True, timeout=SOON)
     assert (ended.returncode, ended.stderr) == (3 if end else 0, "")
     store = opening(worker=False)
     assert [each.status for each in store.jobs.list().items] == ["done"]
     assert store.usefulness_stats().total_signals == 4
+
+
+def test_a_job_is_done_where_no_thread_can_be_started_for_it(
+    opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("sqlite", "procrastinate_worker"):
+        monkeypatch.setattr(f"heedful.jobs.{module}.start_unless_ending", lambda thread: False)
+    store = opening()
+    added = store.jobs.improve()
+    until(lambda: store.jobs.get(added.job_id).status == "done")
 
 
 def test_a_program_does_not_wait_for_a_job_that_failed_for_now(any_store: str, opening: Callable[..., Heedful]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -30,6 +31,7 @@ from heedful.jobs.contract import (
 from heedful.storage import Database, jobs
 from heedful.storage.locks import lock_exclusive
 from heedful.storage.postgresql.backend import connecting
+from heedful.threads import start_unless_ending
 
 TASK = "heedful.job"
 STOP_POLL_SECONDS = 0.1
@@ -59,7 +61,7 @@ class Procrastination:
 
     def run(self, queues: list[str] | None, once: bool, on_poll: Callable[[], object]) -> None:
         # Psycopg doesn't support the default event loop on Windows.
-        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        with asyncio.Runner(loop_factory=_Loop) as runner:
             runner.run(self._run(queues, once, on_poll))
 
     async def _run(self, queues: list[str] | None, once: bool, on_poll: Callable[[], object]) -> None:
@@ -209,8 +211,16 @@ class _OwnJobManager(JobManager):
         return bool(await self.connector.execute_query_all_async(_CURRENT_JOB, number=job.id, worker=job.worker_id))
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """Looks up the names of hosts itself: a pool of threads accepts no work after the main thread has ended."""
+
+    async def getaddrinfo(self, host: Any, port: Any, **options: Any) -> Any:
+        return socket.getaddrinfo(host, port, **options)
+
+
 async def _in_thread(call: Callable[[], Result]) -> Result:
-    """The result of a call that runs in a thread of its own, waited for even if the task is cancelled meanwhile."""
+    """The result of a call that runs in a thread of its own, waited for even if the task is cancelled meanwhile. While
+    the process ends, it runs in this one, and there are no heartbeats."""
     settled: concurrent.futures.Future[Result] = concurrent.futures.Future()
 
     def run() -> None:
@@ -220,7 +230,8 @@ async def _in_thread(call: Callable[[], Result]) -> Result:
             settled.set_exception(error)
 
     # Not from a pool, which accepts no work after the main thread has ended.
-    threading.Thread(target=run, name="heedful-job").start()
+    if not start_unless_ending(threading.Thread(target=run, name="heedful-job")):
+        run()
     result = asyncio.wrap_future(settled)
     while not result.done():
         # The call notices at its next report.

@@ -30,6 +30,7 @@ from heedful.jobs.contract import (
 )
 from heedful.storage import Database, jobs, scopes
 from heedful.storage.rows import AnyRow
+from heedful.threads import start_unless_ending
 
 BATCH_SIZE = 500
 
@@ -140,7 +141,8 @@ class SqliteQueue(Records):
 
     @contextmanager
     def _lease_renewed(self, row: AnyRow) -> Iterator[None]:
-        """Renews the lease of a job while the block runs, even if it reports nothing."""
+        """Renews the lease of a job while the block runs, even if it reports nothing. While the process ends, only
+        reports renew it."""
         stopped = threading.Event()
 
         def renew() -> None:
@@ -152,12 +154,13 @@ class SqliteQueue(Records):
                     logger.warning("the lease of job %s can't be renewed", row.id, exc_info=True)
 
         thread = threading.Thread(target=renew, name="heedful-lease", daemon=True)
-        thread.start()
+        is_running = start_unless_ending(thread)
         try:
             yield
         finally:
             stopped.set()
-            thread.join()
+            if is_running:
+                thread.join()
 
     def _until(self) -> int:
         return _clock() + int(self._pace.lease * SECOND)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from heedful.jobs.contract import Queue, Report, Task, Work, logger
 from heedful.jobs.kinds import add_digest_when_due, add_when_due
 from heedful.model import Over
+from heedful.threads import start_unless_ending
 
 STORE_RETRY_SECONDS = 5.0
 """Seconds until a failed store is retried."""
@@ -132,7 +133,7 @@ class BackgroundWorker:
             # It must not keep the process alive.
             self._timer = threading.Timer(seconds, self._wake)
             self._timer.daemon = True
-            self._timer.start()
+            start_unless_ending(self._timer)
 
     def _start(self) -> None:
         self._again = True

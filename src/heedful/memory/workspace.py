@@ -26,6 +26,7 @@ from heedful.storage import vectors as stored_vectors
 from heedful.storage.executions import runs
 from heedful.storage.rows import Direct, batches
 from heedful.storage.vectors import ModelRow, Vectors
+from heedful.threads import start_unless_ending
 
 logger = logging.getLogger("heedful")
 
@@ -327,8 +328,9 @@ class Backlog:
         with self._lock:
             self._indexes[index] = None
             if not self._closed and (self._thread is None or not self._thread.is_alive()):
-                self._thread = threading.Thread(target=self._run, name="heedful-queries")
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="heedful-queries")
+                # Where it can't run any more, the next process embeds them.
+                self._thread = thread if start_unless_ending(thread) else None
 
     def close(self) -> None:
         """Ends after the batch that is under way."""
