@@ -5,7 +5,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1
 RUN python -m venv /opt/heedful
 # What changes seldom comes first: the locked dependencies, then the model, which is built from published weights.
 COPY requirements/image.lock requirements/
-RUN /opt/heedful/bin/pip install --require-hashes --only-binary :all: -r requirements/image.lock
+RUN /opt/heedful/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements/image.lock
 COPY packages/heedful-minilm packages/heedful-minilm
 RUN /opt/heedful/bin/pip install --no-deps ./packages/heedful-minilm
 COPY pyproject.toml hatch_build.py README.md LICENSE ./

