@@ -18,6 +18,7 @@ from sqlalchemy import event
 import heedful
 from heedful import Heedful, Invalid, NotFound, Signal, Unavailable
 from heedful.model.limits import MAX_METADATA, MAX_NAME, MAX_QUERY, MAX_SIGNALS, MAX_TEXT, MAX_TOP_K
+from heedful.storage.sqlite import Sqlite
 from heedful.testing import WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("warm_processes")
@@ -320,18 +321,21 @@ class TestFullDisk:
     @contextmanager
     def full(self, store: Heedful) -> Iterator[None]:
         """No connection of the store may add a page to the file."""
-        engine = store._workspace.database._backend.engine
+        backend = store._workspace.database._backend
+        assert isinstance(backend, Sqlite)
+        engine = backend.engine
         with store._workspace.database.read() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
 
         def limit(connection: sqlite3.Connection, record: Any) -> None:
             connection.execute(f"PRAGMA max_page_count = {pages}")
 
-        engine.dispose()
+        # Closes its connections; it opens others when they are needed.
+        backend.close()
         event.listen(engine, "connect", limit)
         yield
         event.remove(engine, "connect", limit)
-        engine.dispose()
+        backend.close()
 
     def test_it_is_named_and_nothing_is_half_done(self, store: Heedful, path: Path, fact: str) -> None:
         verbs: list[Callable[[], object]] = [

@@ -37,7 +37,7 @@ GUIDES = [ROOT / "docs/start.md", *sorted(ROOT.glob("docs/howto/*.md"))]
 PUBLIC = {"heedful", "__main__"}
 """The public names, which are made of what is drawn."""
 
-COMMON = frozenset({"model", "results", "errors", "settings", "clock", "ids", "version", "request_context"})
+COMMON = frozenset({"model", "results", "errors", "settings", "clock", "ids", "threads", "version", "request_context"})
 """Modules that all may use: the picture of the layers leaves them out."""
 
 METHODS = [name for name, value in vars(heedful.Heedful).items() if name[0] != "_" and inspect.isfunction(value)]

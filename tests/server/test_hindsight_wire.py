@@ -10,7 +10,6 @@ import httpx
 import pytest
 import wires
 from server import KEY
-from sqlalchemy import Connection, event
 from wires import served
 
 from heedful import Heedful
@@ -120,28 +119,32 @@ def test_a_batch_is_retained_at_once_whether_or_not_the_caller_waits(run: Callab
     run(program)
 
 
-def test_a_batch_is_written_in_one_transaction(http: httpx.Client, store: Heedful) -> None:
+def test_a_batch_is_written_in_one_transaction(
+    http: httpx.Client, store: Heedful, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[bool] = []
+    backend = store._workspace.database._backend
 
-    def count(connection: Connection) -> None:
-        begun.append(bool(connection.get_execution_options().get("write")))
+    def counting(begin: Callable[..., Any]) -> Callable[..., Any]:
+        def begin_counted(project: str | None, *, write: bool, **options: Any) -> Any:
+            begun.append(write)
+            return begin(project, write=write, **options)
 
+        return begin_counted
+
+    for name in ("begin", "direct"):
+        monkeypatch.setattr(backend, name, counting(getattr(backend, name)))
     items = [
         {"content": f"Room {number} is free.", **({"document_id": f"doc {number}"} if number % 2 else {})}
         for number in range(60)
     ]
-    backend = store._workspace.database._backend
-    event.listen(backend.engine, "begin", count)
-    try:
-        assert http.post(f"{BANK}/memories", json={"items": items}).status_code == 200
-        assert (begun.count(True), len(begun) < 10) == (1, True)
-        facts = store.facts(dataset="my-agent").items
-        begun.clear()
-        signals = [{"fact_id": fact.fact_id, "signal_type": "used", "query": QUERY} for fact in facts]
-        assert signalled(http, *signals, {**signals[0], "fact_id": "nowhere"})["signals_processed"] == 60
-        assert (begun.count(True), len(begun) < 10) == (1, True)
-    finally:
-        event.remove(backend.engine, "begin", count)
+    assert http.post(f"{BANK}/memories", json={"items": items}).status_code == 200
+    assert (begun.count(True), len(begun) < 10) == (1, True)
+    facts = store.facts(dataset="my-agent").items
+    begun.clear()
+    signals = [{"fact_id": fact.fact_id, "signal_type": "used", "query": QUERY} for fact in facts]
+    assert signalled(http, *signals, {**signals[0], "fact_id": "nowhere"})["signals_processed"] == 60
+    assert (begun.count(True), len(begun) < 10) == (1, True)
     assert len(facts) == 60
 
 
