@@ -109,7 +109,7 @@ class DatasetIndex:
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 
-        `reach` is shown the candidates and may name others, which join them if they are allowed.
+        `expand` is shown the candidates and may name others, which join them if they are allowed.
         """
         passing = facts.matching(connection, allowed.where) if allowed.where else None
         with self._lock:

@@ -161,7 +161,7 @@ class Searcher(Protocol):
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 
-        `reach` is shown the candidates and may name others, which join them if they are allowed.
+        `expand` is shown the candidates and may name others, which join them if they are allowed.
         """
 
     def is_damaged(self) -> bool:

@@ -12,6 +12,9 @@ from sqlalchemy import Column, Connection, Engine
 
 from heedful.storage.rows import Direct
 
+BUSY_SECONDS = 60
+"""How long a writer waits for the others before it gives up."""
+
 CHANGED = "changed"
 """The key in `Connection.info` that marks a transaction as changing facts."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from heedful.errors import Unavailable
+from heedful.storage.backend import BUSY_SECONDS
 from heedful.storage.rows import Direct
 
 MAX_WRITERS = 32
@@ -15,9 +16,6 @@ MAX_WRITERS = 32
 
 MAX_SECONDS = 0.02
 """Seconds after which a transaction takes no more writers: the first of them waits for all."""
-
-BUSY_SECONDS = 60
-"""How long a writer waits for the others of this process before it gives up."""
 
 Begin = Callable[[bool], AbstractContextManager[Direct]]
 
@@ -83,7 +81,7 @@ class _Group:
             self._error = failure
         except BaseException:
             self._error = Unavailable(
-                "a write was interrupted, and may or may not be stored",
+                "a write was interrupted and may or may not have been stored",
                 code="store_unreachable",
                 remedy="Retry with the same idempotency key; it counts once",
             )
@@ -151,7 +149,7 @@ class GroupCommit:
     def _take_turn(self) -> None:
         if not self._turn.acquire(timeout=BUSY_SECONDS):
             raise Unavailable(
-                f"another writer of this process has kept the store for {BUSY_SECONDS} s",
+                f"another writer in this process has held the store for {BUSY_SECONDS} s",
                 code="store_busy",
                 remedy="Try again; nothing was changed",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -41,6 +42,15 @@ def between(at: ColumnElement[int], since: int | None, until: int | None) -> lis
 def unpacked(value: Any) -> Any:
     """A JSON column, whether or not it is parsed already."""
     return orjson.loads(value) if isinstance(value, str) else value
+
+
+@contextmanager
+def binary_cursor(connection: Connection) -> Iterator[Any]:
+    """A cursor of PostgreSQL's driver in the same transaction. It reads bytes in binary, in half the time of text."""
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    with driver.cursor(binary=True) as cursor:
+        yield cursor
 
 
 PLACES = 64

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, LargeBinary, Table, delete, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import BigInteger, Column, Connection, Integer, LargeBinary, Table, delete, func, insert, select
 
 from heedful.storage import scopes
 from heedful.storage.dialects import dialect_of
+from heedful.storage.locks import lock_exclusive
+from heedful.storage.rows import binary_cursor
 from heedful.storage.words import inside
 
 PART_BYTES = 4 * 2**20
@@ -26,10 +27,7 @@ saved_indexes = Table(
 
 def read(connection: Connection, dataset: int, model: int) -> bytes | None:
     """The index of a dataset as it was last saved."""
-    # In binary, because text takes twice as long. One statement sees all parts of one index.
-    driver = connection.connection.driver_connection
-    assert driver is not None
-    with driver.cursor(binary=True) as cursor:
+    with binary_cursor(connection) as cursor:
         cursor.execute(
             "SELECT content FROM saved_indexes WHERE dataset_id = %s AND model_id = %s ORDER BY part", (dataset, model)
         )
@@ -38,27 +36,21 @@ def read(connection: Connection, dataset: int, model: int) -> bytes | None:
 
 def write(connection: Connection, dataset: int, model: int, change: int, content: bytes, *, replace: bool) -> None:
     """Saves an index; one after a later change stays, unless `replace` is set. A dataset that is gone has none."""
+    # One process at a time, or two could mix their parts.
+    lock_exclusive(connection, f"saved index {dataset}")
     if scopes.project_of(connection, dataset) is None:
         return
-    of_dataset = saved_indexes.c.dataset_id == dataset
-    # The first part is locked until the transaction ends, so that two processes don't mix theirs.
     last = connection.execute(
-        select(saved_indexes.c.change)
-        .where(of_dataset, saved_indexes.c.model_id == model, saved_indexes.c.part == 0)
-        .with_for_update()
+        select(func.max(saved_indexes.c.change)).where(
+            saved_indexes.c.dataset_id == dataset, saved_indexes.c.model_id == model
+        )
     ).scalar()
     if last is not None and last > change and not replace:
         return
-    starts = range(0, len(content), PART_BYTES)
-    for part, start in enumerate(starts):
-        row = {"change": change, "content": content[start : start + PART_BYTES]}
-        connection.execute(
-            insert(saved_indexes)
-            .values(dataset_id=dataset, model_id=model, part=part, **row)
-            .on_conflict_do_update(index_elements=["dataset_id", "model_id", "part"], set_=row)
-        )
-    other = (saved_indexes.c.model_id != model) | (saved_indexes.c.part >= len(starts))
-    connection.execute(delete(saved_indexes).where(of_dataset, other))
+    remove(connection, dataset)
+    for part, start in enumerate(range(0, len(content), PART_BYTES)):
+        row = {"dataset_id": dataset, "model_id": model, "part": part, "change": change}
+        connection.execute(insert(saved_indexes).values(**row, content=content[start : start + PART_BYTES]))
 
 
 def remove(connection: Connection, dataset: int) -> None:

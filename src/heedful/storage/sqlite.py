@@ -17,11 +17,9 @@ from sqlalchemy.pool import QueuePool
 
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
+from heedful.storage.backend import BUSY_SECONDS
 from heedful.storage.group_commit import GroupCommit
 from heedful.storage.rows import Direct
-
-BUSY_SECONDS = 60
-"""How long a writer waits for the others before it gives up."""
 
 POLL_SECONDS = 1.0
 """Seconds between polls for changes by others."""

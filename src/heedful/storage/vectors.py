@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from heedful.storage.half_vectors import unpack_sent
 from heedful.storage.locks import lock_exclusive, lock_shared
-from heedful.storage.rows import batches
+from heedful.storage.rows import batches, binary_cursor
 from heedful.storage.schema import facts, models, queries, vectors
 
 Vectors = NDArray[np.float32]
@@ -98,9 +98,7 @@ def read_rows(connection: Connection, dataset: int, model: ModelRow, seqs: NDArr
     """The vectors of many facts of a dataset in PostgreSQL, a row each; a fact without one has zeros."""
     found = np.zeros((len(seqs), model.dimensions), np.float32)
     order = np.argsort(seqs)
-    driver = connection.connection.driver_connection
-    assert driver is not None
-    with driver.cursor(binary=True) as cursor:
+    with binary_cursor(connection) as cursor:
         for run in (order[start : start + _READ_AT_ONCE] for start in range(0, len(order), _READ_AT_ONCE)):
             asked = seqs[run]
             cursor.execute(_JOINED, (dataset, model.id, int(asked[0]), int(asked[-1])))

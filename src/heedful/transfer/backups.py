@@ -21,11 +21,12 @@ from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.files import write_error
 from heedful.protocols.engine import Progress
 from heedful.storage import Database
+from heedful.storage.backend import BUSY_SECONDS
 from heedful.storage.database import UNFINISHED
 from heedful.storage.dialects import SCHEMA
 from heedful.storage.postgresql.backend import EVERYTHING
 from heedful.storage.schema import events, facts, logins, signing
-from heedful.storage.sqlite import BUSY_SECONDS, translate_error
+from heedful.storage.sqlite import translate_error
 from heedful.transfer import checksum, stores, table_rows, targets
 from heedful.transfer.marker import Marker
 from heedful.transfer.results import BackedUp, Copied

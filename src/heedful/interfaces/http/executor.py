@@ -27,7 +27,7 @@ class ShortCalls:
             thread.start()
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """What `work` returns or raises; it is done also when the one who asked has gone."""
+        """What `work` returns or raises; it runs even if the caller has gone."""
         self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = self._loop.create_future()
         self._waiting.put((future, work))

@@ -20,16 +20,13 @@ from sqlalchemy.exc import TimeoutError
 
 from heedful.errors import HeedfulError, Unavailable
 from heedful.storage import locks
-from heedful.storage.backend import CHANGED
+from heedful.storage.backend import BUSY_SECONDS, CHANGED
 from heedful.storage.dialects import SCHEMA
 from heedful.storage.group_commit import GroupCommit
 from heedful.storage.postgresql import pgvector, read_timeout
 from heedful.storage.rows import Direct
 
 logger = logging.getLogger("heedful")
-
-BUSY_SECONDS = 60
-"""How long a writer waits for the others before it gives up."""
 
 EVERYTHING = "heedful.everything"
 """The setting that lets a transaction see all projects; `heedful.project` names the only one that it sees otherwise."""
