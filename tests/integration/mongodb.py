@@ -55,7 +55,9 @@ class Mongod:
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [str(binary()), "--dbpath", str(self.folder), "--port", str(self.port), "--bind_ip", "127.0.0.1"]
         command += ["--nounixsocket", "--wiredTigerCacheSizeGB", "0.25", "--logpath", str(self.folder / "log")]
-        command += ["--logappend", "--setParameter", "diagnosticDataCollectionEnabled=false", *self._arguments]
+        command += ["--logappend", "--setParameter", "diagnosticDataCollectionEnabled=false"]
+        # The clocks of tests are behind the server's, which would remove what has not expired yet.
+        command += ["--setParameter", "ttlMonitorEnabled=false", *self._arguments]
         if self.replica_set:
             command += ["--replSet", SET, "--oplogSize", "128"]
         self._process = subprocess.Popen(
