@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
@@ -264,8 +265,16 @@ class MongoChanges:
 
 def to_row(kind: Callable[..., Row], document: Document, **values: Any) -> Row:
     """A document as a dataclass: its fields by name (`_id` for `id`), or from `values`."""
-    names = [field.name for field in fields(cast(Any, kind)) if field.name not in values]
-    return kind(**{name: document["_id" if name == "id" else name] for name in names}, **values)
+    for name, key in _keys(kind):
+        if name not in values:
+            values[name] = document[key]
+    return kind(**values)
+
+
+@cache
+def _keys(kind: Callable[..., object]) -> list[tuple[str, str]]:
+    """The fields of a dataclass, each with its name in documents."""
+    return [(field.name, "_id" if field.name == "id" else field.name) for field in fields(cast(Any, kind))]
 
 
 def between(field: str, since: int | None, until: int | None) -> Document:
