@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 from rich.markup import escape
+from rich.padding import Padding
 
 from heedful.errors import Invalid
 from heedful.interfaces.cli.common import (
@@ -270,7 +271,7 @@ def _show_reasons(result: Recall) -> None:
         if why.matched_context is not None:
             screen.print(f"   context: {escape(why.matched_context)!r} (similarity {why.context_similarity:.4f})")
         for line in why.arithmetic:
-            screen.print(f"   {line}")
+            screen.print(Padding(escape(line), (0, 0, 0, 3), expand=False))
         if why.events:
             rows = table("  ", "signal", "confidence", "at", "query", "event_id", numbers=("confidence",))
             for event in why.events[-MAX_LISTED:]:
