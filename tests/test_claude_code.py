@@ -57,6 +57,8 @@ class ClaudeCode:
         commands = folder / "bin"
         for each in (self.home, commands, folder / "repository"):
             each.mkdir()
+        # A python3 that is found by a script, as those of version managers are, would start ten times as slowly.
+        (commands / "python3").symlink_to(sys.executable)
         for name, module in (
             ("heedful", "heedful.interfaces.cli"),
             ("heedful-claude-code", "heedful.integrations.claude_code"),
