@@ -147,23 +147,31 @@ def speed(figures: Mapping[str, Any], title: str, file: Path) -> Path:
 
 
 def scale(sizes: Sequence[Mapping[str, Any]], file: Path) -> Path:
-    """Time of a recall, of a fact and of a signal against the number of facts, one line a store."""
-    figure, panels = _pyplot().subplots(1, 3, figsize=(15, 4.4), layout="constrained")
+    """Time of a recall, of a fact, of a signal and of opening against the number of facts, one line a store."""
+    figure, panels = _pyplot().subplots(1, 4, figsize=(18, 4.4), layout="constrained")
     titles = {
         "recall": "Hybrid recall after embedding (p50)",
         "remember": "One durable fact after embedding (p50)",
         "signal": "One durable signal (p50)",
+        "opened": "Opening, to the first recall",
     }
+    times = [{**size, "opened": {"p50": size["opened"]}} for size in sizes]
     for axes, (what, title) in zip(panels, titles.items(), strict=True):
         for store, colour in (("sqlite", OURS), ("postgresql", PEERS)):
-            points = [(size["facts"], size[what]["p50"]) for size in sizes if size["store"] == store]
+            points = [(size["facts"], size[what]["p50"]) for size in times if size["store"] == store]
             axes.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=4, label=store)
             for spot in points:
-                axes.annotate(f"{spot[1]:.1f}", spot, (0, 6), textcoords="offset points", ha="center", fontsize=8)
+                shown = f"{spot[1]:,.0f}" if spot[1] >= 100 else f"{spot[1]:.3g}"
+                axes.annotate(shown, spot, (0, 6), textcoords="offset points", ha="center", fontsize=8)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        low = min(size[what]["p50"] for size in sizes)
-        axes.set_ylim(low * 0.5, max(size[what]["p50"] for size in sizes) * 2)
+        low = min(size[what]["p50"] for size in times) * 0.5
+        high = max(size[what]["p50"] for size in times) * 2
+        axes.set_ylim(low, high)
+        steps = (step * 10**power for power in range(6) for step in (1, 2, 5))
+        ticks = [tick for tick in steps if low <= tick <= high]
+        axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
+        axes.minorticks_off()
         counts = sorted({size["facts"] for size in sizes})
         axes.set_xticks(counts, [_short(count) for count in counts])
         axes.set_xlabel("facts", fontsize=8)
