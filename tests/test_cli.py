@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from command import run_main
@@ -54,6 +55,18 @@ def test_tables_name_facts_ranks_and_receipts(run: Run) -> None:
     assert "Ada is the CEO." in shown
     assert "recall_id" in shown
     assert "score = 0.7 ×" in run("explain", "Who is the CEO?", "--policy", "documented").stdout
+
+
+def test_explain_shows_a_question_as_it_was_asked_and_indents_lines_that_break(run: Run) -> None:
+    question = "Who is the [bold]CEO[/bold] of [red]Acme\\[1]?"
+    run("remember", "Ada is the CEO.")
+    recall = read(run("recall", question, "--json"))
+    run("signal", "--recall", recall["recall_id"], "--used", "1")
+    assert f"   context: {question!r} (similarity 1.0000)" in run("explain", question).stdout.splitlines()
+    narrow = run("explain", question, env={"FORCE_COLOR": "1", "COLUMNS": "60"}).stdout
+    lines = click.unstyle(narrow).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("   relevance ="))
+    assert lines[start + 1].startswith("   ")
 
 
 def test_facts_are_listed_by_metadata_and_page_by_page(run: Run) -> None:

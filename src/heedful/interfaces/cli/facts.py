@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 from rich.padding import Padding
+from rich.text import Text
 
 from heedful.errors import Invalid
 from heedful.interfaces.cli.common import (
@@ -30,6 +31,7 @@ from heedful.interfaces.cli.common import (
     progress,
     shortened,
     table,
+    visible,
     waiting,
     yes,
 )
@@ -268,10 +270,11 @@ def _show_reasons(result: Recall) -> None:
         assert why is not None
         screen.print(f"[bold]{hit.rank}. {escape(shortened(hit.text))}[/bold]")
         screen.print(f"   fact_id {hit.fact_id}")
+        reasons = why.arithmetic
         if why.matched_context is not None:
-            screen.print(f"   context: {escape(why.matched_context)!r} (similarity {why.context_similarity:.4f})")
-        for line in why.arithmetic:
-            screen.print(Padding(escape(line), (0, 0, 0, 3), expand=False))
+            reasons = [f"context: {why.matched_context!r} (similarity {why.context_similarity:.4f})", *reasons]
+        for line in reasons:
+            screen.print(Padding(Text(visible(line)), (0, 0, 0, 3), expand=False))
         if why.events:
             rows = table("  ", "signal", "confidence", "at", "query", "event_id", numbers=("confidence",))
             for event in why.events[-MAX_LISTED:]:

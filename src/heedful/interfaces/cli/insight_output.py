@@ -79,7 +79,7 @@ def show_usefulness(report: UsefulnessReport) -> None:
     for fact in report.mixed:
         screen.print(
             f"{escape(shortened(fact.text))}  {fact.fact_id}\n  helps ({fact.helps.score:.2f}) for "
-            f"{escape(fact.helps.query)!r}, hurts ({fact.hurts.score:.2f}) for {escape(fact.hurts.query)!r}"
+            f"{escape(repr(fact.helps.query))}, hurts ({fact.hurts.score:.2f}) for {escape(repr(fact.hurts.query))}"
         )
 
 
