@@ -15,7 +15,7 @@ import heedful
 from bench.measure import Spent, Timing, say, timed, timing
 from heedful.clock import DAY
 from heedful.ids import new_id
-from heedful.memory.usefulness import AdaptiveJudge, Context
+from heedful.memory.usefulness import AdaptiveJudge
 from heedful.ranking.affinity import RELATED, Neighbour
 from heedful.ranking.policies import Candidate
 from heedful.search.evidence import EvidenceIndex, Match, View
@@ -94,7 +94,7 @@ def _timed(database: Database, store: _Store, evidence: EvidenceIndex, calls: in
         ]
 
         def judged() -> None:
-            judge = AdaptiveJudge(view, evidence, model, Context(matches, neighbours), NOW)
+            judge = AdaptiveJudge(view, evidence, model, matches, neighbours, NOW)
             judge.proven()
             judge.rank(candidates, 0.3)
 

@@ -22,7 +22,7 @@ from heedful import Heedful, Invalid, Recall, Signal
 from heedful.clock import to_stored
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
 from heedful.providers.embedding import Embedder
-from heedful.ranking.affinity import Neighbour, Related, VoteTable
+from heedful.ranking.affinity import RELATED, Neighbour, Related, VoteTable
 from heedful.ranking.evidence import POSITIVE, AuthorVote, FoldedVotes, QueryVotes, mass, votes_per_fact
 from heedful.ranking.policies import POLICIES, Adaptive, Candidate, Ranked
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
@@ -347,9 +347,9 @@ class TestViews:
             praise(store, facts[1], "ann")
             with workspace.database.read() as newer:
                 evidence.follow(View.of(newer, 1))
-                evidence.near(View.of(older, 1), matches)
+                evidence.near(View.of(older, 1), matches, workspace.now())
                 evidence.follow(View.of(newer, 1))
-                found = evidence.near(View.of(newer, 1), matches)
+                found = evidence.near(View.of(newer, 1), matches, workspace.now())
                 assert {vote.fact for each in found for vote in each.votes.votes} == {1, 2}
 
     @pytest.mark.parametrize(("seed", "cached"), [(0, 10_000), (1, 10_000), (2, 4)])
@@ -391,10 +391,13 @@ class TestViews:
                 at_once = EvidenceIndex(1)
                 for index in (evidence, at_once):
                     index.follow(view)
-                followed, read = evidence.near(view, matches), at_once.near(view, matches)
+                now = store._workspace.now()
+                followed, read = evidence.near(view, matches, now), at_once.near(view, matches, now)
                 contexts = store._workspace.contexts(connection, 1, model, view.event)
-                _, neighbours = contexts.near(QUERY, store._workspace.embed([QUERY])[0])
-                related, at_once_related = (index.related(view, model, neighbours) for index in (evidence, at_once))
+                neighbours = list(contexts.near(QUERY, store._workspace.embed([QUERY])[0])[1])
+                related, at_once_related = (
+                    index.related(view, model, neighbours, now) for index in (evidence, at_once)
+                )
             assert [each.votes.agreement for each in followed] == [each.votes.agreement for each in read]
             assert [_by_author(each.votes) for each in followed] == [_by_author(each.votes) for each in read]
             for one, other in zip(related, at_once_related, strict=True):
@@ -521,7 +524,7 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
         located = stored_facts.locate(
             connection, workspace.project, [hit.fact_id for hit in store.recall(asked, dataset=dataset)]
         )
-        queries = ledger.queries_after(connection, number, 0)
+        queries = sorted(ledger.queries_after(connection, number, 0))
         newest = ledger.last_event(connection, number)
         contexts = workspace.contexts(connection, number, model, newest)
         matches, neighbours = contexts.near(asked, workspace.embed([asked])[0])
@@ -532,4 +535,4 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
             for opinion in theirs
         ]
     numbers_of = {fact: seq for fact, (seq, _) in located.items()}
-    return numbers_of, sorted(given_opinions, key=lambda each: each.at), neighbours
+    return numbers_of, sorted(given_opinions, key=lambda each: each.at), list(neighbours)[:RELATED]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,9 @@ from heedful.ranking.evidence import (
     QueryVotes,
     aging,
     agreement,
+    as_of,
     mass,
+    votes_per_fact,
 )
 from heedful.ranking.signals import Opinion
 
@@ -102,18 +106,29 @@ def test_evidence_fades_by_5_per_cent_a_week() -> None:
     assert aging(14 * DAY) == pytest.approx(0.95**2)
 
 
-def test_masses_are_as_of_time_0() -> None:
-    (early,), (late,) = (
-        QueryVotes([said("helpful", at=0)]).folded().votes,
-        QueryVotes([said("helpful", at=7 * DAY)]).folded().votes,
-    )
-    assert early.positive * aging(7 * DAY) == pytest.approx(0.95)
-    assert late.positive * aging(7 * DAY) == pytest.approx(1.0)
+def test_evidence_of_the_future_has_not_grown() -> None:
+    assert aging(-7 * DAY) == aging(-1_000_000 * DAY) == 1.0
 
 
-def test_masses_stay_finite_for_dates_of_today() -> None:
-    (voice,) = QueryVotes([said("helpful", at=40_000 * DAY)]).folded().votes
-    assert voice.positive * aging(40_000 * DAY) == pytest.approx(1.0)
+def test_masses_are_as_of_the_last_opinion() -> None:
+    (voice,) = QueryVotes([said("helpful", at=0), said("helpful", at=7 * DAY)]).folded().votes
+    assert voice.positive == pytest.approx(REPLACED_OPINION_WEIGHT * 0.95 + 1.0)
+    assert voice.last == 7 * DAY
+    early, late = said("helpful", author="ann", at=0), said("not_helpful", author="bob", at=7 * DAY)
+    (fact,) = votes_per_fact([early, late]).values()
+    assert fact.net == pytest.approx(0.95 - 1.0)
+    assert fact.last == 7 * DAY
+
+
+@pytest.mark.parametrize("at", [-700_000 * DAY, 40_000 * DAY, 2_900_000 * DAY])
+def test_masses_stay_finite_for_any_date(at: int) -> None:
+    (voice,) = QueryVotes([said("helpful", at=at)]).folded().votes
+    assert voice.positive == 1.0
+
+
+def test_opinions_of_the_future_are_those_of_now() -> None:
+    earlier, later = said("helpful", at=3), said("used", at=7)
+    assert as_of([earlier, later], now=5) == [earlier, replace(later, at=5)]
 
 
 def test_an_author_whom_nobody_contradicts_is_trusted() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
+from math import isfinite
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from heedful.clock import DAY
+from heedful.clock import DAY, to_stored
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES
 from heedful.ranking.policies import POLICIES, Candidate, Policy, Ranked
 from heedful.ranking.signals import Opinion
@@ -79,6 +81,29 @@ def by_relevance(candidates: list[Candidate]) -> list[int]:
 def test_there_is_one_policy_for_each_name() -> None:
     assert set(POLICIES) == set(POLICY_NAMES)
     assert all(policy.name == name for name, policy in POLICIES.items())
+
+
+FIRST, LAST = to_stored(datetime.min), to_stored(datetime.max)
+
+
+@every_policy
+@given(scene=scenes(), now=st.integers(FIRST, LAST), shift=st.integers(FIRST, LAST - NOW), weight=weights)
+def test_any_clock_gives_finite_numbers(policy: Policy, scene: Scene, now: int, shift: int, weight: float) -> None:
+    opinions = [replace(opinion, at=opinion.at + shift) for opinion in scene.opinions]
+    for ranked in policy.rank(scene.candidates, opinions, weight, now):
+        assert isfinite(ranked.score)
+        assert 0 <= ranked.usefulness.value <= 1
+
+
+@careful_policies
+@SOME
+@given(scene=scenes(), ahead=st.integers(0, 100 * DAY), weight=weights)
+def test_an_opinion_from_a_clock_ahead_weighs_as_one_of_now(
+    policy: Policy, scene: Scene, ahead: int, weight: float
+) -> None:
+    late = [replace(opinion, at=NOW + ahead + place) for place, opinion in enumerate(scene.opinions)]
+    current = [replace(opinion, at=NOW) for opinion in scene.opinions]
+    assert policy.rank(scene.candidates, late, weight, NOW) == policy.rank(scene.candidates, current, weight, NOW)
 
 
 @every_policy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +18,11 @@ from heedful.memory.recall_pages import MAX_SHOWN, read_cursor, write_cursor
 from heedful.memory.usefulness import NO_FACTS, AdaptiveJudge, Context, DocumentedJudge, Judge
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
+from heedful.ranking.affinity import Neighbour
 from heedful.ranking.evidence import explore
 from heedful.ranking.policies import Candidate, Ranked
 from heedful.ranking.signals import NEUTRAL
-from heedful.search.evidence import View
+from heedful.search.evidence import Match, View
 from heedful.search.fusion import Found
 from heedful.storage import external_ids, fact_expiry, facts, link_scores, receipts, scopes
 from heedful.storage.filters import Allowed, selections
@@ -243,20 +244,23 @@ def _search(
     recall_id: str,
 ) -> _Outcome:
     connection = direct.connection
-    context = Context()
+    matches: list[Match] = []
+    nearest: Iterable[Neighbour] = ()
     judged = NO_FACTS
     if state.event:
         if vector is None:
             vector = workspace.embed([request.query])[0]
         known = workspace.contexts(connection, dataset, model, state.event)
-        context, judged = Context(*known.near(request.query, vector)), known.judged
+        (matches, nearest), judged = known.near(request.query, vector), known.judged
     policy = checks.policy(request.policy or state.policy or request.default_policy)
     now = workspace.now()
     judge: Judge
     if policy == "adaptive":
         view = View(connection, state.event, state.change)
-        judge = AdaptiveJudge(view, workspace.evidence(dataset), model, context, now)
+        judge = AdaptiveJudge(view, workspace.evidence(dataset), model, matches, nearest, now)
+        context = judge.context
     else:
+        context = Context(matches)
         judge = DocumentedJudge(connection, workspace.overall(dataset), state.event, context, now, judged)
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)

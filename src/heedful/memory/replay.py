@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -236,8 +237,9 @@ def _measure(history: _History, policies: Sequence[PolicyName], weights: Sequenc
     near: dict[int, tuple[dict[int, float], list[Neighbour]]] = {}
     for each in history.recalls:
         if each.query_id not in near:
-            matches, neighbours = contexts.near(each.query, contexts.vector_of(each.query_id), NEIGHBOURS)
-            near[each.query_id] = ({match.query_id: match.similarity for match in matches}, neighbours)
+            matches, nearest = contexts.near(each.query, contexts.vector_of(each.query_id))
+            alike = {match.query_id: match.similarity for match in matches}
+            near[each.query_id] = (alike, list(islice(nearest, NEIGHBOURS)))
     recalls = [
         LoggedRecall(each.query_id, each.at, each.shown, *near[each.query_id], history.fits) for each in history.recalls
     ]

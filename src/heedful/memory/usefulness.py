@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,8 +34,8 @@ class Context:
     """The earlier queries that mean the same as one that is asked, the most similar first."""
 
     matches: list[Match] = field(default_factory=list)
-    neighbours: list[Neighbour] = field(default_factory=list)
-    """The rated queries nearest to it, whether they mean the same or not."""
+    neighbours: Sequence[Neighbour] = ()
+    """The rated queries nearest to it that lent evidence, whether they mean the same or not."""
 
     @property
     def query_ids(self) -> list[int]:
@@ -140,15 +140,19 @@ class AdaptiveJudge:
         view: View,
         evidence: EvidenceIndex,
         model: ModelRow,
-        context: Context,
+        matches: list[Match],
+        nearest: Iterable[Neighbour],
         now: int,
     ) -> None:
+        """`nearest` are the rated queries near the one asked, the nearest first."""
         evidence.follow(view)
         self._rate = evidence.rate()
-        self._evidence = evidence.near(view, context.matches)
+        self._evidence = evidence.near(view, matches, now)
         self._counts = ADAPTIVE.counts(self._evidence, now)
-        self._supports = ADAPTIVE.affinity.supports(evidence.related(view, model, context.neighbours), now)
+        related = evidence.related(view, model, nearest, now)
+        self._supports = ADAPTIVE.affinity.supports(related, now)
         self._now = now
+        self.context = Context(matches, [each.neighbour for each in related])
 
     def proven(self) -> list[int]:
         return ADAPTIVE.proven(self._evidence, self._counts, self._supports, self._now)

@@ -9,13 +9,14 @@ Skene, 1979).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.ranking.evidence import FactVotes, aging
+from heedful.ranking.evidence import FactVotes
+from heedful.ranking.signals import KEPT_PER_WEEK, WEEK
 
 RELATED = 16
 """The nearest rated questions that are asked for evidence."""
@@ -72,11 +73,13 @@ class VoteTable:
 
     facts: Numbers
     net: Floats
-    """For the fact, less against it; as of time 0."""
+    """For the fact, less against it; as of `last`, and fading from then on."""
     pairs: NDArray[np.int32]
     """Pairs of authors who are for or against it."""
     differ: NDArray[np.int32]
     """Those of them who disagree."""
+    last: Numbers
+    """When the last of them spoke of it."""
     fits: NDArray[np.float32]
     """Its cosine to the question; not a number where it is not known."""
 
@@ -90,11 +93,17 @@ class VoteTable:
             np.array([votes[fact].net for fact in facts], np.float64),
             np.array([votes[fact].pairs for fact in facts], np.int32),
             np.array([votes[fact].differ for fact in facts], np.int32),
+            np.array([votes[fact].last for fact in facts], np.int64),
             np.array([known.get(fact, np.nan) for fact in facts], np.float32),
         )
 
     def __len__(self) -> int:
         return len(self.facts)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it speaks for or against any fact."""
+        return bool(self.net.any() or self.pairs.any())
 
     def replaced(self, facts: Iterable[int], votes: Mapping[int, FactVotes]) -> VoteTable:
         """The table with other votes about these facts."""
@@ -106,6 +115,7 @@ class VoteTable:
             np.concatenate([self.net[stays], new.net])[order],
             np.concatenate([self.pairs[stays], new.pairs])[order],
             np.concatenate([self.differ[stays], new.differ])[order],
+            np.concatenate([self.last[stays], new.last])[order],
             np.concatenate([self.fits[stays], new.fits])[order],
         )
 
@@ -120,7 +130,7 @@ class VoteTable:
     def with_fits(self, fits: Mapping[int, float]) -> VoteTable:
         """The table with these cosines, too."""
         new = np.array([fits.get(fact, np.nan) for fact in self.facts.tolist()], np.float32)
-        return VoteTable(self.facts, self.net, self.pairs, self.differ, np.where(np.isnan(new), self.fits, new))
+        return replace(self, fits=np.where(np.isnan(new), self.fits, new))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +202,8 @@ class Affinity:
         sizes = [len(each.votes.facts) for each in near]
         question = np.repeat(np.arange(len(near)), sizes)
         named, place = np.unique(np.concatenate([each.votes.facts for each in near]), return_inverse=True)
-        net = np.concatenate([each.votes.net for each in near]) * aging(now)
+        elapsed = np.maximum(now - np.concatenate([each.votes.last for each in near]), 0)
+        net = np.concatenate([each.votes.net for each in near]) * KEPT_PER_WEEK ** (elapsed / WEEK)
         fits = np.concatenate([each.votes.fits for each in near]).astype(np.float64)
         lent = np.where(net > 0, _ramp(cosines, own.helped)[question], _ramp(cosines, own.failed)[question])
         said = np.bincount(place, self._certainty(near) * net * lent, len(named)).astype(np.float64)

@@ -38,7 +38,7 @@ _by_fact = attrgetter("fact")
 
 @dataclass(frozen=True, slots=True)
 class AuthorVote:
-    """What one author said of one fact for one query. The masses are as of time 0: they fade with the age of time 0."""
+    """What one author said of one fact for one query. The masses are as of `last`, and fade from then on."""
 
     fact: int
     author: str
@@ -58,15 +58,15 @@ class AuthorVote:
 
     def plus(self, opinion: Opinion) -> AuthorVote:
         """This vote with a later opinion, which takes some of the weight of those before."""
-        kept, weight = REPLACED_OPINION_WEIGHT, mass(opinion)
-        is_for, aged = opinion.signal_type in POSITIVE, weight * aging(-opinion.at)
+        is_for, weight = opinion.signal_type in POSITIVE, mass(opinion)
+        kept = REPLACED_OPINION_WEIGHT * aging(opinion.at - self.last)
         return AuthorVote(
             self.fact,
             self.author,
-            self.positive * kept + (aged if is_for else 0.0),
-            self.negative * kept + (0.0 if is_for else aged),
+            self.positive * kept + (weight if is_for else 0.0),
+            self.negative * kept + (0.0 if is_for else weight),
             max(self.latest, opinion.at) if is_for else self.latest,
-            self.total * kept + weight,
+            self.total * REPLACED_OPINION_WEIGHT + weight,
             opinion.at,
         )
 
@@ -109,6 +109,8 @@ class FoldedVotes:
     """By fact."""
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
     """How each author agrees with the others."""
+    last: int = 0
+    """When the last of them was given."""
 
 
 class QueryVotes:
@@ -156,7 +158,7 @@ class QueryVotes:
         if self._folded is None:
             most = max(1.0, MAX_AUTHOR_WEIGHT / max(1, len({author for _, author in self._votes})))
             votes = [vote.at_most(most) for vote in sorted(self._votes.values(), key=_by_fact)]
-            self._folded = FoldedVotes(votes, agreement(votes))
+            self._folded = FoldedVotes(votes, agreement(votes), max((vote.last for vote in votes), default=0))
         return self._folded
 
 
@@ -165,11 +167,13 @@ class FactVotes:
     """What all authors together said of one fact for one query: less than their votes, where names don't matter."""
 
     net: float
-    """For the fact, less against it; as of time 0."""
+    """For the fact, less against it; as of `last`, and fading from then on."""
     pairs: int
     """Pairs of authors who are for or against it."""
     differ: int
     """Those of them who disagree."""
+    last: int
+    """When the last of them spoke of it."""
 
 
 def votes_per_fact(opinions: Iterable[Opinion]) -> dict[int, FactVotes]:
@@ -179,11 +183,12 @@ def votes_per_fact(opinions: Iterable[Opinion]) -> dict[int, FactVotes]:
         by_fact[opinion.fact].append(opinion)
     found = {}
     for fact, theirs in by_fact.items():
-        votes = QueryVotes(theirs).folded().votes
-        verdicts = [vote.verdict for vote in votes if vote.verdict]
+        folded = QueryVotes(theirs).folded()
+        verdicts = [vote.verdict for vote in folded.votes if vote.verdict]
         agreed = sum(verdict > 0 for verdict in verdicts)
-        net = fsum(vote.positive - vote.negative for vote in votes)
-        found[fact] = FactVotes(net, len(verdicts) * (len(verdicts) - 1) // 2, agreed * (len(verdicts) - agreed))
+        net = fsum((vote.positive - vote.negative) * aging(folded.last - vote.last) for vote in folded.votes)
+        pairs = len(verdicts) * (len(verdicts) - 1) // 2
+        found[fact] = FactVotes(net, pairs, agreed * (len(verdicts) - agreed), folded.last)
     return found
 
 
@@ -208,9 +213,14 @@ def agreement(evidence: Iterable[AuthorVote]) -> dict[str, Agreement]:
 
 
 def aging(elapsed: int) -> float:
-    """The share of evidence that is left after `elapsed` stored time: 5% less a week."""
-    share: float = KEPT_PER_WEEK ** (elapsed / WEEK)
+    """The share of evidence that is left after `elapsed` stored time: 5% less a week, and never more than all of it."""
+    share: float = KEPT_PER_WEEK ** (max(0, elapsed) / WEEK)
     return share
+
+
+def as_of(opinions: Iterable[Opinion], now: int) -> list[Opinion]:
+    """The opinions, those that a clock ahead of `now` dated later as if they were given now."""
+    return [opinion if opinion.at <= now else replace(opinion, at=now) for opinion in opinions]
 
 
 def merge(

@@ -384,8 +384,12 @@ class AdaptiveFold:
             for query, similarity in recall.context.items()
             if query in self._opinions
         ]
-        known = (each for each in recall.neighbours if each.query in self._opinions)
-        related = [Related(each, self._related_of(each.query, recall.fits)) for each in islice(known, RELATED)]
+        known = (
+            Related(each, self._related_of(each.query, recall.fits))
+            for each in recall.neighbours
+            if each.query in self._opinions
+        )
+        related = list(islice((each for each in known if each.votes.counts), RELATED))
         counts = self._policy.counts(near, recall.at)
         supports = self._policy.affinity.supports(related, recall.at)
         rate = dataset_rate(*self._masses)

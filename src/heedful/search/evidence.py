@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.ranking.affinity import LEAST_COSINE, RELATED, Neighbour, Related, VoteTable
-from heedful.ranking.evidence import QueryVotes, votes_per_fact
+from heedful.ranking.evidence import QueryVotes, as_of, votes_per_fact
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
 from heedful.ranking.similarity import SAME_NEED, Calibration, normal, similarity
-from heedful.search.vectors import VectorIndex
+from heedful.search.vectors import Growable, VectorIndex
 from heedful.storage import facts, ledger, receipts, scores
 from heedful.storage.receipts import Row
 from heedful.storage.scores import masses_after
@@ -126,9 +126,9 @@ class _VoteCache(Generic[Votes]):
         for query, votes in read.items():
             self._entries.pop(query, None)
             self._entries[query] = votes, deletions
-        excess = sum(len(votes) for votes, _ in self._entries.values()) - CACHED_VOTES
+        excess = sum(max(1, len(votes)) for votes, _ in self._entries.values()) - CACHED_VOTES
         while excess > 0 and len(self._entries) > len(read):
-            excess -= len(self._entries.pop(next(iter(self._entries)))[0])
+            excess -= max(1, len(self._entries.pop(next(iter(self._entries)))[0]))
 
     def discard(self, query: int) -> None:
         self._entries.pop(query, None)
@@ -231,8 +231,8 @@ class EvidenceIndex:
         with self._lock:
             return round(dataset_rate(*self._masses), 9)
 
-    def near(self, view: View, matches: Sequence[Match]) -> list[QueryEvidence]:
-        """What was said for queries that are like the one asked."""
+    def near(self, view: View, matches: Sequence[Match], now: int) -> list[QueryEvidence]:
+        """What was said for queries that are like the one asked, as of `now`."""
         with self._lock:
             cached = {match.query_id: self._votes.use(match.query_id, self._deleted) for match in matches}
             lacking = [query for query, votes in cached.items() if votes is None]
@@ -240,10 +240,23 @@ class EvidenceIndex:
             if read and self._is_current(view):
                 self._votes.store(read, len(self._deleted))
             known = {query: votes for query, votes in cached.items() if votes is not None} | read
-            return [QueryEvidence(match.similarity, known[match.query_id].folded()) for match in matches]
+            votes = {query: each.folded() for query, each in known.items()}
+        ahead = [query for query, each in votes.items() if each.last > now]
+        for query, opinions in ledger.of_queries(view.connection, ahead).items():
+            votes[query] = QueryVotes(as_of(opinions, now)).folded()
+        return [QueryEvidence(match.similarity, votes[match.query_id]) for match in matches]
 
-    def related(self, view: View, model: ModelRow, neighbours: Sequence[Neighbour]) -> list[Related]:
-        """What was said for queries that are near the one asked."""
+    def related(self, view: View, model: ModelRow, neighbours: Iterable[Neighbour], now: int) -> list[Related]:
+        """What was said, as of `now`, for the queries nearest to the one asked, of those for which something counts."""
+        nearest = iter(neighbours)
+        found: list[Related] = []
+        while len(found) < RELATED and (run := list(islice(nearest, RELATED - len(found)))):
+            found += [each for each in self._read_related(view, model, run, now) if each.votes.counts]
+        return found
+
+    def _read_related(
+        self, view: View, model: ModelRow, neighbours: Sequence[Neighbour], now: int
+    ) -> Iterator[Related]:
         with self._lock:
             if model.id != self._model:
                 self._model = model.id
@@ -257,7 +270,12 @@ class EvidenceIndex:
                 self._related.store(changed, len(self._deleted))
                 for query in [each for each in self._outdated if each in changed or each not in self._related]:
                     del self._outdated[query]
-        return [Related(each, tables[each.query]) for each in neighbours]
+        ahead = [query for query, table in tables.items() if table.last.max(initial=now) > now]
+        if ahead:
+            for query, opinions in ledger.of_queries(view.connection, ahead).items():
+                tables[query] = VoteTable.of(votes_per_fact(as_of(opinions, now)))
+            self._add_fits(view.connection, model, neighbours, tables)
+        return (Related(each, tables[each.query]) for each in neighbours)
 
     def _tables(self, connection: Connection, cached: Mapping[int, VoteTable | None]) -> dict[int, VoteTable]:
         """What was said for these queries; of those that are cached, only what changed is read."""
@@ -324,7 +342,7 @@ class Match:
 
 
 class ContextIndex:
-    """The queries of one dataset that signals name. A context is all of them that mean the same as a given one,
+    """The queries of one dataset with signals that count. A context is all of them that mean the same as a given one,
     so it needs no bookkeeping, and does not depend on which query came first.
 
     Of many queries that are new at once, the newest are embedded at once, and the others wait for `embed_waiting`.
@@ -341,6 +359,9 @@ class ContextIndex:
         self._row_of: dict[int, int] = {}
         self._ids: list[int] = []
         self._texts: list[str] = []
+        self._unrated: set[int] = set()
+        """Queries whose signals were all retracted."""
+        self._is_rated: Growable[np.bool_] = Growable(np.empty(0, bool))
         self._waiting: dict[int, str] = {}
         self._waiting_words: dict[str, set[int]] = {}
         self.judged = np.empty(0, np.int64)
@@ -360,14 +381,18 @@ class ContextIndex:
             if newest <= self._event:
                 return []
             named = ledger.queries_after(connection, self.dataset, self._event)
-            unknown = [query for query in named if query not in self._row_of and query not in self._waiting]
-            rows = receipts.load_queries(connection, unknown)
+            unrated = ledger.unrated_after(connection, self.dataset, self._event)
+            unknown = named - unrated - self._row_of.keys() - self._waiting.keys()
+            rows = receipts.load_queries(connection, sorted(unknown))
             known = {row[0]: row[3] for row in rows if row[2] == self.model.id and row[3] is not None}
             lacking = sorted(row[0] for row in rows if row[0] not in known)
             texts = {row[0]: row[1] for row in rows}
             made = self._made({query: texts[query] for query in lacking[-MAX_EMBEDDED:]}, embed)
             judged = ledger.facts_after(connection, self.dataset, self._event)
             with self._lock:
+                self._unrated = (self._unrated - named) | unrated
+                for query in (named | unrated) & self._row_of.keys():
+                    self._is_rated.rows[self._row_of[query]] = query not in unrated
                 self._add([(query, texts[query], vector) for query, vector in [*known.items(), *made]])
                 for query in lacking[:-MAX_EMBEDDED]:
                     self._waiting[query] = texts[query]
@@ -405,22 +430,26 @@ class ContextIndex:
 
     def matches(self, text: str, vector: Vectors) -> list[Match]:
         """The queries in the context of `text`, the most similar first."""
-        return self.near(text, vector, 0)[0]
+        return self.near(text, vector)[0]
 
-    def near(self, text: str, vector: Vectors, count: int = RELATED) -> tuple[list[Match], list[Neighbour]]:
-        """The queries in the context of `text`, the most similar first, and the `count` nearest ones."""
-        neighbours: list[Neighbour] = []
+    def near(self, text: str, vector: Vectors) -> tuple[list[Match], Iterator[Neighbour]]:
+        """The queries in the context of `text`, the most similar first, and those related to it, the nearest first."""
+        neighbours: Iterator[Neighbour] = iter(())
         with self._lock:
-            found = [Match(query, self._waiting[query], 1.0) for query in self._waiting_words.get(normal(text), ())]
+            waiting = self._waiting_words.get(normal(text), set()) - self._unrated
+            found = [Match(query, self._waiting[query], 1.0) for query in waiting]
             if self._ids:
-                rows, cosines = self._vectors.nearest(vector, CANDIDATES, np.ones(len(self._ids), bool))
+                rows, cosines = self._vectors.nearest(vector, CANDIDATES, self._is_rated.rows)
                 found += self._alike(text, rows, cosines)
-                neighbours = [
-                    Neighbour(self._ids[row], round(cosine, 6), self._vectors.row(row))
-                    for row, cosine in zip(rows[:count].tolist(), cosines[:count].tolist(), strict=True)
-                    if cosine >= LEAST_COSINE
-                ]
+                neighbours = self._neighbours(rows, cosines)
         return sorted(found, key=lambda match: (-match.similarity, match.query_id)), neighbours
+
+    def _neighbours(self, rows: Seqs, cosines: Vectors) -> Iterator[Neighbour]:
+        # Without the lock: rows are added, and never changed.
+        for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
+            if cosine < LEAST_COSINE:
+                return
+            yield Neighbour(self._ids[row], round(cosine, 6), self._vectors.row(row))
 
     def vector_of(self, query_id: int) -> Vectors:
         """The vector of a query that a signal names and that does not wait."""
@@ -448,6 +477,7 @@ class ContextIndex:
         if not new:
             return
         self._vectors.append(unpack([vector for _, _, vector in new], self.model.dimensions))
+        self._is_rated.append(np.array([query not in self._unrated for query, _, _ in new]))
         for query, text, _ in new:
             self._row_of[query] = len(self._ids)
             self._ids.append(query)

@@ -79,7 +79,10 @@ _RETRACTED_AFTER = (
     .where(*SIGNALS, events.c.query_id.is_not(None))
 )
 _KINDS_AFTER = select(events.c.kind).where(*_AFTER).distinct()
-_QUERIES_AFTER = select(events.c.query_id).where(*_AFTER, events.c.query_id.is_not(None)).distinct()
+_OF_QUERIES_AFTER = select(events.c.query_id).where(*_AFTER, events.c.query_id.is_not(None)).distinct()
+_NAMED_AFTER = _OF_QUERIES_AFTER.where(*SIGNALS)
+_LOST_AFTER = _OF_QUERIES_AFTER.where(events.c.kind == RETRACTION)
+_RATED = _ACTIVE_SIGNALS.with_only_columns(events.c.query_id).order_by(None).distinct()
 _FACTS_AFTER = (
     select(facts.c.seq)
     .select_from(events)
@@ -328,9 +331,17 @@ def rejudged_after(connection: Connection, dataset: int, seq: int) -> list[int]:
     return list({*facts_after(connection, dataset, seq), *connection.execute(retracted).scalars()})
 
 
-def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
-    """The queries whose signals were added or retracted after an event."""
-    return list(connection.execute(_QUERIES_AFTER, {"dataset": dataset, "after": seq}).scalars())
+def queries_after(connection: Connection, dataset: int, seq: int) -> set[int]:
+    """The queries that signals which may count named after an event."""
+    return set(connection.execute(_NAMED_AFTER, {"dataset": dataset, "after": seq}).scalars())
+
+
+def unrated_after(connection: Connection, dataset: int, seq: int) -> set[int]:
+    """The queries that lost a signal after an event, and have none left that counts."""
+    unrated = set(connection.execute(_LOST_AFTER, {"dataset": dataset, "after": seq}).scalars())
+    for run in batches(sorted(unrated)):
+        unrated.difference_update(connection.execute(_RATED.where(events.c.query_id.in_(run))).scalars())
+    return unrated
 
 
 def kinds_after(connection: Connection, dataset: int, seq: int) -> set[str]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum, log
 
 from heedful.model import UsefulnessSource
 from heedful.ranking.affinity import Affinity, Supports
-from heedful.ranking.evidence import POSITIVE, Agreement, FoldedVotes, QueryVotes, aging, mass, merge
+from heedful.ranking.evidence import POSITIVE, Agreement, FoldedVotes, QueryVotes, aging, as_of, mass, merge
 from heedful.ranking.policies.base import Candidate, Ranked, Usefulness
 from heedful.ranking.signals import NEUTRAL, Opinion
 
@@ -86,8 +86,8 @@ class Adaptive:
         self, candidates: Sequence[Candidate], opinions: Sequence[Opinion], weight: float, now: int
     ) -> list[Ranked]:
         by_query: dict[int, list[Opinion]] = defaultdict(list)
-        for opinion in opinions:
-            by_query[opinion.query].append(replace(opinion, at=min(opinion.at, now)))
+        for opinion in as_of(opinions, now):
+            by_query[opinion.query].append(opinion)
         positive = sum(mass(each) for each in opinions if each.signal_type in POSITIVE)
         negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
         near = [QueryEvidence(group[0].similarity, QueryVotes(group).folded()) for group in by_query.values()]
@@ -106,12 +106,10 @@ class Adaptive:
         negative: dict[int, list[float]] = defaultdict(list)
         latest: dict[int, int] = defaultdict(int)
         share: dict[int, float] = defaultdict(float)
-        faded = aging(now)
         for each in evidence:
             kernel = self.kernel(each.similarity)
-            borrowed = kernel * faded
             for vote in each.votes.votes:
-                weight = borrowed * trusted.get(vote.author, 1.0)
+                weight = kernel * aging(now - vote.last) * trusted.get(vote.author, 1.0)
                 positive[vote.fact].append(weight * vote.positive)
                 negative[vote.fact].append(weight * vote.negative)
                 latest[vote.fact] = max(latest[vote.fact], vote.latest)
