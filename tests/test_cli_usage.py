@@ -240,11 +240,18 @@ def test_try_shows_the_loop_on_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
             )
         )
     )
-    typed = "How do I reset my password?\n3\nHow can I reset my password?\n3\nHow to reset a password?\n3\n" * 2 + "\n"
+    typed = (
+        "I can't log in to my account any more, what now?\n2\n"
+        "I can't log in any more, what can I do?\n\n"
+        "When do password reset e-mails expire?\n\n\n"
+    )
     shown = run("try", "desk.jsonl", input=typed).stdout
     assert shown.startswith("3 facts.")
-    last = shown.rstrip().rpartition("rank  ")[2]
-    assert "call the help desk" in last.splitlines()[1]
+    before, after, elsewhere = (part.splitlines()[1:4] for part in shown.split("rank  ")[1:])
+    assert ["Your account is locked" in line for line in before] == [True, False, False]
+    assert ["call the help desk" in line for line in after] == [True, False, False]
+    # A rating leaves other questions alone, as it does by default; the fixed blend would move them.
+    assert [line.split()[:3] for line in elsewhere] == [[str(rank), str(rank), "0.50"] for rank in (1, 2, 3)]
     assert "nothing is kept" in shown
     assert {each.name for each in tmp_path.iterdir()} == {"desk.jsonl"}
 

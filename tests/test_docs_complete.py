@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -34,6 +35,8 @@ from heedful.sql.golden import GoldenExamples
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 GUIDES = [ROOT / "docs/start.md", *sorted(ROOT.glob("docs/howto/*.md"))]
+DEFAULT_PAGES = ["start", "concepts", "howto/improve-from-feedback", "howto/what-is-learnt"]
+"""What a newcomer reads first about ranking."""
 PUBLIC = {"heedful", "__main__"}
 """The public names, which are made of what is drawn."""
 
@@ -209,6 +212,37 @@ def test_every_target_is_described() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(text(ROOT / "README.md").splitlines()) <= 200
+
+
+def test_the_quick_start_begins_with_what_works_in_a_clone() -> None:
+    quick_start = text(ROOT / "README.md").partition("\n## Quick start\n")[2].partition("\n## ")[0]
+    clone, install, *_ = re.findall(r"^```sh\n(.*?)^```$", quick_start, re.MULTILINE | re.DOTALL)
+    assert [line.split("#")[0].split()[:2] for line in clone.splitlines()] == [
+        ["git", "clone"],
+        ["make", "demo"],
+        ["make", "test"],
+    ]
+    assert install.startswith("pip install ./packages/heedful-minilm . ")
+
+
+def test_the_readme_names_the_authors_of_its_feedback() -> None:
+    given = [
+        call
+        for block in re.findall(r"^```python\n(.*?)^```$", text(ROOT / "README.md"), re.MULTILINE | re.DOTALL)
+        for call in ast.walk(ast.parse(block))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        if call.func.attr in {"add_feedback", "rate", "signal", "signal_recall"}
+    ]
+    assert given
+    assert [call.lineno for call in given if "author" not in {keyword.arg for keyword in call.keywords}] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in DEFAULT_PAGES)])
+def test_what_a_newcomer_reads_shows_the_default_policy(page: str) -> None:
+    fixed_blend = r"boost_by_usefulness=True|boost-by-usefulness|feedback.influence[= ]|usefulness.weight[= ]"
+    blocks: list[str] = _FENCE.findall(text(ROOT / page))
+    assert blocks
+    assert [block for block in blocks if re.search(fixed_blend, block)] == []
 
 
 def test_the_readme_names_every_extra() -> None:

@@ -25,6 +25,9 @@ TOP_K = 5
 POOL = 100
 """Facts among which the plain rank of a fact is looked up."""
 
+RATER = "you"
+"""The author of ratings in `try`."""
+
 
 @click.command()
 @yes
@@ -101,7 +104,7 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
     """Try the loop on your own FILES: ask, rate, and ask again.
 
     Nothing is kept. FILES are texts or folders of them (.txt .md .jsonl .csv .pdf). An empty question ends it.
-    Each rating counts in full, as with recall --boost-by-usefulness; by default, recall is more cautious.
+    Facts are ranked as recall ranks them by default.
     """
     check_files(files)
     with heedful.open(":memory:", embedding=options.embedding) as memory:
@@ -154,7 +157,7 @@ def check_files(files: tuple[Path, ...]) -> None:
 def _round(memory: Heedful, question: str) -> int:
     """One question: what is found, and which of it helped; returns how many ratings were given."""
     plain = {hit.fact_id: hit.rank for hit in memory.recall(question, top_k=POOL, boost_by_usefulness=False)}
-    recall = memory.recall(question, top_k=TOP_K, boost_by_usefulness=True)
+    recall = memory.recall(question, top_k=TOP_K)
     if not recall.hits:
         echo("Nothing found.")
         return 0
@@ -165,8 +168,8 @@ def _round(memory: Heedful, question: str) -> int:
         if answer:
             echo(f"There is no rank {answer}; nothing was rated.")
         return 0
-    memory.signal_recall(recall.recall_id, helpful=helpful)
-    echo("Noted. Ask the same in other words, and see where it ranks.")
+    memory.signal_recall(recall.recall_id, helpful=helpful, author=RATER)
+    echo("Stored. Ask again, in the same or other words, and see where it ranks; then ask about something else.")
     return 1
 
 
