@@ -48,6 +48,16 @@ def test_facts_that_differ_in_a_value_or_in_whom_they_are_about_are_no_duplicate
     assert store.check_facts().findings == []
 
 
+def test_a_corrected_fact_is_not_called_ignored(any_store: str) -> None:
+    with heedful.open(any_store, embedding=WordEmbedder()) as store:
+        (wrong,) = store.remember("The printer is on the first floor.").fact_ids
+        for visitor in ("ann", "bo", "eva"):
+            store.signal([{"fact_id": wrong, "signal_type": "not_helpful", "query": "printer?", "author": visitor}])
+        assert found(store.check_facts())["always_ignored"].count == 1
+        store.supersede(wrong, "The printer is on the second floor.")
+        assert store.check_facts().findings == []
+
+
 def test_an_empty_store_and_a_clean_one_have_no_findings(store: Heedful) -> None:
     assert store.check_facts() == FactReport(dataset="main_dataset", facts=0, recalls=0, findings=[])
     store.remember(["one", "two"])

@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+import heedful
 from heedful import Heedful, NotFound, Signal
 from heedful.model import SignalType
-from heedful.testing import ManualClock
+from heedful.testing import ManualClock, WordEmbedder
 
 
 def give(store: Heedful, fact: str, kind: SignalType, query: str = "q", times: int = 1) -> None:
@@ -133,3 +134,27 @@ class TestOfADataset:
         give(store, fact, "used")
         assert store.usefulness_stats().total_signals == 0
         assert store.usefulness_stats("second").total_signals == 1
+
+    def test_only_active_facts_count(self, any_store: str, clock: ManualClock) -> None:
+        with heedful.open(any_store, clock=clock, embedding=WordEmbedder()) as store:
+            kept, corrected, forgotten, _ = store.remember(["open at 8", "closed at 5", "closed at 6", "quiet"]).fact_ids
+            (expired,) = store.remember("open today", expires_at=clock() + timedelta(hours=1)).fact_ids
+            for fact in (kept, corrected, forgotten, expired):
+                give(store, fact, "helpful", "open?", times=3)
+                give(store, fact, "not_helpful", "closed?", times=3)
+            give(store, corrected, "not_helpful", "why?")
+            correction = store.supersede(corrected, "closed at 7")
+            store.forget([forgotten])
+            clock.advance(hours=1)
+            for stats in (store.usefulness_stats(), store.insight.usefulness()):
+                assert (stats.total_facts, stats.facts_with_signals, stats.total_signals) == (3, 1, 6)
+                assert sum(stats.distribution.values()) == 1
+                assert [each.fact_id for each in stats.most_useful] == [kept]
+                assert [each.fact_id for each in stats.least_useful] == [kept]
+            assert store.usefulness_stats().queries == 2
+            assert [each.fact_id for each in store.insight.usefulness().mixed] == [kept]
+
+            store.retract(correction.event_id)
+            for stats in (store.usefulness_stats(), store.insight.usefulness()):
+                assert (stats.facts_with_signals, stats.total_signals) == (2, 13)
+            assert store.usefulness_stats().queries == 3

@@ -81,7 +81,7 @@ def fact_report(workspace: Workspace, dataset: str, limit: int) -> FactReport:
         stored = facts.stored_before(connection, number, now - OLD_ENOUGH, now) if recalls else []
         ignored = [
             (fact, f"{tally.ignored} times ignored, {tally.not_helpful} times not helpful")
-            for fact, tally in sorted(scores.overall(connection, number).items())
+            for fact, tally in sorted(scores.overall(connection, number, now).items())
             if tally.ignored + tally.not_helpful >= MIN_IGNORED and not tally.used + tally.helpful
         ]
         findings = [

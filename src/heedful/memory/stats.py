@@ -28,7 +28,7 @@ from heedful.ranking.affinity import Constants, Neighbour
 from heedful.ranking.policies import Ranked, Tally, Usefulness
 from heedful.ranking.signals import NEUTRAL
 from heedful.search.fusion import VECTOR
-from heedful.storage import fact_expiry, facts, graph, ledger, scopes, scores
+from heedful.storage import facts, graph, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 
 BINS = 10
@@ -59,14 +59,12 @@ def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
 
 
 def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
-    """Totals, the distribution of scores, and the facts at both ends."""
+    """Totals over the active facts, the distribution of their scores, and those at both ends."""
     checks.name("dataset", dataset)
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
-        tallies = {} if number is None else scores.overall(connection, number)
         now = workspace.now()
-        for seq in [] if number is None else fact_expiry.expired(connection, number, now):
-            tallies.pop(seq, None)
+        tallies = {} if number is None else scores.overall(connection, number, now)
         now_scores = {seq: tally.at(now) for seq, tally in tallies.items()}
         best = sorted(now_scores, key=lambda seq: (-now_scores[seq], seq))[:MAX_RANKED]
         worst = sorted(now_scores, key=lambda seq: (now_scores[seq], seq))[:MAX_RANKED]
@@ -96,7 +94,7 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
             distribution=_distribution(now_scores.values()),
             most_useful=ranked(best),
             least_useful=ranked(worst),
-            queries=0 if number is None else scores.signalled_queries(connection, number),
+            queries=0 if number is None else scores.signalled_queries(connection, number, now),
         )
 
 

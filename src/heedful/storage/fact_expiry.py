@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select, update
+from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from heedful.storage.rows import batches
 from heedful.storage.schema import facts
@@ -15,14 +15,15 @@ def unexpired(at: int) -> ColumnElement[bool]:
     return facts.c.expires_at.is_(None) | (facts.c.expires_at > at)
 
 
-def expired_in(dataset: int, at: int) -> Select[int]:
-    """The numbers of the facts of a dataset that have expired and are still stored."""
-    return select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
+def active(at: int) -> ColumnElement[bool]:
+    """The condition that a fact can be recalled: it is neither superseded nor expired."""
+    return (facts.c.superseded == 0) & unexpired(at)
 
 
 def expired(connection: Connection, dataset: int, at: int) -> list[int]:
-    """The same numbers, read."""
-    return list(connection.execute(expired_in(dataset, at)).scalars())
+    """The numbers of the facts of a dataset that have expired and are still stored."""
+    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
+    return list(connection.execute(statement).scalars())
 
 
 def change(connection: Connection, ids: Sequence[str], expires_at: int | None) -> None:

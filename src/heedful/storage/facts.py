@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 from heedful.model import Metadata
 from heedful.storage import graph, words
 from heedful.storage.backend import CHANGED
-from heedful.storage.fact_expiry import unexpired
+from heedful.storage.fact_expiry import active, unexpired
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, one_of, unpacked
 from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
 
@@ -337,7 +337,7 @@ _TEXT = select(facts.c.text).where(facts.c.seq == bindparam("seq"))
 def stored_before(connection: Connection, dataset: int, before: int, now: int) -> list[tuple[int, str]]:
     """(number, id) of the facts of a dataset that can be recalled and were stored before a time."""
     statement = select(facts.c.seq, facts.c.id).where(
-        facts.c.dataset_id == dataset, facts.c.superseded == 0, facts.c.created_at < before, unexpired(now)
+        facts.c.dataset_id == dataset, facts.c.created_at < before, active(now)
     )
     return [(row.seq, row.id) for row in connection.execute(statement.order_by(facts.c.seq))]
 
@@ -468,7 +468,7 @@ def list_facts(
     """Up to `count` facts of a dataset, or of one source, that are in all selections of `allowed`, after the number
     `after`; superseded and expired ones are left out."""
     order = facts.c.seq.desc() if newest_first else facts.c.seq
-    current = (facts.c.dataset_id == dataset, facts.c.superseded == 0, unexpired(now))
+    current = (facts.c.dataset_id == dataset, active(now))
     statement = _COLUMNS.where(*current).order_by(order).limit(count)
     if source is not None:
         statement = statement.where(facts.c.source == source)

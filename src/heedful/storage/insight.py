@@ -9,7 +9,7 @@ from sqlalchemy import cast as sql_cast
 from sqlalchemy.types import Float, Integer
 
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK
-from heedful.storage.fact_expiry import expired_in, unexpired
+from heedful.storage.fact_expiry import active
 from heedful.storage.rows import AnyRow, between
 from heedful.storage.schema import datasets, entries, facts, feedbacks, receipts, scores
 from heedful.storage.schema_insight import decisions, review_items
@@ -54,15 +54,13 @@ def newest_decisions(
 
 
 def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int, int], int, float, int]:
-    """Statistics of the facts with signals: counts per bin, total, mean usefulness, and number of signals."""
+    """Statistics of the active facts with signals: counts per bin, total, mean usefulness, and number of signals."""
     score = decayed(now)
     # Rounded, so that a score of 0.6 stays in its bin after a second of decay.
     bin_index = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
     signals = scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful
-    per_fact = select(bin_index.label("place"), score.label("score"), signals.label("signals")).where(
-        *_overall(dataset, now)
-    )
-    binned = per_fact.subquery()
+    per_fact = select(bin_index.label("place"), score.label("score"), signals.label("signals"))
+    binned = per_fact.join(facts, facts.c.seq == scores.c.fact_seq).where(*_overall(dataset, now)).subquery()
     rows = connection.execute(
         select(binned.c.place, func.count(), func.sum(binned.c.score), func.sum(binned.c.signals)).group_by(
             binned.c.place
@@ -77,7 +75,7 @@ def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int
 
 
 def ranked(connection: Connection, dataset: int, now: int, limit: int, *, best: bool) -> list[AnyRow]:
-    """(fact_seq, id, text, score, signals) of the facts at one end."""
+    """(fact_seq, id, text, score, signals) of the active facts at one end."""
     score = decayed(now).label("score")
     signals = (scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful).label("signals")
     return list(
@@ -92,14 +90,14 @@ def ranked(connection: Connection, dataset: int, now: int, limit: int, *, best: 
 
 
 def mixed(connection: Connection, dataset: int, now: int, low: float, high: float, limit: int) -> list[str]:
-    """Facts that are useful for one query and not for another, the most divided first."""
+    """Active facts that are useful for one query and not for another, the most divided first."""
     spread = func.max(scores.c.score) - func.min(scores.c.score)
     return list(
         connection.execute(
             select(facts.c.id)
             .select_from(scores)
             .join(facts, facts.c.seq == scores.c.fact_seq)
-            .where(scores.c.dataset_id == dataset, scores.c.query_id != ALL_QUERIES, unexpired(now))
+            .where(scores.c.dataset_id == dataset, scores.c.query_id != ALL_QUERIES, active(now))
             .group_by(facts.c.id)
             .having(func.min(scores.c.score) <= low, func.max(scores.c.score) >= high)
             .order_by(spread.desc(), facts.c.id)
@@ -139,8 +137,8 @@ def _decisions(project: int, since: int | None, until: int | None) -> list[Colum
 
 
 def _overall(dataset: int, now: int) -> list[ColumnElement[bool]]:
-    expired = expired_in(dataset, now)
-    return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES, scores.c.fact_seq.not_in(expired)]
+    """The scores of active facts over all queries; needs `facts` joined."""
+    return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES, active(now)]
 
 
 def decayed(now: int) -> ColumnElement[Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal, select, update
 
 from heedful.model import Metadata
-from heedful.storage.fact_expiry import unexpired
+from heedful.storage.fact_expiry import active
 from heedful.storage.rows import AnyRow, Direct, Prepared
 from heedful.storage.schema import changes, datasets, events, facts, models, projects
 from heedful.storage.vectors import ModelRow
@@ -79,7 +79,7 @@ def facts_by_project(connection: Connection, now: int) -> dict[str, int]:
     counts = (
         select(datasets.c.project_id, func.count().label("facts"))
         .join(facts, facts.c.dataset_id == datasets.c.id)
-        .where(facts.c.superseded == 0, unexpired(now))
+        .where(active(now))
         .group_by(datasets.c.project_id)
         .subquery()
     )

@@ -15,9 +15,10 @@ from heedful.ranking.policies import Documented, Tally
 from heedful.ranking.signals import Observation, Opinion
 from heedful.storage import ledger
 from heedful.storage.database import Database
+from heedful.storage.fact_expiry import active
 from heedful.storage.ledger import LATER, RETRACTION, SIGNALS, counted_rows, effective_time
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import events, scores
+from heedful.storage.schema import events, facts, scores
 
 ALL_QUERIES = 0
 """The query number under which a fact's score over all queries is kept."""
@@ -135,9 +136,10 @@ def facts_with(connection: Connection, dataset: int, query_ids: Sequence[int]) -
     return [row.fact_seq for row in rows]
 
 
-def overall(connection: Connection, dataset: int) -> dict[int, Tally]:
-    """The tally over all queries of every fact of a dataset that has signals."""
-    statement = select(scores).where(scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES)
+def overall(connection: Connection, dataset: int, at: int) -> dict[int, Tally]:
+    """The tally over all queries of every fact of a dataset that has signals and is active at a time."""
+    statement = select(scores).join(facts, facts.c.seq == scores.c.fact_seq)
+    statement = statement.where(scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES, active(at))
     rows = connection.execute(statement.order_by(scores.c.fact_seq))
     return {row.fact_seq: _tally(row) for row in rows}
 
@@ -162,13 +164,13 @@ def overall_columns(
     )
 
 
-def signalled_queries(connection: Connection, dataset: int) -> int:
-    """How many different queries have signals in a dataset."""
+def signalled_queries(connection: Connection, dataset: int, at: int) -> int:
+    """How many different queries have signals about facts of a dataset that are active at a time."""
     return int(
         connection.execute(
-            select(func.count(func.distinct(scores.c.query_id))).where(
-                scores.c.dataset_id == dataset, scores.c.query_id != ALL_QUERIES
-            )
+            select(func.count(func.distinct(scores.c.query_id)))
+            .join(facts, facts.c.seq == scores.c.fact_seq)
+            .where(scores.c.dataset_id == dataset, scores.c.query_id != ALL_QUERIES, active(at))
         ).scalar_one()
     )
 
