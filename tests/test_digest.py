@@ -129,6 +129,25 @@ def test_a_digest_compares_with_the_time_before(two_weeks: Heedful) -> None:
     assert "Before: 3 up, 1 down, 0 neutral; 75.0% satisfied" in found.text
 
 
+def test_the_points_are_those_of_the_figures_below(store: Heedful, clock: ManualClock) -> None:
+    rate(store, *["up"] * 8, *["down"] * 5)
+    clock.advance(days=7)
+    rate(store, *["up"] * 27, *["down"] * 5)
+    digest = store.insight.digest()
+    assert "84.4% satisfied" in digest.text
+    assert "61.5% satisfied" in digest.text
+    assert digest.headline == "default: 84% satisfied in 7 days, 23 points more than before"
+
+
+def test_a_digest_counts_the_items_that_are_open_now(either: Heedful) -> None:
+    found = either.recall("How long?", session_id="monday")
+    assert found.qa_id is not None
+    either.sessions.add_feedback("monday", found.qa_id, "too long", 1)
+    assert either.insight.digest().open_items == len(either.review.list().items) == 1
+    either.sessions.delete_feedback("monday", found.qa_id)
+    assert either.insight.digest().open_items == len(either.review.list().items) == 0
+
+
 def test_a_digest_tells_what_negative_comments_are_about(store: Heedful) -> None:
     for comment in ("The parcel came too late", "My parcel was late", "The parcel is late again", "A late parcel"):
         rate(store, "down", comment=comment)

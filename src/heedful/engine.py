@@ -94,7 +94,7 @@ class Heedful(HeedfulProtocol):
 
     @cached_property
     def insight(self) -> Insight:
-        return Insight(self._workspace, self._project.sessions.store)
+        return self._project.insight
 
     @cached_property
     def keys(self) -> Keys:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from heedful.insight import digest_delivery, guard
 from heedful.insight.counting import Counting
@@ -41,6 +42,10 @@ class Project:
         return self.executions.workspace
 
     @property
+    def insight(self) -> Insight:
+        return Insight(self.workspace, self.sessions.store, partial(follow.catch_up, self.executions))
+
+    @property
     def name(self) -> str:
         return self.workspace.project
 
@@ -71,10 +76,9 @@ class Project:
         self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False
     ) -> list[AlertRow]:
         """Sends a digest of this period; `again` if it was sent before."""
-        # Items of the review queue are made when somebody looks; a digest counts them.
+        # However long that takes: nobody waits for a digest that is sent.
         self.follow_review()
-        insight = Insight(self.workspace, self.sessions.store)
-        return digest_delivery.send(self.sessions, insight, channels, since, until, again=again)
+        return digest_delivery.send(self.sessions, self.insight, channels, since, until, again=again)
 
     def switch_policies_back(self) -> list[str]:
         """Takes back changes of policy after which ratings got worse than chance allows; returns the events."""

@@ -73,7 +73,7 @@ def _headline(now: Variant, before: Variant, length: timedelta) -> str:
     headline = f"{now.satisfaction:.0%} satisfied in {_long(length)}"
     if before.satisfaction is None:
         return headline
-    change = round(100 * now.satisfaction) - round(100 * before.satisfaction)
+    change = round(100 * (now.satisfaction - before.satisfaction))
     if not change:
         return f"{headline}, as before"
     points = f"{abs(change)} {'point' if abs(change) == 1 else 'points'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -51,11 +52,13 @@ from heedful.storage.sessions import SessionStore
 class Insight(InsightProtocol):
     """Reports over the active opinions of one project. The database adds them up; days are days in UTC."""
 
-    def __init__(self, workspace: Workspace, store: SessionStore) -> None:
+    def __init__(self, workspace: Workspace, store: SessionStore, follow_review: Callable[[], None]) -> None:
+        """`follow_review` adds recent opinions to the review queue."""
         self._workspace = workspace
         self._counting = Counting(workspace, store)
         self._comments = Comments(workspace, store)
         self._reading = Reading(workspace, store)
+        self._follow_review = follow_review
 
     def satisfaction(
         self,
@@ -131,6 +134,8 @@ class Insight(InsightProtocol):
         first = last - _digest.DEFAULT_PERIOD if start is None else start
         if first >= last:
             raise Invalid(f"since is {since}, and that period is not over yet", field="since", value=since)
+        # Items are created when somebody reads the queue; a digest counts them.
+        self._follow_review()
         return _digest.digest(self._workspace, self._counting, self._comments, first, last)
 
     def dictionary(self) -> list[ExportTable]:

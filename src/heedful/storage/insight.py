@@ -127,8 +127,10 @@ def negative_comments(
 
 
 def open_items(connection: Connection, project: int) -> int:
-    """How many items of the review queue are open."""
-    statement = select(func.count()).where(review_items.c.project_id == project, review_items.c.status == "open")
+    """How many items of the review queue are open, with an opinion that is still active."""
+    statement = select(func.count()).where(
+        review_items.c.project_id == project, review_items.c.status == "open", review_items.c.opinions > 0
+    )
     return int(connection.execute(statement).scalar_one())
 
 
