@@ -92,10 +92,10 @@ def intervals_overlap(now: Variant, earlier: Variant | None) -> bool:
     return now.low <= earlier.high and earlier.low <= now.high
 
 
-def value_label(value: Any) -> str:
+def value_label(value: Any, by: str) -> str:
     """A value of what is compared, in words."""
     if value is None:
-        return "none"
+        return f"no {NAMES.get(by, by.removeprefix(PREFIX))}"
     return value if isinstance(value, str) else str(value)
 
 
@@ -120,7 +120,13 @@ def trend_chart(trend: Trend, words: str) -> str:
 def variants_chart(satisfaction: Satisfaction) -> str:
     """Each variant with its interval."""
     rows = [
-        Interval(value_label(variant.value), variant.satisfaction, variant.low, variant.high, variant.up + variant.down)
+        Interval(
+            value_label(variant.value, satisfaction.by),
+            variant.satisfaction,
+            variant.low,
+            variant.high,
+            variant.up + variant.down,
+        )
         for variant in satisfaction.variants
     ]
     return interval_chart(rows, title=f"Satisfaction by {satisfaction.by}", desc="Bars are 95% intervals")

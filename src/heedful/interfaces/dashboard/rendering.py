@@ -88,6 +88,7 @@ def environment() -> Environment:
         score=score,
         percent=percent,
         short=short,
+        fact_line=fact_line,
         plain=plain,
         svg=Markup,
         fault=problem_text,
@@ -136,6 +137,11 @@ def short(text: str, limit: int = 120) -> str:
     """A text in one line."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def fact_line(text: str, limit: int = 120) -> str:
+    """A fact in one line: what was learnt from an answer has the question in a line by itself."""
+    return short(" · ".join(line for line in text.splitlines() if line.strip()), limit)
 
 
 def plain(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -40,7 +41,7 @@ def page(here: PageContext) -> Response:
         drawn=None if satisfaction is None else comparison.variants_chart(satisfaction),
         rated=satisfaction is not None and any(variant.up or variant.down for variant in satisfaction.variants),
         problem=problem,
-        named=comparison.value_label,
+        named=partial(comparison.value_label, by=by or ""),
         datasets=datasets,
         dataset=dataset,
         replaying=here.query.get("replay") == "1",

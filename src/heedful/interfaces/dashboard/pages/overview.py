@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -50,7 +51,7 @@ def page(here: PageContext) -> Response:
         choices=choices,
         variants=variants,
         compared=None if variants is None else comparison.variants_chart(variants),
-        named=comparison.value_label,
+        named=partial(comparison.value_label, by=by),
         problem=problem,
         useful_in=dataset or (datasets[0] if datasets else DEFAULT_DATASET),
         nothing=not _has_data(trend, coverage) and not _has_data(insight.trend(over="week"), insight.coverage()),
@@ -134,7 +135,7 @@ def _has_data(trend: Trend, coverage: Coverage) -> bool:
 
 def _note_link(here: PageContext, note: Note) -> str:
     """Where it can be seen what is behind a change."""
-    value = comparison.value_label(note.value)
+    value = comparison.value_label(note.value, note.about)
     if note.about == "dataset":
         return here.at("review", dataset=value)
     if note.about == "target_type":
