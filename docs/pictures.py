@@ -16,16 +16,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote_plus
 
 import uvicorn
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
 from heedful.engine import Heedful
-from heedful.interfaces.cli.sessions import PROJECT, SEED
+from heedful.interfaces.cli.sessions import PROJECT, fill_demo
 from heedful.interfaces.dashboard import views
 from heedful.interfaces.dashboard.app import create
 from heedful.interfaces.http.serve import admin_key
-from heedful.simulate import traffic
+from heedful.model import Hit
+from heedful.simulate.shop import WANTS
 from heedful.store import Store
 
 FOLDER = Path(__file__).parent / "images"
@@ -66,7 +68,7 @@ PICTURES = (
     Picture("session", "sessions/{session}", DESK),
     Picture("facts", "facts?q=Can+I+send+it+back+after+three+weeks%3F&boost=1&dataset=help", DESK),
     Picture("fact", "facts/{fact}", DESK),
-    Picture("learning", "learning?q=How+long+does+a+refund+take%3F&dataset=help", DESK),
+    Picture("learning", "learning?q={question}&dataset=help", DESK),
     Picture("executions", "executions", DESK),
     Picture("execution", "executions/{execution}", DESK),
     Picture("experiments", "experiments", DESK),
@@ -81,7 +83,7 @@ def main() -> None:
         raise SystemExit("there is no Chromium: install it (on Debian: apt-get install chromium-headless-shell)")
     with tempfile.TemporaryDirectory(prefix="heedful-pictures-") as folder:
         file = Path(folder) / "demo.db"
-        traffic.fill(file, project=PROJECT, seed=SEED, until=UNTIL)
+        fill_demo(file, UNTIL)
         store = Store(file, clock=lambda: UNTIL)
         key = admin_key(store).api_key
         opened = store.open(PROJECT)
@@ -106,6 +108,7 @@ def worth_a_look(store: Heedful) -> dict[str, str]:
         "item": max(items, key=lambda item: item.opinions).item_id,
         "fact": max(facts, key=lambda fact: fact.signal_count).fact_id,
         "execution": executions[0].execution_id,
+        "question": quote_plus(_learnt_question(store)),
         "session": max(sessions, key=lambda each: _said(store, each.session_id)).session_id,
     }
 
@@ -152,6 +155,19 @@ def _from_facts(store: Heedful, item_id: str) -> bool:
     """Whether an answer comes from what the shop says."""
     evidence = store.review.get(item_id).evidence
     return len(evidence) > 1 and _plain(each.text for each in evidence[:2])
+
+
+def _learnt_question(store: Heedful) -> str:
+    """A question that another fact answers thanks to feedback."""
+
+    def first(question: str, *, boost: bool) -> Hit:
+        return views.search(store, question, "help", boost=boost).hits[0]
+
+    for question in (each for want in WANTS for each in want.queries["en"]):
+        before, now = first(question, boost=False), first(question, boost=True)
+        if before.fact_id != now.fact_id and _plain((before.text, now.text)):
+            return question
+    raise LookupError("feedback changes the first rank of no question")
 
 
 def _said(store: Heedful, session_id: str) -> int:

@@ -18,6 +18,7 @@ import grids
 import httpx
 import pytest
 from compiled import compiled_once
+from help_desk import help_desk
 from hypothesis import HealthCheck, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 from lived import lived, lived_database, lived_folder, lived_template, place
@@ -46,6 +47,7 @@ __all__ = [
     "bare_database",
     "cold_processes",
     "empty_database",
+    "help_desk",
     "lived",
     "lived_database",
     "lived_folder",

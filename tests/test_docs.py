@@ -269,7 +269,7 @@ PREPARED: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
 
 
 LONG = ("docs/howto/use-the-dashboard.md",)
-"""Pages that take more than half a minute: this one fills a store with two weeks of traffic."""
+"""Pages that take more than half a minute: this one fills a store with four weeks of traffic."""
 
 
 @pytest.mark.parametrize(

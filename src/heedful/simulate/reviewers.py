@@ -7,16 +7,15 @@ from collections import Counter
 from heedful.engine import Heedful
 from heedful.model import ReviewCase, ReviewItem
 from heedful.simulate.people import STAFF
-from heedful.simulate.remarks import HOSTILE
 from heedful.simulate.shop import CORRECTIONS, REPLACED
 from heedful.simulate.truth import Truth
 
-MANY = 30
+MANY = 20
 """Items that somebody sees to in one go."""
 
 
 class Reviewers:
-    """Takes the items with the most opinions first; what was written to do harm is left for the lead."""
+    """Takes the items with the most opinions first."""
 
     def __init__(self, memory: Heedful, truth: Truth, counts: Counter[str]) -> None:
         self._memory = memory
@@ -28,8 +27,7 @@ class Reviewers:
         author = STAFF[self._counts["reviews"] % len(STAFF)]
         self._counts["reviews"] += 1
         for item in self._memory.review.list(limit=MANY).items:
-            if item.comment not in HOSTILE:
-                self._see_to(item, author)
+            self._see_to(item, author)
 
     def _see_to(self, item: ReviewItem, author: str) -> None:
         review = self._memory.review
@@ -52,9 +50,9 @@ class Reviewers:
                 return "Corrected since."
             self._counts["supersessions"] += 1
             if key in REPLACED:
-                done = self._memory.supersede(evidence.fact_id, by=self._truth.facts[REPLACED[key]], author=author)
+                done = self._memory.supersede(evidence.fact_id, by=self._truth.current(REPLACED[key]), author=author)
                 self._truth.corrected(key, done.superseded_by)
-                return "The answer came from an old page."
+                return "The answer came from the wrong page."
             fixed = self._memory.review.fix(
                 case.item.item_id, "supersede", fact_id=evidence.fact_id, text=CORRECTIONS[key], author=author
             )

@@ -129,8 +129,13 @@ REPLACED: Mapping[str, str] = {
     "account-app-old": "account-app",
     "warranty-old": "warranty-time",
     "staff-refund-old": "staff-refund-limit",
+    "refund-word": "refund-time",
+    "return-box": "return-label",
+    "ship-word": "ship-free",
+    "ship-time-word": "ship-time",
+    "account-rules": "account-code",
 }
-"""Facts of old pages, and those that have been right all along."""
+"""Facts of pages that are old or only point elsewhere, and those that have been right all along."""
 
 
 @dataclass(frozen=True, slots=True)

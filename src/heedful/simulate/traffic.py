@@ -1,4 +1,4 @@
-"""Two weeks of a web shop's help desk in a store, so that there is something to look at."""
+"""Four weeks of a web shop's help desk in a store, so that there is something to look at."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from heedful.providers.embedding.contract import Calibration, Vectors
 from heedful.simulate import warehouse
 from heedful.simulate.analysts import CONNECTOR, Analysts
 from heedful.simulate.people import STAFF, Clerk
-from heedful.simulate.remarks import HOSTILE
 from heedful.simulate.reviewers import Reviewers
 from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, STAFF_WANTS, WANTS
 from heedful.simulate.timeline import Timeline, arrivals, utc
@@ -40,16 +39,16 @@ Progress = Callable[[int, int], None]
 FINISHED: Metadata = {"filled_by": "heedful demo"}
 """The metadata of a dataset after all the rest is done."""
 
-SESSIONS = 420
-EXECUTIONS = 44
+DAYS = 28
+SESSIONS = 520
+EXECUTIONS = 60
 
 # Parts of the time that is filled.
-SHIPPING_CHANGES = 2 / 14
-REFUNDS_CHANGE = 3 / 14
-HOSTILITY = 6 / 14
-LIES_RETRACTED = 8 / 14
-REVIEWS = tuple(day / 14 for day in (6.6, 7.6, 8.6, 9.6, 10.6, 11.6, 12.6, 13.6))
-"""When somebody works through the review queue: not in the first week, and every day of the second."""
+REFUNDS_CHANGE = 2 / DAYS
+SHIPPING_CHANGES = 9 / DAYS
+LIES_RETRACTED = 20 / DAYS
+REVIEWS = tuple(day / DAYS for day in (22.1, 23.1, 24.1, 25.1, 26.1))
+"""When somebody works through the review queue: every day of the last week, and not before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def fill(
     path_or_url: str | Path,
     *,
     project: str = "demo",
-    days: float = 14,
+    days: float = DAYS,
     seed: int = 1,
     sessions: int = SESSIONS,
     until: datetime | None = None,
@@ -199,8 +198,6 @@ class _Traffic:
         night = start.replace(hour=3, minute=0, second=0, microsecond=0)
         while (night := night + timedelta(days=1)) < end:
             at(night, self._improve)
-        for place in range(len(HOSTILE)):
-            at(start + HOSTILITY * length + timedelta(minutes=9 * place), partial(self._be_hostile, desk))
 
     def _visit(self, desk: HelpDesk, number: int, sessions: int) -> None:
         self._progress(number, sessions)
@@ -217,11 +214,6 @@ class _Traffic:
             done = self._memory.improve(dataset)
             self.counts["learnt facts"] += len(done.learnt) - len(done.forgotten)
         self.counts["improvements"] += 1
-
-    def _be_hostile(self, desk: HelpDesk) -> None:
-        recent = self._memory.sessions.list(where={"channel": "web"}, limit=len(HOSTILE)).items
-        if recent:
-            desk.be_hostile(recent[self.counts["hostile"] % len(recent)].session_id)
 
     def _random(self, purpose: str) -> Random:
         return Random(f"{self._seed}/{purpose}")

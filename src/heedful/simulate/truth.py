@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from heedful.model import Hit
@@ -37,9 +37,18 @@ class Truth:
         """Whether another fact says it already."""
         return key in self._successors
 
+    def current(self, key: str) -> str:
+        """The fact that says it now."""
+        return self._successors.get(key, self.facts[key])
+
     def is_outdated(self, key: str) -> bool:
         """Whether a fact was right, and is no longer."""
         return key in self._changes and self._now() >= self._changes[key]
+
+    def outdated_for(self, key: str) -> timedelta | None:
+        """How long a fact has been outdated without a correction."""
+        is_wrong = self.is_outdated(key) and not self.is_corrected(key)
+        return self._now() - self._changes[key] if is_wrong else None
 
     def answers(self, want: Want) -> set[str]:
         """The facts that are right."""

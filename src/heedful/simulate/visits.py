@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
 
 from heedful.engine import Heedful
-from heedful.model import Recall
+from heedful.model import Recall, Signal, SignalType
 from heedful.simulate import people
 from heedful.simulate.people import CONCISE, DETECTOR, JUDGE, TALKATIVE, Clerk, Person
-from heedful.simulate.remarks import HOSTILE
 from heedful.simulate.shop import HANDBOOK, HELP, OUTDATED_REFUND, STAFF_WANTS, WANTS, Want
 from heedful.simulate.timeline import Timeline
 from heedful.simulate.truth import Quality, Truth
@@ -18,7 +18,10 @@ from heedful.simulate.truth import Quality, Truth
 TOP_K = 5
 
 COMPLAINT_WAVE = 10.0
-"""How many times as many people ask for a refund while what is said about it is outdated."""
+"""How many times as many people more ask for a refund when what is said about it has become outdated."""
+
+WAVE_HALVED = timedelta(days=16)
+"""After how long half as many come, as long as it is outdated."""
 
 
 @dataclass(slots=True)
@@ -74,13 +77,6 @@ class HelpDesk:
         self._counts["sessions"] += 1
         self._ask(visit, 0)
 
-    def be_hostile(self, session_id: str) -> None:
-        """Somebody writes what no page likes to show."""
-        entry = self._memory.sessions.entries(session_id).items[0]
-        text = HOSTILE[self._counts["hostile"] % len(HOSTILE)]
-        self._memory.sessions.add_feedback(session_id, entry.qa_id, text, 1, author=people.ADVERSARY)
-        self._counts.update(("hostile", "ratings", "comments"))
-
     def _who(self, random: Random) -> tuple[Person, str]:
         drawn = random.random()
         if drawn < 0.08:
@@ -92,8 +88,8 @@ class HelpDesk:
 
     def _wants(self, dataset: str, random: Random) -> list[Want]:
         wants = STAFF_WANTS if dataset == HANDBOOK else WANTS
-        is_wrong = self._truth.is_outdated(OUTDATED_REFUND) and not self._truth.is_corrected(OUTDATED_REFUND)
-        wave = COMPLAINT_WAVE if is_wrong else 1.0
+        outdated = self._truth.outdated_for(OUTDATED_REFUND)
+        wave = 1.0 if outdated is None else 1 + COMPLAINT_WAVE * 0.5 ** (outdated / WAVE_HALVED)
         weights = [each.weight * (wave if OUTDATED_REFUND in each.answers else 1) for each in wants]
         return random.choices(wants, weights, k=random.choices((1, 2, 3), (50, 35, 15))[0])
 
@@ -117,14 +113,14 @@ class HelpDesk:
         quality = self._truth.quality(right, used)
         visit.qualities.append(quality)
         self._counts.update(("entries", "messages", "messages", f"{quality} answers of {visit.variant}"))
-        self._opinions(visit, want, shown, right, quality, is_long=len(used) > 1)
+        self._opinions(visit, want, shown, used, right, quality)
         if place + 1 < len(visit.wants):
             self._timeline.after(random.uniform(1, 6), lambda: self._ask(visit, place + 1))
         elif random.random() < 0.21:
             self._timeline.after(random.uniform(1, 4), lambda: self._rate_session(visit))
 
     def _opinions(
-        self, visit: Visit, want: Want, shown: Recall, right: set[str], quality: Quality, *, is_long: bool
+        self, visit: Visit, want: Want, shown: Recall, used: list[str], right: set[str], quality: Quality
     ) -> None:
         """Has what is said of one answer said, at once or later."""
         random, after = visit.random, self._timeline.after
@@ -133,14 +129,14 @@ class HelpDesk:
         later = random.uniform(60, 1500) if random.random() < 0.1 else random.uniform(0.3, 4)
         if rates < people.eagerness(want, quality):
             score = people.score(visit.person, quality, visit.variant, random)
-            text = people.comment(visit.person, want, score, is_long=is_long, random=random)
+            text = people.comment(visit.person, want, score, is_long=len(used) > 1, random=random)
             after(later, lambda: self._rate(visit, shown, score, text, visit.person.author))
         elif judged < 0.07:
             verdict = {"good": 5, "mixed": 3, "bad": 2}[quality]
-            text = "The evidence does not answer the question" if quality == "bad" else None
+            text = "The evidence is off topic" if quality == "bad" else None
             after(5, lambda: self._rate(visit, shown, verdict, text, JUDGE))
-        if signals < 0.45:
-            after(random.uniform(0.2, 3), lambda: self._signal(visit, shown, right))
+        if signals < 0.6:
+            after(random.uniform(0.2, 3), lambda: self._signal(visit, shown, used, right))
         elif detected < 0.15:
             after(10, lambda: self._detect(shown))
 
@@ -149,14 +145,20 @@ class HelpDesk:
         self._memory.sessions.add_feedback(visit.session_id, shown.qa_id, text, score, author=author)
         self._counts.update(("ratings", "comments") if text else ("ratings",))
 
-    def _signal(self, visit: Visit, shown: Recall, right: set[str]) -> None:
+    def _signal(self, visit: Visit, shown: Recall, used: list[str], right: set[str]) -> None:
+        """Somebody names what helped them, and complains only about what the answer quotes."""
         verdict = visit.person.user.judge([hit.fact_id for hit in shown.hits], right)
-        result = self._memory.signal_recall(
-            shown.recall_id,
-            used=verdict.used,
-            helpful=verdict.helpful,
-            not_helpful=verdict.not_helpful,
-            author=visit.person.author,
+        judged: dict[SignalType, list[str]] = {
+            "used": verdict.used,
+            "helpful": verdict.helpful,
+            "not_helpful": [fact_id for fact_id in verdict.not_helpful if fact_id in used],
+        }
+        result = self._memory.signal(
+            [
+                Signal(fact_id=fact_id, signal_type=kind, query=shown.query, author=visit.person.author)
+                for kind, fact_ids in judged.items()
+                for fact_id in fact_ids
+            ]
         )
         self._counts["signals"] += result.processed
         if visit.person.is_adversary:

@@ -34,7 +34,9 @@ RELATED_QUESTION = "I forgot my password, how do I reset it?"
 
 
 @click.command()
-@click.option("--dashboard", is_flag=True, help="Show the dashboard of a help desk after two weeks of traffic instead.")
+@click.option(
+    "--dashboard", is_flag=True, help="Show the dashboard of a help desk after four weeks of traffic instead."
+)
 @click.option("--port", default=8001, show_default=True, help="The dashboard's port; 0 for any that is free.")
 @click.option(
     "--keep",

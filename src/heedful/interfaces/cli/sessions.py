@@ -318,19 +318,9 @@ def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.
     """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
     if not store.exists():
         store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
-        with progress("visits of two weeks") as show:
-            start, end = _two_weeks(system_clock())
-            filled = traffic.fill(
-                store,
-                project=PROJECT,
-                days=(end - start) / timedelta(days=1),
-                seed=SEED,
-                until=end,
-                embedding=embedding,
-                sessions=sessions,
-                progress=show,
-            )
+        echo(f"filling {store.parent} with four weeks of a help desk, about a minute…", err=True)
+        with progress("visits of four weeks") as show:
+            filled = fill_demo(store, system_clock(), embedding, sessions=sessions, progress=show)
         echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in SUMMARY_LABELS.items()))
         return None
     with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
@@ -344,14 +334,36 @@ def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.
         return memory.keys.create("demo", scopes=["admin"])
 
 
-def _two_weeks(now: datetime) -> tuple[datetime, datetime]:
-    """What the dashboard shows first, the last 14 days, up to the end of the last working day.
+def fill_demo(
+    store: Path,
+    now: datetime,
+    embedding: Embedding = None,
+    *,
+    sessions: int = traffic.SESSIONS,
+    progress: traffic.Progress | None = None,
+) -> traffic.Filled:
+    """Fills a store with the help desk that the demo shows at a moment."""
+    start, end = _four_weeks(now)
+    return traffic.fill(
+        store,
+        project=PROJECT,
+        days=(end - start) / timedelta(days=1),
+        seed=SEED,
+        until=end,
+        embedding=embedding,
+        sessions=sessions,
+        progress=progress,
+    )
 
-    Traffic before that would be compared with what is shown, and the few ratings of a night look like a change.
+
+def _four_weeks(now: datetime) -> tuple[datetime, datetime]:
+    """The 14 days that the dashboard shows first, and the 14 that it compares them with, up to the last closing hour.
+
+    The few ratings of a night would look like a change.
     """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     end = today + timedelta(hours=CLOSING_HOUR)
-    return today - timedelta(days=13), end if end <= now else end - timedelta(days=1)
+    return today - timedelta(days=traffic.DAYS - 1), end if end <= now else end - timedelta(days=1)
 
 
 def _folder(keep: Path | None) -> AbstractContextManager[str]:

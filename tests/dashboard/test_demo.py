@@ -1,0 +1,126 @@
+"""The dashboard of the demo: it opens on its story, and its numbers are those of the reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from dashboards import Dashboard
+from help_desk import NOW, HelpDeskStore
+from starlette.testclient import TestClient
+
+from heedful import Heedful
+from heedful.interfaces.cli.sessions import PROJECT
+from heedful.testing import ManualClock
+
+TODAY = NOW.replace(hour=0)
+
+
+@pytest.fixture(scope="module")
+def dashboard(help_desk: Callable[[], HelpDeskStore]) -> Iterator[Dashboard]:
+    made = Dashboard(help_desk().file, ManualClock(NOW))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def store(dashboard: Dashboard) -> Iterator[Heedful]:
+    with dashboard.opened.open(PROJECT) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def visitor(dashboard: Dashboard) -> TestClient:
+    return dashboard.visitor()
+
+
+def text(client: TestClient, place: str) -> str:
+    """The words of a page or of a part of one."""
+    answer = client.get(f"/p/{PROJECT}/{place}", headers={"x-fragment": "1"})
+    assert answer.status_code == 200, answer.text
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", answer.text)).split())
+
+
+def days(number: int, before: int = 0) -> str:
+    """The query of an address for so many days, today included."""
+    last = TODAY - timedelta(days=before)
+    return f"since={last - timedelta(days=number - 1):%Y-%m-%d}&until={last:%Y-%m-%d}"
+
+
+def figures(page: str) -> tuple[int, int, float]:
+    """Satisfaction in percent, of how many ratings, and by how many points it rose."""
+    match = re.search(r"Satisfaction (\d+)% \d+% to \d+%, n = (\d+) up ([\d.]+) points against as many days", page)
+    assert match is not None, page
+    return int(match[1]), int(match[2]), float(match[3])
+
+
+def test_it_opens_on_what_changed_for_the_better(visitor: TestClient) -> None:
+    page = text(visitor, "overview")
+    assert "the last 14 days" in page
+    _, ratings, points = figures(page)
+    assert ratings > 150
+    assert points > 10
+    assert "may be luck" not in page
+    assert re.search(r"Down-votes fell to", text(visitor, "overview/changes"))
+
+
+@pytest.mark.parametrize("number", [7, 14])
+def test_the_overview_says_what_the_digest_says(visitor: TestClient, store: Heedful, number: int) -> None:
+    satisfaction, ratings, points = figures(text(visitor, f"overview?{days(number)}"))
+    digest = store.insight.digest(since=TODAY - timedelta(days=number - 1), until=TODAY + timedelta(days=1))
+    assert digest.now.satisfaction is not None
+    assert digest.before.satisfaction is not None
+    rise = 100 * (digest.now.satisfaction - digest.before.satisfaction)
+    assert ratings == digest.now.up + digest.now.down
+    assert points == pytest.approx(rise, abs=0.051)
+    assert digest.headline == f"demo: {satisfaction}% satisfied in {number} days, {rise:.0f} points more than before"
+    before = text(visitor, f"overview?{days(number, before=number)}")
+    assert f"n = {digest.before.up + digest.before.down}" in before
+    themes = text(visitor, f"overview/themes?{days(number)}")
+    assert all(theme.name in themes and theme.examples[0] in themes for theme in digest.themes)
+
+
+def test_the_overview_counts_what_the_review_queue_lists(visitor: TestClient, store: Heedful) -> None:
+    opened = store.insight.digest().open_items
+    assert len(store.review.list(limit=1000).items) == opened
+    closed = {status: len(store.review.list(status=status, limit=1000).items) for status in ("resolved", "dismissed")}
+    waiting = text(visitor, "overview/waiting")
+    assert waiting == f"Open review items {opened} {closed['resolved']} resolved, {closed['dismissed']} dismissed"
+    tabs = f"Open {opened} Resolved {closed['resolved']} Dismissed {closed['dismissed']}"
+    assert tabs in text(visitor, "review")
+
+
+def test_the_overview_counts_answers_as_the_reports_do(visitor: TestClient, store: Heedful) -> None:
+    page = text(visitor, f"overview?{days(14)}")
+    start = TODAY - timedelta(days=13)
+    coverage = store.insight.coverage(since=start)
+    for each in (coverage.answers, coverage.executions, coverage.recalls):
+        assert f"{each.kind.capitalize()} {each.share or 0:.0%} {each.rated} of {each.shown} (" in page
+    assert f"Answers rated {coverage.answers.share:.0%} {coverage.answers.rated} of {coverage.answers.shown}" in page
+    (line,) = store.insight.trend(since=start).lines
+    assert figures(page)[1] == sum(point.up + point.down for point in line.points)
+
+
+@pytest.mark.parametrize("dataset", ["help", "handbook"])
+def test_usefulness_says_what_the_stats_say(visitor: TestClient, store: Heedful, dataset: str) -> None:
+    stats = store.usefulness_stats(dataset)
+    assert stats.facts_with_signals <= stats.total_facts == store.get_dataset(dataset).facts
+    part = text(visitor, f"facts/usefulness?dataset={dataset}")
+    counted = f"{stats.facts_with_signals} of {stats.total_facts} facts have signals; mean {stats.average_score:.2f}"
+    assert counted in part
+    assert " ".join(f"{label} {count}" for label, count in stats.distribution.items()) in part
+
+
+def test_ratings_of_whole_sessions_are_in_no_dataset(visitor: TestClient) -> None:
+    page = text(visitor, "overview?by=dataset")
+    assert "no dataset" in page
+    assert " none " not in page
+
+
+def test_a_learnt_fact_sets_its_question_apart(visitor: TestClient, store: Heedful) -> None:
+    learnt = next(fact.text for fact in store.facts(dataset="help", limit=1000).items if "\n" in fact.text)
+    question, _, answer = learnt.partition("\n")
+    assert f"{question} · {answer[:20]}" in text(visitor, "facts?dataset=help")
