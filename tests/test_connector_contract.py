@@ -29,6 +29,7 @@ ITALY_SQL = """select count( distinct c.id )  as CITIES
 FRANCE_SQL = ITALY_SQL.replace("Italy", "France")
 STREETS = "How many streets are there?"
 STREETS_SQL = "SELECT count(*) AS streets FROM street"
+MINE = "How many people live in my city?"
 HEADCOUNT = "What is the official census headcount figure of {}?"
 PEOPLE_SQL = "SELECT people FROM city WHERE name = '{}'"
 LARGE = "Which cities have an area over 400.5?"
@@ -43,9 +44,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 def written(messages: Sequence[ChatMessage]) -> str:
-    return (
-        f"```sql\n{ {STREETS: STREETS_SQL, ITALY: ITALY_SQL}[messages[-1].content.rpartition('Question: ')[2]] }\n```"
-    )
+    known = {STREETS: STREETS_SQL, ITALY: ITALY_SQL, MINE: PEOPLE_SQL.format("Rome")}
+    return f"```sql\n{known[messages[-1].content.rpartition('Question: ')[2]]}\n```"
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +124,18 @@ def test_what_is_proven_is_served_rebound_and_blocked(towns: Any, place: Place) 
     towns.feedback.create_negative(execution_id=proven, feedback="Counts villages.", author="ida")
     refused = towns.chat.execution_cache_lookup(FRANCE)
     assert (refused.cache_hit, refused.matches[0].gate) == (False, "feedback")
+
+
+def test_a_question_in_the_first_person_is_reused_for_who_proved_it(towns: Any) -> None:
+    chat = towns.chat_sessions.create().id
+    done = towns.chat.chat_to_answer(chat, MINE)
+    assert (done.origin, done.execution_result.result.rows) == ("written", [[2800000]])
+    towns.feedback.create_positive(execution_id=done.execution_result.execution_id, author="ann")
+    assert towns.chat.chat_to_answer(chat, MINE).origin == "served"
+    for reuse in ("sql", "result"):
+        found = towns.chat.execution_cache_lookup(MINE, reuse=reuse)
+        assert (found.cache_hit, found.matches[0].gate) == (False, "asker")
+    assert ask(towns, MINE).origin == "written"
 
 
 def test_a_number_with_a_fraction_is_rebound(towns: Any) -> None:

@@ -211,6 +211,20 @@ def test_the_smart_query_of_the_document(client: Any, connector: str, model: Scr
     assert len(model.prompts) == 1
 
 
+def test_what_one_person_asks_about_themselves_is_served_in_their_chat_session(
+    client: Any, connector: str, model: ScriptedModel
+) -> None:
+    WRITTEN["Am I active?"] = "SELECT status FROM customers WHERE id = 1"
+    ann, bo = (client.chat_sessions.create(PROJECT).id for _ in range(2))
+    first = client.chat.chat_to_answer(PROJECT, ann, "Am I active?", connector_id=connector)
+    rate(client, first.execution_result)
+    client.chat.chat_to_answer(PROJECT, ann, "Am I active?", connector_id=connector)
+    assert len(model.prompts) == 1
+    assert not client.chat.execution_cache_lookup(PROJECT, "Am I active?", connector).cache_hit
+    client.chat.chat_to_answer(PROJECT, bo, "Am I active?", connector_id=connector)
+    assert len(model.prompts) == 2
+
+
 def test_without_a_language_model_a_golden_example_answers(
     tmp_path: Path, crm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

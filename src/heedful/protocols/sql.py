@@ -206,6 +206,8 @@ class ChatProtocol(Protocol):
     ) -> ChatSql:
         """The SQL for a question: proven if it can be, else written by the language model.
 
+        SQL that was proven for a question in the first person ("my orders") is used in its own chat session alone.
+
         The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
         `remarks` before them.
 
@@ -243,7 +245,8 @@ class ChatProtocol(Protocol):
         """Looks for executions that answer a question, and says of each whether it may be used, and why.
 
         Similarity finds candidates; it never decides. The first match that may be used is run now; with
-        `reuse="result"`, its stored result is taken instead, as old as it is.
+        `reuse="result"`, its stored result is taken instead, as old as it is. A question in the first person ("my
+        orders") is refused, since a lookup doesn't know who asks: use a chat session.
         """
 
     def confirm_suggestion(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from heedful.clock import DAY
@@ -25,8 +25,8 @@ from heedful.sql.feedback import new_opinion, put, relevant
 from heedful.sql.generation import Example, write_sql
 from heedful.sql.reuse import cache, candidates
 from heedful.sql.reuse import coverage as covering
-from heedful.sql.reuse.cache import Limits
-from heedful.sql.reuse.candidates import Candidate
+from heedful.sql.reuse.asker import Person, may_be_personal
+from heedful.sql.reuse.cache import JudgedCandidate, Limits
 from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.feedback import SqlFeedbacks
@@ -198,7 +198,8 @@ class Chat(ChatProtocol):
         remarks: Sequence[str],
     ) -> Plan:
         limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
-        verdicts, _ = cache.judge(self._space, connector, query, vector, limits, "sql")
+        messages = self._own_messages(chat_session_id, query)
+        verdicts, _ = cache.judge(self._space, connector, query, vector, limits, "sql", messages)
         failed = set()
         for verdict in verdicts:
             if verdict.decision != "refuse" and verdict.sql is not None and verdict.written not in failed:
@@ -216,9 +217,8 @@ class Chat(ChatProtocol):
         if first is not None and first.decision != "refuse":
             first = first.refused("run", "it could not be run now")
         cache.record(self._space, connector, query, first)
-        nearest = verdicts[0].candidate if verdicts else None
         likely = cache.suggested(verdicts)
-        return self._write_plan(connector, chat_session_id, query, vector, cutoff, remarks, nearest, likely)
+        return self._write_plan(connector, chat_session_id, query, vector, cutoff, remarks, first, likely)
 
     def _write_plan(
         self,
@@ -228,7 +228,7 @@ class Chat(ChatProtocol):
         vector: Vectors,
         cutoff: float,
         remarks: Sequence[str],
-        nearest: Candidate | None,
+        nearest: JudgedCandidate | None,
         likely: CacheSuggestion | None,
     ) -> Plan:
         model = self._space.language_model
@@ -238,7 +238,9 @@ class Chat(ChatProtocol):
                 Statement(likely.sql_query, {}), "suggested", explanation, likely.execution_id, suggestion=likely
             )
         if model is None:
-            hint = "Nothing like it was proven" if nearest is None else f"The nearest is: {nearest.question}"
+            hint = "Nothing like it was proven"
+            if nearest is not None:
+                hint = f"The nearest, “{nearest.candidate.question}”, is not used: {nearest.reason}"
             raise Unavailable(
                 f"there is no proven SQL for {query!r}, and no language model to write it. {hint}",
                 code="nothing_proven",
@@ -246,7 +248,7 @@ class Chat(ChatProtocol):
                 value=query,
                 remedy="Add it: golden_examples.create(question, sql_query), or configure HEEDFUL_LANGUAGE_MODEL",
             )
-        examples, warnings = self._examples_and_warnings(connector, vector, cutoff)
+        examples, warnings = self._examples_and_warnings(connector, chat_session_id, query, vector, cutoff)
         earlier = [
             (turn.question, turn.sql)
             for turn in chat_sessions.turns(self._space.sessions, chat_session_id, MAX_EARLIER)
@@ -278,14 +280,22 @@ class Chat(ChatProtocol):
             explanation = f"written by {written.model} from the schema and {len(examples)} proven examples{suffix}"
             return Plan(statement, "written", explanation, None, written.model, likely)
 
+    def _own_messages(self, chat_session_id: str, query: str) -> Collection[str]:
+        """The messages of the asker, where it matters who asks."""
+        return chat_sessions.message_ids(self._space.sessions, chat_session_id) if may_be_personal(query) else ()
+
     def _examples_and_warnings(
-        self, connector: AnyRow, vector: Vectors, cutoff: float
+        self, connector: AnyRow, chat_session_id: str, query: str, vector: Vectors, cutoff: float
     ) -> tuple[list[Example], list[Example]]:
         """The examples for a model's prompt: reliable ones, and ones that were rated as wrong."""
         space = self._space
         wanted = candidates.Wanted(MIN_EXAMPLE_SIMILARITY, MAX_CANDIDATES, max_age_days=None, examples=True)
+        messages = self._own_messages(chat_session_id, query)
         with space.proofs.reading(connector, space.target, space.workspace.read) as known:
-            similar = candidates.find(space, known, connector, vector, wanted)
+            found = candidates.find(space, known, connector, vector, wanted)
+            # A model would copy the values of somebody else.
+            hidden = cache.of_others(known, Person.NOBODY, found, messages)
+            similar = [each for each in found if each.id not in hidden]
         good = [
             candidate
             for candidate in similar

@@ -158,6 +158,15 @@ def turns(space: SessionSpace, session_id: str, last: int = MAX_MESSAGES // 2) -
     return [turn for row in rows if (turn := _turn(row)) is not None]
 
 
+def message_ids(space: SessionSpace, session_id: str) -> frozenset[str]:
+    """The ids of the newest messages of a session."""
+
+    def read(tx: Transaction) -> list[MessageRow]:
+        return tx.conversations.messages(session_id, None, MAX_MESSAGES, True)
+
+    return frozenset(row.id for row in space.store.read(read))
+
+
 def turn(space: SessionSpace, message_id: str) -> Turn | None:
     """The turn whose answer a message is."""
     row = space.store.read(lambda tx: tx.conversations.message(message_id))

@@ -72,6 +72,7 @@ REASONS = {
     "kind": "a value is ambiguous",
     "conflict": "proven answers contradict each other",
     "sql": "the SQL can't be read with all its values",
+    "asker": "it is in the first person, and somebody else asked",
     "feedback": "somebody said that it is wrong",
     "schema": "the schema has changed since",
     "data": "the data may have changed since",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,9 @@ from heedful.model import DECISIONS, CacheLookup, CacheMatch, CacheSuggestion, D
 from heedful.sql import connector_access
 from heedful.sql import runs as running
 from heedful.sql.reuse import ProvenQuery, Question, Verdict, candidates, choose, is_deterministic, same_frame_ids
+from heedful.sql.reuse.asker import Person, is_personal, person
 from heedful.sql.reuse.candidates import Candidate, Wanted
+from heedful.sql.reuse.proofs import Reading
 from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import runs
@@ -27,6 +29,9 @@ GATES_OF_WORDS = frozenset(
     ("literals", "words", "scope", "aggregate", "operators", "negation", "form", "argument_order")
 )
 WRONG = Verdict("refuse", "sql", "somebody says that this SQL is wrong")
+ANOTHER_ASKER = Verdict(
+    "refuse", "asker", "a question in the first person is only reused in the chat session where it was proven"
+)
 
 
 class JudgedCandidate(NamedTuple):
@@ -67,9 +72,18 @@ class Limits:
 
 
 def judge(
-    space: ExecutionSpace, connector: AnyRow, question: str, vector: Vectors, limits: Limits, reuse: Reuse
+    space: ExecutionSpace,
+    connector: AnyRow,
+    question: str,
+    vector: Vectors,
+    limits: Limits,
+    reuse: Reuse,
+    messages: Collection[str] = (),
 ) -> tuple[list[JudgedCandidate], int]:
-    """The candidates for a question with what the gates say, best first, and how many were looked at."""
+    """The candidates for a question with what the gates say, best first, and how many were looked at.
+
+    `messages` are those of the chat session it is asked in: what was proven there is the asker's own.
+    """
     if limits.examples:
         candidates.follow_examples(space, connector)
     # Before anything is held: it may be slow to answer.
@@ -87,14 +101,16 @@ def judge(
         checked = len(found)
         if limits.only_positive_feedback:
             found = [each for each in found if _is_positive(each)]
-        # What people say is wrong has no voice; it is refused below.
-        allowed = [each for each in found if each.template not in known.blocked]
+        # What people say is wrong has no voice, nor has what is somebody else's; it is refused below.
+        refused = dict.fromkeys((each.id for each in found if each.template in known.blocked), WRONG)
+        refused |= dict.fromkeys(of_others(known, person(question, evidence.values), found, messages), ANOTHER_ASKER)
+        allowed = [each for each in found if each.id not in refused]
         made = evidence.recalled(
             ("chosen", day, limits.explained, tuple(each.proof for each in allowed)),
             lambda: choose(asked, _proven(allowed), evidence=evidence, explained=limits.explained),
         )
-        verdicts = dict(zip([each.id for each in allowed], made, strict=True))
-        judged = [_judge_candidate(each, verdicts.get(each.id, WRONG)) for each in found]
+        verdicts = refused | dict(zip([each.id for each in allowed], made, strict=True))
+        judged = [_judge_candidate(each, verdicts[each.id]) for each in found]
         oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
         judged = [_apply_gates(each, connector, known.blocked, reuse, current, oldest) for each in judged]
         order = {decision: place for place, decision in enumerate(DECISIONS)}
@@ -103,6 +119,22 @@ def judge(
     space.workspace.write_questions()
     first = [each._replace(candidate=candidate) for each, candidate in zip(judged, shown, strict=False)]
     return first + judged[len(first) :], checked
+
+
+def of_others(known: Reading, asking: Person, found: Sequence[Candidate], messages: Collection[str]) -> set[str]:
+    """The ids of candidates that are about whoever asked then, or would be about whoever asks now, and were not run for
+    one of these messages. Golden examples are for everybody."""
+    evidence, personal = known.evidence, set()
+    for each in found:
+        people = asking, person(each.question, evidence.values)
+        if any(people) and not each.golden:
+            proven = ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at))
+            if is_personal(people, evidence.study(proven)):
+                personal.add(each.id)
+    if personal and messages:
+        ran_for = runs.messages(known.connection, sorted(personal))
+        personal -= {each for each, message in ran_for.items() if message in messages}
+    return personal
 
 
 def lookup(

@@ -9,6 +9,7 @@ from datetime import datetime
 from heedful.clock import from_stored
 from heedful.model import CacheCoverage, CacheSuggestion, MissingExample, ProvenKind, RefusedKind
 from heedful.sql.reuse import cache
+from heedful.sql.reuse.asker import Person, person
 from heedful.sql.reuse.decision import Question, choose, same_frame_ids
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Words
 from heedful.sql.reuse.query_parts import with_gaps
@@ -79,6 +80,8 @@ def _refused(
         if any(verdict.decision != "refuse" for verdict in verdicts):
             continue  # It was proven since.
         gates.setdefault(row.gate, _Asked()).times[row.question] = row.times
+        if person(row.question, evidence.values) is Person.ASKER:
+            continue  # To prove it would answer nobody else.
         group = alike.setdefault(reading.frames[0].key, _Asked())
         group.times[row.question] = row.times
         if group.suggestion is None and group.questions[0] == row.question:

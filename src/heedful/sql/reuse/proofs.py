@@ -14,6 +14,7 @@ from heedful.clock import from_stored
 from heedful.search.bounded import Bounded
 from heedful.sql import connector_access
 from heedful.sql.reuse import Evidence, ProvenQuery
+from heedful.sql.reuse.asker import is_personal, person
 from heedful.sql.reuse.column_values import ColumnValues
 from heedful.sql.reuse.ratings import Ratings
 from heedful.sql.sandbox.pool import Queries, Target
@@ -194,8 +195,11 @@ class _ConnectorState:
         new = {name: authors for name, authors in changed.items() if authors is not None}
         self.authors_of |= new
         for row in proofs.questions(connection, sorted(new.keys() - examples.keys())):
-            proven_at = from_stored(row.at)
-            self.evidence.add(ProvenQuery(row.id, row.question, row.sql_query, proven_at, new[row.id]))
+            proven = ProvenQuery(row.id, row.question, row.sql_query, from_stored(row.at), new[row.id])
+            about = person(row.question, self.evidence.values)
+            # What one person proved about themselves says nothing about others.
+            if not about or not is_personal([about], self.evidence.study(proven)):
+                self.evidence.add(proven)
         for name in new.keys() & examples.keys():
             row = examples[name]
             proven_at = from_stored(row.updated_at)

@@ -23,6 +23,7 @@ Gate = Literal[
     "kind",
     "conflict",
     "sql",
+    "asker",
 ]
 Bound = str | int | Decimal
 

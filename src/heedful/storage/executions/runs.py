@@ -173,6 +173,7 @@ _BY_SEQ = Prepared(
     select(*_CANDIDATE).where(one_of(executions.c.seq), _IS_CANDIDATE, executions.c.question.is_not(None))
 )
 _SEQS = Prepared(select(executions.c.id, executions.c.seq).where(one_of(executions.c.id)))
+_MESSAGES = Prepared(select(executions.c.id, executions.c.message_id).where(one_of(executions.c.id)))
 _USAGE = Prepared(
     select(executions.c.seq, executions.c.used_at, executions.c.last_hit_id).where(one_of(executions.c.seq))
 )
@@ -191,6 +192,11 @@ def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, CandidateRo
 def seqs(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
     """The numbers of executions, by id."""
     return dict(Direct.on(connection).run_for(_SEQS, ids))
+
+
+def messages(connection: Connection, ids: Sequence[str]) -> dict[str, str | None]:
+    """The messages that executions belong to, by the ids of the executions."""
+    return dict(Direct.on(connection).run_for(_MESSAGES, ids))
 
 
 def usage(connection: Connection, seqs: Sequence[int]) -> dict[int, Usage]:
