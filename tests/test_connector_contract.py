@@ -60,10 +60,10 @@ def server(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> It
 
 
 @pytest.fixture
-def embedded(tmp_path: Path, empty_store: bytes, model: ScriptedModel) -> Iterator[Heedful]:
+def embedded(tmp_path: Path, empty_store: bytes, model: ScriptedModel, clock: ManualClock) -> Iterator[Heedful]:
     file = tmp_path / "store.db"
     file.write_bytes(empty_store)
-    with heedful.open(file, clock=ManualClock(), embedding=WordEmbedder(), language_model=model) as store:
+    with heedful.open(file, clock=clock, embedding=WordEmbedder(), language_model=model) as store:
         yield store
 
 
@@ -136,6 +136,17 @@ def test_a_question_in_the_first_person_is_reused_for_who_proved_it(towns: Any) 
         found = towns.chat.execution_cache_lookup(MINE, reuse=reuse)
         assert (found.cache_hit, found.matches[0].gate) == (False, "asker")
     assert ask(towns, MINE).origin == "written"
+
+
+def test_a_date_that_only_the_sql_names_ends_with_the_day(
+    towns: Any, place: Place, server: Running, clock: ManualClock
+) -> None:
+    on_monday, cast = "How many cities were there on Monday?", "DATE " if place.kind != "sqlite" else ""
+    prove(towns, on_monday, f"SELECT count(*) AS n FROM city WHERE id > 0 AND {cast}'2026-11-16' > '2026-11-15'")
+    assert towns.chat.execution_cache_lookup(on_monday).cache_hit
+    (server.clock if isinstance(towns, RemoteHeedful) else clock).advance(days=7)
+    found = towns.chat.execution_cache_lookup(on_monday)
+    assert (found.cache_hit, found.matches[0].gate) == (False, "relative_dates")
 
 
 def test_a_number_with_a_fraction_is_rebound(towns: Any) -> None:

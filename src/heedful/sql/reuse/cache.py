@@ -17,6 +17,7 @@ from heedful.sql import runs as running
 from heedful.sql.reuse import ProvenQuery, Question, Verdict, candidates, choose, is_deterministic, same_frame_ids
 from heedful.sql.reuse.asker import Person, is_personal, person
 from heedful.sql.reuse.candidates import Candidate, Wanted
+from heedful.sql.reuse.moments import resolution
 from heedful.sql.reuse.proofs import Reading
 from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
@@ -92,10 +93,11 @@ def judge(
         limits.similarity_threshold, limits.limit, limits.max_age_days, limits.examples, results=reuse == "result"
     )
     with space.proofs.reading(connector, space.target, space.workspace.read) as known:
-        # What is made of a question hangs on the day, since "last month" does, and on what is proven.
+        # What is made of a question hangs on the day, since "last month" does, and on what is proven. SQL that names a
+        # time of the day hangs on the minute.
         evidence, now = known.evidence, from_stored(space.now())
         day = question, now.date()
-        asked = evidence.recalled(("read", day), lambda: Question(question, evidence.values, now))
+        asked = evidence.recalled(("read", day), lambda: Question(question, evidence.values, now)).asked_at(now)
         alike = evidence.recalled(("alike", day), lambda: frozenset(map(str, same_frame_ids(asked, evidence))))
         found = candidates.find(space, known, connector, vector, wanted, alike)
         checked = len(found)
@@ -105,8 +107,9 @@ def judge(
         refused = dict.fromkeys((each.id for each in found if each.template in known.blocked), WRONG)
         refused |= dict.fromkeys(of_others(known, person(question, evidence.values), found, messages), ANOTHER_ASKER)
         allowed = [each for each in found if each.id not in refused]
+        times = frozenset(resolution(each.sql, evidence.dialect, now) for each in allowed)
         made = evidence.recalled(
-            ("chosen", day, limits.explained, tuple(each.proof for each in allowed)),
+            ("chosen", day, times, limits.explained, tuple(each.proof for each in allowed)),
             lambda: choose(asked, _proven(allowed), evidence=evidence, explained=limits.explained),
         )
         verdicts = refused | dict(zip([each.id for each in allowed], made, strict=True))

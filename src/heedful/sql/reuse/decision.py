@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import date, datetime
 from difflib import SequenceMatcher
@@ -20,7 +21,8 @@ from heedful.sql.reuse.binding import (
 )
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
 from heedful.sql.reuse.exchanges import Exchange, learned_readings, nearby
-from heedful.sql.reuse.query_parts import canonical, follows_clock, names_dates
+from heedful.sql.reuse.moments import moments, outdated, resolution
+from heedful.sql.reuse.query_parts import canonical, follows_clock
 from heedful.sql.reuse.question_reading import (
     DATE,
     MAX_WORDS,
@@ -93,7 +95,7 @@ def date_conflict(asked: str, proven: str, sql: str, dialect: str, now: datetime
     new, old = relative_dates(asked, now), relative_dates(proven, proven_at)
     if not new and not old:
         return None
-    if all(period.words in _PRESENT for period in (*new, *old)) and not names_dates(sql, dialect):
+    if all(period.words in _PRESENT for period in (*new, *old)) and not moments(sql, dialect):
         return None
     if [period.words for period in new] == [period.words for period in old] and follows_clock(sql, dialect):
         return None
@@ -145,6 +147,12 @@ class Question:
         """The readings that may meet a frame, with the words that would be exchanged for that."""
         self.certain = all(len(span.kinds) == 1 for span in self.spans if not span.held)
 
+    def asked_at(self, now: datetime) -> Question:
+        """The same question on the same day, at another time."""
+        other = copy(self)
+        other.now = now
+        return other
+
 
 def decide(
     asked: str,
@@ -180,7 +188,7 @@ def choose(
     # The same question is often stored many times, with the same SQL.
     known: dict[tuple[str, str, date, bool], Verdict] = {}
     for place, each in enumerate(candidates):
-        key = each.question, each.sql, each.at.date(), place < explained
+        key = each.question, each.sql, resolution(each.sql, evidence.dialect, each.at), place < explained
         if key not in known:
             study = evidence.study(each)
             known[key] = _decide(
@@ -382,7 +390,10 @@ def _with_values(
         return Verdict("refuse", "literals", f"values differ: “{missing}” is not in both", shown)
     if evidence is not None and (reason := _disputed(asked, known, evidence)):
         return Verdict("refuse", "conflict", reason, shown)
+    dialect = known.query.dialect
     if not found:
+        if reason := outdated(asked.text, proven.sql, dialect, asked.now, proven.at):
+            return Verdict("refuse", "relative_dates", reason, shown)
         reason = "the question is the same" if not learned else _explanation(learned)
         return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql)
     for change in found:
@@ -399,6 +410,8 @@ def _with_values(
             reason = f"“{change.new.text}” may also be a value of {others}"
             return Verdict("refuse", "kind", reason, shown)
     rebound = known.query.rebound(made)
+    if reason := outdated(asked.text, rebound.display, dialect, asked.now, proven.at):
+        return Verdict("refuse", "relative_dates", reason, shown)
     reason = "only values differ: " + ", ".join(f"“{each.new.text}” for “{each.old.text}”" for each in found)
     return replace(
         Verdict("rebind", "rebind", f"{reason}; {_explanation(learned)}" if learned else reason, shown),

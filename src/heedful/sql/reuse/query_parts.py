@@ -30,7 +30,6 @@ _CLOCKS = _VOLATILE - frozenset(
     changes total_changes current_user session_user""".split()  # noqa: SIM905
 )
 _DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
-_DATE = re.compile(r"(?:19|20)\d\d(?:$|\D)|\d\d?[./-]\d\d?[./-]\d\d")
 _WRITTEN = (TokenType.STRING, TokenType.NUMBER)
 _OPEN = "\x00"  # Stands for a value that is left open; no other text has it.
 _WILDCARDS = re.compile(r"(%*)([^%_\\]*)(%*)")
@@ -169,7 +168,7 @@ def _depth(sql: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def _tree(sql: str, dialect: str) -> exp.Expression | None:
+def parsed(sql: str, dialect: str) -> exp.Expression | None:
     """The tree of exactly one statement that can be read soon, with all its values; None for anything else."""
     if not is_short(sql):
         return None
@@ -185,7 +184,7 @@ def _tree(sql: str, dialect: str) -> exp.Expression | None:
 @lru_cache(maxsize=512)
 def parse_query(sql: str, dialect: str) -> Query | None:
     """The statement, or None when it is not exactly one that can be read soon, with all its values."""
-    tree = _tree(sql, dialect)
+    tree = parsed(sql, dialect)
     if tree is None:
         return None
     spans = {(token.start, token.end) for token in tokenize(sql, dialect) if token.token_type in _WRITTEN}
@@ -206,7 +205,7 @@ def is_deterministic(sql: str, dialect: str) -> str | None:
     >>> is_deterministic("SELECT name FROM city LIMIT 3", "sqlite")
     'LIMIT without ORDER BY picks any rows'
     """
-    tree = _tree(sql, dialect)
+    tree = parsed(sql, dialect)
     if tree is None:
         return "the statement can't be parsed"
     for name in _functions(tree):
@@ -225,14 +224,8 @@ def is_deterministic(sql: str, dialect: str) -> str | None:
 
 def follows_clock(sql: str, dialect: str) -> bool:
     """Whether the statement takes the current date or time from the database."""
-    tree = _tree(sql, dialect)
+    tree = parsed(sql, dialect)
     return tree is not None and (_reads_clock(tree) or any(name in _CLOCKS for name in _functions(tree)))
-
-
-def names_dates(sql: str, dialect: str) -> bool:
-    """Whether the statement has a date or a year written into it."""
-    query = parse_query(sql, dialect)
-    return query is not None and any(_DATE.match(literal.text) for literal in query.literals)
 
 
 def _literal(value: Bound) -> exp.Expr:
