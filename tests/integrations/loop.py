@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from server import running
 
 import heedful
@@ -77,6 +78,11 @@ class Broken:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise heedful.Unavailable("the server is down")
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said of agents that go on without Heedful."""
+    return [each.getMessage() for each in caplog.records if "the agent goes on without it" in each.getMessage()]
 
 
 def run_page(name: str, **given: Any) -> None:

@@ -154,15 +154,14 @@ class HeedfulMemoryService(BaseMemoryService):
             )
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        found: Recall | None = None
-        with self._turns.guarded("recall"):
-            found = await asyncio.to_thread(
-                self._memory.recall,
-                query,
-                dataset=self._dataset,
-                top_k=self._top_k,
-                where={"app_name": app_name, "user_id": user_id},
-            )
+        found: Recall | None = await self._turns.aattempt(
+            "recall",
+            self._memory.recall,
+            query,
+            dataset=self._dataset,
+            top_k=self._top_k,
+            where={"app_name": app_name, "user_id": user_id},
+        )
         return SearchMemoryResponse(memories=[] if found is None else [_entry(hit, found.recall_id) for hit in found])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:

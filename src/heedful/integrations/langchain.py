@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NotRequired
+from uuid import UUID
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -112,23 +112,22 @@ class HeedfulRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return self._find(query, str(run_manager.run_id), k)
+        found = self._turns.attempt("recall", self.memory.recall, query, **self._options(run_manager.run_id, k))
+        return _documents(found)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return await asyncio.to_thread(self._find, query, str(run_manager.run_id), k)
+        options = self._options(run_manager.run_id, k)
+        return _documents(await self._turns.aattempt("recall", self.memory.recall, query, **options))
 
-    def _find(self, query: str, run_id: str, k: int | None) -> list[Document]:
-        found: Recall | None = None
-        with self._turns.guarded("recall"):
-            found = self.memory.recall(
-                query, dataset=self.dataset, top_k=k or self.k, where=self.where, external_id=run_id
-            )
-        return [] if found is None else _documents(found)
+    def _options(self, run_id: UUID, k: int | None) -> dict[str, Any]:
+        return {"dataset": self.dataset, "top_k": k or self.k, "where": self.where, "external_id": str(run_id)}
 
 
-def _documents(found: Recall) -> list[Document]:
+def _documents(found: Recall | None) -> list[Document]:
+    if found is None:
+        return []
     return [
         Document(
             page_content=hit.text,

@@ -139,11 +139,12 @@ class HeedfulStore(BaseStore):
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         _passes({}, op.filter)  # A filter that is wrong is no failure of the store.
+        return self._turns.attempt("search", self._find, op) or []
+
+    def _find(self, op: SearchOp) -> list[SearchItem]:
         end = op.offset + op.limit
-        with self._turns.guarded("search"):
-            items = self._recalled(op, end) if op.query else self._listed(op)
-            return list(islice(items, op.offset, end))
-        return []
+        items = self._recalled(op, end) if op.query else self._listed(op)
+        return list(islice(items, op.offset, end))
 
     def _listed(self, op: SearchOp) -> Iterator[SearchItem]:
         """Items of a namespace, those that were changed last first."""

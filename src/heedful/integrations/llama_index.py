@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
@@ -121,16 +120,16 @@ class HeedfulRetriever(BaseRetriever):
         self._options: dict[str, Any] = {"dataset": dataset, "top_k": top_k, "where": where}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found: Recall | None = None
-        with self._turns.guarded("recall"):
-            found = self._memory.recall(query_bundle.query_str, **self._options)
-        return [] if found is None else _nodes(found)
+        return _nodes(self._turns.attempt("recall", self._memory.recall, query_bundle.query_str, **self._options))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._retrieve, query_bundle)
+        recall = self._memory.recall
+        return _nodes(await self._turns.aattempt("recall", recall, query_bundle.query_str, **self._options))
 
 
-def _nodes(found: Recall) -> list[NodeWithScore]:
+def _nodes(found: Recall | None) -> list[NodeWithScore]:
+    if found is None:
+        return []
     return [
         NodeWithScore(
             node=TextNode(id_=hit.fact_id, text=hit.text, metadata={**hit.metadata, "recall_id": found.recall_id}),

@@ -107,11 +107,9 @@ class HeedfulMemoryStore(MemoryStore):
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """What was remembered for a query, the best first; nothing if Heedful fails."""
         top_k = (options or {}).get("max_search_results") or self.max_search_results
-        found: Recall | None = None
-        with self._turns.guarded("recall"):
-            found = await asyncio.to_thread(
-                self._memory.recall, query, dataset=self._dataset, top_k=top_k, where=self._where
-            )
+        found: Recall | None = await self._turns.aattempt(
+            "recall", self._memory.recall, query, dataset=self._dataset, top_k=top_k, where=self._where
+        )
         if found is None:
             return []
         return [

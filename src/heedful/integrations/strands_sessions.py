@@ -84,21 +84,24 @@ class HeedfulSessionRepository(SessionRepository):
         return None if packed is None else SessionAgent.from_dict(json.loads(packed))
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
-        with self._guard.guarded("store the state of the agent"):
+        def update() -> None:
             before = self.read_agent(session_id, session_agent.agent_id)
             if before is not None:
                 session_agent.created_at = before.created_at
             self._put_agent(session_id, session_agent)
 
+        self._guard.attempt("store the state of the agent", update)
+
     def create_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
         message = session_message.to_message()
-        with self._guard.guarded("store a message"):
-            self._sessions.add_message(
-                session_id,
-                message["role"],
-                _packed(agent_id, message),
-                at=datetime.fromisoformat(session_message.created_at),
-            )
+        self._guard.attempt(
+            "store a message",
+            self._sessions.add_message,
+            session_id,
+            message["role"],
+            _packed(agent_id, message),
+            at=datetime.fromisoformat(session_message.created_at),
+        )
 
     def read_message(self, session_id: str, agent_id: str, message_id: int, **kwargs: Any) -> SessionMessage | None:
         found = self.list_messages(session_id, agent_id, limit=1, offset=message_id)

@@ -81,15 +81,14 @@ class HeedfulAgentMemory(AgentMemory):
         """The proven SQL that answers a question, if there is one; similarity alone decides nothing."""
         if tool_name_filter not in (None, self._sql_tool):
             return []
-        found: CacheLookup | None = None
-        with self._turns.guarded("look up proven SQL"):
-            found = await asyncio.to_thread(
-                self._memory.chat.execution_cache_lookup,
-                question,
-                connector_id=self._connector_id,
-                max_age_days=self._max_age_days,
-                only_positive_feedback=True,
-            )
+        found: CacheLookup | None = await self._turns.aattempt(
+            "look up proven SQL",
+            self._memory.chat.execution_cache_lookup,
+            question,
+            connector_id=self._connector_id,
+            max_age_days=self._max_age_days,
+            only_positive_feedback=True,
+        )
         if found is None or not found.cache_hit:
             return []
         match = found.matches[0]
@@ -121,9 +120,9 @@ class HeedfulAgentMemory(AgentMemory):
         self, query: str, context: ToolContext, *, limit: int = 10, similarity_threshold: float = 0.7
     ) -> list[TextMemorySearchResult]:
         """Texts for a query, the best first; `memory.signal` says how useful one was. No threshold is applied."""
-        found: Recall | None = None
-        with self._turns.guarded("recall"):
-            found = await asyncio.to_thread(self._memory.recall, query, dataset=self._dataset, top_k=limit)
+        found: Recall | None = await self._turns.aattempt(
+            "recall", self._memory.recall, query, dataset=self._dataset, top_k=limit
+        )
         return [
             TextMemorySearchResult(
                 memory=TextMemory(memory_id=hit.fact_id, content=hit.text), similarity_score=hit.score, rank=hit.rank
