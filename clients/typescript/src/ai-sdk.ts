@@ -35,6 +35,9 @@ type Generated = Awaited<ReturnType<NonNullable<LanguageModelMiddleware["wrapGen
 type Streamed = Awaited<ReturnType<NonNullable<LanguageModelMiddleware["wrapStream"]>>>;
 type Part = Streamed["stream"] extends ReadableStream<infer Each> ? Each : never;
 
+/** Milliseconds that a model waits for one call of Heedful's: to recall, and to store its answer. */
+const DEADLINE = 2_000;
+
 /** Memories that fail, so that the log says it once. */
 const FAILING = new WeakSet<Heedful>();
 
@@ -42,7 +45,8 @@ const FAILING = new WeakSet<Heedful>();
  * Recalls before a model answers, and stores the answer. Make one for each question:
  * `wrapLanguageModel({ model, middleware: heedfulMiddleware(memory, { sessionId, externalId }) })`.
  *
- * Calls of tools in between recall nothing again, and store nothing. If Heedful fails, the model answers without memories.
+ * Calls of tools in between recall nothing again, and store nothing. If Heedful fails, or takes longer than two seconds, the model
+ * answers without memories.
  */
 export function heedfulMiddleware(memory: Heedful, options: HeedfulOptions): HeedfulMiddleware {
   const turn = new Turn(memory, options);
@@ -95,7 +99,7 @@ class Turn {
       this.#recallId = undefined;
       await this.#guarded(async () => {
         const { dataset, topK = 5, where, maxCharacters = 8_000 } = this.options;
-        const recall = await this.memory.recall({ query: question, top_k: topK, ...defined({ dataset, where }) });
+        const recall = await this.memory.recall({ query: question, top_k: topK, ...defined({ dataset, where }) }, { timeout: DEADLINE });
         this.#prompt = asPrompt(recall.hits, maxCharacters);
         this.#recallId = recall.recall_id;
       });
@@ -115,7 +119,7 @@ class Turn {
     await this.#guarded(async () => {
       const { sessionId, externalId } = this.options;
       const ids = defined({ recall_id: this.#recallId, external_id: externalId });
-      const entry = await this.memory.sessions.addEntry(sessionId, { question, answer, ...ids });
+      const entry = await this.memory.sessions.addEntry(sessionId, { question, answer, ...ids }, { timeout: DEADLINE });
       this.qaId = entry.qa_id;
     });
   }
@@ -144,13 +148,20 @@ export interface HeedfulToolOptions {
   author?: string;
 }
 
+/** What `heedfulTools` gives to a model. */
+export type HeedfulTools = {
+  remember: Tool<{ text: string }, { fact_ids: string[] }>;
+  recall: Tool<{ query: string }, { recall_id: string; memories: string }>;
+  rate: Tool<{ id: string; rating: string; comment?: string }, { stored: boolean }>;
+};
+
 /**
  * Tools by which a model remembers, recalls and rates by itself; `jsonSchema` is the function of the AI SDK:
  * `generateText({ model, tools: heedfulTools(memory, jsonSchema), … })`.
  */
-export function heedfulTools(memory: Heedful, jsonSchema: typeof JsonSchema, options: HeedfulToolOptions = {}) {
+export function heedfulTools(memory: Heedful, jsonSchema: typeof JsonSchema, options: HeedfulToolOptions = {}): HeedfulTools {
   const { dataset, topK = 5, author } = options;
-  const remember: Tool<{ text: string }, { fact_ids: string[] }> = {
+  const remember: HeedfulTools["remember"] = {
     description: "Store a fact that will be useful in later conversations. Store one fact in one sentence.",
     inputSchema: jsonSchema(texts({ text: "The fact." })),
     execute: async ({ text }) => {
@@ -158,7 +169,7 @@ export function heedfulTools(memory: Heedful, jsonSchema: typeof JsonSchema, opt
       return { fact_ids: stored.facts.map((fact) => fact.fact_id) };
     },
   };
-  const recall: Tool<{ query: string }, { recall_id: string; memories: string }> = {
+  const recall: HeedfulTools["recall"] = {
     description: "Find facts that were stored earlier. Call it before you answer a question about what people, products or rules are like.",
     inputSchema: jsonSchema(texts({ query: "The question, in full." })),
     execute: async ({ query }) => {
@@ -166,7 +177,7 @@ export function heedfulTools(memory: Heedful, jsonSchema: typeof JsonSchema, opt
       return { recall_id: found.recall_id, memories: asPrompt(found.hits) };
     },
   };
-  const rate: Tool<{ id: string; rating: string; comment?: string }, { stored: boolean }> = {
+  const rate: HeedfulTools["rate"] = {
     description: 'Pass on what the user says of an earlier answer: "up" or "down", with their words as the comment.',
     inputSchema: jsonSchema(texts({ id: "The id of the answer.", rating: "up or down." }, { comment: "What they said." })),
     execute: async ({ id, rating, comment }) => ({

@@ -2,14 +2,20 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { after, before, test } from "node:test";
 
 import { generateText, jsonSchema, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
-import { MockLanguageModelV3, simulateReadableStream } from "ai/test";
+import * as mocks from "ai/test";
 import { asPrompt, connect, type Heedful, type Hit } from "heedful";
 import { heedfulMiddleware, heedfulTools } from "heedful/ai-sdk";
 
 import { PYTHON, serve, type Server } from "./server.js";
+
+const { MockLanguageModelV3, simulateReadableStream } = mocks;
+/** The newest kind that there is: version 7 has one of its own, with the same answers. */
+const Mock = ((mocks as Record<string, unknown>)["MockLanguageModelV4"] ?? MockLanguageModelV3) as typeof MockLanguageModelV3;
 
 const SIX = "The gym opens at six.";
 const SEVEN = "The gym opens at seven.";
@@ -37,8 +43,8 @@ async function fresh(): Promise<Heedful> {
 }
 
 /** Says the same always, after a call of a tool if one is named. */
-function scripted(toolName?: string): MockLanguageModelV3 {
-  return new MockLanguageModelV3({
+function scripted(toolName?: string): mocks.MockLanguageModelV3 {
+  return new Mock({
     doGenerate: async ({ prompt }) => {
       if (toolName !== undefined && prompt.at(-1)?.role === "user") {
         const call = { type: "tool-call" as const, toolCallId: "1", toolName, input: JSON.stringify({ query: QUESTION }) };
@@ -121,6 +127,35 @@ test("a model answers when Heedful fails, and it is told once", async () => {
   assert.equal(told.length, 1);
 });
 
+const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{";
+
+for (const [what, beginning] of [["answers nothing", ""], ["never ends its answer", HEAD]] as const) {
+  test(`a model answers when the server ${what}`, async (context) => {
+    const silent = createServer((socket) => {
+      socket.on("error", () => socket.destroy());
+      socket.write(beginning);
+    }).listen(0, "127.0.0.1");
+    context.after(() => silent.close());
+    await once(silent, "listening");
+    const memory = connect(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, { apiKey: "hf_x" });
+    const told: unknown[] = [];
+    const middleware = heedfulMiddleware(memory, { sessionId: "chat-1", onError: (error) => told.push(error) });
+    context.mock.timers.enable({ apis: ["setTimeout"] });
+    let asked = once(silent, "connection");
+    const answered = generateText({ model: wrapLanguageModel({ model: scripted(), middleware }), prompt: QUESTION });
+    // To recall, and to store the answer.
+    for (let calls = 0; calls < 2; calls += 1) {
+      await asked;
+      asked = once(silent, "connection");
+      context.mock.timers.tick(2_000);
+    }
+    assert.equal((await answered).text, ANSWER);
+    assert.equal(middleware.qaId, null);
+    assert.match(String(told), /no answer within 2000 ms/);
+    assert.equal(told.length, 1);
+  });
+}
+
 test("a model remembers, recalls and rates by tools", async () => {
   const memory = await fresh();
   const tools = heedfulTools(memory, jsonSchema, { author: "ada" });
@@ -128,7 +163,7 @@ test("a model remembers, recalls and rates by tools", async () => {
   const output = result.steps[0]?.toolResults[0]?.output as { recall_id: string; memories: string };
   assert.deepEqual(shown(output.memories), [SIX, SEVEN]);
   await memory.sessions.addEntry("chat-1", { question: QUESTION, answer: ANSWER, recall_id: output.recall_id, external_id: "a" });
-  const call = { toolCallId: "1", messages: [] };
+  const call = { toolCallId: "1", messages: [], context: undefined };
   assert.deepEqual(await tools.rate.execute!({ id: "a", rating: "up", comment: "Right." }, call), { stored: true });
   assert.equal((await memory.sessions.entry("chat-1", "a")).feedback_score, 5);
   await tools.remember.execute!({ text: "The sauna opens at noon." }, call);

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { PACKAGE, PYTHON } from "./server.js";
 
@@ -32,6 +35,17 @@ test("what is built runs in a browser: it imports nothing but itself", () => {
 test("the types are those of the server", () => {
   execFileSync(process.execPath, ["scripts/generate.mjs", "--check"], { cwd: PACKAGE, stdio: "inherit" });
 });
+
+for (const version of [6, 7]) {
+  test(`npm installs it beside version ${version} of the AI SDK`, (context) => {
+    const folder = mkdtempSync(join(tmpdir(), "heedful-"));
+    context.after(() => rmSync(folder, { recursive: true }));
+    const npm = (...given: string[]): string => execFileSync("npm", given, { cwd: folder, encoding: "utf8" });
+    const packed = npm("pack", "--silent", "--ignore-scripts", fileURLToPath(PACKAGE)).trim();
+    writeFileSync(join(folder, "package.json"), "{}");
+    npm("install", "--silent", "--dry-run", "--prefer-offline", `./${packed}`, `ai@^${version}`, "zod@^4");
+  });
+}
 
 test("the lock names no registry", () => {
   assert.doesNotMatch(read("package-lock.json"), /"resolved"|https?:\/\/registry/);
