@@ -38,6 +38,11 @@ def found(store: Heedful, where: dict[str, Any]) -> set[str]:
         ({"lang": ["en", "de"]}, {"english", "german"}),
         ({"lang": {"in": ["de", "xx"]}}, {"german"}),
         ({"lang": []}, set()),
+        ({"lang": {"only": ["en"]}}, {"english", "none"}),
+        ({"lang": {"only": ["en", None]}}, {"english", "null", "none"}),
+        ({"lang": {"only": []}}, {"none"}),
+        ({"tags": {"only": ["news"]}}, set(FACTS) - {"english", "null"}),
+        ({"no such key": {"only": ["en"]}}, set(FACTS)),
         ({"lang": {"exists": True}}, {"english", "german", "text year", "null"}),
         ({"lang": {"exists": False}}, {"none"}),
         ({"lang": {">=": "de"}}, {"english", "german", "text year"}),
@@ -82,6 +87,8 @@ def test_a_filter_finds_the_facts_it_describes(filled: Heedful, where: dict[str,
         {"year": {">": True}},
         {"year": {">": None}},
         {"year": {"in": 3}},
+        {"year": {"only": 3}},
+        {"year": {"only": [[1]]}},
         {"year": {"in": [[1]]}},
         {"year": [{"a": 1}]},
         {"year": {"=": {"a": 1}}},
@@ -104,7 +111,7 @@ def test_what_is_no_condition_is_refused_by_name(filled: Heedful, where: Any) ->
 def test_an_unknown_operator_is_answered_with_those_there_are(filled: Heedful) -> None:
     with pytest.raises(Invalid, match="'~'") as caught:
         filled.recall("x", where={"year": {"~": 3}})
-    assert caught.value.remedy == "Use one of =, !=, <, <=, >, >=, in, exists"
+    assert caught.value.remedy == "Use one of =, !=, <, <=, >, >=, in, only, exists"
 
 
 def test_an_unknown_operator_is_refused_in_an_empty_store_too(store: Heedful) -> None:

@@ -579,6 +579,8 @@ def holds(metadata: Metadata, key: str, how: str, wanted: Any) -> bool:
         return any(alike(value, wanted) for value in values) == (how == "=")
     if how == "in":
         return any(alike(value, each) for value in values for each in wanted)
+    if how == "only":
+        return all(any(alike(value, each) for each in wanted) for value in values)
     kinds = (str,) if isinstance(wanted, str) else (int, float)
     comparable = [value for value in values if isinstance(value, kinds) and not isinstance(value, bool)]
     return any(COMPARED[how](value, wanted) for value in comparable)
@@ -599,7 +601,7 @@ METADATA = st.dictionaries(NAMES, VALUES, max_size=3)
 KEYS = st.one_of(NAMES, st.tuples(NAMES, NAMES).map(".".join))
 CONDITIONS = st.one_of(
     st.tuples(KEYS, st.sampled_from(["=", "!="]), SCALARS),
-    st.tuples(KEYS, st.just("in"), st.lists(SCALARS, max_size=3)),
+    st.tuples(KEYS, st.sampled_from(["in", "only"]), st.lists(SCALARS, max_size=3)),
     st.tuples(KEYS, st.just("exists"), st.booleans()),
     st.tuples(KEYS, st.sampled_from(sorted(COMPARED)), st.one_of(NUMBERS, TEXTS)),
 )

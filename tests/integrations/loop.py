@@ -55,18 +55,18 @@ def shown(prompt: str) -> list[str]:
     return sorted((fact for fact in (AT_SIX, AT_SEVEN) if fact in prompt), key=prompt.index)
 
 
-def check_loop(memory: Memory, ask: Callable[[], Asked]) -> None:
+def check_loop(memory: Memory, ask: Callable[[], Asked], session: str = SESSION) -> None:
     """Asks, rates, asks again, retracts, and asks once more."""
     first = ask()
     assert shown(first.prompt) == [AT_SIX, AT_SEVEN]
-    entry = memory.sessions.entry(SESSION, first.run_id)
+    entry = memory.sessions.entry(session, first.run_id)
     assert (entry.question, entry.answer, entry.external_id) == (QUESTION, first.answer, first.run_id)
     for author in ("ada", "bo", "cy"):
         assert memory.sessions.rate(first.run_id, "down", author=author)
-    memory.improve(session_ids=[SESSION])
+    memory.improve(session_ids=[session])
     assert shown(ask().prompt) == [AT_SEVEN, AT_SIX]
     for author in ("ada", "bo", "cy"):
-        assert memory.sessions.delete_feedback(SESSION, first.run_id, author=author)
+        assert memory.sessions.delete_feedback(session, first.run_id, author=author)
     assert shown(ask().prompt) == [AT_SIX, AT_SEVEN]
 
 
@@ -85,12 +85,12 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if "the agent goes on without it" in each.getMessage()]
 
 
-def run_page(name: str, **given: Any) -> None:
+def run_page(name: str, *, session: str = "chat-1", **given: Any) -> None:
     """Runs the examples of a page of docs/integrations from top to bottom, in the current folder."""
     page = Path(__file__).parents[2] / "docs/integrations" / f"{name}.md"
     examples = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for example in examples:
         exec(compile(example, str(page), "exec"), given)
     memory: Heedful = given["memory"]
-    assert [each.feedback_score for each in memory.sessions.entries("chat-1").items] == [5]
+    assert [each.feedback_score for each in memory.sessions.entries(session).items] == [5]
     memory.close()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
@@ -22,6 +23,7 @@ from google.genai import types
 from heedful.errors import NotFound
 from heedful.integrations.turns import Memories, Turns
 from heedful.model import DEFAULT_DATASET, Document, Hit, Metadata, Recall
+from heedful.model.limits import MAX_NAME
 
 if TYPE_CHECKING:
     from heedful.aio import AsyncHeedful
@@ -41,8 +43,9 @@ class _Turn:
 class HeedfulPlugin(BasePlugin):
     """Recalls before an invocation, and stores its answer. One is enough for all sessions of an app.
 
-    The session is ADK's, and the id of the invocation is the answer's external id:
-    `memory.sessions.rate(event.invocation_id, "up")` rates it.
+    A user is shown their own facts and shared ones: facts whose metadata have another `app_name` or `user_id` are left
+    out, unless `where` has conditions on these. The session is `session_name(app_name, user_id, session_id)`, and the
+    id of the invocation is the answer's external id: `memory.sessions.rate(event.invocation_id, "up")` rates it.
     """
 
     def __init__(
@@ -55,13 +58,17 @@ class HeedfulPlugin(BasePlugin):
         name: str = "heedful",
     ) -> None:
         super().__init__(name)
-        self._recalls = Turns(memory, dataset=dataset, top_k=top_k, where=where)
+        self._recalls = Turns(memory, dataset=dataset, top_k=top_k)
+        self._where = where or {}
         self._turns: LRUCache[str, _Turn] = LRUCache(INVOCATIONS)
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
         question = _text(invocation_context.user_content)
         if question:
-            self._turns[invocation_context.invocation_id] = _Turn(await self._recalls.arecall(question))
+            scope = _scope(invocation_context.app_name, invocation_context.user_id)
+            where = {**{name: {"only": [each]} for name, each in scope.items()}, **self._where}
+            memories = await self._recalls.arecall(question, where=where)
+            self._turns[invocation_context.invocation_id] = _Turn(memories)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         turn = self._turns.get(callback_context.invocation_id)
@@ -77,8 +84,12 @@ class HeedfulPlugin(BasePlugin):
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
         turn = self._turns.pop(invocation_context.invocation_id, None)
         if turn is not None and turn.answer:
+            session = invocation_context.session
             await self._recalls.astore(
-                invocation_context.session.id, turn.memories, turn.answer, invocation_context.invocation_id
+                session_name(session.app_name, session.user_id, session.id),
+                turn.memories,
+                turn.answer,
+                invocation_context.invocation_id,
             )
 
 
@@ -120,14 +131,13 @@ class HeedfulMemoryService(BaseMemoryService):
                 continue
             metadata = {
                 **(custom_metadata or {}),
-                "app_name": app_name,
-                "user_id": user_id,
+                **_scope(app_name, user_id),
                 "author": event.author,
                 "timestamp": datetime.fromtimestamp(event.timestamp, UTC).isoformat(),
             }
             if session_id is not None:
                 metadata["session_id"] = session_id
-            source = f"adk/{app_name}/{user_id}/{event.id}"
+            source = f"adk/{_joined(app_name, user_id, event.id)}"
             documents.append(Document(source=source, texts=[text], metadata=[metadata]))
         if documents:
             await asyncio.to_thread(self._memory.remember, documents, dataset=self._dataset)
@@ -146,8 +156,7 @@ class HeedfulMemoryService(BaseMemoryService):
                 **(custom_metadata or {}),
                 **entry.custom_metadata,
                 **{name: each for name, each in about.items() if each is not None},
-                "app_name": app_name,
-                "user_id": user_id,
+                **_scope(app_name, user_id),
             }
             await asyncio.to_thread(
                 self._memory.remember, _text(entry.content), dataset=self._dataset, metadata=metadata
@@ -160,16 +169,31 @@ class HeedfulMemoryService(BaseMemoryService):
             query,
             dataset=self._dataset,
             top_k=self._top_k,
-            where={"app_name": app_name, "user_id": user_id},
+            where=_scope(app_name, user_id),
         )
         return SearchMemoryResponse(memories=[] if found is None else [_entry(hit, found.recall_id) for hit in found])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forgets a memory of this user; others are not found."""
         fact = await asyncio.to_thread(self._memory.fact, str(memory_id))
-        if (fact.metadata.get("app_name"), fact.metadata.get("user_id")) != (app_name, user_id):
+        if not _scope(app_name, user_id).items() <= fact.metadata.items():
             raise NotFound(f"there is no memory {memory_id!r} of this user", field="memory_id", value=memory_id)
         await asyncio.to_thread(self._memory.forget, fact.fact_id)
+
+
+def session_name(app_name: str, user_id: str, session_id: str) -> str:
+    """The Heedful session of an ADK session: to ADK, a session id means something only with its app and its user."""
+    name = _joined(app_name, user_id, session_id)
+    return name if len(name) <= MAX_NAME else sha256(name.encode()).hexdigest()
+
+
+def _joined(*names: str) -> str:
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in names)
+
+
+def _scope(app_name: str, user_id: str) -> Metadata:
+    """The metadata of a user's own facts."""
+    return {"app_name": app_name, "user_id": user_id}
 
 
 def _entry(hit: Hit, recall_id: str) -> MemoryEntry:

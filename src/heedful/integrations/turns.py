@@ -123,9 +123,10 @@ class Turns(Guard):
         """The memories for a question; none if Heedful fails, or takes longer than the deadline."""
         return _memories(question, self.attempt("recall", self._memory.recall, question, **self._options))
 
-    async def arecall(self, question: str) -> Memories:
-        """The same, awaited."""
-        return _memories(question, await self.aattempt("recall", self._memory.recall, question, **self._options))
+    async def arecall(self, question: str, **options: Any) -> Memories:
+        """The same, awaited; `options` replace those that were given for all questions."""
+        found = await self.aattempt("recall", self._memory.recall, question, **{**self._options, **options})
+        return _memories(question, found)
 
     def store(self, session_id: str, memories: Memories, answer: str, external_id: str | None) -> str | None:
         """Stores an answer with what it was made from; returns its `qa_id`, or None if Heedful fails. After the

@@ -13,7 +13,7 @@ from heedful.model import Metadata
 from heedful.storage.facts import tag
 from heedful.storage.schema import fact_tags, facts, session_tags, sessions
 
-OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "exists")
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "only", "exists")
 
 Selection = Select[int]
 
@@ -52,7 +52,8 @@ def conditions(where: Metadata) -> Iterator[tuple[str, str, Any]]:
     """Each condition as (key, operator, value).
 
     `{"lang": "en"}` is equality, `{"lang": ["en", "de"]}` any of them, `{"year": {">=": 2020, "<": 2024}}`
-    a comparison. Dotted keys reach inside.
+    a comparison, `{"user": {"only": ["ada"]}}` nothing but these, which is also what has no such key. Dotted keys reach
+    inside.
     """
     for key, condition in where.items():
         if not isinstance(key, str) or not key.strip():
@@ -82,10 +83,10 @@ def _check(key: str, operator: str, value: Any) -> None:
         )
     if operator == "exists":
         return
-    if operator == "in" and not isinstance(value, list):
+    if operator in ("in", "only") and not isinstance(value, list):
         raise _bad(key, operator, value, "a list")
-    if operator in ("=", "!=", "in"):
-        for item in value if operator == "in" else [value]:
+    if operator in ("=", "!=", "in", "only"):
+        for item in value if operator in ("in", "only") else [value]:
             if item is not None and not isinstance(item, str | int | float | bool):
                 raise _bad(key, operator, item, "a text, a number, true, false or null")
     elif isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -98,6 +99,8 @@ def _selection(tagged: Tagged, scope: int, key: str, operator: str, value: Any) 
         return _having(tagged, scope, key) if value else _without(tagged, scope, _having(tagged, scope, key))
     if operator == "in":
         return _having(tagged, scope, key, tags.value.in_([tag(item) for item in value]))
+    if operator == "only":
+        return _without(tagged, scope, _having(tagged, scope, key, tags.value.not_in([tag(item) for item in value])))
     if operator in ("=", "!="):
         equal = _having(tagged, scope, key, tags.value == tag(value))
         return equal if operator == "=" else _without(tagged, scope, equal)

@@ -36,7 +36,7 @@ from loop import (
 
 import heedful
 from heedful import NotFound
-from heedful.integrations.google_adk import HeedfulMemoryService, HeedfulPlugin
+from heedful.integrations.google_adk import HeedfulMemoryService, HeedfulPlugin, session_name
 from heedful.testing import WordEmbedder
 
 APP = "gym"
@@ -69,20 +69,20 @@ def content(text: str, role: str = "user") -> types.Content:
     return types.Content(role=role, parts=[types.Part(text=text)])
 
 
-def runner(memory: Any, model: Scripted) -> InMemoryRunner:
+def runner(memory: Any, model: Scripted, app: str = APP) -> InMemoryRunner:
     agent = LlmAgent(name="assistant", model=model, instruction="Be brief.")
-    return InMemoryRunner(app=App(name=APP, root_agent=agent, plugins=[HeedfulPlugin(memory)]))
+    return InMemoryRunner(app=App(name=app, root_agent=agent, plugins=[HeedfulPlugin(memory)]))
 
 
-async def said(run: Runner, question: str, session_id: str, config: RunConfig | None = None) -> tuple[str, str]:
+async def said(
+    run: Runner, question: str, session_id: str, config: RunConfig | None = None, user: str = "ada"
+) -> tuple[str, str]:
     """The answer, and the id of the invocation."""
-    service = run.session_service
-    if await service.get_session(app_name=APP, user_id="ada", session_id=session_id) is None:
-        await service.create_session(app_name=APP, user_id="ada", session_id=session_id)
+    await made(run, session_id, user)
     events = [
         event
         async for event in run.run_async(
-            user_id="ada", session_id=session_id, new_message=content(question), run_config=config or RunConfig()
+            user_id=user, session_id=session_id, new_message=content(question), run_config=config or RunConfig()
         )
     ]
     parts = events[-1].content.parts if events[-1].content else None
@@ -106,12 +106,83 @@ def test_a_rating_changes_the_next_prompt_and_its_retraction_changes_it_back(mem
         assert "Be brief." in model.seen[-1]
         return Asked(model.seen[-1], invocation, answer)
 
-    check_loop(memory, ask)
+    check_loop(memory, ask, session_name(APP, "ada", SESSION))
 
 
-async def made(run: Runner, session_id: str) -> None:
-    if await run.session_service.get_session(app_name=APP, user_id="ada", session_id=session_id) is None:
-        await run.session_service.create_session(app_name=APP, user_id="ada", session_id=session_id)
+async def made(run: Runner, session_id: str, user: str = "ada") -> None:
+    known = {"app_name": run.app_name, "user_id": user, "session_id": session_id}
+    if await run.session_service.get_session(**known) is None:
+        await run.session_service.create_session(**known)
+
+
+def test_users_at_the_same_time_are_shown_their_own_memories_and_those_of_everybody(memory: Memory) -> None:
+    service = HeedfulMemoryService(memory)
+    codes = {"ada": "The locker code of Ada is 4711.", "bob": "The locker code of Bob is 1234."}
+    asked = "What is the locker code, and when does the gym open?"
+    models = {user: Scripted(seen=[]) for user in codes}
+
+    async def ask(user: str, app: str = APP) -> None:
+        await said(runner(memory, models[user], app), f"{asked} {user}", "chat-1", user=user)
+
+    async def run() -> None:
+        for user, code in codes.items():
+            entry = MemoryEntry(content=content(code))
+            await service.add_memory(app_name=APP, user_id=user, memories=[entry])
+        await asyncio.gather(*(ask(user) for user in [*codes] * 3))
+        for user, other in (("ada", "bob"), ("bob", "ada")):
+            assert len(models[user].seen) == 3
+            for prompt in models[user].seen:
+                assert codes[user] in prompt
+                assert codes[other] not in prompt
+                assert shown(prompt) == [AT_SIX, AT_SEVEN]
+        # Ada's memories in this app are not those in another.
+        await ask("ada", "pool")
+        assert not [code for code in codes.values() if code in models["ada"].seen[-1]]
+        assert shown(models["ada"].seen[-1]) == [AT_SIX, AT_SEVEN]
+
+    asyncio.run(run())
+    for user in codes:
+        entries = memory.sessions.entries(session_name(APP, user, "chat-1")).items
+        assert [each.question for each in entries] == [f"{asked} {user}"] * 3
+    assert not memory.sessions.exists("chat-1")
+
+
+def test_what_a_user_said_is_not_shown_to_another(memory: Memory) -> None:
+    service = HeedfulMemoryService(memory)
+    model = Scripted(seen=[])
+    run = runner(memory, model)
+
+    async def loop() -> None:
+        await said(run, "My locker code is 4711. Will you remember it?", "chat-1", user="ada")
+        session = await run.session_service.get_session(app_name=APP, user_id="ada", session_id="chat-1")
+        assert session is not None
+        await service.add_session_to_memory(session)
+        for user, expected in (("bob", False), ("ada", True)):
+            await said(run, "What is the locker code?", "chat-2", user=user)
+            assert ("4711" in model.seen[-1]) == expected
+
+    asyncio.run(loop())
+
+
+def test_conditions_of_the_caller_come_first(memory: Memory) -> None:
+    memory.remember("The locker code of the team is 9999.", metadata={"user_id": "team", "kind": "code"})
+    model = Scripted(seen=[])
+    agent = LlmAgent(name="assistant", model=model)
+    for where, expected in (({"kind": "code"}, False), ({"user_id": ["ada", "team"]}, True)):
+        plugin = HeedfulPlugin(memory, where=where)
+        run = InMemoryRunner(app=App(name=APP, root_agent=agent, plugins=[plugin]))
+        asyncio.run(said(run, "What is the locker code?", "chat-1"))
+        assert ("9999" in model.seen[-1]) == expected
+        assert shown(model.seen[-1]) == []
+
+
+def test_no_two_sessions_have_the_same_name() -> None:
+    apart = [("a/b", "c", "d"), ("a", "b/c", "d"), ("a", "b", "c/d"), ("a%2Fb", "c", "d"), ("a", "b", "x" * 300)]
+    apart += [("a", "b", "x" * 301), ("a", "c", "x" * 300)]
+    names = [session_name(*each) for each in apart]
+    assert len(set(names)) == len(apart)
+    assert max(map(len, names)) <= 200
+    assert session_name(APP, "ada@example.com", "chat-1") == "gym/ada@example.com/chat-1"
 
 
 def test_invocations_at_the_same_time_do_not_mix(memory: Memory) -> None:
@@ -121,7 +192,9 @@ def test_invocations_at_the_same_time_do_not_mix(memory: Memory) -> None:
         return list(await asyncio.gather(*(said(run, f"Number {n}?", f"s-{n}") for n in range(6))))
 
     for number, (_, invocation) in enumerate(asyncio.run(all_of_them())):
-        assert memory.sessions.entry(f"s-{number}", invocation).question == f"Number {number}?"
+        assert (
+            memory.sessions.entry(session_name(APP, "ada", f"s-{number}"), invocation).question == f"Number {number}?"
+        )
 
 
 def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
@@ -132,7 +205,7 @@ def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
             await memory.remember(AT_SIX)
             _, invocation = await said(runner(memory, model), QUESTION, SESSION)
             assert shown(model.seen[0]) == [AT_SIX]
-            assert (await memory.sessions.entry(SESSION, invocation)).answer == ANSWER
+            assert (await memory.sessions.entry(session_name(APP, "ada", SESSION), invocation)).answer == ANSWER
 
     asyncio.run(run())
 
@@ -209,4 +282,4 @@ def test_a_session_is_remembered_once_and_deleted_by_its_user_alone(memory: Memo
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_page("google-adk", model=Scripted(seen=[]))
+    run_page("google-adk", session="gym/ada/chat-1", model=Scripted(seen=[]))

@@ -299,6 +299,8 @@ def _one(key: str, operator: str, value: Any) -> Document:
         return _having(key) if value else _lacking(key)
     if operator == "in":
         return _having(key, value={"$in": [tag(item) for item in value]})
+    if operator == "only":
+        return _lacking(key, value={"$nin": [tag(item) for item in value]})
     if operator == "=":
         return _having(key, value=tag(value))
     if operator == "!=":
