@@ -48,8 +48,10 @@ class There:
     """Scores an answer by a person."""
     evaluate: Callable[[str, float], None]
     """Scores an answer by an evaluator."""
+    by_hand: Callable[[str, float], None]
+    """Scores an answer by a person, under the name that Heedful's scores have."""
     read: Callable[[], list[tuple[str, float | None, str | None]]]
-    """What Heedful wrote: answer, value and comment."""
+    """What has that name: answer, value and comment."""
 
     def forget(self, answer: str) -> None:
         for key, row in list(self.server.rows.items()):
@@ -69,6 +71,10 @@ def langfuse(server: Server) -> There:
         client.scores.create(request=[CreateScoreRequest(id=f"e/{answer}", trace_id=answer, name="judge", value=value)])
         server.rows[f"e/{answer}"]["source"] = "EVAL"
 
+    def by_hand(answer: str, value: float) -> None:
+        request = CreateScoreRequest(trace_id=answer, name="heedful", value=value, comment="By hand.")
+        client.scores.create(request=[request])
+
     def read() -> list[tuple[str, float | None, str | None]]:
         found, cursor = [], None
         while True:
@@ -81,7 +87,7 @@ def langfuse(server: Server) -> There:
             if cursor is None:
                 return found
 
-    return There(Langfuse(server.url, "pk", "sk"), server, add, evaluate, read)
+    return There(Langfuse(server.url, "pk", "sk"), server, add, evaluate, by_hand, read)
 
 
 def langsmith(server: Server) -> There:
@@ -99,11 +105,14 @@ def langsmith(server: Server) -> There:
     def evaluate(answer: str, value: float) -> None:
         client.create_feedback(answer, "judge", score=value, feedback_source_type="model")
 
+    def by_hand(answer: str, value: float) -> None:
+        client.create_feedback(answer, "heedful", score=value, comment="By hand.")
+
     def read() -> list[tuple[str, float | None, str | None]]:
         rows = client.list_feedback(feedback_key=["heedful"])
         return [(str(each.run_id), None if each.score is None else float(each.score), each.comment) for each in rows]
 
-    return There(LangSmith("key", url=server.url), server, add, evaluate, read)
+    return There(LangSmith("key", url=server.url), server, add, evaluate, by_hand, read)
 
 
 def phoenix(server: Server) -> There:
@@ -117,6 +126,9 @@ def phoenix(server: Server) -> There:
     def evaluate(answer: str, value: float) -> None:
         add(answer, value, None, "LLM", "judge")
 
+    def by_hand(answer: str, value: float) -> None:
+        add(answer, value, "By hand.", name="heedful")
+
     def read() -> list[tuple[str, float | None, str | None]]:
         rows = client.spans.get_span_annotations(
             span_ids=ANSWERS, project_identifier="default", include_annotation_names=["heedful"]
@@ -124,7 +136,7 @@ def phoenix(server: Server) -> There:
         results = [(row["span_id"], row.get("result") or {}) for row in rows]
         return [(span, result.get("score"), result.get("explanation")) for span, result in results]
 
-    return There(Phoenix(server.url, annotates="span"), server, add, evaluate, read)
+    return There(Phoenix(server.url, annotates="span"), server, add, evaluate, by_hand, read)
 
 
 SYSTEMS = {"langfuse": langfuse, "langsmith": langsmith, "phoenix": phoenix}
@@ -219,6 +231,82 @@ def test_opinions_go_out_once_are_changed_and_deleted(memory: Memory, there: The
     # What Heedful wrote is not imported again.
     assert import_scores(memory, there.system).stored == 1
     assert len(there.server.rows) == 3
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Memory]:
+    """Another store, whose scores go to the same project."""
+    with heedful.open(tmp_path / "other.db", embedding=WordEmbedder(), worker=False) as other:
+        yield other
+
+
+def test_stores_that_share_a_project_and_people_leave_each_others_scores_alone(
+    memory: Memory, other: Memory, there: There
+) -> None:
+    for store, answers in ((memory, ANSWERS[:2]), (other, ANSWERS[1:])):
+        for answer in answers:
+            answered(store, answer)
+            store.sessions.rate(answer, "up", comment=f"{answer} is right.", author="ada")
+    there.by_hand(ANSWERS[0], 0)
+    there.by_hand(ANSWERS[2], 0)
+    hand = [(ANSWERS[0], 0.0, "By hand."), (ANSWERS[2], 0.0, "By hand.")]
+    good = [(answer, 1.0, f"{answer} is right.") for answer in (ANSWERS[0], ANSWERS[1], ANSWERS[1], ANSWERS[2])]
+    for store in (memory, other):
+        assert export_scores(store, there.system).written == 2
+    for store in (memory, other, memory):
+        again = export_scores(store, there.system)
+        assert (again.written, again.unchanged, again.deleted) == (0, 2, 0)
+    assert sorted(there.read()) == sorted([*good, *hand])
+    # What one of them changes and retracts is all that changes.
+    memory.sessions.rate(ANSWERS[0], "down", comment="No.", author="ada")
+    memory.sessions.delete_feedback(SESSION, ANSWERS[1], author="ada")
+    changed = export_scores(memory, there.system)
+    assert (changed.written, changed.unchanged, changed.deleted) == (1, 0, 1)
+    assert (export_scores(other, there.system).unchanged, export_scores(memory, there.system).deleted) == (2, 0)
+    assert sorted(there.read()) == sorted([(ANSWERS[0], 0.0, "No."), *good[2:], *hand])
+    # One that is given again is written again.
+    memory.sessions.rate(ANSWERS[1], "up", comment=f"{ANSWERS[1]} is right.", author="ada")
+    assert export_scores(memory, there.system).written == 1
+    assert sorted(there.read()) == sorted([(ANSWERS[0], 0.0, "No."), *good[1:], *hand])
+
+
+def test_scores_of_a_session_that_was_deleted_go(memory: Memory, other: Memory, there: There) -> None:
+    for store, answer in ((memory, ANSWERS[0]), (other, ANSWERS[1])):
+        answered(store, answer)
+        store.sessions.rate(answer, "up", author="ada")
+        export_scores(store, there.system)
+    memory.sessions.delete(SESSION)
+    left = [(ANSWERS[1], 1.0, None)]
+    # Phoenix returns the annotations of answers that are named, and this one's name is forgotten.
+    forgets = there.system.name != "phoenix"
+    assert export_scores(memory, there.system).deleted == int(forgets)
+    assert sorted(there.read()) == (left if forgets else sorted([(ANSWERS[0], 1.0, None), *left]))
+
+
+def test_the_name_of_somebody_who_was_erased_goes(memory: Memory, there: There) -> None:
+    answered(memory, ANSWERS[0])
+    memory.sessions.rate(ANSWERS[0], "up", comment="I am Grace.", author="grace")
+    export_scores(memory, there.system)
+    assert "grace" in str(there.server.rows)
+    memory.forget(author="grace")
+    erased = export_scores(memory, there.system)
+    assert (erased.written, erased.deleted) == (1, 1)
+    assert "grace" not in str(there.server.rows).lower()
+    assert there.read() == [(ANSWERS[0], 1.0, None)]
+
+
+def test_scores_without_a_mark_are_known_by_their_opinions(memory: Memory, other: Memory, there: There) -> None:
+    for store, answer in ((memory, ANSWERS[0]), (other, ANSWERS[1])):
+        answered(store, answer)
+        for author in ("ada", "bo"):
+            store.sessions.rate(answer, "up", author=author)
+        export_scores(store, there.system)
+    for row in there.server.rows.values():
+        del row.get("feedback_source", row)["metadata"]["store"]
+    memory.sessions.delete_feedback(SESSION, ANSWERS[0], author="bo")
+    result = export_scores(memory, there.system)
+    assert (result.written, result.unchanged, result.deleted) == (0, 1, 1)
+    assert sorted(there.read()) == sorted([(ANSWERS[0], 1.0, None), *[(ANSWERS[1], 1.0, None)] * 2])
 
 
 @pytest.mark.parametrize("kind", ["open", "connect", "aopen", "aconnect"])

@@ -17,6 +17,10 @@ OURS = "heedful"
 """The name of the scores that Heedful writes; they are not imported again."""
 
 
+MARK = "store"
+"""The key of a score's metadata that has the mark of the store which wrote it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """What somebody said in another system of an answer."""
@@ -41,6 +45,9 @@ class Written:
     value: float | None
     """From 0 (worst) to 1 (best); None for a comment alone."""
     comment: str | None
+    mark: str | None
+    """Of the store that wrote it; None for what a person wrote under the same name, and for what an earlier version
+    wrote."""
     author: str | None = None
     at: datetime | None = None
 
@@ -48,6 +55,10 @@ class Written:
     def said(self) -> tuple[str, float | None, str | None]:
         """What has to be the same for nothing to be written."""
         return self.answer_id, self.value, self.comment
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return {"author": self.author, MARK: self.mark}
 
 
 class System(Protocol):
@@ -61,7 +72,7 @@ class System(Protocol):
         """What people said there: since a time, or at all. Some systems return it only for answers that are named."""
 
     def written(self, answer_ids: Sequence[str]) -> list[Written]:
-        """What Heedful wrote there."""
+        """What has the name of Heedful's scores there: written by this store, by another one, or by a person."""
 
     def write(self, new: Sequence[Written], known: frozenset[str]) -> None:
         """Writes or replaces opinions; those with a key that is `known` are there."""

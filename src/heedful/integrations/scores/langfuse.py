@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from heedful.errors import Invalid
-from heedful.integrations.scores.api import OURS, Api, Score, Written
+from heedful.integrations.scores.api import MARK, OURS, Api, Score, Written
 
 PAGE = 100
 MAX_TEXT = 500
@@ -52,6 +52,7 @@ class Langfuse(Api):
                 answer_id=trace,
                 value=None if row["dataType"] == "TEXT" else float(row["value"]),
                 comment=row.get("comment"),
+                mark=(row.get("metadata") or {}).get(MARK),
             )
             for row in self._rows(name=OURS)
             if (trace := _trace(row)) is not None
@@ -119,7 +120,7 @@ def _row(new: Written) -> dict[str, Any]:
         "value": (new.comment or "")[:MAX_TEXT] if new.value is None else new.value,
         "dataType": "TEXT" if new.value is None else "NUMERIC",
         "comment": new.comment,
-        "metadata": {"author": new.author},
+        "metadata": new.metadata,
     }
     # The same time again makes it the same score, changed.
     return row if new.at is None else row | {"timestamp": new.at.isoformat()}

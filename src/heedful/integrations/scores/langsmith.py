@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from heedful.integrations.scores.api import OURS, Api, Score, Written
+from heedful.integrations.scores.api import MARK, OURS, Api, Score, Written
 
 PAGE = 100
 URL = "https://api.smith.langchain.com"
@@ -44,7 +44,14 @@ class LangSmith(Api):
 
     def written(self, answer_ids: Sequence[str]) -> list[Written]:
         return [
-            Written(row["id"], str(row["run_id"]), row.get("score"), row.get("comment")) for row in self._rows([OURS])
+            Written(
+                key=row["id"],
+                answer_id=str(row["run_id"]),
+                value=row.get("score"),
+                comment=row.get("comment"),
+                mark=((row.get("feedback_source") or {}).get("metadata") or {}).get(MARK),
+            )
+            for row in self._rows([OURS])
         ]
 
     def write(self, new: Sequence[Written], known: frozenset[str]) -> None:
@@ -55,7 +62,7 @@ class LangSmith(Api):
             if each.key in known:
                 self.call("PATCH", f"/feedback/{each.key}", body=said)
                 continue
-            source = {"type": "api", "metadata": {"author": each.author}}
+            source = {"type": "api", "metadata": each.metadata}
             about = {"id": each.key, "run_id": each.answer_id, "key": OURS, "feedback_source": source}
             self.call("POST", "/feedback", body=about | said)
 

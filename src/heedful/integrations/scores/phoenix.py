@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
 
-from heedful.integrations.scores.api import OURS, Api, Score, Written
+from heedful.integrations.scores.api import MARK, OURS, Api, Score, Written
 
 PAGE = 100
 ANSWERS = 50
@@ -52,12 +52,16 @@ class Phoenix(Api):
         ]
 
     def written(self, answer_ids: Sequence[str]) -> list[Written]:
-        found = []
-        for row in self._rows(answer_ids, [OURS]):
-            result = row.get("result") or {}
-            answer_id = str(row[f"{self._annotates}_id"])
-            found.append(Written(row["identifier"], answer_id, result.get("score"), result.get("explanation")))
-        return found
+        return [
+            Written(
+                key=row["identifier"],
+                answer_id=str(row[f"{self._annotates}_id"]),
+                value=(row.get("result") or {}).get("score"),
+                comment=(row.get("result") or {}).get("explanation"),
+                mark=(row.get("metadata") or {}).get(MARK),
+            )
+            for row in self._rows(answer_ids, [OURS])
+        ]
 
     def write(self, new: Sequence[Written], known: frozenset[str]) -> None:
         for start in range(0, len(new), PAGE):
@@ -109,5 +113,5 @@ class Phoenix(Api):
             "annotator_kind": "HUMAN",
             "identifier": new.key,
             "result": {name: each for name, each in result.items() if each is not None},
-            "metadata": {"author": new.author},
+            "metadata": new.metadata,
         }

@@ -9,18 +9,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import NAMESPACE_URL, uuid5
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pydantic import Field
 
-from heedful.errors import Invalid
-from heedful.integrations.scores.api import Score, System, Written
+from heedful.errors import Invalid, NotFound
+from heedful.integrations.scores.api import MARK, Score, System, Written
 from heedful.model import Model, NormalisedRating, TableName
 from heedful.ranking.ratings import normalise_rating
 
 if TYPE_CHECKING:
     from heedful.engine import Heedful
     from heedful.interfaces.client.surface import RemoteHeedful
+
+MARKS = "heedful-scores"
+"""The dataset whose metadata have the mark of this store; it has no facts."""
 
 Key = tuple[str, str | None]
 """The id of an answer there, and the author of an opinion about it."""
@@ -104,17 +107,22 @@ def export_scores(memory: Heedful | RemoteHeedful, system: System) -> ScoresExpo
     """Writes what people said here of answers to another system, as scores with the name `heedful` from 0 to 1.
 
     Run it as often as you like: what is there stays, what was changed here is changed, and what was retracted here is
-    deleted there. What was imported from the system is not written to it.
+    deleted there. What was imported from the system is not written to it. Scores of other stores and of people are left
+    alone: those of this one have its mark, which the first export puts into the metadata of the dataset
+    `heedful-scores`.
     """
+    mark = _mark(memory)
     here = _Here(memory, system)
     wanted = {
         each.key: each
-        for each in map(_written, here.opinions.values())
+        for each in (_written(opinion, mark) for opinion in here.opinions.values())
         if not (each.author or "").startswith(f"{system.name}/")
     }
     there = {each.key: each for each in system.written(list(here.answers))}
     new = [each for key, each in wanted.items() if key not in there or there[key].said != each.said]
-    old = [each for key, each in there.items() if key not in wanted]
+    gone = [each for key, each in there.items() if key not in wanted]
+    # Earlier versions wrote no mark, but the keys are those of opinions that were given here.
+    old = [each for each in gone if each.mark == mark or each.key in here.keys]
     system.write(new, frozenset(there))
     system.delete(old)
     return ScoresExported(system=system.name, written=len(new), unchanged=len(wanted) - len(new), deleted=len(old))
@@ -133,8 +141,13 @@ class _Here:
                 ids[row["qa_id"]] = external_id.removeprefix(system.prefix)
                 self.answers[ids[row["qa_id"]]] = row["session_id"], row["qa_id"]
         self.opinions: dict[Key, _Opinion] = {}
+        self.keys: set[str] = set()
+        """Of these opinions, and of those that were retracted."""
         for row in _rows(memory, "feedback"):
-            if not row["active"] or row["target_type"] != "entry" or row["target_id"] not in ids:
+            if row["target_type"] != "entry" or row["target_id"] not in ids:
+                continue
+            self.keys.add(_key(row["target_id"], row["author"]))
+            if not row["active"]:
                 continue
             opinion = _Opinion(
                 ids[row["target_id"]],
@@ -154,12 +167,29 @@ def _rows(memory: Heedful | RemoteHeedful, table: TableName) -> Iterator[Mapping
     return (json.loads(line) for line in packed.getvalue().splitlines())
 
 
-def _written(opinion: _Opinion) -> Written:
+def _mark(memory: Heedful | RemoteHeedful) -> str:
+    """What tells the scores of this store from those of others. It has to outlive the answers: the scores of a session
+    that was deleted are to be deleted, too."""
+    try:
+        metadata = memory.get_dataset(MARKS).metadata
+    except NotFound:
+        metadata = {}
+    if MARK not in metadata:
+        metadata = memory.create_dataset(MARKS, metadata={MARK: str(uuid4())}).metadata
+    return str(metadata[MARK])
+
+
+def _key(qa_id: str, author: str | None) -> str:
+    return str(uuid5(NAMESPACE_URL, f"heedful:{qa_id}/{author}"))
+
+
+def _written(opinion: _Opinion, mark: str) -> Written:
     return Written(
-        key=str(uuid5(NAMESPACE_URL, f"heedful:{opinion.qa_id}/{opinion.author}")),
+        key=_key(opinion.qa_id, opinion.author),
         answer_id=opinion.answer_id,
         value=None if opinion.score is None else (opinion.score - 1) / 4,
         comment=opinion.comment,
+        mark=mark,
         author=opinion.author,
         at=opinion.at,
     )
