@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from mcp import Client, StdioServerParameters, stdio_client
 
 import heedful
@@ -37,6 +38,15 @@ AT_SIX = "The gym opens at six."
 AT_SEVEN = "The gym opens at seven."
 QUESTION = "When does the gym open?"
 ANSWER = "The gym opens at six. [1]"
+
+
+def front_matter(text: str) -> dict[str, Any]:
+    """What a file says of itself, as YAML; Claude Code drops all of it if it can't be read."""
+    found = re.match(r"---\n(.*?)^---\n", text, re.MULTILINE | re.DOTALL)
+    assert found
+    head = yaml.safe_load(found[1])
+    assert isinstance(head, dict)
+    return head
 
 
 def said(kind: str, *content: Any, **fields: Any) -> str:
@@ -393,9 +403,16 @@ class TestFiles:
         assert names == {"good", "bad", "correct", "undo"}
         for name in names:
             text = (PLUGIN / f"skills/{name}/SKILL.md").read_text()
-            assert re.match(rf"---\nname: {name}\ndescription: .+\n(.+\n)*disable-model-invocation: true\n---\n", text)
+            head = front_matter(text)
+            assert (head["name"], head["disable-model-invocation"]) == (name, True)
             # Claude Code would run it.
             assert "!`" not in text
+
+    @pytest.mark.parametrize("path", sorted(PLUGIN.rglob("*.md")), ids=lambda path: str(path.relative_to(PLUGIN)))
+    def test_what_a_file_says_of_itself_can_be_read(self, path: Path) -> None:
+        head = front_matter(path.read_text(encoding="utf-8"))
+        assert all(isinstance(head.get(name, ""), str) for name in ("name", "description", "argument-hint"))
+        assert head["description"].strip()
 
     def test_hooks_have_a_limit_and_a_path_of_the_plugin(self) -> None:
         for entries in HOOKS.values():
