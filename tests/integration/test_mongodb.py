@@ -420,8 +420,19 @@ def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url: str) -> No
     assert SECRET not in error_text(refused.value)
 
 
-def test_without_pymongo_the_remedy_is_told() -> None:
-    code = "import sys; sys.modules['pymongo'] = None; import heedful.storage.mongo"
+MANAGERS = "import heedful.compat.mongodb_session_manager as m; "
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import heedful.storage.mongo",
+        MANAGERS + "m.MongoDBSessionManager('chat-1')",
+        MANAGERS + "m.MongoDBSessionManagerFactory()",
+    ],
+)
+def test_without_pymongo_the_remedy_is_told(use: str) -> None:
+    code = f"import sys; sys.modules['pymongo'] = None; {use}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Unavailable" in done.stderr

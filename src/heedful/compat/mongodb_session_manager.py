@@ -18,7 +18,6 @@ from heedful.sessions import checks
 from heedful.sessions.hooks import Hook, create_combined_hook
 from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
-from heedful.storage.mongo import MongoSessionStore, connect
 from heedful.store import session_space
 
 if TYPE_CHECKING:
@@ -56,6 +55,9 @@ class MongoDBSessionManager:
         metadataHook: Hook | None = None,  # noqa: N803
         **options: Any,
     ) -> None:
+        # Here, because Strands' session managers are wanted without the extra, too.
+        from heedful.storage.mongo import MongoSessionStore
+
         project = _project(collection_name)
         store = MongoSessionStore(connection_string, project, client=client, database=database_name, **options)
         self._closes = True
@@ -146,6 +148,8 @@ class MongoDBSessionManagerFactory:
         client: MongoClient[dict[str, Any]] | None = None,
         **options: Any,
     ) -> None:
+        from heedful.storage.mongo import MongoSessionStore, connect
+
         project = _project(collection_name)
         self._owned = client is None
         self._client = connect(connection_string, **options) if client is None else client

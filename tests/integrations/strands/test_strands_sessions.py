@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -157,6 +160,35 @@ def test_an_agent_answers_when_heedful_fails_after_it_began(
             for _ in range(2):
                 assert str(agent(QUESTION)).strip() == ANSWER
     assert len(warnings(caplog)) == 1
+
+
+ALONE = """
+import sys
+sys.modules["pymongo"] = None
+from loop import ANSWER, QUESTION, SESSION, opened
+from pathlib import Path
+from strands import Agent
+from strands_model import Scripted
+from heedful import Unavailable
+from heedful.integrations.strands_sessions import HeedfulSessionManager, MongoDBSessionManager
+
+with opened("open", Path(sys.argv[1])) as memory:
+    agent = Agent(Scripted(), session_manager=HeedfulSessionManager(memory, SESSION), callback_handler=None)
+    assert str(agent(QUESTION)).strip() == ANSWER
+    assert [each.content for each in memory.sessions.messages(SESSION).items] == [QUESTION, ANSWER]
+try:
+    MongoDBSessionManager(SESSION)
+except Unavailable as error:
+    print(error)
+"""
+
+
+def test_only_sessions_in_mongodb_need_its_driver(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(tmp_path)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.stdout == "a store on MongoDB needs the package pymongo. pip install 'heedful[mongodb]'\n", done.stderr
 
 
 def test_messages_are_listed_in_parts(tmp_path: Path) -> None:
