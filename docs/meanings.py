@@ -207,7 +207,7 @@ LIMITS = {
 CODES = {
     "address_in_use": "Something else listens where the server should.",
     "address_unusable": "The server can't listen there: not an address of this machine, or not allowed.",
-    "body_too_large": "A request has more bytes than the server takes.",
+    "body_too_large": "A request has more bytes, or more values in its JSON, than the server takes.",
     "taught_already": "A fact says already what would be taught.",
     "closed_already": "Somebody else resolved or dismissed the item.",
     "changed_meanwhile": "Somebody changed it since the state that `if_match` names.",

@@ -130,7 +130,8 @@ REMEDIES: dict[str, dict[str, str]] = {
         ),
         "body_too_large": (
             "Send it in several calls, or start the server with a larger `--max-body`. The proxy has a limit of "
-            "its own."
+            "its own. Feedback may have 128 KiB: shorten the comment or the metadata, or send text as UTF-8 instead of "
+            "`\\uXXXX`."
         ),
         "too_slow": (
             "Send at least 10 kB a second, or less in each call. A proxy that buffers requests helps slow callers."

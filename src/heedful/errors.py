@@ -10,8 +10,9 @@ HeedfulError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
@@ -82,9 +83,9 @@ class Invalid(HeedfulError, ValueError):
     default_code = "invalid"
 
     @classmethod
-    def from_validation(cls, error: ValidationError) -> Invalid:
-        """The first problem of a pydantic error, in our words."""
-        first = _most_relevant(error.errors())
+    def from_validation(cls, error: ValidationError | Sequence[ErrorDetails]) -> Invalid:
+        """The first problem of a pydantic error, in our words; of one that may be long, pass the `few_errors`."""
+        first = _most_relevant(error.errors() if isinstance(error, ValidationError) else error)
         field = _place(first["loc"]) or "value"
         value = first.get("input")
         inner = first.get("ctx", {}).get("error")
@@ -121,6 +122,32 @@ class Unavailable(HeedfulError):
     """Something this call needs can't be used right now."""
 
     default_code = "unavailable"
+
+
+MAX_ERRORS = 100
+"""Problems of one value whose details are built; more than its first is never reported."""
+
+
+def few_errors(error: ValidationError, again: Callable[[], Any]) -> list[ErrorDetails]:
+    """The first details of an error. All those of an object with a million unknown members would take more time and
+    memory than reading it did: `again` validates the `first_members` of such a value."""
+    if error.error_count() <= MAX_ERRORS:
+        return error.errors()
+    try:
+        again()
+    except ValidationError as fewer:
+        # A member that was left out is not missing.
+        found = [each for each in islice(fewer.errors(), MAX_ERRORS) if each["type"] != "missing"]
+        if found:
+            return found
+    return [{"type": "too_many", "loc": (), "msg": f"has {error.error_count()} problems", "input": "…"}]
+
+
+def first_members(value: Any) -> Any:
+    """A value of JSON, with only so many members of each object that a few problems show."""
+    if isinstance(value, dict):
+        return {name: first_members(inner) for name, inner in islice(value.items(), MAX_ERRORS)}
+    return [first_members(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _most_relevant(errors: Sequence[ErrorDetails]) -> ErrorDetails:

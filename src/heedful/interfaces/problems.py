@@ -170,6 +170,8 @@ class Wire:
     """Names in a body with which it writes, so that the scope `write` is needed too."""
     queries: bool = False
     """Whether it may ask a connector's database, or reads SQL that somebody sent."""
+    batch: bool = False
+    """Whether feedback comes by the thousands, so that only the server's own limit bounds the body."""
 
 
 @dataclass(frozen=True, slots=True)

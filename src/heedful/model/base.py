@@ -10,9 +10,10 @@ from contextvars import ContextVar
 from typing import Annotated, Any, Literal, get_args
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, few_errors, first_members
 
 DEFAULT_DATASET = "main_dataset"
 DEFAULT_PROJECT = "default"
@@ -96,12 +97,29 @@ class Model(BaseModel):
         except ValidationError as error:
             unknown = _unknown_fields(error) if _ignores_unknown.get() else set()
             if not unknown:
-                raise Invalid.from_validation(error) from None
+                few = few_errors(error, lambda: super(Model, self).__init__(**first_members(data)))
+                raise Invalid.from_validation(few) from None
             super().__init__(**{name: value for name, value in data.items() if name not in unknown})
 
 
 def _unknown_fields(error: ValidationError) -> set[int | str]:
     return {each["loc"][0] for each in error.errors() if each["type"] == "extra_forbidden" and len(each["loc"]) == 1}
+
+
+def _failing_fast(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        inner = {name: value if name == "metadata" else _failing_fast(value) for name, value in schema.items()}
+        return inner | {"fail_fast": True} if schema.get("type") == "list" else inner
+    return [_failing_fast(each) for each in schema] if isinstance(schema, list) else schema
+
+
+class FailFastModel(BaseModel):
+    """A model that a caller's JSON is read into: its lists are refused at their first bad item."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema: CoreSchema = _failing_fast(handler(source))
+        return schema
 
 
 def etag(value: Model | Metadata) -> str:

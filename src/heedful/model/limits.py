@@ -22,6 +22,15 @@ MAX_MESSAGES = 10_000
 
 MAX_SQL = 100_000
 MAX_FEEDBACK = 10_000
+MAX_FEEDBACK_BODY = 131_072
+"""Bytes of a request with one opinion: a comment and the metadata beside it at their limits, as UTF-8."""
+
+MAX_VALUES = 1_000_000
+"""Values in the JSON of one request: members of objects, and items of lists."""
+
+MAX_MEMBERS = 20_000
+"""Members of one object in it; metadata at its limit has fewer."""
+
 MAX_LIST = 10_000
 MAX_SKIP = 1_000_000_000
 MAX_AGE_DAYS = 36_500

@@ -19,7 +19,7 @@ from heedful.errors import Invalid, NotFound
 from heedful.interfaces.http import callers
 from heedful.interfaces.http.callers import Caller
 from heedful.interfaces.http.envelope import document
-from heedful.interfaces.http.reading import arguments, body_of, header_of, path_of
+from heedful.interfaces.http.reading import arguments, body_of, feedback_limit, header_of, path_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.operations import Operation, Shape, shape
 from heedful.model import etag
@@ -64,9 +64,10 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
             caller.check_everywhere()
         project = caller.choose(path_of(request.path_params)["project"])
         request.scope["heedful.project"] = project
-        raw = await body_of(request, state.config.max_body)
+        most = feedback_limit(operation, caller.claims is not None)
+        raw = await body_of(request, state.config.max_body, most)
         _check_media_type(request, raw)
-        values = arguments(operation_shape, request, raw)
+        values = await state.parse(raw, lambda: arguments(operation_shape, request, raw))
         if values.get(operation.writes_with or "") is not None:
             caller.check("write")
         if values.get(operation.restricted or "") is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.envelope import document, headers_of
-from heedful.interfaces.http.reading import body_of, json_of, path_of, query_of
+from heedful.interfaces.http.reading import body_of, feedback_limit, json_of, path_of, query_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.problems import ForeignRequest, Reply, Wire, status_of
 from heedful.store import Store
@@ -74,14 +75,14 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
     body: Any = None
-    raw = await body_of(request, state.config.max_body)
+    raw = await body_of(request, state.config.max_body, feedback_limit(route, by_token=False))
     pairs = query_of(request)
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        form, files = await _form(request, raw)
+        form, files = await state.run_on_cpu(lambda: asyncio.run(_form(request, raw)))
         fields = dict(form)
         pairs += form
     else:
-        body = json_of(raw)
+        body = await state.parse(raw, lambda: json_of(raw))
     if isinstance(body, dict) and any(body.get(name) is not None for name in route.writes_with):
         caller.check("write")
 

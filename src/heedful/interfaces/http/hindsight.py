@@ -293,7 +293,7 @@ ROUTES: tuple[Wire, ...] = (
     Wire("GET", f"{BANK}/memories/list", list_memories, "read"),
     Wire("GET", f"{BANK}/memories/{{memory_id}}", get_memory, "read"),
     Wire("DELETE", f"{BANK}/documents/{{document_id}}", delete_document, "write"),
-    Wire("POST", f"{BANK}/signal", signal, "feedback"),
+    Wire("POST", f"{BANK}/signal", signal, "feedback", batch=True),
     Wire("GET", f"{BANK}/facts/{{fact_id}}/stats", fact_stats, "read"),
     Wire("GET", f"{BANK}/stats/usefulness", usefulness_stats, "read"),
     *(

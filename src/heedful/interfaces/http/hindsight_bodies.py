@@ -7,15 +7,16 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from heedful.engine import Heedful
-from heedful.errors import Invalid
+from heedful.errors import Invalid, few_errors, first_members
 from heedful.interfaces.problems import ForeignRequest, Reply
 from heedful.model import SIGNAL_TYPES, Dataset, Fact, Fraction, Hit, Metadata, NotBlank, RankedFact, SignalType, Text
+from heedful.model.base import FailFastModel
 
 
-class Body(BaseModel):
+class Body(FailFastModel):
     """What a request says; fields that mean nothing here are left out."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
@@ -26,11 +27,13 @@ Read = TypeVar("Read", bound=Body)
 
 def read(model: type[Read], value: Any, fallback: Any = None) -> Read:
     """The request as `model` reads it; its first problem is raised, under the kind that pydantic gives it."""
+    adapter, given = TypeAdapter(model), fallback if value is None else value
     try:
-        return TypeAdapter(model).validate_python(fallback if value is None else value)
+        return adapter.validate_python(given)
     except ValidationError as error:
-        invalid = Invalid.from_validation(error)
-        kind = error.errors()[0]["type"]
+        few = few_errors(error, lambda: adapter.validate_python(first_members(given)))
+        invalid = Invalid.from_validation(few)
+        kind = few[0]["type"]
         raise Invalid(
             invalid.message, code=kind, field=invalid.field, value=invalid.value, remedy=invalid.remedy
         ) from None

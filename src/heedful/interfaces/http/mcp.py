@@ -29,6 +29,9 @@ from heedful.version import __version__
 ACCESS = "heedful.mcp"
 """Where a request has who calls, and which project."""
 
+MAX_VALUES = 200_000
+"""Values in a message, enough for the largest batch of signals. The protocol's library reads it on the event loop."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -67,7 +70,7 @@ class McpEndpoint:
         request.scope[ACCESS] = Access(caller, project)
         body = await body_of(request, self._state.config.max_body)
         # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
-        json_of(body)
+        await self._state.parse(body, lambda: json_of(body, MAX_VALUES))
         return _Conversation(self._sessions, body)
 
     def _check_origin(self, request: Request) -> None:

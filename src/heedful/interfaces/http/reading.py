@@ -2,35 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_origin
 from urllib.parse import parse_qsl, unquote
 
 import orjson
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails, from_json, to_json
 from starlette.requests import Request
 
-from heedful.errors import Invalid, NotFound
-from heedful.interfaces.operations import Shape
+from heedful.errors import Invalid, NotFound, few_errors, first_members
+from heedful.interfaces.operations import Operation, Shape
 from heedful.interfaces.operations.shape import HEADERS
+from heedful.interfaces.problems import Wire
+from heedful.model import limits
 
 MAX_QUERY = 65_536
 MAX_FIELDS = 1_000
 
+MARKS = re.compile(rb'(?:[^"\[\]{},]++|"(?:[^"\\]++|\\.)*+"?)*+([\[\]{},]|\Z)', re.DOTALL)
+"""What begins, separates and ends the values of JSON, and the end of it; texts are passed over."""
 
-async def body_of(request: Request, most: int) -> bytes:
-    """The whole body, if it is not larger than allowed; it is not read further than that."""
+
+def feedback_limit(call: Operation | Wire, by_token: bool) -> int | None:
+    """Bytes of the body of a call that says one thing; None if only the server's own limit counts."""
+    is_small = by_token or (call.scope == "feedback" and not call.batch)
+    return limits.MAX_FEEDBACK_BODY if is_small else None
+
+
+async def body_of(request: Request, most: int, feedback: int | None = None) -> bytes:
+    """The whole body, if it is not larger than the server allows, or feedback; it is not read further than that."""
+    allowed = most if feedback is None else min(most, feedback)
     length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > most:
-        raise _too_large(most)
+    if length.isdecimal() and int(length) > allowed:
+        raise _too_large(allowed, int(length), is_feedback=allowed < most)
     parts: list[bytes] = []
     size = 0
     async for part in request.stream():
         size += len(part)
-        if size > most:
-            raise _too_large(most)
+        if size > allowed:
+            raise _too_large(allowed, None, is_feedback=allowed < most)
         parts.append(part)
     return b"".join(parts)
+
+
+def check_values(raw: bytes, most: int) -> None:
+    """Refuses JSON of more values, or of an object with more members, than any call needs: however small they are, each
+    takes memory, and time in which nothing else runs."""
+    if sum(map(raw.count, (b",", b"[", b"{"))) <= min(most, limits.MAX_MEMBERS):
+        return
+    count, commas = 0, [0]
+    for found in MARKS.finditer(raw):
+        mark = found[1]
+        if mark in b"]}":
+            # Also the end, where nothing is counted any more.
+            if len(commas) > 1:
+                commas.pop()
+            continue
+        count += 1
+        if count > most:
+            raise _too_many(f"more than {most} values", most)
+        if mark == b",":
+            commas[-1] += 1
+            if commas[-1] >= limits.MAX_MEMBERS:
+                raise _too_many(f"an object with more than {limits.MAX_MEMBERS} members", limits.MAX_MEMBERS)
+        else:
+            # A list may be longer: it begins so low that the limit of objects is out of reach.
+            commas.append(0 if mark == b"{" else -most)
+
+
+def _too_many(what: str, most: int) -> Invalid:
+    remedy = "Send it in several calls"
+    return Invalid(f"the body has {what}", code="body_too_large", field="body", value=most, remedy=remedy)
 
 
 def path_of(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -52,10 +96,11 @@ def query_of(request: Request) -> list[tuple[str, str]]:
         raise Invalid(f"the query string can't be read ({error})", code="malformed") from None
 
 
-def json_of(raw: bytes) -> Any:
-    """A body as JSON; None if it is empty."""
+def json_of(raw: bytes, most: int = limits.MAX_VALUES) -> Any:
+    """A body as JSON of so many values; None if it is empty."""
     if not raw.strip():
         return None
+    check_values(raw, most)
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -67,21 +112,18 @@ def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
     values: dict[str, Any] = path_of(request.path_params)
     del values["project"]
     pairs = query_of(request)
-    try:
-        if shape.in_query:
-            if raw.strip():
-                raise Invalid("this call takes no body", code="malformed", remedy="Put parameters in the query string")
-            values |= shape.arguments(shape.request.model_validate(_from_query(shape, pairs)))
-        else:
-            if pairs:
-                raise Invalid(
-                    f"this call takes no query string, got {pairs[0][0]!r}",
-                    field=pairs[0][0],
-                    remedy="Put parameters in the body",
-                )
-            values |= shape.arguments(shape.request.model_validate_json(raw.strip() or b"{}", strict=True))
-    except ValidationError as error:
-        raise _refused(shape, error) from None
+    if shape.in_query:
+        if raw.strip():
+            raise Invalid("this call takes no body", code="malformed", remedy="Put parameters in the query string")
+        values |= _from_query(shape, pairs)
+    else:
+        if pairs:
+            raise Invalid(
+                f"this call takes no query string, got {pairs[0][0]!r}",
+                field=pairs[0][0],
+                remedy="Put parameters in the body",
+            )
+        values |= _from_body(shape, raw.strip() or b"{}")
     for name in shape.headers:
         value = header_of(request, HEADERS[name])
         if value is not None:
@@ -101,7 +143,27 @@ def header_of(request: Request, name: str) -> str | None:
         return value
 
 
+def _from_body(shape: Shape, raw: bytes) -> dict[str, Any]:
+    check_values(raw, limits.MAX_VALUES)
+
+    def validate(given: bytes) -> Any:
+        return shape.request.model_validate_json(given, strict=True)
+
+    try:
+        return shape.arguments(validate(raw))
+    except ValidationError as error:
+        few = few_errors(error, lambda: validate(to_json(first_members(from_json(raw)), inf_nan_mode="constants")))
+        raise _refused(shape, few) from None
+
+
 def _from_query(shape: Shape, pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    try:
+        return shape.arguments(shape.request.model_validate(_parsed(shape, pairs)))
+    except ValidationError as error:
+        raise _refused(shape, error.errors()) from None
+
+
+def _parsed(shape: Shape, pairs: list[tuple[str, str]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in pairs:
         field = shape.request.model_fields.get(name)
@@ -129,8 +191,8 @@ def _plain(kind: Any) -> type | None:
     return None
 
 
-def _refused(shape: Shape, error: ValidationError) -> Invalid:
-    first = error.errors()[0]
+def _refused(shape: Shape, errors: Sequence[ErrorDetails]) -> Invalid:
+    first = errors[0]
     if first["type"] == "json_invalid":
         return Invalid(f"the body is not JSON ({first['ctx']['error']})", code="malformed", remedy="Send UTF-8 JSON")
     if first["type"] in ("model_type", "dict_type") and not first["loc"]:
@@ -140,12 +202,16 @@ def _refused(shape: Shape, error: ValidationError) -> Invalid:
         parameters = ", ".join(shape.request.model_fields)
         remedy = f"Its parameters are {parameters}" if parameters else "Leave it out: there are none"
         return Invalid(f"{name} is not a parameter of this call", field=name, remedy=remedy)
-    return Invalid.from_validation(error)
+    return Invalid.from_validation(errors)
 
 
-def _too_large(most: int) -> Invalid:
+def _too_large(most: int, size: int | None, is_feedback: bool) -> Invalid:
+    length = f"more than {most} bytes" if size is None else f"{size} bytes"
+    remedy = "Send it in several calls, or start the server with a larger --max-body"
     return Invalid(
-        f"the body has more than {most} bytes",
+        f"the body has {length}, the limit {'for feedback ' if is_feedback else ''}is {most}",
         code="body_too_large",
-        remedy="Send it in several calls, or start the server with a larger --max-body",
+        field="body",
+        value=size,
+        remedy="Shorten the comment or the metadata sent with it" if is_feedback else remedy,
     )

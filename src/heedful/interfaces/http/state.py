@@ -51,6 +51,9 @@ class Follower:
 
 Result = TypeVar("Result")
 
+MAX_PARSED_AT_ONCE = 16_384
+"""Bytes of a body that is read where all requests are accepted: longer ones would keep the others waiting."""
+
 FEEDBACK_THREADS = 8
 """How many calls that write feedback to a file run at once: as many share a transaction, and the wait for the disk."""
 
@@ -100,6 +103,10 @@ class State:
     async def run_on_cpu(self, work: Callable[[], Result]) -> Result:
         """Runs what takes the processor all the time."""
         return await asyncio.get_running_loop().run_in_executor(self._cpu_pool, work)
+
+    async def parse(self, raw: bytes, work: Callable[[], Result]) -> Result:
+        """Runs what reads a body: in a thread, unless it is short."""
+        return work() if len(raw) <= MAX_PARSED_AT_ONCE else await self.run_on_cpu(work)
 
     async def query(self, project: str, caller: Caller, work: Callable[[], Result]) -> Result:
         """Runs what may ask a connector's database: apart from the rest, and only so much for each caller at a time."""

@@ -10,11 +10,11 @@ from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
 
 from heedful.interfaces.operations.table import Operation, method
 from heedful.model import Document, Model, Signal, Target, limits
-from heedful.model.base import TEXT, WORDS
+from heedful.model.base import TEXT, WORDS, FailFastModel
 
 HEADERS = {"idempotency_key": "Idempotency-Key", "if_match": "If-Match"}
 """Parameters that travel in a header."""
@@ -23,7 +23,7 @@ CALLBACKS = frozenset({"on_token", "progress"})
 """Parameters that are called while the call runs; over the wire, they are events of a stream."""
 
 
-class Request(BaseModel):
+class Request(FailFastModel):
     """The parameters of an operation that are not in its path or its headers."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)

@@ -70,6 +70,8 @@ class Operation:
     """Whether it concerns all projects, so that a key of the whole server is needed."""
     undoes: str | None = None
     """The parameter that names an event to retract, which needs the scope of the call that made it."""
+    batch: bool = False
+    """Whether feedback comes by the thousands, so that only the server's own limit bounds the body."""
     secret: bool = False
     """Whether its result is shown once and must not be kept, not even for a retry."""
 
@@ -98,9 +100,16 @@ def _get(name: str, path: str, scope: Scope = "read", *, slow: bool = False) -> 
 
 
 def _post(
-    name: str, path: str, scope: Scope, *, repeatable: bool = False, slow: bool = False, queries: bool = False
+    name: str,
+    path: str,
+    scope: Scope,
+    *,
+    repeatable: bool = False,
+    slow: bool = False,
+    queries: bool = False,
+    batch: bool = False,
 ) -> Operation:
-    return Operation(name, "POST", path, scope, repeatable=repeatable, slow=slow, queries=queries)
+    return Operation(name, "POST", path, scope, repeatable=repeatable, slow=slow, queries=queries, batch=batch)
 
 
 def _delete(name: str, path: str, scope: Scope) -> Operation:
@@ -121,7 +130,7 @@ _ALL = (
     Operation("recall", "POST", "/recall", "read", repeatable=True, slow=True, writes_with="session_id"),
     _post("remember", "/facts", "write", repeatable=True, slow=True),
     _post("improve", "/improve", "write", repeatable=True, slow=True),
-    _post("signal", "/signals", "feedback"),
+    _post("signal", "/signals", "feedback", batch=True),
     _post("signal_recall", "/recalls/{recall_id}/signals", "feedback"),
     _post("detect", "/recalls/{recall_id}/detect", "read", repeatable=True),
     _get("receipt", "/recalls/{recall_id}"),
@@ -193,7 +202,7 @@ _ALL = (
     _get("feedback.list_positive", "/feedback/positive"),
     _post("feedback.create_negative", "/feedback/negative", "feedback"),
     _get("feedback.list_negative", "/feedback/negative"),
-    _post("feedback.bulk_delete", "/feedback/bulk-delete", "feedback"),
+    _post("feedback.bulk_delete", "/feedback/bulk-delete", "feedback", batch=True),
     _get("feedback.get_feedback_for_message", f"{_MESSAGE}/feedback"),
     _get("feedback.get", "/feedback/{feedback_id}"),
     Operation("feedback.update", "PATCH", "/feedback/{feedback_id}", "feedback"),
@@ -231,7 +240,7 @@ _ALL = (
     Operation("keys.rotate_signing", "POST", "/keys/rotate-signing", "admin", everywhere=True),
     _get("audit", "/audit", "admin"),
     _delete("keys.revoke", "/keys/{key_id}", "admin"),
-    Operation("keys.create_token", "POST", "/tokens", "feedback", repeatable=True, secret=True),
+    Operation("keys.create_token", "POST", "/tokens", "feedback", repeatable=True, batch=True, secret=True),
     _get("jobs.list", "/jobs"),
     _post("jobs.improve", "/jobs/improve", "write", repeatable=True),
     _get("jobs.get", _JOB),

@@ -85,7 +85,7 @@ def _to_feedback(heedful: Heedful, feedback: ExecutionFeedback) -> dict[str, Any
 ROUTES = (
     Wire("GET", _PATH, list_feedback, "read", "project_id"),
     Wire("POST", _PATH, create_feedback, "feedback", "project_id"),
-    Wire("POST", f"{_PATH}/bulk-delete", bulk_delete, "feedback", "project_id"),
+    Wire("POST", f"{_PATH}/bulk-delete", bulk_delete, "feedback", "project_id", batch=True),
     Wire("GET", _ITEM_PATH, get_feedback, "read", "project_id"),
     Wire("PUT", _ITEM_PATH, update_feedback, "feedback", "project_id"),
     Wire("DELETE", _ITEM_PATH, delete_feedback, "feedback", "project_id"),
