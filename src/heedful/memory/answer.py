@@ -160,7 +160,7 @@ ALIKE = 0.75
 # A run of a script that is written without spaces.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _SPEAKER = re.compile(r"(?:[^\W\d_a-z][\w.'’-]{0,30}\s?){1,3}: (?=\S)")
-_QUESTION = re.compile(r"[?？؟\u037e]\W*$")
+_QUESTION = re.compile(r"[?？؟\u037e][^\w?？؟\u037e]*+$")
 
 
 @dataclass(frozen=True, slots=True)

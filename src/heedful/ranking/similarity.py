@@ -99,6 +99,18 @@ def normal(text: str) -> str:
     return " ".join(text.replace("’", "'").casefold().split()).rstrip(" ?.!")
 
 
+def quotations(text: str) -> list[str]:
+    """What a text has in quotation marks, in order.
+
+    >>> quotations('films called "The Sting" or “Heat”')
+    ['The Sting', 'Heat']
+    """
+    # A mark that opens behind the last that closes never closes: it must not be tried, each with all that follows.
+    closed = text.rfind("”") + 1
+    marked = text[:closed] + text[closed:].replace("“", "\0")
+    return ["".join(parts).replace("\0", "“") for parts in _QUOTED.findall(marked)]
+
+
 def root(word: str) -> str:
     """A word without its English ending, so that "removed" and "removing" meet at "remov"."""
     for ending in ("ing", "ed", "es", "s", "e"):
@@ -131,7 +143,7 @@ class _Query:
         digits = re.sub(r"(?<=\d)k\b", "000", re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", plain))
         self.numbers = {str(_SMALL_NUMBERS.index(word) + 2) for word in self.words if word in _SMALL_NUMBERS}
         self.numbers.update(_NUMBER.findall(digits))
-        self.quotes = {normal("".join(parts)) for parts in _QUOTED.findall(text)}
+        self.quotes = {normal(quotation) for quotation in quotations(text)}
         self.initials = "".join(_INITIAL.findall(text)).casefold()
         self.names = self._names(text.replace("’", "'"))
 

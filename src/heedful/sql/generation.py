@@ -29,7 +29,7 @@ You write SQL for the database whose schema is given, in its dialect: {dialect}.
 - The examples were checked by people: follow them where they fit. The warnings were wrong, for the reason given.
 - If the schema can't answer the question, say so in one sentence and write no block."""
 
-_BLOCK = re.compile(r"```(?:sql)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
+_BLOCK = re.compile(r"```(?:sql)?\s*+(.*?)```", re.DOTALL | re.IGNORECASE)
 _SQL_BLOCK = re.compile(r"```sql\s(.*?)```", re.DOTALL | re.IGNORECASE)
 _STATEMENT = re.compile(r"^\s*(?:select|with|values)\b", re.IGNORECASE)
 

@@ -146,7 +146,7 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"\?\s*\W*$|^(?:why|how|where|who|what|can|could|would|will|do|does|did|is|are|has|have|should|warum|wieso|wo|"
+    r"\?[^\w?]*+$|^(?:why|how|where|who|what|can|could|would|will|do|does|did|is|are|has|have|should|warum|wieso|wo|"
     r"wann|pourquoi|comment|où|quand)\b|\b(?:why|which one|how come|por qué|pourquoi|warum)\b",
     re.IGNORECASE,
 )

@@ -15,12 +15,14 @@ _HEADING = re.compile(r"\s*#{1,6}\s")
 _BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _WRAPPED = 60  # a line from this length on may go on in the next one
 _CLOSING = "\"'”’»)]"
-_END = re.compile(rf"[.!?…]+[{re.escape(_CLOSING)}]*\s+|[。！？]+[」』”’）]*\s*")
+# Only from the first of several stops, and without going back: a run of them is read once.
+_END = re.compile(rf"(?<![.!?…])[.!?…]++[{re.escape(_CLOSING)}]*+\s++|[。！？]++[」』”’）]*+\s*+")
 _STOP = (".", "!", "?", "…", "。", "！", "？", ":", ";")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:dr|mrs?|ms|prof|st|jr|sr|vs|no|nr|fig|approx|inc|ltd|bzw|e\.g|i\.e|z\.b|p\.ex)|\b[^\W\d_])\.$",
     re.IGNORECASE,
 )
+_LONGEST_ABBREVIATION = 8  # characters, with its stop and the one before it
 _CUTS = (re.compile(r"[;,:–—]\s+"), re.compile(r"\s+"))
 
 
@@ -38,7 +40,7 @@ def sentences(text: str) -> list[str]:
 
 def _paragraphs(text: str) -> list[str]:
     """Lines, put together where one goes on in the next."""
-    found: list[str] = []
+    found: list[list[str]] = []
     goes_on = False
     for line in text.splitlines():
         stripped = line.strip()
@@ -46,24 +48,26 @@ def _paragraphs(text: str) -> list[str]:
             goes_on = False
             continue
         bullet = _BULLET.match(line)
-        if goes_on and bullet is None and (stripped[0].islower() or len(found[-1].split("\n")[-1]) >= _WRAPPED):
-            found[-1] += f"\n{stripped}"
+        if goes_on and bullet is None and (stripped[0].islower() or len(found[-1][-1]) >= _WRAPPED):
+            found[-1].append(stripped)
         else:
-            found.append(stripped if bullet is None else line[bullet.end() :].strip())
+            found.append([stripped if bullet is None else line[bullet.end() :].strip()])
         goes_on = not stripped.endswith(_STOP)
-    return [" ".join(paragraph.split()) for paragraph in found if paragraph]
+    return [" ".join(paragraph.split()) for lines in found if (paragraph := "\n".join(lines))]
 
 
 def _split(paragraph: str) -> list[str]:
     found = []
     start = 0
     for match in _END.finditer(paragraph):
-        sentence = paragraph[start : match.end()].strip()
-        following = paragraph[match.end() : match.end() + 1]
-        if following.islower() or _ABBREVIATED.search(sentence):
+        end = match.end()
+        stop = end - (paragraph[end - 1] == " ")
+        if paragraph[end : end + 1].islower():
             continue
-        found.append(sentence)
-        start = match.end()
+        if _ABBREVIATED.search(paragraph, max(start, stop - _LONGEST_ABBREVIATION), stop):
+            continue
+        found.append(paragraph[start:stop].strip())
+        start = end
     rest = paragraph[start:].strip()
     return [*found, rest] if rest else found
 
@@ -71,12 +75,15 @@ def _split(paragraph: str) -> list[str]:
 def _cut(sentence: str) -> list[str]:
     """A sentence that is too long, in pieces; each shows where it was cut."""
     pieces = []
-    rest = sentence
-    while len(rest) > MAX_SENTENCE:
-        at = next((end for pattern in _CUTS if (end := _last(pattern, rest)) > MAX_SENTENCE // 3), MAX_SENTENCE - 4)
-        pieces.append(f"{rest[:at].strip()} …")
-        rest = f"… {rest[at:].strip()}"
-    return [*pieces, rest]
+    start, before = 0, ""
+    while len(before) + len(sentence) - start > MAX_SENTENCE:
+        head = before + sentence[start : start + MAX_SENTENCE]
+        at = next((end for pattern in _CUTS if (end := _last(pattern, head)) > MAX_SENTENCE // 3), MAX_SENTENCE - 4)
+        pieces.append(f"{head[:at].strip()} …")
+        start += at - len(before)
+        start += sentence.startswith(" ", start)
+        before = "… "
+    return [*pieces, before + sentence[start:]]
 
 
 def _last(pattern: re.Pattern[str], text: str) -> int:
@@ -145,7 +152,8 @@ _NUMBER = r"\d{1,4}"
 _CITATION = rf"[\[【]\s*{_NUMBER}(?:\s*(?:[,;&–-]|and)\s*{_NUMBER})*\s*[\]】](?!\()"
 _CITATIONS = re.compile(_CITATION)
 _RANGE = re.compile(rf"({_NUMBER})\s*[–-]\s*({_NUMBER})|({_NUMBER})")
-_BEHIND_THE_STOP = re.compile(rf"([.!?…。！？]+[\"'”’»)]*)[ \t]*((?:{_CITATION}[ \t]*)+)")
+_BEHIND_THE_STOP = re.compile(rf"(?<![.!?…。！？])([.!?…。！？]++[\"'”’»)]*+)[ \t]*+((?:{_CITATION}[ \t]*+)+)")
+_WITH_SPACE = re.compile(rf"(?:(?<![ \t])[ \t]++)?+{_CITATION}")
 
 
 def cited(text: str, count: int) -> dict[int, float]:
@@ -163,7 +171,7 @@ def cited(text: str, count: int) -> dict[int, float]:
 
 def without_citations(text: str) -> str:
     """A text whose citations would mean something else elsewhere."""
-    return re.sub(rf"[ \t]*{_CITATION}", "", text)
+    return _WITH_SPACE.sub("", text)
 
 
 def _numbers(sentence: str, count: int) -> list[int]:

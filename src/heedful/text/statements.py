@@ -30,9 +30,11 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _UNFINISHED = re.compile(r"\b(?:dr|mrs?|ms|prof|st|no|nr|approx|ca|e\.g|i\.e|z\.b|p\.ex)\.$", re.IGNORECASE)
+_LONGEST_ENDING = 8  # characters of one of these, or of a day, with the one before it
 _DAY = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
-_JOINT = re.compile(r"\s*[:;]\s+|\s+[-—–]+\s+|\s*,\s+")
+# Only from the first of several spaces, so that a run of them is read once.
+_JOINT = re.compile(r"(?:(?<!\s)\s++)?+[:;,]\s++|(?<!\s)\s++[-—–]++\s++")
 _JOINS = re.compile(r"^(?:and|but|so|und|aber|et|mais|y|pero)\s+", re.IGNORECASE)
 _LEANS_BACK = re.compile(
     r"^(?:not|nor|neither|or|which|who|whose|because|as|than|then|nicht|pas|sondern|sino|no)\b", re.IGNORECASE
@@ -106,7 +108,8 @@ def _sentences(comment: str) -> list[str]:
     found: list[str] = []
     for sentence in sentences(comment):
         before = found[-1] if found else ""
-        if _UNFINISHED.search(before) or (_DAY.search(before) and _MONTH.match(sentence)):
+        last = max(0, len(before) - _LONGEST_ENDING)
+        if _UNFINISHED.search(before, last) or (_DAY.search(before, last) and _MONTH.match(sentence)):
             found[-1] += f" {sentence}"
         else:
             found.append(sentence)

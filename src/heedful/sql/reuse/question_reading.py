@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from heedful.ranking.similarity import root
+from heedful.ranking.similarity import quotations, root
 from heedful.sql.reuse.values import Values, other_numbers, plain, split
 
 _PHRASES = """
@@ -125,7 +125,6 @@ MAX_WORDS = 100
 _MAX_READINGS = 48  # Ways to read one question that are looked at, when its values can mean several things.
 DECIDING = OPERATORS | AGGREGATES | NEGATIONS | SCOPES
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
-_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)")
 PLURAL = "+s"
 POLAR = "?"
 """Begins a frame that can be answered by yes or no: "is the shop in Hull?"; not so "are there any shops?"."""
@@ -230,7 +229,7 @@ def quoted(text: str) -> set[str]:
     >>> quoted('films called "The Sting"')
     {'the sting'}
     """
-    return {plain("".join(parts)) for parts in _QUOTED.findall(text)} - {""}
+    return {plain(quotation) for quotation in quotations(text)} - {""}
 
 
 def number(word: str) -> str | None:

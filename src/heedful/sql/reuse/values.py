@@ -22,6 +22,7 @@ _COUNTED = {word: count for count, word in enumerate(_ONES.split())} | {
     word: 10 * count for count, word in enumerate(_TENS.split(), start=2)
 }
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_LARGEST = Decimal(10) ** 20  # What is scaled further is no number that somebody means.
 _COMPOUND = frozenset((*_SCALES, *_TENS.split()))
 _SAME_SHARE = 0.6  # The share of a column's values that another one has when both name the same kind of thing.
 
@@ -61,7 +62,7 @@ def _number(words: Sequence[str], start: int) -> tuple[int, Decimal]:
     while place < len(words):
         word = words[place]
         follows = words[place + 1] if place + 1 < len(words) else ""
-        if word in _SCALES and current:
+        if word in _SCALES and 0 < current < _LARGEST:
             scale = _SCALES[word]
             total, current = (total, current * scale) if scale == 100 else (total + current * scale, Decimal(0))
         elif word in _COUNTED and _follows(current, _COUNTED[word]):

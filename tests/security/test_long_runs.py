@@ -1,0 +1,123 @@
+"""Texts that repeat themselves: whatever is repeated, reading a text takes time in proportion to its length."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from heedful.memory import answer, documents
+from heedful.model import Hit
+from heedful.notifications import wording
+from heedful.ranking import similarity
+from heedful.sql import generation
+from heedful.sql.reuse import binding, question_reading, values
+from heedful.text import complaints, conflicts, corrections, entities, sentences, statements, themes, words
+
+LENGTH = 12_000
+"""More than the longest question or comment."""
+
+SECONDS = 0.75
+"""Of the processor, which other processes don't take: ten times what the slowest needs, and less than whatever looks at
+all pairs of characters."""
+
+RUNS = (
+    *(" ", "\n", "\t", "\u00a0", "\u2003", ".", "?", "!", "…", "。", ",", ";", ":", "-", "–", "'", '"', "“", "‘", "’"),
+    *("`", "(", ")", "[", "]", "{", "#", "*", "$", "%", "@", "/", "\\", "_", "a", "A", "é", "中", "1", "0"),
+    *(
+        "a ",
+        "a. ",
+        "A. ",
+        "a.",
+        "A.",
+        "a-",
+        "a_",
+        "a'",
+        "a\n",
+        "A\n",
+        "A b\n",
+        "- a\n",
+        "a, ",
+        "A B, ",
+        "Aa ",
+        "ab\n\n",
+    ),
+    *("1 ", "1. ", "1.", "1,", "1, ", "1-", "1:2 ", "1,000 ", "$1 ", "12. ", "5 days ", "00:", "2023-01-01 "),
+    *(
+        "[1]",
+        "[1] ",
+        " [1]",
+        "[1, ",
+        ". [1] ",
+        ".[1",
+        "[ ",
+        "【1",
+        "] [",
+        '." ',
+        '.") ',
+        "? ",
+        "?) ",
+        " ,",
+        " - ",
+        " : ",
+    ),
+    *("“a ", "“a” ", "'a ", '"a" ', '"a', "```", "```sql ", "```sql\n", "Dr. ", "e.g. ", "no ", "no, ", "well, "),
+    *("is ", "not ", "the ", "you just ", "should be ", "instead of ", "no, it is ", "what ", "which a ", "last 3 "),
+    *("the A is not B but C, ", "X is the Y of Z and ", "from 1 to 2 ", "Ab is 5 days. ", "it's ", "I waited, "),
+    *("http://a.b/ ", "a@b ", "www.", "A: ", "Ada Ab ", "Ada's ", "one hundred ", "twenty-", "or not ", "2 out of 5 "),
+)
+
+FUNCTIONS: dict[str, Callable[[str], Any]] = {
+    "complaints.is_story": complaints.is_story,
+    "complaints.is_remark": complaints.is_remark,
+    "conflicts.conflict": lambda text: conflicts.conflict(text, "Shipping takes 3 days."),
+    "conflicts.states_value": conflicts.states_value,
+    "corrections.corrected": lambda text: corrections.corrected(text, ["Shipping takes 3 days.", text], "how long?"),
+    "corrections.replaced": lambda text: corrections.replaced(text, "Shipping takes 3 days."),
+    "entities.entities": entities.entities,
+    "entities.mentions": entities.mentions,
+    "sentences.sentences": sentences.sentences,
+    "sentences.answer_kind": sentences.answer_kind,
+    "sentences.asks_for_a_list": sentences.asks_for_a_list,
+    "sentences.has": lambda text: [sentences.has(k, text, frozenset()) for k in ("time", "number", "person", "place")],
+    "sentences.cited": lambda text: sentences.cited(text, 10),
+    "sentences.without_citations": sentences.without_citations,
+    "statements.statement": statements.statement,
+    "statements.contrasts": statements.contrasts,
+    "statements.has_verb": statements.has_verb,
+    "themes.terms": themes.terms,
+    "themes.english": themes.english,
+    "themes.shortened": themes.shortened,
+    "words.words": words.words,
+    "words.sentences": words.sentences,
+    "words.terms": words.terms,
+    "similarity.difference": lambda text: similarity.difference(text, f"how long {text}"),
+    "question_reading.read": question_reading.read,
+    "question_reading.quoted": lambda text: question_reading.quoted(text * 5),
+    "values.split": values.split,
+    "binding.relative_dates": lambda text: binding.relative_dates(text, datetime(2026, 1, 1, tzinfo=UTC)),
+    "documents.split": documents.split,
+    "answer.extract": lambda text: answer.extract("How long does shipping take?", [hit(text)]),
+    "generation._extract_sql": generation._extract_sql,
+    "wording.one_line": lambda text: wording.one_line(text, 200),
+}
+
+
+def hit(text: str) -> Hit:
+    return Hit.model_construct(fact_id="f", text=text, score=1.0, relevance=1.0, usefulness=0.5, metadata={}, rank=1)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_run_is_read_in_one_pass(name: str) -> None:
+    slow = {}
+    for run in RUNS:
+        text = "Is it 3? " + (run * LENGTH)[:LENGTH] + "x"
+        started = time.thread_time()
+        FUNCTIONS[name](text)
+        seconds = time.thread_time() - started
+        if seconds > SECONDS:
+            slow[run] = round(seconds, 1)
+    assert not slow
