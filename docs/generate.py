@@ -549,10 +549,15 @@ def settings_page() -> str:
             f"`{settings.FILE}` in the current folder, then the default.",
             table([f"name in {settings.FILE}", "environment", "default", "meaning"], rows),
             "A name in the file that is not in this table is an error.",
+            "A folder may be somebody else's, for instance a repository that you cloned. Settings in its "
+            f"`{settings.FILE}` that say where data is sent, whom to trust or what is deleted therefore count only for "
+            "a store that is a file in that folder. For any other store, and for `heedful mcp`, they are ignored, with "
+            f"a warning: {listed(f'`{name}`' for name in sorted(settings.GUARDED))}, and `embedding` where it is an "
+            f"address. If you trust the file, name it: `{settings.CONFIG}=/path/to/{settings.FILE}`.",
             f"`{KEY_VARIABLE}` is read from the environment alone, because a secret should not lie beside what it "
             "protects. It is the key that [connectors' URLs](../howto/secure-connectors.md#secrets) are encrypted "
             "with; of several, separated by commas, the first encrypts and all decrypt.",
-            "So are the keys of [a server](../howto/serve.md#keys):",
+            "So are these, among them the keys of [a server](../howto/serve.md#keys):",
             table(["environment", "who reads it", "meaning"], [list(each) for each in SERVER_SETTINGS]),
             "## Limits",
             "These are fixed. A call that goes over one is refused with `Invalid`, and nothing is done.",

@@ -174,6 +174,11 @@ SETTINGS = {
 
 SERVER_SETTINGS = (
     (
+        "`HEEDFUL_CONFIG`",
+        "whatever reads settings",
+        "A file of settings, read in place of `heedful.toml` in the current folder. All that it says counts.",
+    ),
+    (
         "`HEEDFUL_ADMIN_KEY`",
         "`heedful serve`",
         "A key for everything, of at least 16 visible ASCII characters; none is made then.",
@@ -202,6 +207,9 @@ LIMITS = {
     "MAX_FEEDBACK": "characters of a feedback about an execution",
     "MAX_LIST": "feedbacks or golden examples in one call",
     "MAX_AGE_DAYS": "`max_age_days`",
+    "MAX_FEEDBACK_BODY": "bytes of a request with one opinion, and of any request with a token for browsers",
+    "MAX_VALUES": "values in the JSON of a request: members of objects, and items of lists",
+    "MAX_MEMBERS": "members of one object in it",
 }
 
 CODES = {
@@ -230,6 +238,7 @@ CODES = {
     "rate_limited": "The key calls more often than it may.",
     "project_key": "The key opens one project, and this concerns the whole server.",
     "key_not_for_file": "`heedful.toml` names an address, and the key for it is in the environment: it is not sent.",
+    "store_not_for_file": "`heedful.toml` of the folder names the address of a store, and an agent was started there.",
     "too_slow": "The body of the request took too long to arrive.",
     "scope_missing": "The key or token is good, but not for this.",
     "secret_unlisted": "The URL refers to a variable that is not in `connector_secrets`.",

@@ -156,6 +156,10 @@ REMEDIES: dict[str, dict[str, str]] = {
         "key_not_for_file": (
             "If you trust the address, name it yourself: as `HEEDFUL_STORE` in the environment, or as `--store`."
         ),
+        "store_not_for_file": (
+            "If you trust the file, name it in `HEEDFUL_CONFIG`; or name the store yourself, as `HEEDFUL_STORE` or "
+            "`--store`."
+        ),
         "scope_missing": "Use a key with the scope that the message names. See [keys](../howto/give-keys.md).",
         "project_key": "Use a server-wide key: this concerns all projects.",
         "token_expired": "Have your own server make a new token for the page.",

@@ -61,7 +61,7 @@ def open(
     URL if sessions and their feedback should be kept there. Hooks run between callers and the store. Without a
     `worker`, this process does no jobs in the background, and leaves them to others.
     """
-    config = settings.load()
+    config = settings.load(store=url_or_path)
     name = checks.name("project", config.project if project is None else project)
     checks.flag("worker", worker)
     store = Store(
@@ -133,7 +133,7 @@ def reembed(
 
     It may be stopped and started again; until it ends, the store serves with its former model.
     """
-    config = settings.load()
+    config = settings.load(store=url_or_path)
     embedder = configured_embedder(config, embedding)
     database = Database(config.store if url_or_path is None else url_or_path)
     try:
@@ -189,7 +189,7 @@ def migrate_store(url_or_path: str | Path | None = None) -> StoreRevision:
 
 def maintain_store(url_or_path: str | Path | None = None) -> list[str]:
     """Maintains an existing store, as its workers do every hour; returns what was done, in words."""
-    config = settings.load()
+    config = settings.load(store=url_or_path)
     database = Database(config.store if url_or_path is None else url_or_path, create=False)
     try:
         now = to_stored(system_clock())
@@ -220,7 +220,7 @@ def store_sizes(url_or_path: str | Path | None = None) -> list[TableSize]:
 
 def store_security(url_or_path: str | Path | None = None) -> list[Check]:
     """What an existing store needs for production."""
-    config = settings.load()
+    config = settings.load(store=url_or_path)
     database = Database(config.store if url_or_path is None else url_or_path, create=False)
     try:
         return check_security(database, config, os.environ, Path.cwd(), to_stored(system_clock()))

@@ -1,11 +1,18 @@
-"""Settings: the environment first, then `heedful.toml`, then the defaults."""
+"""Settings: the environment first, then `heedful.toml`, then the defaults.
+
+A folder may be somebody else's. What its file says about addresses, trust and deletion counts only for a store that
+belongs to the folder; a file that `HEEDFUL_CONFIG` names counts for every store.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -17,11 +24,16 @@ from heedful.model import DEFAULT_PROJECT, Model, Over
 
 FILE = "heedful.toml"
 PREFIX = "HEEDFUL_"
+CONFIG = "HEEDFUL_CONFIG"
+"""Names a file of settings, in place of the one in the current folder."""
+
 API_KEY = "HEEDFUL_API_KEY"
 """The key with which a server is called."""
 
 _KEYS = {"embedding": "embedding_api_key", "language_model": "language_model_api_key"}
 """Settings that may hold an address, and what is sent there."""
+
+logger = logging.getLogger("heedful")
 
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _FOLDER = re.compile(r"[/~].*|[A-Za-z]:[\\/].*")
@@ -115,11 +127,43 @@ class Settings(Retention):
         return tuple(_check_pattern(each, _NAME, "is no variable for connectors", "Name another") for each in names)
 
 
-def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
-    """The settings in force for a process that runs in `folder` (the current one)."""
-    values = _in_file(folder)
+GUARDED = frozenset(
+    {
+        *Retention.model_fields,
+        *("sessions", "embedding_api_key", "language_model", "language_model_api_key"),
+        *("digest_email", "digest_webhook", "digest_webhook_secret", "trusted_proxies"),
+        *("connector_hosts", "connector_folders", "connector_secrets"),
+        *("authors_to_teach", "authors_to_veto", "receipt_share", "revert_worse_policy"),
+    }
+)
+"""Settings that say where data is sent, whom to trust, or what is deleted; so does `embedding` if it is an address."""
+
+_for_agents = False
+
+
+@contextmanager
+def for_agents() -> Iterator[None]:
+    """A block in which no file of a folder decides any of these: editors start `heedful mcp` in whatever was opened."""
+    global _for_agents
+    before, _for_agents = _for_agents, True
+    try:
+        yield
+    finally:
+        _for_agents = before
+
+
+def load(
+    environment: Mapping[str, str] = os.environ, folder: Path | None = None, *, store: str | Path | None = None
+) -> Settings:
+    """The settings in force for a process that runs in `folder` (the current one) and opens `store` (the one that the
+    settings name)."""
+    file = _file(environment, folder)
+    values = _in_file(file)
+    if not environment.get(CONFIG):
+        _leave_out_guarded(values, file, environment.get(PREFIX + "STORE") if store is None else str(store))
     for name, key in _KEYS.items():
-        _check_pair(values, name, PREFIX + key.upper(), environment)
+        if not environment.get(CONFIG):
+            _check_pair(values, name, PREFIX + key.upper(), environment)
     for name in Settings.model_fields:
         value = environment.get(PREFIX + name.upper())
         if value is not None:
@@ -128,12 +172,74 @@ def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None
 
 
 def check_server_key(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> None:
-    """Fails if the key of the environment would go to a server that only a file names."""
-    _check_pair(_in_file(folder), "store", API_KEY, environment)
+    """Fails if the key of the environment would go to a server that only a folder's file names."""
+    if not environment.get(CONFIG):
+        _check_pair(_in_file(_file(environment, folder)), "store", API_KEY, environment)
 
 
-def _in_file(folder: Path | None) -> dict[str, Any]:
-    path = (folder or Path.cwd()) / FILE
+def _file(environment: Mapping[str, str], folder: Path | None) -> Path:
+    named = environment.get(CONFIG)
+    if not named:
+        return (folder or Path.cwd()) / FILE
+    path = Path(named).expanduser()
+    if not path.is_file():
+        raise Invalid(
+            f"{CONFIG} names {named}, which is not a file", field=CONFIG, value=named, remedy="Correct it, or unset it"
+        )
+    return path
+
+
+def _leave_out_guarded(values: dict[str, Any], file: Path, named: str | None) -> None:
+    """Removes what a folder's file may not decide for the store that is `named` elsewhere, or else by the file."""
+    store = str(values.get("store", Settings.model_fields["store"].default)) if named is None else named
+    if _for_agents and named is None and _is_address(store):
+        raise Invalid(
+            f"{file} sets store to an address, and agents take no address from the folder they are started in",
+            code="store_not_for_file",
+            field="store",
+            value=file.name,
+            remedy=f"If you trust the file, set {CONFIG}={file}, or name the store: {PREFIX}STORE",
+        )
+    if not _for_agents and _belongs(store, file.parent):
+        return
+    left_out = [name for name in values if name in GUARDED or (name == "embedding" and _is_address(str(values[name])))]
+    for name in left_out:
+        del values[name]
+    if left_out:
+        _warn(file, ", ".join(left_out))
+
+
+def _belongs(store: str, folder: Path) -> bool:
+    """Whether a store is a folder's own, that is, a file in it; a database may let anybody on its machine in."""
+    scheme, separator, rest = store.partition("://")
+    if not separator:
+        return store != ":memory:" and _is_inside(store, folder)
+    if scheme.lower().startswith("sqlite"):
+        return "?" not in rest and not rest.startswith("/file:") and _is_inside(rest[1:], folder)
+    # A server has settings of its own: none of these is used here.
+    return scheme.lower() in ("http", "https")
+
+
+def _is_inside(path: str, folder: Path) -> bool:
+    # Links are followed: one that lies in the folder may lead elsewhere.
+    return bool(path) and Path(path).expanduser().resolve().is_relative_to(folder.resolve())
+
+
+def _is_address(value: str) -> bool:
+    return "://" in value and not value.lower().startswith("sqlite")
+
+
+@cache
+def _warn(file: Path, names: str) -> None:
+    """Says once what was left out; without logging, it is a line on standard error."""
+    logger.warning(
+        "ignored %s in %s: a folder's file decides these only for stores in that folder, and never for an agent. "
+        "If you trust the file, set %s=%s, or set them in the environment",
+        *(names, file, CONFIG, file),
+    )
+
+
+def _in_file(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:

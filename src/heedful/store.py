@@ -68,7 +68,8 @@ class Store:
     ) -> None:
         """With `background_jobs`, the jobs that a project adds run in a thread beside it; without, by whoever works for
         the store."""
-        config = settings.load()
+        config = settings.load(store=url_or_path)
+        self._url_or_path = url_or_path
         self.default_project = config.project
         self.search_in_memory = config.search_in_memory
         self.clock = clock or system_clock
@@ -204,7 +205,7 @@ class Store:
 
     def embedder_named(self, name: str) -> Embedder:
         """A model by what `embedding` may be."""
-        return configured_embedder(settings.load(), name)
+        return configured_embedder(settings.load(store=self._url_or_path), name)
 
     def now(self) -> int:
         return to_stored(self.clock())

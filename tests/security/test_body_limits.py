@@ -187,8 +187,9 @@ class TestErrors:
         assert sum(built) <= 1_000
 
     def test_few_are_built_in_python(self, built: list[int]) -> None:
+        unknown: dict[str, Any] = {f"x{number}": 0 for number in range(10_000)}
         with pytest.raises(Invalid, match="x0 is not a field"):
-            Signal(fact_id="a", signal_type="used", query="q", **{f"x{number}": 0 for number in range(10_000)})
+            Signal(fact_id="a", signal_type="used", query="q", **unknown)
         assert sum(built) <= 1_000
 
 

@@ -29,6 +29,9 @@ def main() -> None:
     # Also keeps the settings of a repository that was only opened from being read.
     os.chdir(FOLDER)
     if event == "mcp":
+        # This folder is the user's own, whatever was opened.
+        if os.path.exists("heedful.toml"):
+            environment.setdefault("HEEDFUL_CONFIG", os.path.join(FOLDER, "heedful.toml"))
         os.execvpe("heedful", ["heedful", "mcp"], environment)
     command = event == "UserPromptExpansion"
     if command and b"heedful:" not in message:

@@ -77,7 +77,7 @@ def _import(
     embedding: str | Embedder | None,
     progress: Progress | None,
 ) -> Transferred:
-    config = settings.load()
+    config = settings.load(store=url_or_path)
     embedder = configured_embedder(config, embedding)
     header = reading.check(file)
     name = checks.name("project", header.project if project is None else project)

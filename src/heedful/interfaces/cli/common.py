@@ -312,7 +312,7 @@ def _checked(command: Command, project_of: Callable[[Options], str | None]) -> C
 
 
 def _check(options: Options, project: str | None) -> None:
-    config = settings.load()
+    config = settings.load(store=options.store)
     store, sessions = options.store or config.store, options.sessions or config.sessions
     try:
         projects = store_projects(store)

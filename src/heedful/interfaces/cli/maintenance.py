@@ -37,7 +37,7 @@ def reembed(options: Options, background: bool, as_json: bool) -> None:
     """Re-embed the whole store with the model of --embedding. It can be stopped and started again."""
     if background:
         with store_jobs(options.local("reembed")) as jobs:
-            added = jobs.reembed(options.embedding or settings.load().embedding)
+            added = jobs.reembed(options.embedding or settings.load(store=options.store).embedding)
         if as_json:
             print_json(added)
         else:

@@ -52,7 +52,7 @@ def serve(
     with extra("server", "serving"):
         from heedful.interfaces.http.config import Config
         from heedful.interfaces.http.serve import serve as run
-    configured = settings.load()
+    configured = settings.load(store=options.store)
     config = Config(
         store=options.local("serve"),
         embedding=options.embedding,
@@ -106,7 +106,7 @@ def dashboard(options: Options, host: str, port: int, open_browser: bool) -> Non
         host=host,
         port=port,
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
-        trusted_proxies=settings.load().trusted_proxies,
+        trusted_proxies=settings.load(store=options.store).trusted_proxies,
         quiet=True,
     )
 
@@ -133,7 +133,8 @@ def mcp(options: Options) -> None:
     """
     if find_spec("mcp") is None:
         raise Unavailable("mcp is not installed", code="extra_missing", remedy='Run: pip install "heedful[mcp]"')
-    asyncio.run(_serve(options))
+    with settings.for_agents():
+        asyncio.run(_serve(options))
 
 
 async def _serve(options: Options) -> None:
