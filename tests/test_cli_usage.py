@@ -228,6 +228,15 @@ def test_init_replaces_nothing_and_stores_no_secret(
     assert tomllib.loads((tmp_path / "heedful.toml").read_text())["project"] == "other"
 
 
+def test_init_says_how_its_file_counts_for_a_store_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = ("--language-model", "http://127.0.0.1:9/v1#m")
+    assert "HEEDFUL_CONFIG" not in run("init", "--yes", *model).stdout
+    shown = run("init", "--yes", "--force", "--store", "postgresql://me@127.0.0.1/heedful", *model).stdout
+    assert "language_model will be ignored unless HEEDFUL_CONFIG names the file" in shown
+    assert f"export HEEDFUL_CONFIG={tmp_path / 'heedful.toml'}" in shown
+
+
 def test_try_shows_the_loop_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "desk.jsonl").write_text(

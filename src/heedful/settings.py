@@ -200,13 +200,20 @@ def _leave_out_guarded(values: dict[str, Any], file: Path, named: str | None) ->
             value=file.name,
             remedy=f"If you trust the file, set {CONFIG}={file}, or name the store: {PREFIX}STORE",
         )
-    if not _for_agents and _belongs(store, file.parent):
-        return
-    left_out = [name for name in values if name in GUARDED or (name == "embedding" and _is_address(str(values[name])))]
+    left_out = _guarded(values) if _for_agents else ignored_for(store, values, file.parent)
     for name in left_out:
         del values[name]
     if left_out:
         _warn(file, ", ".join(left_out))
+
+
+def ignored_for(store: str, values: Mapping[str, Any], folder: Path) -> list[str]:
+    """The names of settings that the file of a folder may not decide for a store."""
+    return [] if _belongs(store, folder) else _guarded(values)
+
+
+def _guarded(values: Mapping[str, Any]) -> list[str]:
+    return [name for name in values if name in GUARDED or (name == "embedding" and _is_address(str(values[name])))]
 
 
 def _belongs(store: str, folder: Path) -> bool:

@@ -17,7 +17,7 @@ from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.interfaces.cli.common import Options, console, counted, echo, progress, shortened, table, yes
 from heedful.model import DEFAULT_PROJECT, FactRef, Hit
-from heedful.settings import FILE, Settings
+from heedful.settings import CONFIG, FILE, Settings, ignored_for
 
 TOP_K = 5
 """Facts that are shown for a question."""
@@ -59,8 +59,13 @@ def init(options: Options, yes: bool, force: bool) -> None:
     Settings.model_validate(values)
     # A text of JSON is one of TOML, too.
     file.write_text("".join(f"{name} = {orjson.dumps(value).decode()}\n" for name, value in values.items()), "utf-8")
+    ignored = ignored_for(values["store"], values, file.parent)
+    if ignored:
+        names = " and ".join(ignored)
+        echo(f"The store is outside this folder: {names} will be ignored unless {CONFIG} names the file.")
     echo(f"{FILE} is written. Next:")
     for line in (
+        *([f"export {CONFIG}={file}"] if ignored else []),
         "heedful remember --file FOLDER",
         'heedful recall "A question of yours"',
         "heedful signal --recall RECALL_ID --helpful 1",
