@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from heedful.model import Hit
 from heedful.notifications import wording
 from heedful.ranking import similarity
 from heedful.sql import generation
-from heedful.sql.reuse import binding, question_reading, values
+from heedful.sql.reuse import asker, binding, moments, question_reading, values
 from heedful.text import complaints, conflicts, corrections, entities, sentences, statements, themes, words
 
 LENGTH = 12_000
@@ -70,6 +70,9 @@ RUNS = (
     *("http://a.b/ ", "a@b ", "www.", "A: ", "Ada Ab ", "Ada's ", "one hundred ", "twenty-", "or not ", "2 out of 5 "),
 )
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DATED = "SELECT count(*) FROM loan WHERE day = '2025-12-20'"
+
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "complaints.is_story": complaints.is_story,
     "complaints.is_remark": complaints.is_remark,
@@ -98,7 +101,9 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "question_reading.read": question_reading.read,
     "question_reading.quoted": lambda text: question_reading.quoted(text * 5),
     "values.split": values.split,
-    "binding.relative_dates": lambda text: binding.relative_dates(text, datetime(2026, 1, 1, tzinfo=UTC)),
+    "binding.relative_dates": lambda text: binding.relative_dates(text, NOW),
+    "asker.may_be_personal": asker.may_be_personal,
+    "moments.outdated": lambda text: moments.outdated(text, DATED, "sqlite", NOW, NOW - timedelta(days=9)),
     "documents.split": documents.split,
     "answer.extract": lambda text: answer.extract("How long does shipping take?", [hit(text)]),
     "generation._extract_sql": generation._extract_sql,
