@@ -87,7 +87,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "sentences.asks_for_a_list": sentences.asks_for_a_list,
     "sentences.has": lambda text: [sentences.has(k, text, frozenset()) for k in ("time", "number", "person", "place")],
     "sentences.cited": lambda text: sentences.cited(text, 10),
-    "sentences.without_citations": sentences.without_citations,
+    "sentences.without_citations": lambda text: sentences.without_citations(text * 5),
     "statements.statement": statements.statement,
     "statements.contrasts": statements.contrasts,
     "statements.has_verb": statements.has_verb,
