@@ -218,7 +218,7 @@ class TestValues:
 
     @pytest.mark.parametrize("text", [b"x", b'\\"', b"\\", b'"'])
     def test_a_text_that_does_not_end_is_passed_over_once(self, server: Running, text: bytes) -> None:
-        answer = post(server, f"{BASE}/facts", b"[" + b"0," * limits.MAX_MEMBERS + b'"' + text * 2_000_000)
+        answer = post(server, f"{BASE}/facts", b"[" + b"0:," * (limits.MAX_MEMBERS + 1) + b'"' + text * 2_000_000)
         assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
 
     def test_what_is_in_texts_does_not_count(self, server: Running) -> None:
