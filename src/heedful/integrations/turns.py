@@ -132,20 +132,19 @@ class Turns(Guard):
         """Stores an answer with what it was made from; returns its `qa_id`, or None if Heedful fails. After the
         deadline, it may still be stored."""
         entry: Entry | None = self.attempt(
-            "store the answer",
-            self._memory.sessions.add_entry,
-            session_id,
-            memories.question,
-            answer,
-            recall_id=memories.recall_id,
-            external_id=external_id,
+            "store the answer", self._add_entry(session_id, memories, answer, external_id)
         )
         return None if entry is None else entry.qa_id
 
     async def astore(self, session_id: str, memories: Memories, answer: str, external_id: str | None) -> str | None:
         """The same, awaited."""
         entry: Entry | None = await self.aattempt(
-            "store the answer",
+            "store the answer", self._add_entry(session_id, memories, answer, external_id)
+        )
+        return None if entry is None else entry.qa_id
+
+    def _add_entry(self, session_id: str, memories: Memories, answer: str, external_id: str | None) -> partial[Any]:
+        return partial(
             self._memory.sessions.add_entry,
             session_id,
             memories.question,
@@ -153,7 +152,6 @@ class Turns(Guard):
             recall_id=memories.recall_id,
             external_id=external_id,
         )
-        return None if entry is None else entry.qa_id
 
 
 _CALLS: WeakKeyDictionary[Any, Calls] = WeakKeyDictionary()
