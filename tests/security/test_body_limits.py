@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import socket
@@ -139,6 +140,35 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(Invalid, "from_validation", classmethod(from_validation))
     return counts
+
+
+class TestConnections:
+    def test_what_is_left_of_a_refused_body_is_not_taken_for_a_request(self, server: Running, token: str) -> None:
+        url = httpx.URL(server.url)
+        lines = (
+            "POST /v1/projects/default/sessions/s/feedback HTTP/1.1",
+            f"Host: {url.host}",
+            f"Authorization: Bearer {token}",
+            "Content-Type: application/json",
+            "Content-Length: 1000000",
+        )
+        head = "\r\n".join((*lines, "", "")).encode()
+        following = f"GET /healthz HTTP/1.1\r\nHost: {url.host}\r\n\r\n".encode()
+        with closing(socket.create_connection((url.host, url.port or 80), timeout=60)) as connection:
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(head + b"x" * 1_000_000 + following)
+            answer = b""
+            with contextlib.suppress(ConnectionError):
+                while read := connection.recv(65_536):
+                    answer += read
+        assert answer.count(b"HTTP/1.1 ") == 1
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close" in answer.partition(b"\r\n\r\n")[0].lower()
+
+    def test_the_connection_is_kept_where_the_whole_body_was_read(self, server: Running) -> None:
+        with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}) as client:
+            refused = client.post(f"{BASE}/facts", content=members(limits.MAX_MEMBERS + 1))
+            assert (refused.status_code, refused.headers.get("connection")) == (413, None)
 
 
 class TestErrors:

@@ -197,7 +197,8 @@ class BodyTimeout:
             return message
 
         async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 408:
+            if message["type"] == "http.response.start" and message["status"] in (408, 413) and not is_complete:
+                # What is left of the body would be taken for the next request.
                 message["headers"].append((b"connection", b"close"))
             await send(message)
 

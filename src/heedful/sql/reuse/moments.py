@@ -65,14 +65,16 @@ _CLOCK = re.compile(
     r"|(?<!\d)(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)"
 )
 _OF_WHOLE_DAYS = frozenset(((0, 0), (23, 59), (24, 0)))
-_MONTH_DAY = re.compile(r"%?-?(?P<month>0[1-9]|1[0-2])-(?P<day>[0-2]\d|3[01])(?:[ T%].*)?")
+_TWO = r"(?:[0-2]\d|3[01])"
+_MONTH_DAY = re.compile(rf"(?:%?[-/.]?(?P<first>{_TWO})|%)[-/.](?P<second>{_TWO})[-/.]?(?:[ T%].*)?")
+"""A month and a day, in either order, or one of them behind a wildcard."""
 _WEEK = re.compile(r"(?:19|20)\d\d-?[wW]\d\d")
 
 _FIRST_EPOCH, _LAST_EPOCH = 978_307_200, 4_102_444_800  # 2001 to 2099.
 _LONGEST_EPOCH = 13  # In milliseconds.
 _ROUND = 1_000_000  # A number of so many zeros is rather a count than a moment.
 _MAY_NAME_DATE = re.compile(
-    r"\d{4}|\d[./:-]\w|day|month|\bmon\b|week|quarter|hour|minute|second|do[wy]\b|julian|epoch|extract|to_char|_?part|%-?[a-z]",
+    r"\d{4}|\d[./:-]\w|day|month|\bmon\b|week|quarter|hour|minute|second|do[wy]\b|julian|epoch|extract|to_char|_?part|%-?[a-z]|%[./-]\d",
     re.IGNORECASE,
 )
 _MAY_NAME_TIME = re.compile(r":\d\d|hour|minute|second|%|\d{10}|date_?part|to_char", re.IGNORECASE)
@@ -187,11 +189,17 @@ def _of_text(text: str) -> Iterator[Moment]:
     # A month alone may be a name; where it is compared with a month, that shows it.
     dates = [each for each in _dates(plain) if each[0] is not None or each[2] is not None]
     if not dates and (alone := _MONTH_DAY.fullmatch(text)):
-        dates = [(None, int(alone["month"]), int(alone["day"]))]
+        dates = [each for each in _without_year(alone) if _is_possible(*each)]
     for year, month, day in dates:
         yield Moment(text, year, month, day, clock)
     if clock is not None and not dates:
         yield Moment(text, clock=clock)
+
+
+def _without_year(match: re.Match[str]) -> Iterator[Written]:
+    first, second = int(match["first"]) if match["first"] else None, int(match["second"])
+    yield None, first, second
+    yield None, second, first
 
 
 def _of_number(text: str) -> Iterator[Moment]:
