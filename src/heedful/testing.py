@@ -51,7 +51,7 @@ class ManualClock:
 class ScriptedModel:
     """A language model with scripted answers: texts in order, or what a function makes of the messages.
 
-    `asked` keeps the messages of each call. A word counts as a token.
+    `prompts` keeps the messages of each call. A word counts as a token.
     """
 
     name = "scripted-for-tests"

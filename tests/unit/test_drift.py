@@ -184,11 +184,11 @@ def test_large_counts_are_no_trouble() -> None:
         (4.2, "quadrupled"),
         (12.4, "grew ×12"),
         (1400.0, "grew ×1,400"),
-        (0.62, "fell to 62%"),
+        (0.62, "fell to 62% of the earlier level"),
         (0.5, "halved"),
         (0.33, "fell to a third"),
         (0.25, "fell to a quarter"),
-        (0.043, "fell to 4.3%"),
+        (0.043, "fell to 4.3% of the earlier level"),
     ],
 )
 def test_a_ratio_is_said_in_words(ratio: float, message: str) -> None:

@@ -180,7 +180,7 @@ def describe(change: Change, what: str, day_name: str) -> str:
             return f"{what} {more if rose else less} since {day_name}"
     if rose:
         return f"{what} grew ×{_figure(times)} since {day_name}"
-    return f"{what} fell to {_figure(100 * change.ratio)}% since {day_name}"
+    return f"{what} fell to {_figure(100 * change.ratio)}% of the earlier level since {day_name}"
 
 
 def arithmetic(change: Change) -> list[str]:

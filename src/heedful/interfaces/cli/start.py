@@ -174,7 +174,7 @@ def _round(memory: Heedful, question: str) -> int:
             echo(f"There is no rank {answer}; nothing was rated.")
         return 0
     memory.signal_recall(recall.recall_id, helpful=helpful, author=RATER)
-    echo("Stored. Ask again, in the same or other words, and see where it ranks; then ask about something else.")
+    echo("Noted. Ask again, in the same or other words, and see where it ranks; then ask about something else.")
     return 1
 
 
