@@ -2205,9 +2205,9 @@ export interface UsedFact {
 export interface UsefulnessReport {
   /** The dataset. */
   dataset: string;
-  /** How many facts there are. */
+  /** How many active facts there are: superseded and expired facts don't count. */
   total_facts: number;
-  /** How many facts anybody has spoken of. */
+  /** How many active facts have signals. */
   facts_with_signals: number;
   /** How many signals count. */
   total_signals: number;
@@ -2227,9 +2227,9 @@ export interface UsefulnessReport {
 export interface UsefulnessStats {
   /** The dataset. */
   dataset: string;
-  /** How many facts there are. */
+  /** How many active facts there are: superseded and expired facts don't count. */
   total_facts: number;
-  /** How many facts anybody has spoken of. */
+  /** How many active facts have signals. */
   facts_with_signals: number;
   /** How many signals count. */
   total_signals: number;
@@ -3027,7 +3027,8 @@ export interface ChatMethods {
    * Looks for executions that answer a question, and says of each whether it may be used, and why.
    *
    * Similarity finds candidates; it never decides. The first match that may be used is run now; with
-   * `reuse="result"`, its stored result is taken instead, as old as it is.
+   * `reuse="result"`, its stored result is taken instead, as old as it is. A question in the first person ("my
+   * orders") is refused, since a lookup doesn't know who asks: use a chat session.
    *
    * Needs the scope `write`.
    */
@@ -3051,6 +3052,8 @@ export interface ChatMethods {
   executionCacheCoverage(fields?: ChatExecutionCacheCoverageRequest, options?: CallOptions): Promise<CacheCoverage>;
   /**
    * The SQL for a question: proven if it can be, else written by the language model.
+   *
+   * SQL that was proven for a question in the first person ("my orders") is used in its own chat session alone.
    *
    * The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
    * `remarks` before them.
