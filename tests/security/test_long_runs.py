@@ -20,9 +20,12 @@ from heedful.text import complaints, conflicts, corrections, entities, sentences
 LENGTH = 12_000
 """More than the longest question or comment."""
 
-SECONDS = 0.75
-"""Of the processor, which other processes don't take: ten times what the slowest needs, and less than whatever looks at
-all pairs of characters."""
+QUICK = 0.1
+"""Seconds of the processor for which nobody asks how they grow."""
+
+MAX_GROWTH = 9
+"""How many times as long a text that is four times as long may take: in one pass it is four times, over all pairs of
+characters sixteen."""
 
 RUNS = (
     *(" ", "\n", "\t", "\u00a0", "\u2003", ".", "?", "!", "…", "。", ",", ";", ":", "-", "–", "'", '"', "“", "‘", "’"),
@@ -115,14 +118,26 @@ def hit(text: str) -> Hit:
     return Hit.model_construct(fact_id="f", text=text, score=1.0, relevance=1.0, usefulness=0.5, metadata={}, rank=1)
 
 
+def seconds(name: str, run: str, length: int, attempt: int = 0) -> float:
+    # Another text in each attempt: some functions keep what they have read.
+    text = f"Is it 3? {(run * length)[:length]}x{attempt}"
+    started = time.thread_time()
+    FUNCTIONS[name](text)
+    return time.thread_time() - started
+
+
+def grows_too_fast(name: str, run: str) -> bool:
+    """Whether a longer run takes more than its share, however often that is tried: a busy machine makes some attempts
+    slow, and none of them quick."""
+    short = long = float("inf")
+    for attempt in range(1, 11):
+        short = min(short, seconds(name, run, LENGTH // 4, attempt))
+        long = min(long, seconds(name, run, LENGTH, attempt))
+        if long <= MAX_GROWTH * short:
+            return False
+    return True
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_run_is_read_in_one_pass(name: str) -> None:
-    slow = {}
-    for run in RUNS:
-        text = "Is it 3? " + (run * LENGTH)[:LENGTH] + "x"
-        started = time.thread_time()
-        FUNCTIONS[name](text)
-        seconds = time.thread_time() - started
-        if seconds > SECONDS:
-            slow[run] = round(seconds, 1)
-    assert not slow
+    assert [run for run in RUNS if seconds(name, run, LENGTH) > QUICK and grows_too_fast(name, run)] == []
