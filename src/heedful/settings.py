@@ -161,8 +161,7 @@ def load(
     values = _in_file(file)
     if not environment.get(CONFIG):
         _leave_out_guarded(values, file, environment.get(PREFIX + "STORE") if store is None else str(store))
-    for name, key in _KEYS.items():
-        if not environment.get(CONFIG):
+        for name, key in _KEYS.items():
             _check_pair(values, name, PREFIX + key.upper(), environment)
     for name in Settings.model_fields:
         value = environment.get(PREFIX + name.upper())
@@ -240,7 +239,7 @@ def _is_address(value: str) -> bool:
 def _warn(file: Path, names: str) -> None:
     """Says once what was left out; without logging, it is a line on standard error."""
     logger.warning(
-        "ignored %s in %s: a folder's file decides these only for stores in that folder, and never for an agent. "
+        "ignored %s in %s: the file may set these only for a store in the same folder, and never for an agent. "
         "If you trust the file, set %s=%s, or set them in the environment",
         *(names, file, CONFIG, file),
     )

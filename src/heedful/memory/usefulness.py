@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -33,7 +33,7 @@ ADAPTIVE = Adaptive()
 class Context:
     """The earlier queries that mean the same as one that is asked, the most similar first."""
 
-    matches: list[Match] = field(default_factory=list)
+    matches: list[Match]
     neighbours: Sequence[Neighbour] = ()
     """The rated queries nearest to it that lent evidence, whether they mean the same or not."""
 
