@@ -11,6 +11,7 @@ from sqlalchemy import Table, insert
 
 from heedful.clock import DAY
 from heedful.ids import new_id
+from heedful.ranking.signals import kind_of
 from heedful.results import Column, Result, encode
 from heedful.storage import Database, scopes
 from heedful.storage.ledger import FEEDBACK, SIGNAL
@@ -147,7 +148,7 @@ def _opinion(
     number = new_id()
     up = random.random() < 0.7 + bias
     score = random.choice((4, 5) if up else (1, 2)) if target_type == "entry" else None
-    author = random.choice((None, f"user{random.randrange(5_000)}", "program:judge", "visitor-7"))
+    author = random.choice((None, f"user{random.randrange(5_000)}", "judge", "visitor-7"))
     comment = " ".join(random.sample(WORDS, 4)) if not up and random.random() < 0.3 else None
     source = "feedback" if target_type == "execution" else "add_feedback"
     writer.add(
@@ -159,6 +160,7 @@ def _opinion(
             "target_type": target_type,
             "target_id": target,
             "author": author,
+            "author_kind": kind_of(author),
             "rating": "up" if up else "down",
             "score": score,
             "comment": comment,
@@ -214,6 +216,7 @@ def _event(
         "target_type": target_type,
         "target_id": target,
         "author": author,
+        "author_kind": kind_of(author),
         "source": source,
         "at": at,
         "recorded_at": at,

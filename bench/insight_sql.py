@@ -13,10 +13,6 @@ _SIGNALS = (
     "AND e.at >= {{since}} AND NOT EXISTS "
     "(SELECT 1 FROM events r WHERE r.target_id = e.id AND r.kind = 'retraction') GROUP BY 1"
 )
-_KIND = (
-    "CASE WHEN author IS NULL THEN 'unknown' WHEN author LIKE 'program:%%' THEN 'program' "
-    "WHEN author LIKE 'visitor-%%' THEN 'visitor' ELSE 'person' END"
-)
 
 
 def _grouped(group: str) -> str:
@@ -50,7 +46,7 @@ BY_HAND: dict[str, list[str]] = {
     ),
     "by dataset": _said(_with_entries("dataset"), _SIGNALS.replace("{group}", "e.dataset_id")),
     "by model": _said(_with_entries("model")),
-    "by author kind": _said(_grouped(_KIND), _SIGNALS.replace("{group}", _KIND)),
+    "by author kind": _said(_grouped("author_kind"), _SIGNALS.replace("{group}", "author_kind")),
     "coverage": _said(
         "SELECT count(*) FROM entries e JOIN sessions s ON s.seq = e.session_seq WHERE s.project_id = 1 "
         "AND e.at >= {{since}}",

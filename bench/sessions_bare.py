@@ -80,7 +80,7 @@ class BareSqlite:
             "id": key,
             "project_id": PROJECT,
             "author": new.author,
-            "author_trust": "known",
+            "author_kind": "named",
             "at": now,
         }
         both |= {"target_type": "session", "target_id": new.session}

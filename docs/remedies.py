@@ -210,7 +210,7 @@ REMEDIES: dict[str, dict[str, str]] = {
         ),
         "no_sql_written": "Ask in other words, or add a golden example for it.",
         "not_proven": (
-            "Rate the execution first, or retract the negative feedback about it. Anonymous opinions don't count."
+            "Rate the execution first, or retract the negative feedback about it. Visitors don't count."
         ),
         "not_suggested": "Look the question up again: the suggestion has changed.",
         "unknown_table": (

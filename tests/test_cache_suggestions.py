@@ -84,7 +84,7 @@ def test_what_is_confirmed_is_proven_until_that_is_retracted(shop: Heedful) -> N
     assert shop.chat.chat_to_answer(session, ASKED).origin == "suggested"
 
 
-def test_an_anonymous_visitor_confirms_nothing(shop: Heedful) -> None:
+def test_a_visitor_confirms_nothing(shop: Heedful) -> None:
     shop.chat.confirm_suggestion(ASKED, suggested(shop).execution_id, author="visitor-1")
     assert not shop.chat.execution_cache_lookup(ASKED).cache_hit
 

@@ -260,16 +260,16 @@ def test_a_run_that_was_cut_off_is_finished_by_the_next_one(
     assert said.author == report.author == store.fact_history(fact).points[0].author
 
 
-def test_a_visitor_stays_a_visitor_and_a_program_a_program(store: Heedful) -> None:
+def test_a_visitor_stays_a_visitor_and_a_named_author_named(store: Heedful) -> None:
     store.sessions.create("s")
-    names = {"visitor-7": "visitor-erased-", "program:judge": "program:erased-", "ann": "erased-"}
+    names = {"visitor-7": "visitor-erased-", "ann": "erased-"}
     for name in names:
         store.sessions.add_session_feedback("s", {"rating": "up"}, author=name)
     before = store.insight.satisfaction(by="author_kind")
     for name, begins in names.items():
         assert str(erased(store.forget(author=name)).author).startswith(begins)
     assert store.insight.satisfaction(by="author_kind") == before
-    assert [each.author_trust for each in store.sessions.feedbacks("s").items] == ["anonymous", "known", "known"]
+    assert [each.author_kind for each in store.sessions.feedbacks("s").items] == ["visitor", "named"]
 
 
 def test_only_who_has_exactly_this_name_is_erased(open_store: Callable[..., Heedful]) -> None:

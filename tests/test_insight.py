@@ -105,7 +105,7 @@ class TestFacets:
     def test_opinions_by_what_they_have(self, store: Heedful) -> None:
         answered(store, "s", 5, 1)
         fact = store.remember("a fact").fact_ids[0]
-        for number, author in enumerate(["ann", None, "program:judge", "visitor-12"]):
+        for number, author in enumerate(["ann", None, "judge", "visitor-12"]):
             kind: SignalType = "helpful" if number % 2 else "not_helpful"
             store.signal(Signal(fact_id=fact, signal_type=kind, query="why?", author=author))
 
@@ -116,7 +116,7 @@ class TestFacets:
         assert by("target_type") == {"entry": (1, 1), "fact": (2, 2)}
         assert by("source") == {"add_feedback": (1, 1)}
         assert by("source", "fact") == {"signal": (2, 2)}
-        assert by("author_kind", "fact") == {"unknown": (1, 0), "person": (0, 1), "program": (0, 1), "visitor": (1, 0)}
+        assert by("author_kind", "fact") == {"named": (0, 2), "program": (1, 0), "visitor": (1, 0)}
         assert by("dataset", "fact") == {"main_dataset": (2, 2)}
         assert store.insight.trend().total.up == 1
         assert store.insight.trend(target_type="fact").total.up == 2

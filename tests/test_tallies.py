@@ -65,7 +65,7 @@ class Life:
     def do_rate(self, number: int) -> None:
         if self.entries:
             session, entry = self.entries[number % len(self.entries)]
-            author = [None, "ann", "program:judge", "visitor-1"][number % 4]
+            author = [None, "ann", "judge", "visitor-1"][number % 4]
             self.store.sessions.add_feedback(session, entry, feedback_score=1 + number % 5, author=author)
 
     def do_again(self, number: int) -> None:

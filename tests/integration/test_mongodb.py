@@ -215,7 +215,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         "target_type": "session",
         "target_id": "s",
         "author": "ann",
-        "author_trust": "anonymous",
+        "author_kind": "visitor",
         "source": "add_feedback",
         "value": "up",
     }
@@ -234,7 +234,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         **common,
         **about,
         "_id": retraction,
-        "author_trust": "known",
+        "author_kind": "named",
         "kind": "retraction",
         "at": AT + 1,
         "recorded_at": AT + 1,

@@ -85,21 +85,21 @@ def attack(request: pytest.FixtureRequest, path: Path, empty_store: bytes) -> Ca
     return attacked
 
 
-def test_one_anonymous_comment_becomes_everybodys_fact(attack: Callable[..., Any]) -> None:
+def test_one_visitors_comment_becomes_everybodys_fact(attack: Callable[..., Any]) -> None:
     with attack() as seen:
         before = seen.told()
         for number in range(3):
             seen.correct(f"s{number}", subject=f"a visit {number}")
         done = seen.admin.improve()
-        assert (done.learnt, done.signals_added, done.anonymous_ratings) == ([], 0, 3)
-        assert {each.reason for each in done.not_learnt} == {"anonymous_author"}
+        assert (done.learnt, done.signals_added, done.visitor_ratings) == ([], 0, 3)
+        assert {each.reason for each in done.not_learnt} == {"visitor"}
         assert len(done.not_learnt) == 3
         assert seen.told() == before
         # It counts where people look: in insight, and in the queue, where a person can teach it.
         assert seen.unhappy() == 3
         (item,) = seen.admin.review.list().items
         case = seen.admin.review.get(item.item_id)
-        assert {each.author_trust for each in case.opinions} == {"anonymous"}
+        assert {each.author_kind for each in case.opinions} == {"visitor"}
         assert "teach" in case.fixes
         event_id = case.opinions[0].event_id
         with seen.key("read", "feedback") as rater, pytest.raises(Forbidden):
@@ -119,7 +119,7 @@ def test_one_logged_in_author_teaches_everybody(attack: Callable[..., Any], monk
         done = seen.admin.improve()
         assert done.learnt == []
         assert [each.reason for each in done.not_learnt] == ["too_few_authors"]
-        assert done.signals_added == 3, "a known author's rating moves the facts of that answer"
+        assert done.signals_added == 3, "a named author's rating moves the facts of that answer"
         # Somebody else who corrects the fact in the same way, of another answer and in other words, makes it count.
         seen.correct("s4", "No, it is account XX66 now.", author="bo")
         (lesson,) = seen.admin.improve().learnt
@@ -140,7 +140,7 @@ def test_what_the_program_itself_says_teaches_alone(either: Heedful) -> None:
     assert [fact.learnt_from for fact in done.learnt] == ["feedback"]
     assert done.not_learnt == []
     (opinion,) = either.review.get(either.review.list().items[0].item_id).opinions
-    assert (opinion.author, opinion.author_trust) == (None, "verified")
+    assert (opinion.author, opinion.author_kind) == (None, "program")
 
 
 def test_ten_tokens_are_ten_voices(attack: Callable[..., Any]) -> None:
@@ -169,7 +169,7 @@ def test_ten_tokens_are_ten_voices(attack: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("veto", [1, 2])
-def test_one_anonymous_wrong_overrides_four_approvals(
+def test_one_visitors_wrong_overrides_four_approvals(
     attack: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, veto: int
 ) -> None:
     monkeypatch.setenv("HEEDFUL_AUTHORS_TO_VETO", str(veto))
@@ -180,7 +180,7 @@ def test_one_anonymous_wrong_overrides_four_approvals(
         def says(is_positive: bool, **who: Any) -> None:
             with seen.visitor({"execution_id": ran}, **who) as browser:
                 made = browser.feedback.create(is_positive=is_positive, feedback="So I say.", execution_id=ran)
-                assert made.author_trust == ("known" if "author" in who else "anonymous")
+                assert made.author_kind == ("named" if "author" in who else "visitor")
 
         def is_served() -> bool:
             return bool(seen.admin.chat.execution_cache_lookup(IN_ITALY, only_positive_feedback=True).cache_hit)
@@ -199,7 +199,7 @@ def test_one_anonymous_wrong_overrides_four_approvals(
         for author in critics:
             assert is_served()
             says(False, author=author)
-        assert not is_served(), "known authors do"
+        assert not is_served(), "named authors do"
 
 
 def test_an_author_who_says_everything_counts_three_times(store: Heedful, clock: ManualClock) -> None:
@@ -364,24 +364,24 @@ def test_a_visitor_is_somebody_else_after_a_move(kind: str, place: Place) -> Non
         assert verify(url).ok
         with heedful.open(url, **options) as store:
             assert _fact_state(store, fact) == before
-    assert before[0] == ["anonymous", "known", "verified"]
+    assert before[0] == ["named", "program", "visitor"]
 
 
 def _fact_state(store: Heedful, fact: str) -> tuple[list[str], list[str], float]:
     (item,) = (each for each in store.review.list().items if each.target_type == "entry")
-    said = sorted(str(each.author_trust) for each in store.review.get(item.item_id).opinions)
-    signals = sorted(str(row["author_trust"]) for row in store.insight.rows("signals").items)
+    said = sorted(str(each.author_kind) for each in store.review.get(item.item_id).opinions)
+    signals = sorted(str(row["author_kind"]) for row in store.insight.rows("signals").items)
     return said, signals, store.fact_stats(fact).score
 
 
-def test_a_token_is_both_known_and_anonymous(store: Heedful) -> None:
+def test_a_token_is_both_named_and_a_visitors(store: Heedful) -> None:
     target = {"session_id": "s"}
     with pytest.raises(Invalid):
         store.keys.create_token(target, author="ann", subject="a visit")
     with pytest.raises(Invalid):
         store.keys.create_token(target, subject="")
     one, other = (store.keys.create_token(target, subject=visit) for visit in ("one", "another"))
-    assert (one.author_trust, one.author == other.author, "one" in one.author) == ("anonymous", False, False)
+    assert (one.author_kind, one.author == other.author, "one" in one.author) == ("visitor", False, False)
     assert store.keys.create_token(target, subject="one").author == one.author
     assert store.keys.create_token(target).author == store.keys.create_token({"session_id": "t"}).author
-    assert store.keys.create_token(target, author="ann").author_trust == "known"
+    assert store.keys.create_token(target, author="ann").author_kind == "named"

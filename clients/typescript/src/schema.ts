@@ -642,7 +642,7 @@ export interface ExecutionFeedback {
   /** Whose opinion it is. */
   author: string | null;
   /** How far the author is trusted: an anonymous visitor's word neither proves SQL nor blocks it. */
-  author_trust: "verified" | "known" | "anonymous";
+  author_kind: "program" | "named" | "visitor";
   /** When it was made. */
   created_at: string;
   /** When it was changed last. */
@@ -838,7 +838,7 @@ export interface Feedback {
   /** Whose opinion it is. */
   author: string | null;
   /** How far the author is trusted. */
-  author_trust: "verified" | "known" | "anonymous";
+  author_kind: "program" | "named" | "visitor";
   /** When it was given. */
   created_at: string;
   /** What hooks added. */
@@ -922,7 +922,7 @@ export interface FeedbackToken {
   /** Under whose name it speaks. */
   author: string;
   /** How far that is trusted: `known` with an author, else `anonymous`. */
-  author_trust: "verified" | "known" | "anonymous";
+  author_kind: "program" | "named" | "visitor";
   /** What it may rate. */
   targets: Target[];
   /** When it is no longer good. */
@@ -1092,7 +1092,7 @@ export interface Improvement {
   /** Links to entities that the language model found. */
   entities_added: number;
   /** Ratings by anonymous visitors, of which no signals are made. */
-  anonymous_ratings: number;
+  visitor_ratings: number;
   /** What was not learnt, and why; the newest hundred. The review queue has it, where a person can teach it. */
   not_learnt: NotLearnt[];
 }
@@ -1301,7 +1301,7 @@ export interface NotLearnt {
   /** What would have been learnt: the answer, or the correction in the comment. */
   learnt_from: "answer" | "feedback";
   /** A visitor's word alone teaches nothing; too few known authors say it; or it corrects no fact of the answer. */
-  reason: "anonymous_author" | "too_few_authors" | "corrects_nothing";
+  reason: "visitor" | "too_few_authors" | "corrects_nothing";
   /** The same in words. */
   detail: string;
 }
@@ -1801,7 +1801,7 @@ export interface ReviewOpinion {
   /** Whose opinion it is. */
   author: string | null;
   /** How far the author is trusted: what an anonymous visitor says counts when a person teaches it. */
-  author_trust: "verified" | "known" | "anonymous";
+  author_kind: "program" | "named" | "visitor";
   /** When it was given. */
   at: string;
 }

@@ -161,8 +161,8 @@ def _teaching(settings: Settings) -> Check:
     return _check(
         "teaching",
         one_suffices,
-        f"{settings.authors_to_teach} known authors must agree",
-        "one known author can teach a fact alone; set authors_to_teach to 2 or more",
+        f"{settings.authors_to_teach} authors must agree",
+        "one author can teach a fact alone; set authors_to_teach to 2 or more",
     )
 
 

@@ -16,7 +16,7 @@ from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target, limits
 from heedful.protocols.access import DEFAULT_SCOPES, KeyList, KeysProtocol
-from heedful.ranking.signals import ANYONE, VISITOR, trust_of
+from heedful.ranking.signals import ANYONE, VISITOR, kind_of
 from heedful.storage import audit, keys, scopes
 from heedful.storage.rows import AnyRow
 
@@ -74,7 +74,7 @@ class Keys(KeysProtocol):
                 "author and subject can't be combined",
                 field="subject",
                 value=subject,
-                remedy="Pass author for somebody you know, or subject for an anonymous visitor",
+                remedy="Pass author for somebody you can name, or subject for a visitor",
             )
         identity = checks.author(author) or _visitor(self._workspace.project, subject)
         now = self._workspace.now()
@@ -87,7 +87,7 @@ class Keys(KeysProtocol):
         return FeedbackToken(
             token=tokens.sign(claims, secret),
             author=identity,
-            author_trust=trust_of(identity),
+            author_kind=kind_of(identity),
             targets=allowed,
             expires_at=from_stored(until),
         )
@@ -146,7 +146,7 @@ def to_key(row: AnyRow) -> Key:
 
 
 def _visitor(project: str, subject: str | None) -> str:
-    """The name under which an anonymous visitor speaks."""
+    """The name under which a visitor speaks."""
     if subject is None:
         return ANYONE
     checks.name("subject", subject)

@@ -18,7 +18,7 @@ from heedful.memory.workspace import Workspace
 from heedful.model import Detection, Hit, ItemError, RecordedSignal, Signal, SignalResult, SignalType, limits
 from heedful.protocols.engine import Facts
 from heedful.ranking.attribution import attribute
-from heedful.ranking.signals import Observation, trust_of
+from heedful.ranking.signals import Observation, kind_of
 from heedful.storage import facts, ledger, receipts, requests, scopes, scores
 from heedful.storage.ledger import SIGNAL, Event, Surviving
 from heedful.storage.rows import AnyRow
@@ -182,7 +182,7 @@ def _apply(
                 cast(int, event.query_id),
                 Observation(item.signal.signal_type, item.signal.confidence, event.at),
                 event.author,
-                trust_of(event.author),
+                kind_of(event.author),
             )
             for item, event in zip(accepted, events, strict=True)
         ],

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from heedful.model.base import AuthorTrust, Model, NotBlank
+from heedful.model.base import AuthorKind, Model, NotBlank
 
 Scope = Literal["read", "write", "feedback", "admin"]
 """What a key may do: recall and look; remember and run; give opinions; manage keys and connectors, and all the rest."""
@@ -115,8 +115,8 @@ class FeedbackToken(Model):
     """What the browser sends as its key."""
     author: str
     """Under whose name it speaks."""
-    author_trust: AuthorTrust
-    """How far that is trusted: `known` with an author, else `anonymous`."""
+    author_kind: AuthorKind
+    """`named` with an author, else `visitor`."""
     targets: list[Target]
     """What it may rate."""
     expires_at: datetime

@@ -22,9 +22,9 @@ Mode = Literal["hybrid", "semantic", "lexical", "graph"]
 SignalType = Literal["used", "ignored", "helpful", "not_helpful"]
 UsefulnessSource = Literal["context", "related", "global", "neutral"]
 PolicyName = Literal["documented", "adaptive"]
-AuthorTrust = Literal["verified", "known", "anonymous"]
-"""How far an opinion is trusted: `verified` is the caller with a key, or the program itself; `known` is an author that
-it names; `anonymous` is a visitor whom nobody knows."""
+AuthorKind = Literal["named", "program", "visitor"]
+"""Who gives feedback: somebody whom the program or its key `named`; the `program` itself, where no name is given; or a
+`visitor`, for whom nobody vouches."""
 
 SIGNAL_TYPES: tuple[SignalType, ...] = get_args(SignalType)
 MODES: tuple[Mode, ...] = get_args(Mode)

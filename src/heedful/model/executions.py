@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-from heedful.model.base import AuthorTrust, Model
+from heedful.model.base import AuthorKind, Model
 from heedful.results import Column, Result, decode, encode
 
 Origin = Literal["query", "served", "rebound", "written", "suggested"]
@@ -126,8 +126,8 @@ class ExecutionFeedback(Model):
     feedback: str | None
     is_positive: bool
     author: str | None
-    author_trust: AuthorTrust
-    """How far the author is trusted: an anonymous visitor's word neither proves SQL nor blocks it."""
+    author_kind: AuthorKind
+    """Who the author is: a visitor neither proves SQL nor blocks it."""
     created_at: datetime
     updated_at: datetime
 

@@ -11,9 +11,6 @@ from heedful.model.memory import ContextScore, RankedFact
 Over = Literal["day", "week"]
 OpinionTarget = Literal["session", "entry", "message", "execution", "fact"]
 Facet = Literal["dataset", "model", "source", "author_kind", "target_type"]
-AuthorKind = Literal["person", "visitor", "program", "unknown"]
-"""Who spoke: somebody with a name; a visitor whose name a token made up; a program (its name begins with "program:");
-or nobody knows."""
 
 OVERS: tuple[Over, ...] = get_args(Over)
 OPINION_TARGETS: tuple[OpinionTarget, ...] = get_args(OpinionTarget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from heedful.model.base import AuthorTrust, Model
+from heedful.model.base import AuthorKind, Model
 from heedful.model.insight import OpinionTarget
 from heedful.model.memory import Hit
 
@@ -71,8 +71,8 @@ class ReviewOpinion(Model):
     """1 (worst) to 5 (best), where one was given."""
     comment: str | None
     author: str | None
-    author_trust: AuthorTrust
-    """How far the author is trusted: what an anonymous visitor says counts when a person teaches it."""
+    author_kind: AuthorKind
+    """Who the author is: a visitor's correction becomes a fact only if a reviewer teaches it."""
     at: datetime
 
 

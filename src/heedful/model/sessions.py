@@ -7,14 +7,14 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import Field
 
-from heedful.model.base import AuthorTrust, Metadata, Model
+from heedful.model.base import AuthorKind, Metadata, Model
 
 Rating = Literal["up", "down"]
 FeedbackTarget = Literal["session", "entry"]
 
 RATINGS: tuple[Rating, ...] = get_args(Rating)
 
-NotLearntReason = Literal["anonymous_author", "too_few_authors", "corrects_nothing"]
+NotLearntReason = Literal["visitor", "too_few_authors", "corrects_nothing"]
 
 Item = TypeVar("Item")
 
@@ -100,7 +100,7 @@ class Feedback(Model):
     """1 to 5, for entries."""
     comment: str | None
     author: str | None
-    author_trust: AuthorTrust
+    author_kind: AuthorKind
     """How far the author is trusted."""
     created_at: datetime
     extra: Metadata
@@ -154,7 +154,7 @@ class NotLearnt(Model):
     learnt_from: Literal["answer", "feedback"]
     """What would have been learnt: the answer, or the correction in the comment."""
     reason: NotLearntReason
-    """A visitor's word alone teaches nothing; too few known authors say it; or it corrects no fact of the answer."""
+    """The author is a visitor; too few authors say so; or it corrects no fact of the answer."""
     detail: str
     """The same in words."""
 
@@ -175,8 +175,8 @@ class Improvement(Model):
     """Learnt facts whose source is gone."""
     entities_added: int
     """Links to entities that the language model found."""
-    anonymous_ratings: int = 0
-    """Ratings by anonymous visitors, of which no signals are made."""
+    visitor_ratings: int = 0
+    """Ratings by visitors, which create no signals."""
     not_learnt: list[NotLearnt] = Field(default_factory=list)
     """What was not learnt, and why; the newest hundred. The review queue has it, where a person can teach it."""
 

@@ -38,7 +38,7 @@ class KeysProtocol(Protocol):
     ) -> FeedbackToken:
         """Signs a token with which a browser may rate the things named, for `expires_in` seconds, and nothing else.
 
-        What it says is said by `author`, somebody whom you know. Without one it is an anonymous visitor's opinion: it
+        The feedback is by `author`, somebody you can name. Without one it is by a visitor: it
         is counted and reviewed, but teaches no fact, moves no rank and blocks no SQL. `subject` tells such visitors
         apart, by the id of their visit for example, of which a hash is kept; those without one have one vote together.
         """

@@ -1,4 +1,4 @@
-"""Signals as the policies see them: what one is worth, how it decays, and how far its author is trusted."""
+"""Signals as the policies see them: what one is worth, how it decays, and who gave it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from heedful.clock import DAY
-from heedful.model import AuthorTrust, SignalType
+from heedful.model import AuthorKind, SignalType
 
 WEIGHTS = MappingProxyType[SignalType, float]({"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0})
 STEP = 0.1
@@ -71,7 +71,7 @@ def decayed(score: float, elapsed: int) -> float:
 
 
 VISITOR = "visitor-"
-"""How the names of anonymous visitors begin."""
+"""How the names of visitors begin."""
 
 ANYONE = f"{VISITOR}anyone"
 """The one vote of all visitors without a subject."""
@@ -79,7 +79,7 @@ ANYONE = f"{VISITOR}anyone"
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How many known authors must agree where one verified caller is enough. Anonymous visitors never are."""
+    """How many named authors must agree where the program alone is enough. Visitors never are."""
 
     authors_to_teach: int = 2
     """To make a fact of a correction, or of an answer."""
@@ -87,28 +87,28 @@ class Trust:
     """To keep SQL from being used again."""
 
 
-def trust_of(author: str | None) -> AuthorTrust:
-    """What a name says of who speaks.
+def kind_of(author: str | None) -> AuthorKind:
+    """The kind of author that a name stands for.
 
-    >>> trust_of(None), trust_of("ann"), trust_of("visitor-anyone")
-    ('verified', 'known', 'anonymous')
+    >>> kind_of(None), kind_of("ann"), kind_of("visitor-anyone")
+    ('program', 'named', 'visitor')
     """
     if author is None:
-        return "verified"
-    return "anonymous" if author.startswith(VISITOR) else "known"
+        return "program"
+    return "visitor" if author.startswith(VISITOR) else "named"
 
 
-def suffices(votes: Iterable[tuple[AuthorTrust, str | None]], authors: int) -> bool:
-    """Whether these votes count: a verified one alone, or so many known authors.
+def suffices(votes: Iterable[tuple[AuthorKind, str | None]], authors: int) -> bool:
+    """Whether these votes count: the program alone, or so many named authors.
 
-    >>> suffices([("known", "ann"), ("known", "ann")], 2), suffices([("known", "ann"), ("known", "bo")], 2)
+    >>> suffices([("named", "ann"), ("named", "ann")], 2), suffices([("named", "ann"), ("named", "bo")], 2)
     (False, True)
-    >>> suffices([("anonymous", f"visitor-{n}") for n in range(10)], 1), suffices([("verified", None)], 2)
+    >>> suffices([("visitor", f"visitor-{n}") for n in range(10)], 1), suffices([("program", None)], 2)
     (False, True)
     """
     listed = list(votes)
-    known = {author for trust, author in listed if trust == "known"}
-    return any(trust == "verified" for trust, _ in listed) or len(known) >= authors
+    named = {author for kind, author in listed if kind == "named"}
+    return any(kind == "program" for kind, _ in listed) or len(named) >= authors
 
 
 RATINGS: frozenset[SignalType] = frozenset({"helpful", "not_helpful"})

@@ -12,7 +12,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.model import AuthorTrust, FeedbackTarget, OpinionTarget, ReviewOpinion, ReviewStatus
+from heedful.model import AuthorKind, FeedbackTarget, OpinionTarget, ReviewOpinion, ReviewStatus
 from heedful.ranking.similarity import SAME_NEED, normal, similarity
 from heedful.search.evidence import SLACK
 from heedful.search.vectors import VectorIndex
@@ -115,7 +115,7 @@ class Opinion:
     positive: bool
     at: int
     author: str | None
-    author_trust: AuthorTrust
+    author_kind: AuthorKind
     score: int | None = None
     comment: str | None = None
     session_id: str | None = None
@@ -143,7 +143,7 @@ class Opinion:
             score=self.score,
             comment=self.comment,
             author=self.author,
-            author_trust=self.author_trust,
+            author_kind=self.author_kind,
             at=from_stored(self.at),
         )
 
@@ -200,7 +200,7 @@ def _opinion(row: FeedbackRow) -> Opinion:
         positive=row.rating == "up",
         at=row.updated_at,
         author=row.author,
-        author_trust=row.author_trust,
+        author_kind=row.author_kind,
         score=row.score,
         comment=row.comment or None,
         session_id=row.session_id or None,
@@ -217,7 +217,7 @@ def _of_fact(row: AnyRow) -> Opinion:
         positive=row.value == "helpful",
         at=row.at,
         author=row.author,
-        author_trust=row.author_trust,
+        author_kind=row.author_kind,
         comment=row.note,
         active=not row.retracted,
         question=row.question,

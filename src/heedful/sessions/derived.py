@@ -22,7 +22,7 @@ REPEAT_MARKER = "#"
 
 @dataclass(slots=True)
 class DatasetRatings:
-    """The entries of a dataset and the opinions about them that are active; those of anonymous visitors are apart."""
+    """The entries of a dataset and the opinions about them that are active; those of visitors are apart."""
 
     entries: list[EntryRow] = field(default_factory=list)
     about_entry: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))

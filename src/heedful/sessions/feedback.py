@@ -24,7 +24,7 @@ from heedful.model import (
     Retraction,
 )
 from heedful.ranking.ratings import STARS, normalise_rating
-from heedful.ranking.signals import trust_of
+from heedful.ranking.signals import kind_of
 from heedful.sessions import checks
 from heedful.sessions.conversations import page
 from heedful.sessions.hooks import Guarded, hook_channels
@@ -91,7 +91,7 @@ def rate(
         id=new_id(),
         external_id=external_id,
         author=author,
-        author_trust=trust_of(author),
+        author_kind=kind_of(author),
         rating=rating.rating,
         score=rating.score,
         comment=comment,
@@ -150,7 +150,7 @@ def _opinion(row: WaitingRow, entry: EntryRow) -> FeedbackRow:
         extra=row.extra,
         at=row.at,
         updated_at=row.at,
-        author_trust=row.author_trust,
+        author_kind=row.author_kind,
     )
 
 
@@ -269,7 +269,7 @@ def to_feedback(row: FeedbackRow) -> Feedback:
         score=row.score,
         comment=row.comment,
         author=row.author,
-        author_trust=row.author_trust,
+        author_kind=row.author_kind,
         created_at=from_stored(row.at),
         extra=row.extra,
     )
@@ -328,7 +328,7 @@ def _row(
         extra=_extra(feedback),
         at=now,
         updated_at=now,
-        author_trust=trust_of(author),
+        author_kind=kind_of(author),
     )
 
 
@@ -398,7 +398,7 @@ def _alert_payload(space: SessionSpace, row: FeedbackRow) -> Metadata:
         "score": row.score,
         "comment": row.comment,
         "author": row.author,
-        "author_trust": row.author_trust,
+        "author_kind": row.author_kind,
         "created_at": from_stored(row.at).isoformat(),
     }
     return {"type": "feedback", "project": space.project, "session_id": row.session_id, "feedback": feedback}

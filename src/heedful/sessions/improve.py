@@ -100,7 +100,7 @@ def improve(
         link_signals_retracted=stale.link_signals,
         learnt=lessons.learnt,
         forgotten=lessons.forgotten,
-        anonymous_ratings=sum(map(len, ratings.by_visitors.values())),
+        visitor_ratings=sum(map(len, ratings.by_visitors.values())),
         not_learnt=lessons.refused,
         entities_added=0 if model is None else enrich(workspace, model, dataset, report),
     )
@@ -130,7 +130,7 @@ def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: 
     def read(tx: Transaction) -> DatasetRatings:
         ratings = DatasetRatings()
         for row in tx.feedbacks.of_sessions(session_ids):
-            if row.author_trust == "anonymous":
+            if row.author_kind == "visitor":
                 ratings.by_visitors[row.target_id].append(row)
             elif row.target_type == "entry":
                 ratings.about_entry[row.target_id].append(row)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy import Connection
 
 from heedful.memory.answer import LEARNT, NO_ANSWER
-from heedful.model import AuthorTrust, Metadata, NotLearnt, NotLearntReason
+from heedful.model import AuthorKind, Metadata, NotLearnt, NotLearntReason
 from heedful.ranking.signals import suffices
 from heedful.storage import facts
 from heedful.storage.rows import AnyRow
@@ -49,7 +49,7 @@ class Lesson:
     made_from: tuple[str, ...] = ()
     """The facts that the answer used: the lesson is removed with any of them."""
     taught_by: tuple[str, ...] = ()
-    """The opinions of known authors that teach it together: the lesson goes when too few are left."""
+    """The opinions of named authors that teach it together: the lesson goes when too few are left."""
 
     @property
     def source(self) -> str:
@@ -113,21 +113,21 @@ def corrections(entry: EntryRow, active: Sequence[FeedbackRow]) -> list[tuple[Fe
     return result
 
 
-def without_anonymous(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
-    """Opinions without those of anonymous visitors."""
-    return [row for row in active if row.author_trust != "anonymous"]
+def without_visitors(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+    """Opinions without those of visitors."""
+    return [row for row in active if row.author_kind != "visitor"]
 
 
-def votes(active: Sequence[FeedbackRow]) -> list[tuple[AuthorTrust, str | None]]:
+def votes(active: Sequence[FeedbackRow]) -> list[tuple[AuthorKind, str | None]]:
     """The authors of these opinions."""
-    return [(row.author_trust, row.author) for row in active]
+    return [(row.author_kind, row.author) for row in active]
 
 
 def is_justified(
     learnt: Learnt, entry: EntryRow, active: Sequence[FeedbackRow], retracted: Set[str], authors: int
 ) -> bool:
     """Whether opinions about an entry still justify a lesson, now that those in `retracted` no longer count."""
-    trusted = without_anonymous(active)
+    trusted = without_visitors(active)
     if learnt.kind == "answer":
         supporting = positive_opinions(trusted) if learnt.text == lesson_text(entry.question, entry.answer) else []
     else:
@@ -221,7 +221,7 @@ def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], li
             teachers = tuple(proposal.opinion.id for proposal in agreeing[: max(authors, MAX_TEACHERS)])
             taught.append(replace(agreeing[0].lesson, taught_by=teachers))
             continue
-        detail = f"{len(agreeing)} of {authors} known authors say so"
+        detail = f"{len(agreeing)} of {authors} authors say so"
         refused += [
             _refused(proposal.opinion, proposal.lesson.kind, "too_few_authors", detail) for proposal in agreeing
         ]
@@ -229,10 +229,10 @@ def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], li
 
 
 def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequence[FeedbackRow]]) -> list[NotLearnt]:
-    """Corrections by anonymous visitors, which teach nothing."""
-    detail = "the author is an anonymous visitor"
+    """Corrections by visitors, which teach nothing."""
+    detail = "the author is a visitor"
     return [
-        _refused(row, "feedback", "anonymous_author", detail)
+        _refused(row, "feedback", "visitor", detail)
         for entry in entries
         for row, _ in corrections(entry, by_visitors[entry.id])
     ]

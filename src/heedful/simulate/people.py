@@ -20,8 +20,8 @@ LAST = ("alves", "berg", "costa", "demir", "eriksen", "faria", "gomez", "huber")
 
 STAFF = ("mara (staff)", "tom (staff)", "ines (staff)")
 ADVERSARY = "vic.tor"
-JUDGE = "program:judge"
-DETECTOR = "program:detector"
+JUDGE = "judge"
+DETECTOR = "detector"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from heedful.memory.workspace import Workspace
 from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, Rating, limits
 from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, FeedbackServiceProtocol
 from heedful.ranking.ratings import normalise_rating
-from heedful.ranking.signals import trust_of
+from heedful.ranking.signals import kind_of
 from heedful.sql import checks
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, requests, scopes
@@ -267,7 +267,7 @@ def new_opinion(
         extra={},
         at=now,
         updated_at=now,
-        author_trust=trust_of(author),
+        author_kind=kind_of(author),
         message_id=message_id,
     )
 
@@ -294,7 +294,7 @@ def shown(row: FeedbackRow) -> ExecutionFeedback:
         feedback=row.comment,
         is_positive=row.rating == "up",
         author=row.author,
-        author_trust=row.author_trust,
+        author_kind=row.author_kind,
         created_at=from_stored(row.at),
         updated_at=from_stored(row.updated_at),
     )

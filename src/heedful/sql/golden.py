@@ -57,7 +57,7 @@ class GoldenExamples(GoldenExamplesProtocol):
                 code="not_proven",
                 field="execution_id",
                 value=execution_id,
-                remedy="Rate it first: feedback.create_positive(execution_id=…); anonymous visitors don't count",
+                remedy="Rate it first: feedback.create_positive(execution_id=…); visitors don't count",
             )
         text = row.question if question is None else question
         if text is None:

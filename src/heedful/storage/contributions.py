@@ -24,16 +24,12 @@ from sqlalchemy import (
 from sqlalchemy.types import Text
 
 from heedful.clock import DAY
-from heedful.ranking.signals import VISITOR
 from heedful.storage.dialects import dialect_of
 from heedful.storage.ledger import RETRACTION, SIGNAL, is_retracted
 from heedful.storage.schema import datasets, entries, events, executions, feedbacks, session_tags, sessions
 
 DIMENSIONS = ("day", "value", "target_type", "dataset", "model", "source", "author_kind")
 MEASURES = ("up", "down", "neutral", "scores", "score_sum", "rated", "shown")
-
-PROGRAM = "program:"
-"""The prefix of the names of programs."""
 
 MAX_VALUE_LENGTH = 200
 """How many characters of a value are compared; an index can't hold more."""
@@ -109,7 +105,7 @@ def _opinions(key: str) -> Part:
             "dataset": _text(entry.c.dataset),
             "model": _text(entry.c.model),
             "source": case((feedbacks.c.target_type.in_(("session", "entry")), "add_feedback"), else_="feedback"),
-            "author_kind": _author_kind(feedbacks.c.author),
+            "author_kind": feedbacks.c.author_kind,
         },
         measures={
             "up": _one_if(feedbacks.c.rating == "up"),
@@ -194,7 +190,7 @@ def _signals() -> Part:
             "target_type": literal("fact", Text),
             "dataset": func.coalesce(datasets.c.name, ""),
             "source": events.c.source,
-            "author_kind": _author_kind(events.c.author),
+            "author_kind": events.c.author_kind,
         },
         measures={
             "up": _one_if(events.c.value == "helpful"),
@@ -268,15 +264,6 @@ def _is_first() -> ColumnElement[bool]:
         earlier.c.target_type == feedbacks.c.target_type,
         earlier.c.active == 1,
         earlier.c.seq < feedbacks.c.seq,
-    )
-
-
-def _author_kind(author: ColumnElement[Any]) -> ColumnElement[str]:
-    return case(
-        (author.is_(None), "unknown"),
-        (author.startswith(PROGRAM), "program"),
-        (author.startswith(VISITOR), "visitor"),
-        else_="person",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, bindparam, delete, insert, select
 
-from heedful.model import AuthorTrust, Metadata, Rating
+from heedful.model import AuthorKind, Metadata, Rating
 from heedful.storage.dialects import dialect_of, upsert
 from heedful.storage.rows import batches
 from heedful.storage.schema import external_ids, waiting_feedbacks
@@ -23,7 +23,7 @@ class WaitingRow:
     id: str
     external_id: str
     author: str | None
-    author_trust: AuthorTrust
+    author_kind: AuthorKind
     rating: Rating | None
     score: int | None
     comment: str | None

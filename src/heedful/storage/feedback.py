@@ -27,7 +27,7 @@ from heedful.storage.tallies import TallyCounts, TallyQuery
 _ROW = (
     *(feedbacks.c.id, feedbacks.c.event_id, sessions.c.id.label("session_id"), feedbacks.c.target_type),
     *(feedbacks.c.target_id, feedbacks.c.author, feedbacks.c.rating, feedbacks.c.score, feedbacks.c.comment),
-    *(feedbacks.c.extra, feedbacks.c.at, feedbacks.c.updated_at, feedbacks.c.author_trust, feedbacks.c.message_id),
+    *(feedbacks.c.extra, feedbacks.c.at, feedbacks.c.updated_at, feedbacks.c.author_kind, feedbacks.c.message_id),
     *(feedbacks.c.active, feedbacks.c.seq.label("number")),
 )
 _ROWS = select(*_ROW).outerjoin(sessions, sessions.c.seq == feedbacks.c.session_seq)
@@ -77,7 +77,7 @@ class SqlFeedbacks:
             at=new.updated_at,
             recorded_at=recorded_at,
             author=new.author,
-            author_trust=new.author_trust,
+            author_kind=new.author_kind,
             value=str(new.score) if new.score is not None else new.rating,
             idempotency_key=key,
         )
@@ -93,7 +93,7 @@ class SqlFeedbacks:
             about_id=runs.counted_target(self._connection, new.target_type, new.target_id) if is_about_sql else None,
             message_id=new.message_id,
             author=new.author,
-            author_trust=new.author_trust,
+            author_kind=new.author_kind,
             rating=new.rating,
             score=new.score,
             comment=new.comment,
@@ -294,9 +294,9 @@ class SqlFeedbacks:
 
 def counted_opinions(rows: Sequence[FeedbackRow], authors: int) -> tuple[list[FeedbackRow], list[FeedbackRow]]:
     """The opinions for and against an execution; complaints by too few authors don't count."""
-    trusted = [row for row in rows if row.author_trust != "anonymous"]
+    trusted = [row for row in rows if row.author_kind != "visitor"]
     negative = [row for row in trusted if row.rating == "down"]
-    enough = suffices([(row.author_trust, row.author) for row in negative], authors)
+    enough = suffices([(row.author_kind, row.author) for row in negative], authors)
     return [row for row in trusted if row.rating == "up"], negative if enough else []
 
 

@@ -11,8 +11,8 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, false, func, insert, or_, select
 
 from heedful.ids import new_id
-from heedful.model import AuthorTrust, Metadata, SignalType
-from heedful.ranking.signals import Observation, Opinion, counted_votes, trust_of
+from heedful.model import AuthorKind, Metadata, SignalType
+from heedful.ranking.signals import Observation, Opinion, counted_votes, kind_of
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, of_project
 from heedful.storage.schema import event_keys, events, facts, notes, projects, queries
 
@@ -52,14 +52,14 @@ _SIGNAL = (
     events.c.value,
     events.c.confidence,
     events.c.author,
-    events.c.author_trust,
+    events.c.author_kind,
     events.c.recorded_at,
     events.c.receipt_id,
     events.c.rank,
 )
 """Only the columns that folds need: recalls read many of these rows."""
 
-SIGNALS = (events.c.kind == SIGNAL, events.c.author_trust != "anonymous")
+SIGNALS = (events.c.kind == SIGNAL, events.c.author_kind != "visitor")
 """The conditions of signals that may count."""
 
 _AFTER = (events.c.dataset_id == bindparam("dataset"), events.c.seq > bindparam("after"))
@@ -109,7 +109,7 @@ class Event:
     recorded_at: int
     dataset_id: int | None = None
     author: str | None = None
-    author_trust: AuthorTrust | None = None
+    author_kind: AuthorKind | None = None
     """Derived from the author's name by default."""
     query_id: int | None = None
     value: str | None = None
@@ -404,7 +404,7 @@ def row(event: Event) -> dict[str, Any]:
         "target_type": event.target_type,
         "target_id": event.target_id,
         "author": event.author,
-        "author_trust": event.author_trust or trust_of(event.author),
+        "author_kind": event.author_kind or kind_of(event.author),
         "source": event.source,
         "at": event.at,
         "recorded_at": event.recorded_at,
@@ -452,7 +452,7 @@ class Surviving:
     query_id: int
     observation: Observation
     author: str | None
-    author_trust: AuthorTrust
+    author_kind: AuthorKind
     seq: int = 0
 
 
@@ -542,7 +542,7 @@ def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, .
 
 def _surviving(row: AnyRow) -> Surviving:
     observation = Observation(cast(SignalType, row.value), row.confidence, row.effective)
-    return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_trust, row.seq)
+    return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_kind, row.seq)
 
 
 def _opinion(row: AnyRow) -> Opinion:

@@ -57,7 +57,7 @@ def observe(
     A late signal, older than the score's last one, makes that score be recomputed. So does
     a changed vote of an author.
     """
-    counting, changed = _new_votes(connection, [signal for signal in signals if signal.author_trust != "anonymous"])
+    counting, changed = _new_votes(connection, [signal for signal in signals if signal.author_kind != "visitor"])
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for signal in counting:
         by_key[signal.fact_seq, signal.query_id].append(signal.observation)

@@ -13,7 +13,7 @@ import orjson
 from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 
 from heedful.errors import Invalid
-from heedful.model import REVIEW_STATUSES, AuthorTrust
+from heedful.model import REVIEW_STATUSES, AuthorKind
 from heedful.model.base import storable
 from heedful.storage.schema_insight import review_items
 from heedful.transfer.checksum import Checksum
@@ -215,8 +215,8 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     if isinstance(value, str):
         _check_text(each, column, value)
         _check_review(each, column, value)
-        if column.name == "author_trust" and value not in get_args(AuthorTrust):
-            raise damaged(each.number, f"has the unknown author_trust {value!r}")
+        if column.name == "author_kind" and value not in get_args(AuthorKind):
+            raise damaged(each.number, f"has the unknown author_kind {value!r}")
 
 
 def _check_text(each: Numbered, column: Column[Any], value: str) -> None:

@@ -140,7 +140,7 @@ def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]
     unlike = (
         value.is_distinct_from(events.c.value)
         | feedbacks.c.author.is_distinct_from(events.c.author)
-        | (feedbacks.c.author_trust != events.c.author_trust)
+        | (feedbacks.c.author_kind != events.c.author_kind)
         | ((feedbacks.c.active == 1) == is_retracted())
     )
     statement = select(feedbacks.c.id).join(events, _its_event()).where(feedbacks.c.project_id == project, unlike)

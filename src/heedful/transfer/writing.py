@@ -9,7 +9,7 @@ import orjson
 from sqlalchemy import JSON, Connection, Table, insert, select, update
 
 from heedful.errors import Conflict
-from heedful.ranking.signals import trust_of
+from heedful.ranking.signals import kind_of
 from heedful.storage import facts, graph, ledger, receipts, schema
 from heedful.storage.ledger import Event
 from heedful.transfer.lines import Kind
@@ -64,9 +64,9 @@ class Writing:
         """Rows with numbers instead of names."""
         rows = [to_columns(kind, each.line) for each in run]
         columns = kind.table.columns
-        if "author_trust" in columns:
+        if "author_kind" in columns:
             # Files of older versions say it by the name alone.
-            rows = [{**row, "author_trust": row["author_trust"] or trust_of(row["author"])} for row in rows]
+            rows = [{**row, "author_kind": row["author_kind"] or kind_of(row["author"])} for row in rows]
         if "project_id" in columns:
             rows = [row | {"project_id": self.numbers.project} for row in rows]
         if "dataset_id" in columns:

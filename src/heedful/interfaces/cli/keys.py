@@ -127,10 +127,8 @@ def revoke(options: Options, key_id: str, yes: bool, as_json: bool) -> None:
     metavar="KEY=ID[,KEY=ID]",
     help="What may be rated, as session_id=ID or session_id=ID,qa_id=ID; may be repeated.",
 )
-@click.option(
-    "--author", metavar="NAME", help="The visitor's name, if you know it; otherwise the visitor is anonymous."
-)
-@click.option("--subject", metavar="ID", help="An id that distinguishes anonymous visitors; only its hash is stored.")
+@click.option("--author", metavar="NAME", help="Who gives the feedback, if you know it; without it, a visitor does.")
+@click.option("--subject", metavar="ID", help="An id that distinguishes visitors; only its hash is stored.")
 @click.option("--expires-in", default=600, show_default=True, metavar="SECONDS", help="How long it is valid.")
 @as_json
 @click.pass_obj

@@ -194,7 +194,7 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
 
 
 def _show_not_learnt(result: Improvement) -> None:
-    if result.anonymous_ratings:
-        echo(f"  {result.anonymous_ratings} ratings by anonymous visitors make no signals")
+    if result.visitor_ratings:
+        echo(f"  {result.visitor_ratings} ratings by visitors make no signals")
     for skipped in result.not_learnt:
         echo(f"  not learnt from {skipped.learnt_from} {skipped.feedback_id}: {skipped.detail}")

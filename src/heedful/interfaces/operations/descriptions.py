@@ -117,7 +117,7 @@ PARAMETERS = {
     "facts.source": "Only facts of this source.",
     "keys.create.name": "What to call it.",
     "grace": "Seconds that tokens and logins signed with the old secret stay good, up to a week.",
-    "subject": "What tells one anonymous visitor from another, such as the id of a visit; a hash of it is kept.",
+    "subject": "What distinguishes one visitor from another, such as the ID of a visit; only its hash is stored.",
     "rate.comment": "What to say of it in words.",
     "rate.rating": 'True, "up", "VERY_NEGATIVE" or another word, or a number; left out, only the comment counts.',
     "scale": "The worst and the best number, such as (1, 5), where the number alone doesn't say it.",

@@ -283,7 +283,7 @@ class ProvenQuery(NamedTuple):
     sql: str
     at: datetime
     authors: frozenset[Author] = frozenset((None,))
-    """Who says that it is right; None stands for verified callers that name nobody."""
+    """Who says that it is right; None is the program."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ class _ConnectorState:
     read_at: float
     evidence: Evidence
     authors: int
-    """How many known authors must call SQL wrong to block it."""
+    """How many authors must call SQL wrong to block it."""
     authors_of: dict[str, frozenset[str | None]] = field(default_factory=dict)
     """Who has proven what, by the names of the proofs in the evidence."""
     revision: int | None = None

@@ -61,7 +61,7 @@ class Ratings:
             for name in self._about.get(template, ()):
                 said += self._complaints[name][1]
             self.blocked.pop(template, None)
-            if suffices([(each.trust, each.author) for each in said], self._authors):
+            if suffices([(each.kind, each.author) for each in said], self._authors):
                 self.blocked[template] = max(said, key=lambda each: each.seq).comment
             for name in self._names.get(template, ()):
                 if template in self.blocked:

@@ -14,7 +14,6 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, 
 from heedful.model import Metadata
 from heedful.ranking.signals import VISITOR
 from heedful.storage import external_ids, facts
-from heedful.storage.contributions import PROGRAM
 from heedful.storage.executions import connectors
 from heedful.storage.executions.proofs import RETAINED_SQL
 from heedful.storage.ledger import REVIEW, SUPERSESSION
@@ -264,7 +263,7 @@ PLACEHOLDER = "[erased]"
 _OWN_KEYS = ("retract/", "improve/", "undo/")
 """Prefixes of idempotency keys that the engine generates."""
 
-_OF_AN_ALERT = ("id", "target_type", "target_id", "rating", "score", "author_trust", "created_at")
+_OF_AN_ALERT = ("id", "target_type", "target_id", "rating", "score", "author_kind", "created_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +307,8 @@ class Erased:
 
 
 def pseudonym_for(name: str) -> str:
-    """A random name of the same kind of author: a visitor, a program or a person."""
-    kind = next((prefix for prefix in (VISITOR, PROGRAM) if name.startswith(prefix)), "")
-    return f"{kind}erased-{secrets.token_hex(8)}"
+    """A random name of the same kind of author."""
+    return f"{VISITOR if name.startswith(VISITOR) else ''}erased-{secrets.token_hex(8)}"
 
 
 def retained_sql(extra: Mapping[str, Any] | None) -> Metadata:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, select, update
 
-from heedful.model import AuthorTrust, OpinionTarget
+from heedful.model import AuthorKind, OpinionTarget
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks
 
@@ -19,15 +19,15 @@ RETAINED_SQL = "retained_sql"
 
 
 def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[bool], ...]:
-    """Opinions of a project about executions or messages that may prove or block SQL: all but those of anonymous
-    visitors. An index finds them among those about sessions."""
+    """Opinions of a project about executions or messages that may prove or block SQL: all but those of visitors.
+    An index finds them among those about sessions."""
     return (
         feedbacks.c.project_id == project,
         feedbacks.c.target_type == target_type,
         feedbacks.c.rating.in_(ratings),
         feedbacks.c.about_id.is_not(None),
         feedbacks.c.active == 1,
-        feedbacks.c.author_trust != "anonymous",
+        feedbacks.c.author_kind != "visitor",
     )
 
 
@@ -37,10 +37,10 @@ class Complaint(NamedTuple):
     seq: int
     comment: str | None
     author: str | None
-    trust: AuthorTrust
+    kind: AuthorKind
 
 
-_COMPLAINT = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_trust)
+_COMPLAINT = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_kind)
 
 
 def complaints(
@@ -106,7 +106,7 @@ def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The template of an execution that somebody says is right, and who says so; None for verified callers."""
+    """The template of an execution that somebody says is right, and who says so; None is the program."""
 
     template: bytes
     authors: frozenset[str | None]

@@ -329,14 +329,14 @@ def counted_target(connection: Connection, target_type: str, target_id: str) -> 
 
 
 def follow_ratings(connection: Connection, execution_id: str) -> None:
-    """Makes a hit with other values a candidate if somebody other than an anonymous visitor rated it as right, else a
+    """Makes a hit with other values a candidate if somebody other than a visitor rated it as right, else a
     mere hit."""
     is_right = exists().where(
         feedbacks.c.target_id == execution_id,
         feedbacks.c.target_type == "execution",
         feedbacks.c.rating == "up",
         feedbacks.c.active == 1,
-        feedbacks.c.author_trust != "anonymous",
+        feedbacks.c.author_kind != "visitor",
     )
     rated_right = connection.execute(select(is_right)).scalar()
     connection.execute(

@@ -68,7 +68,7 @@ _LEDGER = events.outerjoin(datasets, datasets.c.id == events.c.dataset_id).outer
 ORIGINS: Mapping[str, Origin] = {
     "feedback": Origin(
         feedbacks,
-        "feedback_id=id session_id=sessions.id target_type target_id dataset=entries.dataset author author_trust "
+        "feedback_id=id session_id=sessions.id target_type target_id dataset=entries.dataset author author_kind "
         "rating score comment extra created_at=at updated_at active event_id message_id",
         feedbacks.outerjoin(sessions, sessions.c.seq == feedbacks.c.session_seq).outerjoin(
             entries, and_(feedbacks.c.target_type == "entry", entries.c.id == feedbacks.c.target_id)
@@ -78,7 +78,7 @@ ORIGINS: Mapping[str, Origin] = {
     "signals": Origin(
         events,
         "event_id=id fact_id=target_id dataset=datasets.name query=queries.text signal=value confidence author "
-        "author_trust source recall_id=receipt_id rank note=notes.text created_at=at recorded_at active",
+        "author_kind source recall_id=receipt_id rank note=notes.text created_at=at recorded_at active",
         _LEDGER.outerjoin(notes, notes.c.event_id == events.c.id),
         dataset=datasets.c.name,
         condition=events.c.kind == SIGNAL,
@@ -135,7 +135,7 @@ ORIGINS: Mapping[str, Origin] = {
     ),
     "events": Origin(
         events,
-        "event_id=id kind target_type target_id dataset=datasets.name author author_trust source created_at=at "
+        "event_id=id kind target_type target_id dataset=datasets.name author author_kind source created_at=at "
         "recorded_at query=queries.text value confidence recall_id=receipt_id rank body",
         _LEDGER,
         dataset=datasets.c.name,

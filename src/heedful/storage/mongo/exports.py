@@ -11,7 +11,6 @@ from pymongo import ASCENDING
 
 from heedful.storage.exports import ExportQuery, Rows, misplaced, number
 from heedful.storage.mongo.collections import Document, Part, View, between
-from heedful.storage.mongo.feedback import trust_in
 
 Row = tuple[Any, ...]
 
@@ -127,7 +126,7 @@ def _entry(document: Document) -> Row:
 def _feedback(document: Document, dataset: str | None) -> Row:
     at = document["at"]
     return (
-        *(*_OPINION(document), dataset, document["author"], trust_in(document)),
+        *(*_OPINION(document), dataset, document["author"], document["author_kind"]),
         *(document["rating"], document["score"], document["comment"], _json(document["extra"]), at, at),
         *(document["active"], document["_id"], None),
     )
@@ -135,6 +134,6 @@ def _feedback(document: Document, dataset: str | None) -> Row:
 
 def _event(document: Document) -> Row:
     return (
-        *(*_EVENT(document), None, document["author"], trust_in(document), document["source"]),
+        *(*_EVENT(document), None, document["author"], document["author_kind"], document["source"]),
         *(document["at"], document["recorded_at"], None, *_EVENT_VALUE(document), _json(document["body"])),
     )

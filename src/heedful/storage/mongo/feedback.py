@@ -11,8 +11,8 @@ from pymongo import ASCENDING, DESCENDING
 from heedful.clock import DAY, from_stored
 from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
-from heedful.model import AuthorTrust, OpinionTarget
-from heedful.ranking.signals import trust_of
+from heedful.model import OpinionTarget
+from heedful.ranking.signals import kind_of
 from heedful.storage.external_ids import WaitingRow
 from heedful.storage.ledger import FEEDBACK, RETRACTION
 from heedful.storage.mongo import tallies
@@ -47,7 +47,7 @@ class MongoFeedbacks:
             "target_type": new.target_type,
             "target_id": new.target_id,
             "author": new.author,
-            "author_trust": new.author_trust,
+            "author_kind": new.author_kind,
             "rating": new.rating,
             "score": new.score,
             "comment": new.comment,
@@ -243,7 +243,7 @@ def event_of(document: Document) -> Document:
             document["at"],
             document["recorded_at"],
         ),
-        "author_trust": trust_in(document),
+        "author_kind": document["author_kind"],
         "value": document["rating"] if score is None else str(score),
         "idempotency_key": document["idempotency_key"],
         "session": document["session"],
@@ -269,7 +269,7 @@ def _event(
         "target_type": target_type,
         "target_id": target_id,
         "author": author,
-        "author_trust": trust_of(author),
+        "author_kind": kind_of(author),
         "source": source,
         "at": at,
         "recorded_at": recorded_at,
@@ -280,12 +280,6 @@ def _event(
         "rank": None,
         "body": None,
     }
-
-
-def trust_in(document: Document) -> AuthorTrust:
-    """The trust in the author of an opinion or event; in older documents, derived from the name."""
-    trust: AuthorTrust = document.get("author_trust") or trust_of(document["author"])
-    return trust
 
 
 def _one_if(condition: Document) -> Document:
@@ -307,5 +301,5 @@ def _counts(document: Document) -> Counts:
 
 
 def _feedback(document: Document) -> FeedbackRow:
-    values = {"event_id": document["_id"], "updated_at": document["at"], "author_trust": trust_in(document)}
+    values = {"event_id": document["_id"], "updated_at": document["at"], "author_kind": document["author_kind"]}
     return to_row(FeedbackRow, document, **values, message_id=None)

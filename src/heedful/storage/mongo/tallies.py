@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from heedful.clock import DAY
-from heedful.ranking.signals import VISITOR
-from heedful.storage.contributions import PROGRAM
 from heedful.storage.mongo.collections import Document, View, between
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
@@ -141,7 +139,7 @@ def _grouped(query: TallyQuery, at: str, measures: Document, *, plain: bool = Fa
     elif query.by == "target_type":
         by = "entry" if plain else "$target_type"
     elif query.by is not None:
-        by = "" if plain else {"source": "add_feedback", "author_kind": _AUTHOR_KIND}[query.by]
+        by = "" if plain else {"source": "add_feedback", "author_kind": "$author_kind"}[query.by]
     start = {None: None, "day": day, "week": week}[query.over]
     return {"$group": {"_id": {"value": by, "start": start}, **measures}}
 
@@ -154,22 +152,6 @@ def _tally_counts(row: Document) -> TallyCounts:
         None if start is None else int(start),
         *(int(row[name]) for name in TallyCounts._fields[2:]),
     )
-
-
-def _begins(prefix: str) -> Document:
-    return {"$eq": [{"$substrCP": ["$author", 0, len(prefix)]}, prefix]}
-
-
-_AUTHOR_KIND: Document = {
-    "$switch": {
-        "branches": [
-            {"case": {"$eq": ["$author", None]}, "then": "unknown"},
-            {"case": _begins(PROGRAM), "then": "program"},
-            {"case": _begins(VISITOR), "then": "visitor"},
-        ],
-        "default": "person",
-    }
-}
 
 
 def _one_if(condition: Document) -> Document:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection
 
 from heedful.errors import Conflict
-from heedful.model import AuthorTrust, Metadata, OpinionTarget, Rating
+from heedful.model import AuthorKind, Metadata, OpinionTarget, Rating
 from heedful.storage.erasure import Erased
 from heedful.storage.exports import ExportQuery, Rows
 from heedful.storage.external_ids import WaitingRow
@@ -84,7 +84,7 @@ class FeedbackRow:
     at: int
     """The time of its first version."""
     updated_at: int
-    author_trust: AuthorTrust = "anonymous"
+    author_kind: AuthorKind = "visitor"
     message_id: str | None = None
     active: bool = True
     number: int = 0
