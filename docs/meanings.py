@@ -133,11 +133,11 @@ SETTINGS = {
     "got worse than chance allows. See [choose a policy](../howto/choose-a-policy.md#after-a-change).",
     "receipt_share": "The share of recalls, from 0 to 1, whose receipts are kept; those of answers in sessions always "
     "are. See [large stores](../scale.md#receipts).",
-    "authors_to_teach": "How many named authors must agree for `improve` to create a fact from a correction or "
-    "an answer; the program alone is enough, visitors never are. See [who is "
+    "authors_to_teach": "How many authors must agree for `improve` to create a fact from a correction or an "
+    "answer. Your program is one author, visitors don't count. See [who is "
     "believed](../howto/what-is-learnt.md#who-is-trusted).",
-    "authors_to_veto": "How many authors must say that SQL is wrong to keep it from being used again; visitors "
-    "never are enough.",
+    "authors_to_veto": "How many authors must say that SQL is wrong to keep it from being used again. Your program "
+    "is one author, visitors don't count.",
     "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful maintain, remove the rest.",
     "decision_days": "Days that decisions of the cache are kept; 0 for ever.",
     "hit_days": "Days that hits of the cache which nobody rated are kept; 0 for ever.",

@@ -226,6 +226,12 @@ def quick_new_stores(migrate: Callable[[Connection], None], empty_file: Path) ->
 
 
 @pytest.fixture
+def one_author_teaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests about what is learnt, not about who may teach it."""
+    monkeypatch.setenv("HEEDFUL_AUTHORS_TO_TEACH", "1")
+
+
+@pytest.fixture
 def open_store(
     request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock, empty_store: bytes
 ) -> Iterator[Callable[..., Heedful]]:

@@ -246,6 +246,7 @@ def test_a_rating_by_the_callers_own_id(run: Run) -> None:
     assert refused(run("sessions", "rate", "run-1", "1")).field == "scale"
 
 
+@pytest.mark.usefixtures("one_author_teaches")
 def test_improve(run: Run) -> None:
     found = asked(run)
     assert shown(run("improve")) == "0 rated answers; nothing new\n"

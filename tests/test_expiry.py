@@ -148,6 +148,7 @@ def test_a_correction_ends_with_what_it_corrects(store: Heedful, clock: ManualCl
     assert [each.fact_id for each in store.facts().items] == [office]
 
 
+@pytest.mark.usefixtures("one_author_teaches")
 def test_what_is_learnt_from_a_fact_ends_with_it(store: Heedful, clock: ManualClock) -> None:
     end = clock() + timedelta(hours=1)
     store.remember(CODE, expires_at=end)

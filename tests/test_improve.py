@@ -26,6 +26,8 @@ from heedful import Entry, Heedful, Improvement, Invalid, NotFound
 from heedful.project import Project
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
+pytestmark = pytest.mark.usefixtures("one_author_teaches")
+
 RETURNS = "Parcels may be returned within 30 days."
 SOFTWARE = "Opened software can not be returned."
 REFUNDS = "Refunds are paid within two weeks."
@@ -528,19 +530,6 @@ def test_a_complaint_that_was_learnt_before_is_forgotten(plain: Shop) -> None:
     assert learnt(plain.store) == [f"{QUESTION}\n{complaint}"]
     assert len(plain.store.improve().forgotten) == 1
     assert learnt(plain.store) == []
-
-
-@pytest.mark.parametrize(("first", "second"), [("ann", "bo"), ("bo", "cy"), ("cy", "ann")])
-def test_what_one_correction_taught_stays_while_two_others_still_say_it(shop: Shop, first: str, second: str) -> None:
-    result = shop.store.recall(QUESTION, session_id="s")
-    assert result.qa_id is not None
-    for author in ("ann", "bo", "cy"):
-        shop.store.sessions.add_feedback("s", result.qa_id, "No, it is 45 days for parcels.", 1, author=author)
-    assert len(shop.store.improve().learnt) == 1
-    shop.store.sessions.delete_feedback("s", result.qa_id, author=first)
-    assert len(learnt(shop.store)) == 1
-    shop.store.sessions.delete_feedback("s", result.qa_id, author=second)
-    assert learnt(shop.store) == []
 
 
 def test_facts_of_a_users_own_are_not_mistaken_for_lessons(shop: Shop) -> None:

@@ -132,15 +132,74 @@ def test_one_logged_in_author_teaches_everybody(attack: Callable[..., Any], monk
         assert len(seen.admin.improve().learnt) == 1
 
 
-def test_what_the_program_itself_says_teaches_alone(either: Heedful) -> None:
+def test_the_program_is_one_author_like_others(either: Heedful) -> None:
     either.remember(FACTS)
-    result = either.recall(QUESTION, session_id="s", top_k=1)
-    either.sessions.add_feedback("s", str(result.qa_id), "No, it is account DE22 now.", 1)
+    qa_id = str(either.recall(QUESTION, session_id="s", top_k=1).qa_id)
+    other_id = str(either.recall(QUESTION, session_id="t", top_k=1).qa_id)
+    for session, entry in (("s", qa_id), ("t", other_id)):
+        either.sessions.add_feedback(session, entry, "No, it is account DE22 now.", 1)
+    done = either.improve()
+    assert done.learnt == [], "however often it says so"
+    assert {(each.reason, each.detail) for each in done.not_learnt} == {("too_few_authors", "1 of 2 authors say so")}
+    assert done.signals_added == 2, "its ratings move the facts of the answers"
+    either.sessions.add_feedback("s", qa_id, "No, it is account DE22 now.", 1, author="visitor-7")
+    assert either.improve().learnt == []
+    either.sessions.add_feedback("s", qa_id, "No, it is account DE22 now.", 1, author="ann")
     done = either.improve()
     assert [fact.learnt_from for fact in done.learnt] == ["feedback"]
-    assert done.not_learnt == []
-    (opinion,) = either.review.get(either.review.list().items[0].item_id).opinions
-    assert (opinion.author, opinion.author_kind) == (None, "program")
+    assert [each.reason for each in done.not_learnt] == ["visitor"]
+    assert either.sessions.delete_feedback("s", qa_id, author="ann")
+    assert not any("DE22" in fact.text for fact in either.facts().items), "one of two authors is left"
+    opinions = [each for item in either.review.list().items for each in either.review.get(item.item_id).opinions]
+    assert {(each.author, each.author_kind) for each in opinions} == {(None, "program"), ("visitor-7", "visitor")}
+
+
+@pytest.mark.parametrize(("first", "second"), [("ann", "bo"), ("bo", "cy"), ("cy", "ann")])
+def test_what_one_correction_taught_stays_while_two_others_still_say_it(
+    either: Heedful, first: str, second: str
+) -> None:
+    either.remember(FACTS)
+    qa_id = str(either.recall(QUESTION, session_id="s", top_k=1).qa_id)
+    for author in ("ann", "bo", "cy"):
+        either.sessions.add_feedback("s", qa_id, "No, it is account DE22 now.", 1, author=author)
+    (lesson,) = either.improve().learnt
+    either.sessions.delete_feedback("s", qa_id, author=first)
+    assert lesson.text in [fact.text for fact in either.facts().items]
+    either.sessions.delete_feedback("s", qa_id, author=second)
+    assert lesson.text not in [fact.text for fact in either.facts().items]
+
+
+def test_the_program_teaches_alone_where_one_author_is_enough(
+    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_AUTHORS_TO_TEACH", "1")
+    store = open_store()
+    store.remember(FACTS)
+    qa_id = str(store.recall(QUESTION, session_id="s", top_k=1).qa_id)
+    store.sessions.add_feedback("s", qa_id, "No, it is account DE22 now.", 1)
+    assert [fact.learnt_from for fact in store.improve().learnt] == ["feedback"]
+
+
+@pytest.mark.parametrize("veto", [1, 2])
+def test_the_program_proves_sql_alone_and_vetoes_as_one_author(
+    open_store: Callable[..., Heedful], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, veto: int
+) -> None:
+    monkeypatch.setenv("HEEDFUL_AUTHORS_TO_VETO", str(veto))
+    store = open_store()
+    store.connectors.create("geo", make_cities(tmp_path).url)
+    ran = store.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
+
+    def is_served() -> bool:
+        return bool(store.chat.execution_cache_lookup(IN_ITALY, only_positive_feedback=True).cache_hit)
+
+    store.feedback.create_positive(execution_id=ran)
+    assert is_served()
+    store.feedback.create_negative(execution_id=ran, feedback="Wrong country.")
+    assert is_served() == (veto == 2)
+    store.feedback.create_negative(execution_id=ran, feedback="Wrong country.", author="visitor-7")
+    assert is_served() == (veto == 2)
+    store.feedback.create_negative(execution_id=ran, feedback="Wrong country.", author="ann")
+    assert not is_served()
 
 
 def test_ten_tokens_are_ten_voices(attack: Callable[..., Any]) -> None:

@@ -79,10 +79,10 @@ ANYONE = f"{VISITOR}anyone"
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How many named authors must agree where the program alone is enough. Visitors never are."""
+    """How many authors must agree; the program is one of them, and visitors are none."""
 
     authors_to_teach: int = 2
-    """To make a fact of a correction, or of an answer."""
+    """To create a fact from a correction, or from an answer."""
     authors_to_veto: int = 1
     """To keep SQL from being used again."""
 
@@ -99,16 +99,14 @@ def kind_of(author: str | None) -> AuthorKind:
 
 
 def suffices(votes: Iterable[tuple[AuthorKind, str | None]], authors: int) -> bool:
-    """Whether these votes count: the program alone, or so many named authors.
+    """Whether so many authors agree. The program, which has no name, is one of them; visitors are none.
 
-    >>> suffices([("named", "ann"), ("named", "ann")], 2), suffices([("named", "ann"), ("named", "bo")], 2)
+    >>> suffices([("named", "ann"), ("named", "ann")], 2), suffices([("named", "ann"), ("program", None)], 2)
     (False, True)
-    >>> suffices([("visitor", f"visitor-{n}") for n in range(10)], 1), suffices([("program", None)], 2)
+    >>> suffices([("visitor", f"visitor-{n}") for n in range(10)], 1), suffices([("program", None)], 1)
     (False, True)
     """
-    listed = list(votes)
-    named = {author for kind, author in listed if kind == "named"}
-    return any(kind == "program" for kind, _ in listed) or len(named) >= authors
+    return len({author for kind, author in votes if kind != "visitor"}) >= authors
 
 
 RATINGS: frozenset[SignalType] = frozenset({"helpful", "not_helpful"})

@@ -49,7 +49,7 @@ class Lesson:
     made_from: tuple[str, ...] = ()
     """The facts that the answer used: the lesson is removed with any of them."""
     taught_by: tuple[str, ...] = ()
-    """The opinions of named authors that teach it together: the lesson goes when too few are left."""
+    """The opinions that teach it together: the lesson goes when too few are left."""
 
     @property
     def source(self) -> str:

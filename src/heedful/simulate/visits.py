@@ -9,6 +9,7 @@ from random import Random
 
 from heedful.engine import Heedful
 from heedful.model import Recall, Signal, SignalType
+from heedful.ranking.signals import VISITOR
 from heedful.simulate import people
 from heedful.simulate.people import CONCISE, DETECTOR, JUDGE, TALKATIVE, Clerk, Person
 from heedful.simulate.shop import HANDBOOK, HELP, OUTDATED_REFUND, STAFF_WANTS, WANTS, Want
@@ -36,6 +37,11 @@ class Visit:
     wants: list[Want]
     random: Random
     qualities: list[Quality] = field(default_factory=list)
+
+    @property
+    def author(self) -> str:
+        """The name under which the person gives feedback; who has none is a visitor."""
+        return self.person.author or f"{VISITOR}{self.session_id}"
 
 
 class HelpDesk:
@@ -130,7 +136,7 @@ class HelpDesk:
         if rates < people.eagerness(want, quality):
             score = people.score(visit.person, quality, visit.variant, random)
             text = people.comment(visit.person, want, score, is_long=len(used) > 1, random=random)
-            after(later, lambda: self._rate(visit, shown, score, text, visit.person.author))
+            after(later, lambda: self._rate(visit, shown, score, text, visit.author))
         elif judged < 0.07:
             verdict = {"good": 5, "mixed": 3, "bad": 2}[quality]
             text = "The evidence is off topic" if quality == "bad" else None
@@ -155,7 +161,7 @@ class HelpDesk:
         }
         result = self._memory.signal(
             [
-                Signal(fact_id=fact_id, signal_type=kind, query=shown.query, author=visit.person.author)
+                Signal(fact_id=fact_id, signal_type=kind, query=shown.query, author=visit.author)
                 for kind, fact_ids in judged.items()
                 for fact_id in fact_ids
             ]
@@ -176,5 +182,5 @@ class HelpDesk:
         if not is_up and visit.random.random() < 0.5:
             text = people.complaint(visit.person, visit.wants[-1], is_long=False, random=visit.random)
         feedback = {"rating": "up" if is_up else "down", "comment": text}
-        self._memory.sessions.add_session_feedback(visit.session_id, feedback, author=visit.person.author)
+        self._memory.sessions.add_session_feedback(visit.session_id, feedback, author=visit.author)
         self._counts.update(("session ratings", "comments") if text else ("session ratings",))
