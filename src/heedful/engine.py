@@ -248,8 +248,7 @@ class Heedful(HeedfulProtocol):
 
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
         checks.identifier("event_id", event_id)
-        checks.author(author)
-        return _undo.retract(self._project.executions, event_id, author)
+        return _undo.retract(self._project.executions, event_id, checks.author(author))
 
     def supersede(
         self, fact_id: str, text: str | None = None, *, by: str | None = None, author: str | None = None

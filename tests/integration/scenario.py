@@ -317,7 +317,8 @@ def opinions(life: Life) -> None:
     refused("signal_recall", reply.recall_id, used=5)
     mistyped("signal_recall", reply.recall_id, used=[5])
     refused("signal_recall", reply.recall_id, confidence=1.5)
-    call("signal_recall", reply.recall_id, author="")
+    refused("signal_recall", reply.recall_id, author="")
+    call("signal_recall", reply.recall_id)
     call("fact_stats", opens.fact_id)
     call("fact_history", opens.fact_id)
     refused("fact_stats", UNKNOWN_ID)
@@ -464,7 +465,7 @@ def answers(life: Life) -> None:
     call("sessions.delete_feedback", "monday", reply.qa_id, author="Ida")
     call("sessions.delete_feedback", "tuesday/1 ü?", own.qa_id)
     call("sessions.delete_feedback", "monday", UNKNOWN_ID)
-    call("sessions.delete_feedback", "monday", reply.qa_id, author="")
+    refused("sessions.delete_feedback", "monday", reply.qa_id, author="")
 
 
 def ratings(life: Life) -> None:

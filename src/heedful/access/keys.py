@@ -14,9 +14,9 @@ from heedful.errors import Invalid, NotFound
 from heedful.ids import new_id
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
-from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target, limits
+from heedful.model import SCOPES, VISITOR, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target, limits
 from heedful.protocols.access import DEFAULT_SCOPES, KeyList, KeysProtocol
-from heedful.ranking.signals import ANYONE, VISITOR, kind_of
+from heedful.ranking.signals import ANYONE, kind_of
 from heedful.storage import audit, keys, scopes
 from heedful.storage.rows import AnyRow
 

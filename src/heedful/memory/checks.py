@@ -11,7 +11,7 @@ import orjson
 
 from heedful.clock import to_stored
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.model import MODES, POLICY_NAMES, Metadata, Model, PolicyName, etag, limits, storable
+from heedful.model import MODES, POLICY_NAMES, Metadata, Model, PolicyName, author_name, etag, limits, storable
 
 
 def name(field: str, value: Any) -> str:
@@ -76,8 +76,15 @@ def seed(value: Any) -> int | None:
 
 
 def author(value: Any) -> str | None:
-    """Who says something, if that is said."""
-    return None if value is None else any_text("author", value)
+    """Who gives feedback, as the name is stored; None for the program itself."""
+    if value is None:
+        return None
+    try:
+        return author_name(any_text("author", value))
+    except Invalid as error:
+        if error.field is not None:
+            raise
+        raise Invalid(f"author {error.message}", field="author", value=error.value, remedy=error.remedy) from None
 
 
 def idempotency_key(value: Any) -> str | None:

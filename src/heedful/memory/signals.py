@@ -294,7 +294,7 @@ def signal_recall(
     """Signals about what a recall showed: what is named, and for the rest what the answer shows, or `ignored`."""
     checks.identifier("recall_id", recall_id)
     checks.fraction("confidence", confidence)
-    checks.author(author)
+    author = checks.author(author)
     checks.idempotency_key(idempotency_key)
     ids = {kind: _fact_ids(kind, facts) for kind, facts in named.items()}
     both = set(ids["helpful"]) & set(ids["not_helpful"])

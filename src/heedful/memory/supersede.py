@@ -33,7 +33,7 @@ def prepare(
 ) -> Callable[[Connection], Supersession]:
     """What does it in a transaction that is open; the model has read the text by then."""
     checks.identifier("fact_id", fact_id)
-    checks.author(author)
+    author = checks.author(author)
     if (text is None) == (by is None):
         raise Invalid(
             "the replacement is missing",

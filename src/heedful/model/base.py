@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchema
 from pydantic_core import CoreSchema
 
 from heedful.errors import Invalid, few_errors, first_members
+from heedful.model import limits
 
 DEFAULT_DATASET = "main_dataset"
 DEFAULT_PROJECT = "default"
@@ -56,6 +57,27 @@ def _finite(number: float) -> float:
     return number
 
 
+VISITOR = "visitor-"
+"""How the names of visitors begin."""
+
+
+def author_name(name: str) -> str:
+    """The name without what can't be seen around it; that of a visitor begins with `VISITOR`, in whatever case it was
+    written."""
+    visible = [place for place, character in enumerate(storable(name)) if character.isprintable() and character != " "]
+    if not visible:
+        raise Invalid(
+            f"must be a name, got {name!r}",
+            value=name,
+            remedy="Leave it out if your program itself gives the feedback",
+        )
+    stripped = name[visible[0] : visible[-1] + 1]
+    if len(stripped) > limits.MAX_NAME:
+        raise Invalid(f"has {len(stripped)} characters, the limit is {limits.MAX_NAME}", value=stripped[:50])
+    prefix, rest = stripped[: len(VISITOR)], stripped[len(VISITOR) :]
+    return VISITOR + rest if prefix.lower() == VISITOR else stripped
+
+
 TEXT = r"^[^\u0000]*$"
 """Any text that every store can hold."""
 
@@ -68,6 +90,11 @@ NotBlank = Annotated[
     AfterValidator(storable),
     AfterValidator(_not_blank),
     Field(json_schema_extra={"minLength": 1, "pattern": WORDS}),
+]
+AuthorName = Annotated[
+    str,
+    AfterValidator(author_name),
+    Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": WORDS}),
 ]
 IdempotencyKey = Annotated[NotBlank, Field(max_length=200)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]

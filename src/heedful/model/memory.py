@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from heedful.model.base import (
+    AuthorName,
     Fraction,
     IdempotencyKey,
     Metadata,
@@ -32,7 +33,7 @@ class Signal(Model):
     context: Text | None = None
     at: datetime | None = None
     """When it was given; now, if left out. Late and out-of-order signals fold in this order."""
-    author: Text | None = None
+    author: AuthorName | None = None
     idempotency_key: IdempotencyKey | None = None
     external_id: IdempotencyKey | None = None
     """Your own id for it: sent again, it counts once, and `retract` takes it in place of the event's id."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from heedful.clock import DAY
-from heedful.model import AuthorKind, SignalType
+from heedful.model import VISITOR, AuthorKind, SignalType
 
 WEIGHTS = MappingProxyType[SignalType, float]({"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0})
 STEP = 0.1
@@ -69,9 +69,6 @@ def decayed(score: float, elapsed: int) -> float:
     remaining: float = KEPT_PER_WEEK ** (elapsed / WEEK)
     return NEUTRAL + (score - NEUTRAL) * remaining
 
-
-VISITOR = "visitor-"
-"""How the names of visitors begin."""
 
 ANYONE = f"{VISITOR}anyone"
 """The one vote of all visitors without a subject."""

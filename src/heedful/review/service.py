@@ -77,7 +77,7 @@ class Review(ReviewProtocol):
     ) -> ReviewItem:
         if assignee is not None:
             values.name("assignee", assignee)
-        before = self._checked(item_id, author, if_match)
+        before, author = self._checked(item_id, author, if_match)
         with self._space.workspace.write() as connection:
             row = self._current(connection, before, if_match)
             if row.assignee != assignee:
@@ -98,7 +98,7 @@ class Review(ReviewProtocol):
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
         executions.feedback_text("note", note)
-        before = self._checked(item_id, author, if_match)
+        before, author = self._checked(item_id, author, if_match)
         with self._space.workspace.write() as connection:
             row = self._current(connection, before, if_match)
             if row.status != "open":
@@ -125,7 +125,7 @@ class Review(ReviewProtocol):
         arguments = FixArguments(fact_id, text, by, event_id, execution_id, question, sql_query, connector_id)
         fix = fixes.check_arguments(action, arguments)
         executions.feedback_text("note", note)
-        before = self._checked(item_id, author, if_match)
+        before, author = self._checked(item_id, author, if_match)
 
         def record(connection: Connection, body: Metadata) -> str:
             row = self._current(connection, before, if_match)
@@ -148,8 +148,7 @@ class Review(ReviewProtocol):
 
     def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
         values.identifier("event_id", event_id)
-        values.author(author)
-        if not undoing.undo(self._space, event_id, author):
+        if not undoing.undo(self._space, event_id, values.author(author)):
             self._check_no_opinion(event_id)
             raise NotFound(
                 f"no action {event_id!r} in project {self._space.workspace.project!r}",
@@ -163,7 +162,7 @@ class Review(ReviewProtocol):
         self, item_id: str, action: str, note: str | None, author: str | None, if_match: str | None
     ) -> ReviewItem:
         executions.feedback_text("note", note)
-        before = self._checked(item_id, author, if_match)
+        before, author = self._checked(item_id, author, if_match)
         with self._space.workspace.write() as connection:
             row = self._current(connection, before, if_match)
             state = item_state(connection, row)
@@ -191,12 +190,12 @@ class Review(ReviewProtocol):
         items.touch(connection, row.seq, now)
         return event
 
-    def _checked(self, item_id: str, author: str | None, if_match: str | None) -> LoadedItem:
-        """The item before a change, if it matches `if_match`."""
-        values.author(author)
+    def _checked(self, item_id: str, author: str | None, if_match: str | None) -> tuple[LoadedItem, str | None]:
+        """The item before a change, if it matches `if_match`, and who changes it."""
+        author = values.author(author)
         before = self._load(item_id)
         values.if_match(if_match, before.item)
-        return before
+        return before, author
 
     def _current(self, connection: Connection, before: LoadedItem, if_match: str | None) -> AnyRow:
         """The item in the transaction that changes it."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence, Set
 
 from sqlalchemy import Connection
 
-from heedful.errors import Invalid
 from heedful.memory import checks, forget
 from heedful.memory.workspace import Workspace
 from heedful.model import Erasure, ForgetResult
@@ -35,9 +34,8 @@ def erase(space: SessionSpace, workspace: Workspace, author: str) -> ForgetResul
     With facts and sessions in one database that is one transaction. Otherwise sessions come first; should the process
     die between the two, doing it again finishes it, under the same pseudonym.
     """
-    if not checks.any_text("author", author).strip():
-        raise Invalid("author is blank", field="author", value=author, remedy="Pass the name as it was given")
-    erased, remote_records, rated_entries = _erase_remote(space, workspace, Erased(author, pseudonym_for(author)))
+    name = str(checks.author(author))
+    erased, remote_records, rated_entries = _erase_remote(space, workspace, Erased(name, pseudonym_for(name)))
     with workspace.read() as connection:
         if scopes.project_id(connection, workspace.project) is None:
             return ForgetResult(facts=0, dataset="", erased=_erasure())

@@ -53,7 +53,7 @@ def rate_entry(
     """Stores an opinion about an answer, replacing the author's earlier one; False if there is no such entry."""
     name = checks.session_id(session_id)
     values.identifier("qa_id", qa_id)
-    values.author(author)
+    author = values.author(author)
     checks.score(score)
     if space.feedback_hook is None or not isinstance(text, str | None):
         checks.comment("feedback_text", text)
@@ -82,7 +82,7 @@ def rate(
 ) -> bool:
     """Stores an opinion about the entry with an external id; False if there is none yet, and it waits for it."""
     values.external_id(external_id)
-    values.author(author)
+    author = values.author(author)
     checks.comment("comment", comment)
     _check_content(comment, rating.score, ("comment", "rating"))
     extra = {} if rating.original is None else checks.extra({ORIGINAL_RATING: rating.original})
@@ -159,7 +159,7 @@ def rate_session(
 ) -> Feedback | None:
     """Stores an opinion about a session; None if a hook didn't store it."""
     name = checks.session_id(session_id)
-    values.author(author)
+    author = values.author(author)
     values.idempotency_key(idempotency_key)
     fields = dict(_mapping(feedback))
     key = requests.event_key("feedback", idempotency_key)
@@ -191,7 +191,7 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
     """Retracts opinions about an answer: this author's, or without one, all. False if there is no such entry."""
     name = checks.session_id(session_id)
     values.identifier("qa_id", qa_id)
-    values.author(author)
+    author = values.author(author)
 
     def clear(tx: Transaction, retracted: RetractedFeedback) -> bool:
         entry_id = tx.conversations.entry_id(name, qa_id)

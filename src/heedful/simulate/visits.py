@@ -8,8 +8,7 @@ from datetime import timedelta
 from random import Random
 
 from heedful.engine import Heedful
-from heedful.model import Recall, Signal, SignalType
-from heedful.ranking.signals import VISITOR
+from heedful.model import VISITOR, Recall, Signal, SignalType
 from heedful.simulate import people
 from heedful.simulate.people import CONCISE, DETECTOR, JUDGE, TALKATIVE, Clerk, Person
 from heedful.simulate.shop import HANDBOOK, HELP, OUTDATED_REFUND, STAFF_WANTS, WANTS, Want

@@ -130,7 +130,7 @@ class Chat(ChatProtocol):
     ) -> Execution:
         checks.question("user_query", user_query)
         values.identifier("execution_id", execution_id)
-        values.author(author)
+        author = values.author(author)
         space = self._space
         with space.workspace.read() as connection:
             connector = space.connector(connection, connector_id)

@@ -47,7 +47,7 @@ class FeedbackService(FeedbackServiceProtocol):
     ) -> ExecutionFeedback:
         values.flag("is_positive", is_positive)
         checks.feedback_text("feedback", feedback)
-        values.author(author)
+        author = values.author(author)
         values.idempotency_key(idempotency_key)
         key = requests.event_key("feedback", idempotency_key)
         self._check_execution(execution_id)

@@ -154,7 +154,7 @@ CURSOR = {"pattern": "^[0-9]{1,18}$"}
 _LIMITS: dict[str, dict[str, Any]] = {
     "answer": {"pattern": TEXT},
     "assignee": _NAME,
-    "author": _ID,
+    "author": _NAME,
     "by": _ID,
     "chat_message_id": _ID,
     "confidence": _FRACTION,

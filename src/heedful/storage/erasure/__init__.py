@@ -11,8 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, tuple_, update
 
-from heedful.model import Metadata
-from heedful.ranking.signals import VISITOR
+from heedful.model import VISITOR, Metadata
 from heedful.storage import external_ids, facts
 from heedful.storage.executions import connectors
 from heedful.storage.executions.proofs import RETAINED_SQL
