@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from heedful.errors import Invalid
-from heedful.model import DEFAULT_PROJECT, Model, Over
+from heedful.model import DEFAULT_PROJECT, AuthorName, Model, Over
 
 FILE = "heedful.toml"
 PREFIX = "HEEDFUL_"
@@ -66,6 +66,7 @@ class Settings(Retention):
     receipt_share: float = Field(default=1.0, ge=0, le=1)
     authors_to_teach: int = Field(default=2, ge=1)
     authors_to_veto: int = Field(default=1, ge=1)
+    foreign_author: AuthorName | None = None
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)
@@ -133,7 +134,7 @@ GUARDED = frozenset(
         *("sessions", "embedding_api_key", "language_model", "language_model_api_key"),
         *("digest_email", "digest_webhook", "digest_webhook_secret", "trusted_proxies"),
         *("connector_hosts", "connector_folders", "connector_secrets"),
-        *("authors_to_teach", "authors_to_veto", "receipt_share", "revert_worse_policy"),
+        *("authors_to_teach", "authors_to_veto", "foreign_author", "receipt_share", "revert_worse_policy"),
     }
 )
 """Settings that say where data is sent, whom to trust, or what is deleted; so does `embedding` if it is an address."""

@@ -78,6 +78,7 @@ class Store:
         self.sessions = config.sessions if sessions is None else sessions
         self._receipt_share = config.receipt_share
         self.retention: settings.Retention = config
+        self.foreign_author = config.foreign_author
         self._trust = Trust(config.authors_to_teach, config.authors_to_veto)
         self.reverts_worse_policies = config.revert_worse_policy
         self.digest_every = config.digest_every

@@ -15,7 +15,8 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider, get_
 
 from heedful.errors import HeedfulError, Invalid
 from heedful.integrations.turns import Guard, logger
-from heedful.model import DEFAULT_DATASET, ForgetResult, Recall, RememberResult, Supersession
+from heedful.memory import checks
+from heedful.model import DEFAULT_DATASET, VISITOR, ForgetResult, Recall, RememberResult, Supersession
 from heedful.ranking.ratings import normalise_rating
 from heedful.version import __version__
 
@@ -40,9 +41,10 @@ class HeedfulEvaluationExporter(LogRecordExporter):
     """Rates answers by the events of evaluators: `BatchLogRecordProcessor(HeedfulEvaluationExporter(memory))`.
 
     The external id of an answer is the id of the event's trace, of its span, or `gen_ai.response.id`, as hexadecimal
-    digits where it is a number; `answer_id` says which. The author is `otel/<name of the evaluation>`, so an evaluator
-    has one opinion of an answer, the latest. `labels` says what labels mean; a score without a label that is known is a
-    number on the `scale` from worst to best. Other log records are left alone.
+    digits where it is a number; `answer_id` says which. An evaluator is a visitor, `visitor-otel/<name of the
+    evaluation>`, whose ratings are counted and change nothing, unless `author` names who vouches for all of them. Each
+    author has one opinion of an answer, the latest. `labels` says what labels mean; a score without a label that is
+    known is a number on the `scale` from worst to best. Other log records are left alone.
     """
 
     def __init__(
@@ -52,11 +54,13 @@ class HeedfulEvaluationExporter(LogRecordExporter):
         answer_id: Literal["trace", "span", "response"] = "trace",
         scale: Sequence[float] = (0, 1),
         labels: Mapping[str, Any] = LABELS,
+        author: str | None = None,
     ) -> None:
         self._memory = memory
         self._answer_id = answer_id
         self._scale = scale
         self._labels = labels
+        self._author = checks.author(author)
         self._guard = Guard()
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
@@ -92,7 +96,7 @@ class HeedfulEvaluationExporter(LogRecordExporter):
             rating,
             comment=None if explanation is None else str(explanation),
             scale=scale,
-            author=f"otel/{name}",
+            author=self._author or f"{VISITOR}otel/{name}",
         )
 
     def _external_id(self, record: ReadableLogRecord) -> str | None:

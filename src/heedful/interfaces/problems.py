@@ -148,6 +148,8 @@ class ForeignRequest:
     headers: Mapping[str, str]
     """By their names in lower case."""
     server: Server
+    author: str | None = None
+    """Who gives feedback, if the header X-Heedful-Author or the setting `foreign_author` names somebody."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The files of a form, by their names."""
     fields: Mapping[str, str] = field(default_factory=dict)

@@ -27,7 +27,8 @@ class Score:
 
     answer_id: str
     """The id that the answer has there, such as that of its trace."""
-    author: str
+    author: str | None
+    """The user who said it, or the evaluator; None if the score names nobody."""
     rating: Any
     comment: str | None = None
     scale: Sequence[float] | None = None

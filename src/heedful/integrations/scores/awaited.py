@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 
 async def aimport_scores(
-    memory: Heedful | RemoteHeedful | AsyncHeedful, system: System, *, since: datetime | None = None
+    memory: Heedful | RemoteHeedful | AsyncHeedful,
+    system: System,
+    *,
+    since: datetime | None = None,
+    author: str | None = None,
 ) -> ScoresImported:
     """`import_scores`, awaited, with a memory of any kind."""
-    return await asyncio.to_thread(import_scores, _for_threads(memory), system, since=since)
+    return await asyncio.to_thread(import_scores, _for_threads(memory), system, since=since, author=author)
 
 
 async def aexport_scores(memory: Heedful | RemoteHeedful | AsyncHeedful, system: System) -> ScoresExported:

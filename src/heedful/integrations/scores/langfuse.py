@@ -97,7 +97,7 @@ class Langfuse(Api):
             value, comment = None, comment or value
         return Score(
             trace,
-            str(row.get("authorUserId") or row["name"]),
+            row.get("authorUserId") or (row["name"] if row["source"] == "EVAL" else None),
             value,
             comment or None,
             self._scale if kind == "NUMERIC" else None,

@@ -90,7 +90,7 @@ class LangSmith(Api):
         rating = score if score is not None else value if isinstance(value, str | bool) else None
         return Score(
             str(row["run_id"]),
-            str(source.get("user_id") or source.get("user_name") or row["key"]),
+            source.get("user_id") or source.get("user_name") or (row["key"] if source.get("type") == "model" else None),
             rating,
             row.get("comment") or (correction if isinstance(correction, str) else None),
             self._scale if is_number else None,

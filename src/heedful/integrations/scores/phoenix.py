@@ -98,7 +98,7 @@ class Phoenix(Api):
         score = result.get("score")
         return Score(
             str(row[f"{self._annotates}_id"]),
-            str(row.get("user_id") or row.get("identifier") or row["name"]),
+            row.get("user_id") or (None if row["annotator_kind"] == "HUMAN" else row["name"]),
             result.get("label") if score is None else score,
             result.get("explanation") or None,
             None if score is None else self._scale,

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from heedful.errors import Invalid, NotFound
 from heedful.integrations.scores.api import MARK, Score, System, Written
-from heedful.model import Model, NormalisedRating, TableName
+from heedful.memory import checks
+from heedful.model import VISITOR, Model, NormalisedRating, TableName
 from heedful.ranking.ratings import normalise_rating
 
 if TYPE_CHECKING:
@@ -66,13 +67,17 @@ class _Opinion:
     at: datetime
 
 
-def import_scores(memory: Heedful | RemoteHeedful, system: System, *, since: datetime | None = None) -> ScoresImported:
+def import_scores(
+    memory: Heedful | RemoteHeedful, system: System, *, since: datetime | None = None, author: str | None = None
+) -> ScoresImported:
     """Imports what people said in another system of answers, which are found by their external ids.
 
     Run it as often as you like: what is here stays, what was changed there is changed, and what was deleted there is
-    retracted. With `since`, only what was changed from then on is read, so nothing is retracted. Authors are those of
-    the system, as `langfuse/<author>`, and each has one opinion of an answer: the latest.
+    retracted. With `since`, only what was changed from then on is read, so nothing is retracted. Authors are the users
+    of the system, as `langfuse/<user>`, and each has one opinion of an answer: the latest. Scores that name no user are
+    one visitor's; `author` names who gave them, if you know it.
     """
+    author = checks.author(author)
     here = _Here(memory, system)
     counts = {"stored": 0, "waiting": 0, "unchanged": 0, "retracted": 0}
     errors: list[str] = []
@@ -84,7 +89,7 @@ def import_scores(memory: Heedful | RemoteHeedful, system: System, *, since: dat
             errors.append(f"{score.answer_id}: {error}")
             continue
         if rating.score is not None or score.comment:
-            wanted[score.answer_id, f"{system.name}/{score.author}"] = score, rating
+            wanted[score.answer_id, _author(system, score.author or author)] = score, rating
     for key, (score, rating) in wanted.items():
         known = here.opinions.get(key)
         if known is not None and (known.score, known.comment) == (rating.score, score.comment):
@@ -97,7 +102,7 @@ def import_scores(memory: Heedful | RemoteHeedful, system: System, *, since: dat
         counts["waiting"] += not stored
     if since is None:
         for key, gone in here.opinions.items():
-            if key not in wanted and (gone.author or "").startswith(f"{system.name}/"):
+            if key not in wanted and _is_of(system, gone.author):
                 memory.sessions.delete_feedback(gone.session_id, gone.qa_id, author=gone.author)
                 counts["retracted"] += 1
     return ScoresImported(system=system.name, errors=errors, **counts)
@@ -116,7 +121,7 @@ def export_scores(memory: Heedful | RemoteHeedful, system: System) -> ScoresExpo
     wanted = {
         each.key: each
         for each in (_written(opinion, mark) for opinion in here.opinions.values())
-        if not (each.author or "").startswith(f"{system.name}/")
+        if not _is_of(system, each.author)
     }
     there = {each.key: each for each in system.written(list(here.answers))}
     new = [each for key, each in wanted.items() if key not in there or there[key].said != each.said]
@@ -126,6 +131,16 @@ def export_scores(memory: Heedful | RemoteHeedful, system: System) -> ScoresExpo
     system.write(new, frozenset(there))
     system.delete(old)
     return ScoresExported(system=system.name, written=len(new), unchanged=len(wanted) - len(new), deleted=len(old))
+
+
+def _author(system: System, name: object) -> str:
+    """The author here of what somebody said there; who has no name is a visitor."""
+    return f"{VISITOR}{system.name}" if name is None else f"{system.name}/{name}"
+
+
+def _is_of(system: System, author: str | None) -> bool:
+    """Whether an opinion of this author was imported from the system."""
+    return author == _author(system, None) or (author or "").startswith(_author(system, ""))
 
 
 class _Here:

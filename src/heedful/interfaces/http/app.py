@@ -101,6 +101,7 @@ def create(config: Config, store: Store | None = None) -> FastAPI:
                 "content-type",
                 "idempotency-key",
                 "if-match",
+                compatible.AUTHOR,
                 "x-request-id",
                 *MCP_HEADERS,
             ],

@@ -15,6 +15,7 @@ from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.http.hindsight_bodies import Body, problem, read, unsupported
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import DEFAULT_DATASET, Entry, Fraction, Metadata, NotBlank, Session, Text
+from heedful.ranking.signals import ANYONE
 
 UNSUPPORTED: dict[str, dict[str, str]] = {
     "add and cognify are one step here. Use POST /api/v1/remember": {
@@ -187,7 +188,7 @@ def remember_entry(store: Heedful, request: ForeignRequest) -> Any:
     else:
         qa_id = _required(entry, "qa_id")
     if entry.type == "feedback" or entry.feedback_text is not None or entry.feedback_score is not None:
-        _rate(store, body.session_id, qa_id, entry.feedback_text, entry.feedback_score)
+        _rate(store, request, body.session_id, qa_id, entry)
     stored = {"status": "session_stored", "entry_type": entry.type, "entry_id": qa_id}
     return _remembered(body.dataset_name, 1, body.session_id) | stored
 
@@ -303,18 +304,19 @@ def entries(store: Heedful, request: ForeignRequest) -> list[Entry]:
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
     body = read(Rating, request.body, {})
-    _rate(store, request.path["session_id"], request.path["qa_id"], body.feedback_text, body.feedback_score)
+    _rate(store, request, request.path["session_id"], request.path["qa_id"], body)
     return {"success": True}
 
 
 def delete_feedback(store: Heedful, request: ForeignRequest) -> Any:
-    if not store.sessions.delete_feedback(request.path["session_id"], request.path["qa_id"]):
+    if not store.sessions.delete_feedback(request.path["session_id"], request.path["qa_id"], author=request.author):
         raise _no_entry(request.path["session_id"], request.path["qa_id"])
     return {"success": True}
 
 
-def _rate(store: Heedful, session_id: str, qa_id: str, text: str | None, score: int | None) -> None:
-    if not store.sessions.add_feedback(session_id, qa_id, text, score):
+def _rate(store: Heedful, request: ForeignRequest, session_id: str, qa_id: str, said: Rating | SessionEntry) -> None:
+    author = request.author or ANYONE
+    if not store.sessions.add_feedback(session_id, qa_id, said.feedback_text, said.feedback_score, author=author):
         raise _no_entry(session_id, qa_id)
 
 

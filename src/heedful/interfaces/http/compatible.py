@@ -20,13 +20,17 @@ from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.envelope import document, headers_of
-from heedful.interfaces.http.reading import body_of, feedback_limit, json_of, path_of, query_of
+from heedful.interfaces.http.reading import body_of, feedback_limit, header_of, json_of, path_of, query_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.problems import ForeignRequest, Reply, Wire, status_of
+from heedful.memory import checks
 from heedful.store import Store
 
 PROJECT = "x-heedful-project"
 """The header with which a key that opens all projects names one, where the path has no place for it."""
+
+AUTHOR = "x-heedful-author"
+"""The header that names the author of feedback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,7 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
                 body=body,
                 headers=dict(request.headers),
                 server=server,
+                author=checks.author((header_of(request, AUTHOR) or "").strip() or state.store.foreign_author),
                 files=files,
                 fields=fields,
             )

@@ -201,7 +201,7 @@ def delete_document(store: Heedful, request: ForeignRequest) -> Any:
 def signal(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
     signals = read(Signals, request.body, {}).signals
-    result = store.signal([Signal(**each.model_dump()) for each in signals], dataset=bank)
+    result = store.signal([Signal(**each.model_dump(), author=request.author) for each in signals], dataset=bank)
     errors = [
         {"index": each.index, "fact_id": each.fact_id, "message": f"bank {bank!r} has no fact {each.fact_id!r}"}
         for each in result.errors

@@ -7,9 +7,10 @@ from typing import Any
 
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
+from heedful.ids import new_id
 from heedful.interfaces.http.hindsight_bodies import Body, read
 from heedful.interfaces.problems import ForeignRequest, Wire
-from heedful.model import Feedback
+from heedful.model import VISITOR, Feedback
 
 __all__ = ["ROUTES", "STATUSES", "error_body"]
 
@@ -31,8 +32,10 @@ def error_body(error: HeedfulError, status: int) -> Any:
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
     body = read(FeedbackBody, request.body, {})
+    # Each request is another visitor's: all of them are kept.
+    author = request.author or f"{VISITOR}{new_id()}"
     try:
-        store.sessions.add_session_feedback(request.path["session_id"], body.model_dump())
+        store.sessions.add_session_feedback(request.path["session_id"], body.model_dump(), author=author)
     except Invalid:
         raise
     except ValueError as error:

@@ -14,6 +14,7 @@ from heedful.model import DEFAULT_DATASET, Document, Signal
 from heedful.model.limits import MAX_QUERY
 from heedful.protocols import HeedfulProtocol, SessionsProtocol
 from heedful.protocols.engine import Progress
+from heedful.ranking.signals import ANYONE
 from heedful.transfer.foreign.formats import SYSTEMS, System, reader
 from heedful.transfer.foreign.records import Answer, Opinion, Rating, Record, Skipped, Texts
 from heedful.transfer.foreign.rows import Row, read_rows
@@ -168,7 +169,7 @@ class _Import:
             rating.rating,
             comment=rating.comment,
             scale=scale if is_number else None,
-            author=rating.author,
+            author=rating.author or ANYONE,
         )
         if not stored:
             self.counts["waiting"] += 1

@@ -156,8 +156,6 @@ def _score(value: Value) -> Iterator[Record]:
         return
     kind, comment = value.get("data_type") or "NUMERIC", _optional(value, "comment")
     external_id, author = f"langfuse/{_text(value, 'trace_id')}", _optional(value, "author_user_id")
-    # One opinion by author and answer: scores of several names are those of several authors.
-    author = author or f"langfuse/{_text(value, 'name')}"
     if kind == "TEXT":
         yield Rating(external_id, None, comment or _text(value, "string_value"), author)
     elif kind == "CATEGORICAL":

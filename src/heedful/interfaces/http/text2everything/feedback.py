@@ -35,6 +35,7 @@ def create_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
         feedback=reading.optional(request, "feedback"),
         execution_id=execution,
         chat_message_id=None if message == execution else message,
+        author=request.author,
     )
     return _to_feedback(heedful, feedback)
 
