@@ -138,6 +138,8 @@ SETTINGS = {
     "believed](../howto/what-is-learnt.md#who-is-trusted).",
     "authors_to_veto": "How many authors must say that SQL is wrong to keep it from being used again. Your program "
     "is one author, visitors don't count.",
+    "foreign_author": "The author of feedback over the [routes of other systems](rest.md#routes-of-other-systems) that "
+    "names nobody in the header `X-Heedful-Author`.",
     "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful maintain, remove the rest.",
     "decision_days": "Days that decisions of the cache are kept; 0 for ever.",
     "hit_days": "Days that hits of the cache which nobody rated are kept; 0 for ever.",

@@ -29,7 +29,9 @@ def rest_page() -> str:
         "it needs; `admin` has all.",
         "The project stands in the path. Where a [route of another system](#routes-of-other-systems) has no place for "
         "it, it is that of the key; a key that opens all projects names one in the header `X-Heedful-Project`, or "
-        "gets the server's own.",
+        "gets the server's own. Feedback on such a route has the author that the header `X-Heedful-Author` or the "
+        "setting `foreign_author` names. Otherwise it is a [visitor's](../concepts.md#authors) on the routes of cognee "
+        "and mongodb_session_manager, and the program's on the others.",
         f"Every call but a GET takes the header `{HEADERS['idempotency_key']}`: sent again with the same, "
         "it is done once, and answered as the first time. ⇄ marks calls that send an `ETag`; those that list "
         f"`{HEADERS['if_match']}` take it back. ⋯ marks calls that stream events when `Accept` is `text/event-stream`.",

@@ -101,7 +101,7 @@ class Feedback(Model):
     comment: str | None
     author: str | None
     author_kind: AuthorKind
-    """How far the author is trusted."""
+    """Who the author is: a visitor changes no score and teaches nothing."""
     created_at: datetime
     extra: Metadata
     """What hooks added."""

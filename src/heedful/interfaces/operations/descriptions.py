@@ -44,7 +44,7 @@ PARAMETERS = {
     "session_ids": "Only these sessions; all if left out.",
     "signal.dataset": "Only facts of this dataset are taken; others are listed in `errors`.",
     "signal_recall.answer": "What the agent made of them: it tells what was used of the facts that are not named.",
-    "author": "Whose opinion it is.",
+    "author": "Who gives it; your program itself, if left out.",
     "by": "Instead of `text`: a fact that already exists.",
     "confidence": "How sure the caller is, from 0 to 1; it scales every signal of the call.",
     "dataset": "The dataset.",
