@@ -38,12 +38,17 @@ def http(setting: str, either: Heedful) -> Iterator[httpx.Client]:
         yield client
 
 
-def rate_over_cognee(http: httpx.Client, session: str, **headers: str) -> None:
+def named(author: str) -> dict[bytes, bytes]:
+    """The header with a name, in UTF-8."""
+    return {HEADER.encode(): author.encode()}
+
+
+def rate_over_cognee(http: httpx.Client, session: str, author: str | None = None) -> None:
     (found,) = http.post("/api/v1/recall", json={"query": QUESTION, "session_id": session}).json()
     path = f"/api/v1/sessions/{session}/entries/{found['qa_id']}/feedback"
     body = {"feedback_text": FORGED, "feedback_score": 1}
     for _ in range(2):
-        answer = http.post(path, json=body, headers=headers)
+        answer = http.post(path, json=body, headers=None if author is None else named(author))
         assert answer.status_code == 200, answer.text
 
 
@@ -64,12 +69,12 @@ def test_whoever_relays_ratings_over_cognees_routes_names_their_authors(
     done = either.improve()
     assert done.learnt == [], "one visitor, or one author, in three sessions"
     assert (done.signals_added, done.visitor_ratings) == ((3, 0) if setting else (0, 3))
-    rate_over_cognee(http, "four", **{HEADER: ""})
+    rate_over_cognee(http, "four", "")
     assert authors(either, "four") == [expected], "an empty header names nobody"
-    rate_over_cognee(http, "five", **{HEADER: "Visitor-9"})
+    rate_over_cognee(http, "five", "Visitor-9")
     assert authors(either, "five") == [("visitor-9", "visitor")]
     for session, name in (("six", "ada"), ("seven", "Zoë")):
-        rate_over_cognee(http, session, **{HEADER: name.encode()})
+        rate_over_cognee(http, session, name)
         assert authors(either, session) == [(name, "named")]
     assert len(either.improve().learnt) == 1
 
@@ -92,7 +97,7 @@ def test_feedback_of_session_managers_is_kept_and_that_of_visitors_apart(
 @pytest.mark.parametrize(("name", "message"), [("x" * 201, "201 characters"), ("\u200b", "must be a name")])
 def test_a_header_that_is_no_name_is_refused(http: httpx.Client, either: Heedful, name: str, message: str) -> None:
     either.sessions.create("s")
-    answer = http.post("/api/sessions/s/feedback", json={"rating": "up"}, headers={HEADER: name.encode()})
+    answer = http.post("/api/sessions/s/feedback", json={"rating": "up"}, headers=named(name))
     assert answer.status_code == 400
     assert message in answer.json()["detail"]
     assert authors(either, "s") == []
