@@ -137,6 +137,8 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Neither the environment nor a file in the current folder changes what a test opens."""
     for name in [name for name in os.environ if name.startswith("HEEDFUL_")]:
         monkeypatch.delenv(name)
+    # Most tests call `improve`, and count what it changes; those of the loop turn this on.
+    monkeypatch.setenv("HEEDFUL_AUTO_IMPROVE", "false")
     monkeypatch.chdir(tmp_path)
     if SEARCH == "database":
         search_inside_from_the_first_fact(monkeypatch)

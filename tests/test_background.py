@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import psycopg
 import pytest
+from patience import until
 from searching import NO_GRAPHS, can_build_graphs
 
 import heedful
@@ -41,15 +41,6 @@ FACTS = [
     "The printer is in the hall, where else",
     "The office does open at eight, when people come",
 ]
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """Waits for something to come true."""
-    deadline = time.monotonic() + SOON
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
-    return found
 
 
 @pytest.fixture
@@ -85,7 +76,7 @@ def test_what_is_added_is_done_at_once_beside_other_work(opening: Callable[..., 
     rated(store)
     added = store.jobs.improve()
     assert (added.status, added.kind, added.project, added.attempts) == ("waiting", "improve", "default", 0)
-    assert added.arguments == {"dataset": "main_dataset", "session_ids": None}
+    assert added.arguments == {"dataset": None, "session_ids": None}
     done = until(lambda: (job := store.jobs.get(added.job_id)).status == "done" and job)
     assert (done.done, done.total, done.attempts, done.error) == (4, 4, 1, None)
     assert store.usefulness_stats().total_signals == 4

@@ -240,7 +240,7 @@ def test_a_session_that_is_not_there_is_named(shop: Shop) -> None:
     ("arguments", "field"),
     [
         ({"dataset": ""}, "dataset"),
-        ({"dataset": None}, "dataset"),
+        ({"dataset": 5}, "dataset"),
         ({"session_ids": 5}, "session_ids"),
         ({"session_ids": [None]}, "session_id"),
         ({"session_ids": [""]}, "session_id"),
@@ -264,10 +264,23 @@ def test_only_the_dataset_that_is_named_changes(shop: Shop) -> None:
     assert result.qa_id is not None
     shop.store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
     shop.rate(shop.ask(), 1)
-    assert shop.store.improve().entries == 1
+    assert shop.store.improve("main_dataset").entries == 1
     assert shop.signals() == [(RETURNS, "not_helpful", 1.0)]
     done = shop.store.improve("other")
     assert (done.dataset, done.entries, done.signals_added) == ("other", 1, 1)
+    assert shop.store.improve().changed is False
+
+
+def test_without_a_name_every_dataset_of_the_sessions_changes(shop: Shop) -> None:
+    shop.store.remember("Parcels may be returned within 7 days.", dataset="other")
+    result = shop.store.recall(QUESTION, dataset="other", session_id="s")
+    assert result.qa_id is not None
+    shop.store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
+    shop.rate(shop.ask(), 1)
+    done = shop.store.improve(session_ids=["s"])
+    assert (done.dataset, done.entries, done.signals_added) == ("other", 1, 1)
+    done = shop.store.improve()
+    assert (done.dataset, done.entries, done.signals_added) == (None, 2, 1)
     assert shop.store.improve().changed is False
 
 

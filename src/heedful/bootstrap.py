@@ -50,6 +50,7 @@ def open(
     sessions: str | None = None,
     feedback_hook: Hook | None = None,
     metadata_hook: Hook | None = None,
+    auto_improve: bool | None = None,
     worker: bool = True,
 ) -> Heedful:
     """Opens a store, and makes it if it is new.
@@ -58,8 +59,9 @@ def open(
     `heedful.db` in the current folder if left out.
     `embedding` is `bundled`, `fast`, a folder with an ONNX model, `URL#model`, or an embedder of your own.
     `language_model`, if any, writes answers: `URL#model` of an OpenAI-compatible endpoint. `sessions` is a `mongodb://`
-    URL if sessions and their feedback should be kept there. Hooks run between callers and the store. Without a
-    `worker`, this process does no jobs in the background, and leaves them to others.
+    URL if sessions and their feedback should be kept there. Hooks run between callers and the store. Feedback improves
+    recall a few seconds later, or when the store is closed; with `auto_improve=False`, when `improve` is called.
+    Without a `worker`, this process does no jobs in the background, and leaves them and new feedback to others.
     """
     config = settings.load(store=url_or_path)
     name = checks.name("project", config.project if project is None else project)
@@ -72,6 +74,7 @@ def open(
         sessions=sessions,
         feedback_hook=feedback_hook,
         metadata_hook=metadata_hook,
+        auto_improve=auto_improve,
     )
     return store.open_only(name, worker=worker)
 
@@ -90,6 +93,7 @@ async def aopen(
     sessions: str | None = None,
     feedback_hook: Hook | None = None,
     metadata_hook: Hook | None = None,
+    auto_improve: bool | None = None,
     worker: bool = True,
 ) -> AsyncHeedful:
     """Opens a store for asyncio; see `open`."""
@@ -104,6 +108,7 @@ async def aopen(
         sessions=sessions,
         feedback_hook=feedback_hook,
         metadata_hook=metadata_hook,
+        auto_improve=auto_improve,
         worker=worker,
     )
     try:

@@ -214,7 +214,7 @@ class Heedful(HeedfulProtocol):
             )
         return _recall.recall(self._workspace, request)
 
-    def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Improvement:
+    def improve(self, dataset: str | None = None, session_ids: Sequence[str] | None = None) -> Improvement:
         return self._project.improve(dataset, session_ids)
 
     def signal(

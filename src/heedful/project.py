@@ -60,11 +60,17 @@ class Project:
         checks.name("dataset", dataset)
         remember.store(self.workspace, dataset, [documents.pieces(*each) for each in contents])
 
-    def improve(self, dataset: str, session_ids: Sequence[str] | None, report: Report | None = None) -> Improvement:
+    def improve(
+        self, dataset: str | None, session_ids: Sequence[str] | None, report: Report | None = None
+    ) -> Improvement:
         """Does what `Heedful.improve` does, and reports how far it is."""
         return improve.improve(
             self.sessions, self.workspace, self.executions.language_model, dataset, session_ids, report
         )
+
+    def improve_new(self, report: Report | None = None) -> None:
+        """Improves by the feedback that no call has processed yet."""
+        improve.improve_new(self.sessions, self.workspace, report)
 
     def scope_to_retract(self, event_id: str) -> Scope:
         """The scope a key needs to retract an event: the one it needs to make such an event."""

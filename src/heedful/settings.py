@@ -67,6 +67,7 @@ class Settings(Retention):
     authors_to_teach: int = Field(default=2, ge=1)
     authors_to_veto: int = Field(default=1, ge=1)
     foreign_author: AuthorName | None = None
+    auto_improve: bool = True
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)

@@ -19,9 +19,9 @@ from heedful.engine import Heedful
 from heedful.errors import Invalid, no_project
 from heedful.jobs import kinds
 from heedful.jobs.contract import Report, Task
-from heedful.jobs.kinds import FollowReview, Improve, SendDigest, SwitchBack
+from heedful.jobs.kinds import FollowReview, SendDigest, SwitchBack
 from heedful.jobs.service import Jobs, queue_of
-from heedful.jobs.worker import BackgroundWorker
+from heedful.jobs.worker import BackgroundWorker, Worker
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import DEFAULT_PROJECT
@@ -34,13 +34,14 @@ from heedful.providers.llm import language_model_from as choose_language_model
 from heedful.ranking.signals import Trust
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, combined_hooks
-from heedful.sessions.space import SessionSpace
+from heedful.sessions.space import SessionSpace, do_nothing
 from heedful.sql.connector_access import OPERATOR, Permissions
 from heedful.sql.reuse.proofs import Proofs
 from heedful.sql.sandbox.confine import QueryLimits
 from heedful.sql.sandbox.pool import Pool, Queries
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import Database, scopes
+from heedful.storage.feedback import unprocessed_projects
 from heedful.storage.sessions import SessionStore, SqlSessionStore
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Store:
         sessions: str | None = None,
         feedback_hook: Hook | None = None,
         metadata_hook: Hook | None = None,
+        auto_improve: bool | None = None,
         max_open_projects: int = MAX_OPEN_PROJECTS,
         background_jobs: bool = False,
     ) -> None:
@@ -81,6 +83,7 @@ class Store:
         self.foreign_author = config.foreign_author
         self._trust = Trust(config.authors_to_teach, config.authors_to_veto)
         self.reverts_worse_policies = config.revert_worse_policy
+        self._auto_improve = config.auto_improve if auto_improve is None else checks.flag("auto_improve", auto_improve)
         self.digest_every = config.digest_every
         self.digest_channels = digest_channels(config.digest_email, config.digest_webhook, config.digest_webhook_secret)
         self._allowed_over_http = Permissions(
@@ -98,6 +101,7 @@ class Store:
         self._users: dict[str, int] = {}
         self._known: set[str] = {config.project}
         self._only: Project | None = None
+        self._remote_sessions: MongoSessionStore | None = None
         self.job_added: Callable[[str], object] = lambda job_id: None
         """Called with the id of each job that a project adds."""
         self.database = Database(config.store if url_or_path is None else url_or_path)
@@ -176,15 +180,27 @@ class Store:
         """The names of the projects whose sessions are in another database, if they are stored apart."""
         return session_projects(self.sessions)
 
+    def projects_with_feedback(self) -> list[str]:
+        """The names of the projects to improve by new feedback; none if `auto_improve` is off."""
+        if not self._auto_improve:
+            return []
+        if self.sessions is None:
+            with self.database.read() as connection:
+                return unprocessed_projects(connection)
+        with self._lock:
+            if self._remote_sessions is None:
+                self._remote_sessions = _mongodb(self.sessions, DEFAULT_PROJECT)
+        return self._remote_sessions.unprocessed_projects()
+
     def run_job(self, task: Task, report: Report) -> None:
         """Does a job."""
         kinds.run_job(self, task, report)
 
     @contextmanager
-    def improving(self, project: str) -> Iterator[Improve]:
-        """What improves a project, for jobs."""
+    def improving(self, project: str) -> Iterator[Project]:
+        """A project to improve, for jobs."""
         with self._working(project) as opened:
-            yield opened.improve
+            yield opened
 
     @contextmanager
     def digesting(self, project: str) -> Iterator[SendDigest]:
@@ -222,6 +238,8 @@ class Store:
             # A job that was finished first may have opened its project again.
             if not still:
                 break
+        if self._remote_sessions is not None:
+            self._remote_sessions.close()
         self.pool.close()
         self.database.close()
 
@@ -253,10 +271,17 @@ class Store:
         )
         with self.database.read() as connection:
             workspace.model(connection)
-        worker = BackgroundWorker(self.queue, self.run_job, name) if background else None
         store = _session_store(workspace, self.sessions)
+        has_feedback = partial(_has_feedback, store) if self._auto_improve else None
+        worker = BackgroundWorker(self.queue, self.run_job, name, has_feedback) if background else None
         space = session_space(
-            store, name, workspace.now, workspace, *self._hooks, waiting_days=self.retention.waiting_days
+            store,
+            name,
+            workspace.now,
+            workspace,
+            *self._hooks,
+            waiting_days=self.retention.waiting_days,
+            feedback_changed=do_nothing if worker is None else worker.feedback_changed,
         )
         jobs = Jobs(self.queue, space, self._note_job if worker is None else worker.added)
         queries = Queries(self.pool, name)
@@ -274,11 +299,24 @@ class Store:
         if not shared:
             self._only = opened
         if worker is not None:
-            worker.start_due()
+            # Another database may not answer, and opening a project does not ask it.
+            checked = has_feedback is not None and not store.remote and not self.database.read_only
+            worker.start_due(feedback=checked and _has_feedback(store))
         return opened
 
     def _note_job(self, job_id: str) -> None:
         self.job_added(job_id)
+
+
+def worker_of(store: Store) -> Worker:
+    """A worker for all projects of a store."""
+    return Worker(
+        store.queue,
+        store.run_job,
+        store.now,
+        digest_every=store.digest_every,
+        find_feedback=store.projects_with_feedback,
+    )
 
 
 def async_project(store: Store, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
@@ -315,6 +353,11 @@ def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
     return _mongodb(url, workspace.project)
 
 
+def _has_feedback(store: SessionStore) -> bool:
+    """Whether there is feedback that `improve` has not processed."""
+    return bool(store.read(lambda tx: tx.feedbacks.unprocessed(None, 1)))
+
+
 def _mongodb(url: str, project: str) -> MongoSessionStore:
     if not url.startswith(("mongodb://", "mongodb+srv://")):
         raise Invalid(
@@ -337,10 +380,13 @@ def session_space(
     metadata_hook: Hook | None,
     dispatcher: Dispatcher | None = None,
     waiting_days: int = 1,
+    feedback_changed: Callable[[], object] = do_nothing,
 ) -> SessionSpace:
     """What sessions work on. Hooks that need the store get it: channels go to the dispatcher, counters can count."""
     dispatcher = dispatcher or Dispatcher(store, now)
-    space = SessionSpace(store, project, now, dispatcher, workspace, feedback_hook, metadata_hook, waiting_days)
+    space = SessionSpace(
+        store, project, now, dispatcher, workspace, feedback_hook, metadata_hook, waiting_days, feedback_changed
+    )
     for hook in combined_hooks(feedback_hook):
         if hasattr(hook, "bind"):
             hook.bind(lambda: metrics(space))

@@ -172,7 +172,7 @@ async def recall(
 
 
 async def improve(
-    dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None, *, user: Any = None
+    dataset: str | None = None, session_ids: Sequence[str] | None = None, *, user: Any = None
 ) -> Improvement:
     """Turns the feedback of sessions into better recall."""
     return await (await _store(user)).improve(dataset, session_ids)

@@ -20,8 +20,8 @@ from heedful.storage.retention import maintain
 from heedful.storage.review import watermarks
 from heedful.storage.sessions.base import AlertRow
 
-Improve = Callable[[str, Sequence[str] | None, Report], object]
-"""`improve` of a project, for a dataset and some sessions or all, with reports."""
+NEW_FEEDBACK: Mapping[str, str] = {"feedback": "new"}
+"""The arguments of a job that improves a project by the feedback that was not processed yet."""
 
 SendDigest = Callable[[int, int], Sequence[AlertRow]]
 """Sends the digest of a project for a period; returns its alerts."""
@@ -33,6 +33,14 @@ FollowReview = Callable[[], object]
 
 SwitchBack = Callable[[], Sequence[str]]
 """Takes back the changes of policy of a project after which ratings got worse; returns the events."""
+
+
+class Improvable(Protocol):
+    """What `improve` needs of a project."""
+
+    def improve(self, dataset: str | None, session_ids: Sequence[str] | None, report: Report) -> object: ...
+
+    def improve_new(self, report: Report) -> object: ...
 
 
 class OpenStore(Protocol):
@@ -54,8 +62,8 @@ class OpenStore(Protocol):
 
     def now(self) -> int: ...
 
-    def improving(self, project: str) -> AbstractContextManager[Improve]:
-        """A function that improves a project, which is open inside the block."""
+    def improving(self, project: str) -> AbstractContextManager[Improvable]:
+        """A project, which is open inside the block."""
 
     def all_projects(self) -> list[str]:
         """The names of all projects, including those with only sessions in another database."""
@@ -82,8 +90,11 @@ class OpenStore(Protocol):
 
 def _improve(store: OpenStore, task: Task, report: Report) -> None:
     assert task.project is not None
-    with store.improving(task.project) as improve:
-        improve(task.arguments["dataset"], task.arguments["session_ids"], report)
+    with store.improving(task.project) as project:
+        if task.arguments == NEW_FEEDBACK:
+            project.improve_new(report)
+        else:
+            project.improve(task.arguments["dataset"], task.arguments["session_ids"], report)
 
 
 def _reembed(store: OpenStore, task: Task, report: Report) -> None:
@@ -185,6 +196,13 @@ def add_when_due(queue: Queue, now: int) -> None:
     last = queue.last_added("maintain")
     if last is None or now - last >= MAINTENANCE_INTERVAL:
         queue.add(None, "maintain", {})
+
+
+def add_improvements(queue: Queue, projects: Sequence[str]) -> None:
+    """Adds a job for each of these projects with new feedback, unless one is running: it may be processing it."""
+    for project in projects:
+        if not queue.listed(project, "running", "improve", None, 1):
+            queue.add(project, "improve", NEW_FEEDBACK)
 
 
 def add_digest_when_due(queue: Queue, now: int, every: Over | None) -> None:

@@ -9,7 +9,7 @@ from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.jobs.contract import Queue, WorkerTiming, to_job
 from heedful.jobs.sqlite import SqliteQueue
 from heedful.memory import checks
-from heedful.model import DEFAULT_DATASET, JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page
+from heedful.model import JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page
 from heedful.protocols.jobs import PAGE_LIMIT, JobsProtocol
 from heedful.sessions import outbox
 from heedful.sessions.conversations import page
@@ -27,8 +27,9 @@ class Jobs(JobsProtocol):
         self._space = space
         self._added = added
 
-    def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Job:
-        checks.name("dataset", dataset)
+    def improve(self, dataset: str | None = None, session_ids: Sequence[str] | None = None) -> Job:
+        if dataset is not None:
+            checks.name("dataset", dataset)
         sessions = None if session_ids is None else session_names(session_ids)
         return self._add("improve", {"dataset": dataset, "session_ids": sessions})
 

@@ -6,10 +6,11 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from heedful.errors import Unavailable
 from heedful.jobs.contract import Queue, Report, Task, Work, logger
-from heedful.jobs.kinds import add_digest_when_due, add_when_due
+from heedful.jobs.kinds import NEW_FEEDBACK, add_digest_when_due, add_improvements, add_when_due
 from heedful.model import Over
 from heedful.threads import start_unless_ending
 
@@ -19,6 +20,12 @@ STORE_RETRY_SECONDS = 5.0
 MIN_POLL_SECONDS = 0.2
 """The shortest pause between polls: the clock of a database may be behind."""
 
+FEEDBACK_SECONDS = 2.0
+"""Seconds from the first new feedback until a program improves its project: what comes meanwhile is done with it."""
+
+END_POLL_SECONDS = 0.05
+"""Seconds between checks whether the main thread has ended."""
+
 MAINTENANCE_POLL_SECONDS = 60.0
 """Seconds between two checks whether maintenance is due."""
 
@@ -26,11 +33,22 @@ MAINTENANCE_POLL_SECONDS = 60.0
 class Worker:
     """Runs the jobs of all projects and of the store, until it is stopped."""
 
-    def __init__(self, queue: Queue, work: Work, now: Callable[[], int], *, digest_every: Over | None = None) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        work: Work,
+        now: Callable[[], int],
+        *,
+        digest_every: Over | None = None,
+        find_feedback: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """`find_feedback` returns the projects with new feedback, which are improved."""
         self._queue = queue
         self._work = work
         self._now = now
         self._digest_every: Over | None = digest_every
+        self._find_feedback = find_feedback
+        self._find_at = 0.0
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._checked_at = -MAINTENANCE_POLL_SECONDS
@@ -72,39 +90,64 @@ class Worker:
             self._thread.join()
 
     def _add_what_is_due(self) -> None:
+        self._add_improvements()
         if time.monotonic() - self._checked_at >= MAINTENANCE_POLL_SECONDS:
             self._checked_at = time.monotonic()
             add_when_due(self._queue, self._now())
             add_digest_when_due(self._queue, self._now(), self._digest_every)
 
+    def _add_improvements(self) -> None:
+        if time.monotonic() < self._find_at:
+            return
+        try:
+            projects = self._find_feedback()
+        except Unavailable as error:
+            # Sessions may be in another database: the jobs of this one go on.
+            self._find_at = time.monotonic() + MAINTENANCE_POLL_SECONDS
+            logger.warning("new feedback waits: %s", error)
+        else:
+            add_improvements(self._queue, projects)
+
 
 class BackgroundWorker:
-    """Does the jobs of one project in a thread, which is there only while there are some.
+    """Does the jobs of one project in a thread, which is there only while there are some, or new feedback.
 
     What this process added is done before it ends, with or without `close`; what others left is only begun, and stays
     for whoever comes next.
     """
 
-    def __init__(self, queue: Queue, work: Work, project: str) -> None:
+    def __init__(self, queue: Queue, work: Work, project: str, has_feedback: Callable[[], bool] | None = None) -> None:
+        """`has_feedback` returns whether there is new feedback to improve the project by; None leaves it alone."""
         self._queue = queue
         self._work = work
         self._project = project
-        self._lock = threading.Lock()
+        self._has_feedback = has_feedback
+        self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
         self._timer: threading.Timer | None = None
         self._own_jobs: set[str] = set()
         self._again = False
+        self._feedback_due: float | None = None
         self._closing = False
         _RUNNING.add(self)
 
     def added(self, job_id: str) -> None:
         """Runs a job of this process soon."""
-        with self._lock:
+        with self._condition:
             self._own_jobs.add(job_id)
             self._start()
 
-    def start_due(self) -> None:
-        """Runs the jobs that exist, now or when they are due."""
+    def feedback_changed(self) -> None:
+        """Improves the project by new feedback, soon."""
+        with self._condition:
+            if self._has_feedback is not None and self._feedback_due is None:
+                self._feedback_due = time.monotonic() + FEEDBACK_SECONDS
+                self._start_thread()
+
+    def start_due(self, *, feedback: bool = False) -> None:
+        """Runs the jobs that exist, now or when they are due; with `feedback`, also one for feedback that was left."""
+        if feedback:
+            self._queue.add(self._project, "improve", NEW_FEEDBACK)
         due = self._queue.due_in(self._project)
         if due == 0:
             self._wake()
@@ -113,8 +156,9 @@ class BackgroundWorker:
 
     def close(self) -> None:
         """Waits until everything that this process added is done, or has failed for now."""
-        with self._lock:
+        with self._condition:
             self._closing = True
+            self._condition.notify()
             thread = self._thread
             if self._timer is not None:
                 self._timer.cancel()
@@ -122,12 +166,12 @@ class BackgroundWorker:
             thread.join()
 
     def _wake(self) -> None:
-        with self._lock:
+        with self._condition:
             if not self._closing:
                 self._start()
 
     def _wake_in(self, seconds: float) -> None:
-        with self._lock:
+        with self._condition:
             if self._closing:
                 return
             # It must not keep the process alive.
@@ -137,13 +181,18 @@ class BackgroundWorker:
 
     def _start(self) -> None:
         self._again = True
+        self._start_thread()
+
+    def _start_thread(self) -> None:
+        self._condition.notify()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="heedful-background")
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="heedful-background")
+            self._thread = thread if start_unless_ending(thread) else None
 
     def _run(self) -> None:
         while self._keep_running():
             try:
+                self._add_improvement()
                 self._queue.work(self._do, self._project, self._stopping, once=True)
                 due = self._queue.due_in(self._project)
                 if due is not None:
@@ -153,27 +202,49 @@ class BackgroundWorker:
                 logger.warning("jobs wait: %s", error)
 
     def _keep_running(self) -> bool:
-        with self._lock:
+        """Waits until there is something to do; False if there is nothing."""
+        with self._condition:
+            while not self._again and self._feedback_due is not None:
+                remaining = self._feedback_due - time.monotonic()
+                if remaining <= 0 or self._is_ending():
+                    self._again = True
+                else:
+                    self._condition.wait(min(remaining, END_POLL_SECONDS))
             again, self._again = self._again, False
             if not again:
                 self._thread = None
             return again
 
+    def _add_improvement(self) -> None:
+        with self._condition:
+            due = self._feedback_due
+            if due is None or (due > time.monotonic() and not self._is_ending()):
+                return
+            self._feedback_due = None
+        # A call of `improve` may have processed it.
+        if self._has_feedback is not None and self._has_feedback():
+            job = self._queue.add(self._project, "improve", NEW_FEEDBACK)
+            with self._condition:
+                self._own_jobs.add(job.id)
+
     def _do(self, task: Task, report: Report) -> None:
         try:
             self._work(task, report)
         finally:
-            with self._lock:
+            with self._condition:
                 self._own_jobs.discard(task.job_id)
 
     def _stopping(self) -> bool:
-        with self._lock:
-            return (self._closing or not threading.main_thread().is_alive()) and not self._own_jobs
+        with self._condition:
+            return self._is_ending() and not self._own_jobs
+
+    def _is_ending(self) -> bool:
+        return self._closing or not threading.main_thread().is_alive()
 
     def _leave_parent(self) -> None:
         """A forked child has none of its parent's threads, nor its jobs."""
-        self._lock = threading.Lock()
-        self._thread, self._timer = None, None
+        self._condition = threading.Condition()
+        self._thread, self._timer, self._feedback_due = None, None, None
         self._own_jobs = set()
 
 

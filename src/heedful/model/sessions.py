@@ -162,7 +162,8 @@ class NotLearnt(Model):
 class Improvement(Model):
     """What `improve` changed; all zero when there was nothing new."""
 
-    dataset: str
+    dataset: str | None
+    """None if several were improved."""
     entries: int
     """Answers whose ratings were looked at."""
     signals_added: int

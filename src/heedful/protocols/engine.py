@@ -122,8 +122,10 @@ class HeedfulProtocol(Protocol):
         with its own receipt and ranks, and shows nothing that a page before it showed.
         """
 
-    def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Improvement:
-        """Turns the feedback of sessions (of all, if none are named) into better recall.
+    def improve(self, dataset: str | None = None, session_ids: Sequence[str] | None = None) -> Improvement:
+        """Turns the feedback of sessions (of all, if none are named) into better recall of a dataset, or of all.
+
+        Feedback is processed a few seconds after it was given, unless `auto_improve` is off: call this to wait for it.
 
         Ratings become signals about the facts that an answer used. Well-rated answers, and comments that correct a
         fact, become facts. With a language model, it also reads facts for what they mention, some in each call.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from heedful.model import DEFAULT_DATASET, Job, JobKind, JobStatus, Page
+from heedful.model import Job, JobKind, JobStatus, Page
 
 PAGE_LIMIT = 100
 
@@ -13,7 +13,7 @@ PAGE_LIMIT = 100
 class JobsProtocol(Protocol):
     """The jobs of one project."""
 
-    def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Job:
+    def improve(self, dataset: str | None = None, session_ids: Sequence[str] | None = None) -> Job:
         """Has `improve` run in the background; if a job waits to do the same, that one is returned."""
 
     def list(

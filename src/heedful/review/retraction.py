@@ -52,7 +52,9 @@ def retract(space: ExecutionSpace, loaded: LoadedItem, event_id: str, author: st
             retract_event(space.workspace, connection, event, author)
         else:
             change_in(space.workspace, SqlTransaction(direct, space.project(connection)), withdraw)
-        return record(connection, body)
+        action_id = record(connection, body)
+    space.sessions.feedback_changed()
+    return action_id
 
 
 def _active(tx: Transaction, event_id: str) -> FeedbackRow:

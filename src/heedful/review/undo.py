@@ -40,12 +40,15 @@ def retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retract
             value=event_id,
             remedy="Use the event_id of a signal or a supersession, or a feedback_id",
         )
+    space.sessions.feedback_changed()
     return retraction
 
 
 def undo(space: ExecutionSpace, event_id: str, author: str | None) -> bool:
     """Undoes an action of a reviewer; False if there is none with this id. Idempotent."""
-    return _undo(space, event_id, author, [REVIEW]) is not None
+    undone = _undo(space, event_id, author, [REVIEW]) is not None
+    space.sessions.feedback_changed()
+    return undone
 
 
 def _undo(

@@ -94,6 +94,7 @@ def store_entry(space: SessionSpace, row: EntryRow) -> Entry:
         raise values.external_id_reused(row.external_id, "entry")
     if space.feedback_hook is not None:
         feedback.pass_waiting(space, stored)
+    space.feedback_changed()
     return get(space, stored.session_id, stored.id)
 
 

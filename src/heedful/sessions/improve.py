@@ -7,6 +7,7 @@ retracts its signals (`undo`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -14,6 +15,7 @@ from typing import cast
 from sqlalchemy import Connection
 
 from heedful.errors import Invalid
+from heedful.memory import browse
 from heedful.memory import checks as values
 from heedful.memory.graph_recall import enrich, signal_links
 from heedful.memory.history import retract_events
@@ -49,6 +51,10 @@ BATCH_SIZE = 2_000
 """Signals per transaction."""
 
 
+NEW_SESSIONS = 500
+"""Sessions with new feedback that are improved together."""
+
+
 @dataclass(slots=True)
 class Changed:
     """Signals that were added or retracted, and the facts they are about."""
@@ -62,23 +68,68 @@ def improve(
     space: SessionSpace,
     workspace: Workspace,
     model: LanguageModel | None,
-    dataset: str,
+    dataset: str | None,
     session_ids: Sequence[str] | None,
     report: Progress | None = None,
 ) -> Improvement:
-    """Makes the derived signals of a dataset match the ratings of these sessions, or of all.
+    """Makes the derived signals of a dataset, or of all, match the ratings of these sessions, or of all.
 
     `report` gets the progress; if it raises, what is done stays done.
     """
-    values.name("dataset", dataset)
+    if dataset is not None:
+        values.name("dataset", dataset)
     if session_ids is not None:
         session_ids = session_names(session_ids)
         _check_exist(space, session_ids)
+    return _improve_sessions(space, workspace, model, dataset, session_ids, report)
+
+
+def improve_new(space: SessionSpace, workspace: Workspace, report: Progress | None = None) -> None:
+    """Improves all datasets by the feedback that no call has seen yet; no language model reads facts."""
+    while new := space.store.read(lambda tx: tx.feedbacks.unprocessed(None, NEW_SESSIONS)):
+        _improve_sessions(space, workspace, None, None, list(new), report)
+        if len(new) < NEW_SESSIONS:
+            # What came in meanwhile is for the next time.
+            break
+
+
+def _improve_sessions(
+    space: SessionSpace,
+    workspace: Workspace,
+    model: LanguageModel | None,
+    dataset: str | None,
+    session_ids: Sequence[str] | None,
+    report: Progress | None,
+) -> Improvement:
+    names = browse.datasets(workspace) if dataset is None else [dataset]
     # Read before the ratings, so that what another process derives meanwhile doesn't look stale.
-    events = _events(workspace, dataset) if session_ids is None else []
-    ratings = _read(space, workspace, dataset, session_ids)
+    events = {name: _events(workspace, name) for name in names} if session_ids is None else {}
+    feedback = _read(space, dataset, session_ids)
     if session_ids is not None:
-        events = _events_of(workspace, dataset, ratings.feedback_ids)
+        names = list(feedback.by_dataset) if dataset is None else names
+        ids = feedback.retracted | feedback.all.feedback_ids
+        events = {name: _events_of(workspace, name, ids) for name in names}
+    done = []
+    # Answers may have been asked for in a dataset that has no facts.
+    for name in dict.fromkeys([*names, *feedback.by_dataset]):
+        ratings = feedback.by_dataset[name]
+        ratings.entries = [_with_uses(space, workspace, entry) for entry in ratings.entries]
+        done.append(_improve(workspace, model, name, ratings, session_ids, events.get(name, []), report))
+    if feedback.unprocessed:
+        space.store.write(lambda tx: tx.feedbacks.set_processed(feedback.unprocessed))
+    return _total(done)
+
+
+def _improve(
+    workspace: Workspace,
+    model: LanguageModel | None,
+    dataset: str,
+    ratings: DatasetRatings,
+    session_ids: Sequence[str] | None,
+    events: Sequence[AnyRow],
+    report: Progress | None,
+) -> Improvement:
+    """Makes the derived signals of one dataset, which are `events`, match its ratings."""
     expected = {signal.key: signal for signal in derive_signals(ratings)}
     current = {
         key
@@ -106,6 +157,27 @@ def improve(
     )
 
 
+def _total(done: Sequence[Improvement]) -> Improvement:
+    """What was done in some datasets, as one."""
+    if len(done) == 1:
+        return done[0]
+    return Improvement(
+        dataset=None,
+        entries=sum(each.entries for each in done),
+        signals_added=sum(each.signals_added for each in done),
+        signals_retracted=sum(each.signals_retracted for each in done),
+        updated_facts=sorted(fact for each in done for fact in each.updated_facts),
+        link_signals_added=sum(each.link_signals_added for each in done),
+        link_signals_retracted=sum(each.link_signals_retracted for each in done),
+        learnt=[fact for each in done for fact in each.learnt],
+        forgotten=[fact for each in done for fact in each.forgotten],
+        # Each counts those of the sessions.
+        anonymous_ratings=max((each.anonymous_ratings for each in done), default=0),
+        not_learnt=[refused for each in done for refused in each.not_learnt],
+        entities_added=sum(each.entities_added for each in done),
+    )
+
+
 def session_names(session_ids: Sequence[str]) -> list[str]:
     """The names of sessions, checked; a single name is allowed."""
     if isinstance(session_ids, str):
@@ -126,8 +198,22 @@ def _check_exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
         raise space.missing(missing)
 
 
-def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: Sequence[str] | None) -> DatasetRatings:
-    def read(tx: Transaction) -> DatasetRatings:
+@dataclass(slots=True)
+class Feedback:
+    """The active opinions about sessions, and their entries by dataset."""
+
+    all: DatasetRatings
+    by_dataset: dict[str, DatasetRatings]
+    unprocessed: dict[str, str]
+    """The newest event of each session that was not processed before and is processed with this."""
+    retracted: set[str]
+    """Opinions whose signals may still be there."""
+
+
+def _read(space: SessionSpace, dataset: str | None, session_ids: Sequence[str] | None) -> Feedback:
+    def read(tx: Transaction) -> Feedback:
+        # Before the opinions: one that is given meanwhile stays unprocessed.
+        unprocessed = tx.feedbacks.unprocessed(session_ids)
         ratings = DatasetRatings()
         for row in tx.feedbacks.of_sessions(session_ids):
             if row.author_kind == "visitor":
@@ -137,17 +223,22 @@ def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: 
             else:
                 ratings.about_session[row.session_id].append(row)
         rated_sessions = ratings.about_session.keys()
+        by_dataset: dict[str, DatasetRatings] = defaultdict(lambda: replace(ratings, entries=[], visited=[]))
         for entry in tx.conversations.entries_of(session_ids):
-            if entry.dataset == dataset:
-                if entry.id in ratings.about_entry or entry.session_id in rated_sessions:
-                    ratings.entries.append(entry)
-                if entry.id in ratings.by_visitors:
-                    ratings.visited.append(entry)
-        return ratings
+            if entry.dataset is None:
+                continue
+            if dataset not in (None, entry.dataset):
+                # The rest of the session is still to do.
+                unprocessed.pop(entry.session_id, None)
+                continue
+            in_dataset = by_dataset[entry.dataset]
+            if entry.id in ratings.about_entry or entry.session_id in rated_sessions:
+                in_dataset.entries.append(entry)
+            if entry.id in ratings.by_visitors:
+                in_dataset.visited.append(entry)
+        return Feedback(ratings, by_dataset, unprocessed, set(tx.feedbacks.retracted(session_ids or ())))
 
-    ratings = space.store.read(read)
-    ratings.entries = [_with_uses(space, workspace, entry) for entry in ratings.entries]
-    return ratings
+    return space.store.read(read)
 
 
 def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> EntryRow:

@@ -12,6 +12,10 @@ from heedful.sessions.hooks import Hook
 from heedful.storage.sessions import SessionStore
 
 
+def do_nothing() -> None:
+    """What follows feedback where a worker looks for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSpace:
     """The sessions of one project, and the facts that answers are made from, if there are any."""
@@ -25,6 +29,8 @@ class SessionSpace:
     metadata_hook: Hook | None = None
     waiting_days: int = 1
     """How long a rating waits for its entry; 0 is for ever."""
+    feedback_changed: Callable[[], object] = do_nothing
+    """Called after feedback was stored or retracted."""
 
     def missing(self, session_id: str) -> NotFound:
         """The error for an unknown session."""

@@ -74,6 +74,7 @@ def change(space: SessionSpace, body: Callable[[Transaction, RetractedFeedback],
     if space.store.remote and space.workspace is not None and not retracted.is_empty:
         with space.workspace.write() as connection:
             undo_result = _undo(space.workspace, connection, retracted)
+    space.feedback_changed()
     return result, undo_result
 
 

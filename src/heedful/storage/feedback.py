@@ -6,7 +6,7 @@ Nothing is overwritten: an opinion that is replaced or retracted stays as a row 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import orjson
@@ -20,7 +20,7 @@ from heedful.storage.executions.proofs import RETAINED_SQL, TARGETS, rated
 from heedful.storage.external_ids import WaitingRow
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, of_project, unpacked
-from heedful.storage.schema import feedbacks, session_tags, sessions
+from heedful.storage.schema import feedbacks, projects, session_tags, sessions
 from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
@@ -63,7 +63,8 @@ class SqlFeedbacks:
     def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
         session = None
         if new.session_id:
-            session = touch_session(self._direct, self._project, new.session_id, new.at)
+            values = {"project": self._project, "session": new.session_id, "now": new.at, "event": new.event_id}
+            session = _number(self._direct.run(_RATE_SESSION, **values))
             if session is None:
                 return False
         is_about_sql = new.target_type in TARGETS
@@ -153,9 +154,28 @@ class SqlFeedbacks:
             for row, event in zip(rows, retractions, strict=True):
                 ledger.append_one(self._direct, event)
                 self._direct.run(_DEACTIVATE, event=row.event_id)
+        events = {row.session_id: event.id for row, event in zip(rows, retractions, strict=True) if row.session_id}
+        for session_id, event_id in events.items():
+            self._direct.run(_MARK_SESSION, project=self._project, session=session_id, event=event_id)
         for row in rows:
             self._follow(row)
         return [event.id for event in retractions]
+
+    def retracted(self, session_ids: Sequence[str]) -> list[str]:
+        return []
+
+    def unprocessed(self, session_ids: Sequence[str] | None, limit: int | None = None) -> dict[str, str]:
+        statement = select(sessions.c.id, sessions.c.unprocessed_event).where(
+            sessions.c.project_id == self._project, sessions.c.unprocessed_event.is_not(None)
+        )
+        groups: Iterable[Select[Any]] = [statement.order_by(sessions.c.seq).limit(limit)]
+        if session_ids is not None:
+            groups = (statement.where(sessions.c.id.in_(run)) for run in batches(session_ids))
+        return {row[0]: row[1] for group in groups for row in self._connection.execute(group)}
+
+    def set_processed(self, events: Mapping[str, str]) -> None:
+        for session_id, event_id in events.items():
+            self._direct.run(_CLEAR_SESSION, project=self._project, session=session_id, event=event_id)
 
     def clear_words(self, feedback_id: str) -> None:
         """Removes the comments of all versions of an opinion."""
@@ -331,15 +351,26 @@ def _feedback(row: Sequence[Any]) -> FeedbackRow:
     return FeedbackRow(**values)
 
 
-_TOUCH_SESSION = Prepared(
-    update(sessions)
-    .where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
-    .values(updated_at=bindparam("now"))
-    .returning(sessions.c.seq)
+_SESSION = update(sessions).where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
+_TOUCHED = _SESSION.values(updated_at=bindparam("now")).returning(sessions.c.seq)
+_TOUCH_SESSION = Prepared(_TOUCHED)
+_RATE_SESSION = Prepared(_TOUCHED.values(unprocessed_event=bindparam("event")))
+_MARK_SESSION = Prepared(_SESSION.values(unprocessed_event=bindparam("event")))
+_CLEAR_SESSION = Prepared(
+    _SESSION.where(sessions.c.unprocessed_event == bindparam("event")).values(unprocessed_event=None)
 )
 
 
 def touch_session(direct: Direct, project: int, session_id: str, at: int) -> int | None:
     """Updates a session's time; returns its number, or None if there is no such session."""
-    rows = direct.run(_TOUCH_SESSION, project=project, session=session_id, now=at)
+    return _number(direct.run(_TOUCH_SESSION, project=project, session=session_id, now=at))
+
+
+def _number(rows: Sequence[tuple[Any, ...]]) -> int | None:
     return rows[0][0] if rows else None
+
+
+def unprocessed_projects(connection: Connection) -> list[str]:
+    """The projects that have sessions with feedback which `improve` has not seen."""
+    waiting = select(sessions.c.project_id).where(sessions.c.unprocessed_event.is_not(None))
+    return list(connection.execute(select(projects.c.name).where(projects.c.id.in_(waiting))).scalars())

@@ -296,9 +296,17 @@ sessions = Table(
     Column("metadata", JSON, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
+    Column("unprocessed_event", String(36)),
     UniqueConstraint("project_id", "id"),
+    Index(
+        "ix_sessions_unprocessed",
+        "project_id",
+        sqlite_where=text("unprocessed_event IS NOT NULL"),
+        postgresql_where=text("unprocessed_event IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
+"""Conversations. `unprocessed_event` is the newest feedback or retraction that `improve` has not seen, if any."""
 
 session_tags = Table(
     "session_tags",

@@ -27,9 +27,8 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.interfaces.client.surface import RemoteJobs
 from heedful.jobs.service import Jobs, StoreJobs
-from heedful.jobs.worker import Worker
 from heedful.model import JOB_KINDS, JOB_STATUSES, Job, JobKind, JobStatus
-from heedful.store import Store
+from heedful.store import Store, worker_of
 
 
 @click.group()
@@ -128,7 +127,7 @@ def worker(options: Options, once: bool) -> None:
         sessions=options.sessions,
     )
     try:
-        working = Worker(store.queue, store.run_job, store.now, digest_every=store.digest_every)
+        working = worker_of(store)
         if once:
             working.drain()
             return

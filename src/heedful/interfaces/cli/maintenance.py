@@ -157,12 +157,14 @@ def _security(options: Options) -> list[Check]:
 
 
 @click.command()
-@dataset
+@click.option("-d", "--dataset", metavar="NAME", help="Only this set of facts; all if left out.")
 @click.option("--session-id", "session_ids", multiple=True, metavar="ID", help="Only this session; may be repeated.")
 @click.option("--background", is_flag=True, help="Let a worker do it: heedful worker, or heedful serve.")
 @as_json
 @needs_project
-def improve(options: Options, dataset: str, session_ids: tuple[str, ...], background: bool, as_json: bool) -> None:
+def improve(
+    options: Options, dataset: str | None, session_ids: tuple[str, ...], background: bool, as_json: bool
+) -> None:
     """Turn the feedback of sessions into better recall."""
     if background:
         with options.open(worker=False) as heedful:

@@ -116,7 +116,7 @@ class Asking(Camel):
 class Improving(Camel):
     """What to improve, and from which sessions."""
 
-    dataset_name: str = Field(DEFAULT_DATASET, validation_alias=AliasChoices("dataset_name", "datasetName", "dataset"))
+    dataset_name: str | None = Field(None, validation_alias=AliasChoices("dataset_name", "datasetName", "dataset"))
     dataset_id: str | None = None
     session_ids: list[str] | None = None
 

@@ -19,9 +19,8 @@ from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import UNKNOWN
 from heedful.interfaces.http.executor import ShortCalls
 from heedful.interfaces.http.limits import ConcurrencyLimiter, RateLimiter
-from heedful.jobs.worker import Worker
 from heedful.model import Scope
-from heedful.store import Store
+from heedful.store import Store, worker_of
 
 logger = logging.getLogger("heedful")
 
@@ -82,9 +81,7 @@ class State:
         shared = store.sessions or store.database.many_writers
         self._feedback = None if shared else ShortCalls(FEEDBACK_THREADS, "heedful-feedback")
         self._follower = Follower(store)
-        self._worker = (
-            Worker(store.queue, store.run_job, store.now, digest_every=store.digest_every) if config.worker else None
-        )
+        self._worker = worker_of(store) if config.worker else None
 
     def start(self) -> None:
         """Begins to do jobs."""

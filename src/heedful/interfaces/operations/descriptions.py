@@ -42,6 +42,7 @@ PARAMETERS = {
     "create.session_id": "Its name; one is made if left out.",
     "recall.session_id": "Keep question and answer in this session.",
     "session_ids": "Only these sessions; all if left out.",
+    "improve.dataset": "Only this dataset; all if left out.",
     "signal.dataset": "Only facts of this dataset are taken; others are listed in `errors`.",
     "signal_recall.answer": "What the agent made of them: it tells what was used of the facts that are not named.",
     "author": "Who gives it; your program itself, if left out.",

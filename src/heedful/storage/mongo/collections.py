@@ -48,6 +48,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("project", ASCENDING), ("tags.key", ASCENDING), ("tags.value", ASCENDING)]),
         IndexModel([("metadata.$**", ASCENDING)]),
         IndexModel([("feedbacks.rating", ASCENDING)]),
+        IndexModel([("project", ASCENDING)], partialFilterExpression={"unprocessed_event": {"$exists": True}}),
     ],
     "messages": [_OF_SESSION],
     "entries": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
@@ -58,7 +58,7 @@ class MongoFeedbacks:
             "idempotency_key": key,
             "recorded_at": recorded_at,
         }
-        change: Document = {"$inc": {"last": 1}, "$set": updated(new.at)}
+        change: Document = {"$inc": {"last": 1}, "$set": updated(new.at) | {"unprocessed_event": new.event_id}}
         if new.target_type == "session":
             change["$push"] = {"feedbacks": {"$each": [embedded_document(document)], "$slice": -MAX_EMBEDDED}}
         session = self._view.sessions.change(
@@ -124,8 +124,13 @@ class MongoFeedbacks:
     def _withdraw(self, session_id: str, rows: Sequence[FeedbackRow], author: str | None, at: int) -> dict[str, str]:
         """Retracts opinions about one session and its entries; returns the retractions by opinion."""
         ids = [row.id for row in rows]
+        event_ids = [new_id() for _ in rows]
         key = {"_id": self._view.session_key(session_id)}
-        change = {"$inc": {"last": len(rows)}, "$pull": {"feedbacks": {"id": {"$in": ids}}}}
+        change = {
+            "$inc": {"last": len(rows)},
+            "$pull": {"feedbacks": {"id": {"$in": ids}}},
+            "$set": {"unprocessed_event": event_ids[-1]},
+        }
         session = self._view.sessions.change(key, change, ["number", "last", "feedbacks.id"])
         if session is None:
             raise NotFound(f"there is no session {session_id!r}", field="session_id", value=session_id)
@@ -133,13 +138,13 @@ class MongoFeedbacks:
         positions = dict(zip(negative, self._view.places(session["number"], len(negative)), strict=True))
         retractions = [
             {
-                **_event(RETRACTION, new_id(), "event", row.id, "retract", author, at, at),
+                **_event(RETRACTION, event_id, "event", row.id, "retract", author, at, at),
                 "idempotency_key": f"retract/{row.id}",
                 "session": session["number"],
                 "seq": number,
                 **positions.get(row.id, {}),
             }
-            for number, row in enumerate(rows, session["last"] + 1)
+            for number, (row, event_id) in enumerate(zip(rows, event_ids, strict=True), session["last"] + 1)
         ]
         self._view.events.insert(retractions)
         self._view.feedbacks.update({"_id": {"$in": ids}}, {"$set": {"active": False}})
@@ -147,6 +152,33 @@ class MongoFeedbacks:
         if len(embedded) == MAX_EMBEDDED and not set(ids).isdisjoint(embedded):
             update_embedded(self._view, session["number"])
         return {document["target_id"]: document["_id"] for document in retractions}
+
+    def retracted(self, session_ids: Sequence[str]) -> list[str]:
+        return [
+            document["_id"]
+            for query in self._view.in_sessions(session_ids)
+            for document in self._view.feedbacks.find({**query, "active": False}, _IN_ORDER, fields={"_id": 1})
+        ]
+
+    def unprocessed(self, session_ids: Sequence[str] | None, limit: int | None = None) -> dict[str, str]:
+        fields = dict.fromkeys(("session_id", "unprocessed_event"), 1)
+        query: Document = {"unprocessed_event": {"$exists": True}}
+        queries = [query]
+        if session_ids is not None:
+            keys = [self._view.session_key(session_id) for session_id in session_ids]
+            queries = [{**query, "_id": {"$in": list(run)}} for run in batches(keys)]
+        return {
+            document["session_id"]: document["unprocessed_event"]
+            for each in queries
+            for document in self._view.sessions.find(each, [("number", ASCENDING)], limit or 0, fields)
+        }
+
+    def set_processed(self, events: Mapping[str, str]) -> None:
+        for session_id, event_id in events.items():
+            key = self._view.session_key(session_id)
+            self._view.sessions.update(
+                {"_id": key, "unprocessed_event": event_id}, {"$unset": {"unprocessed_event": ""}}
+            )
 
     def wait(self, new: WaitingRow, until: int | None) -> None:
         self.stop_waiting(new.external_id, new.author)

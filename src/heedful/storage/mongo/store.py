@@ -149,6 +149,11 @@ class MongoSessionStore:
         """The names of all projects that have sessions in this database, in order."""
         return sorted(self._retrying(lambda until: self._database["sessions"].distinct("project")))
 
+    def unprocessed_projects(self) -> list[str]:
+        """The names of all projects that have sessions with feedback which `improve` has not seen."""
+        waiting = {"unprocessed_event": {"$exists": True}}
+        return sorted(self._retrying(lambda until: self._database["sessions"].distinct("project", waiting)))
+
     def check(self) -> str:
         def find(transaction: MongoTransaction) -> str:
             return str(maintenance.find_inconsistencies(transaction.view)) or "ok"

@@ -6,7 +6,7 @@ Numbers grow within a list; those of different sessions can't be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -231,6 +231,20 @@ class Feedbacks(Protocol):
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         """Retracts opinions; returns the ids of the retractions."""
+        ...
+
+    def retracted(self, session_ids: Sequence[str]) -> list[str]:
+        """Opinions about these sessions that were retracted, unless what was derived from them went in the same
+        transaction."""
+        ...
+
+    def unprocessed(self, session_ids: Sequence[str] | None, limit: int | None = None) -> dict[str, str]:
+        """The sessions, of these or of all up to `limit`, with opinions given or retracted that `improve` has not seen,
+        and the newest such event of each."""
+        ...
+
+    def set_processed(self, events: Mapping[str, str]) -> None:
+        """`improve` has seen these events, by session; what is newer stays unprocessed."""
         ...
 
     def wait(self, new: WaitingRow, until: int | None) -> None:

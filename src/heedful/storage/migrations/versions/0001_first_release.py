@@ -327,7 +327,9 @@ def _create_tables(partitioned) -> None:
         sa.Column("metadata", sa.JSON, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("updated_at", sa.BigInteger, nullable=False),
+        sa.Column("unprocessed_event", string(36)),
         sa.UniqueConstraint("project_id", "id"),
+        sa.Index("ix_sessions_unprocessed", "project_id", **_where("unprocessed_event IS NOT NULL")),
         sqlite_autoincrement=True,
     )
     op.create_table(
