@@ -10,13 +10,19 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import wires
 from closed_loop import AT_SEVEN, AT_SIX, AUTHORS, QUESTION, Memory, ask, check_closes, recalled
 from command import run_main
+from dashboards import forms, send
+from mcp import Client
 from patience import SOON, until
-from server import running
+from server import KEY, running
+from starlette.testclient import TestClient
 
 import heedful
 from heedful import Heedful
+from heedful.interfaces.dashboard.app import create
+from heedful.interfaces.mcp.serving import server_of
 from heedful.jobs import worker
 from heedful.jobs.kinds import NEW_FEEDBACK
 from heedful.store import Store, worker_of
@@ -252,13 +258,76 @@ def test_from_the_command_line(tmp_path: Any) -> None:
         qa_id = ask(memory)
 
         def run(command: str, author: str, *options: str) -> None:
-            assert (
-                run_main("--store", path, "sessions", command, "chat", qa_id, "--author", author, *options).exit_code
-                == 0
-            )
+            done = run_main("--store", path, "sessions", command, "chat", qa_id, "--author", author, *options)
+            assert done.returncode == 0, done.stderr
 
         check_closes(
             memory,
             lambda author: run("add-feedback", author, "--feedback-score", "1"),
             lambda author: run("remove-feedback", author),
         )
+
+
+def test_by_an_agent(where: dict[str, Any]) -> None:
+    async def call(tool: str, **arguments: Any) -> None:
+        async with (
+            await heedful.aopen(**where, embedding=WordEmbedder()) as store,
+            Client(server_of(store, "1")) as client,
+        ):
+            result = await client.call_tool(tool, arguments)
+            assert not result.is_error
+
+    with open_at(where, worker=False) as memory:
+        qa_id = ask(memory)
+
+        def rate(author: str) -> None:
+            about = {"session_id": "chat", "qa_id": qa_id, "author": author}
+            asyncio.run(call("feedback", **about, feedback_score=1))
+
+        def retract(author: str) -> None:
+            (given,) = [
+                opinion.event_id
+                for item in memory.review.list().items
+                for opinion in memory.review.get(item.item_id).opinions
+                if opinion.author == author
+            ]
+            asyncio.run(call("retract", event_id=given))
+
+        check_closes(memory, rate, retract)
+
+
+def test_on_the_dashboard(where: dict[str, Any]) -> None:
+    store = Store(**where, embedding=WordEmbedder(), background_jobs=True)
+    with TestClient(create(store, admin_key=KEY), base_url="http://dashboard.test", follow_redirects=False) as client:
+        client.post("/login", data={"api_key": KEY, "name": "Ada"})
+        with open_at(where, worker=False) as memory:
+            rate_down(memory)
+            memory.improve()
+            assert recalled(memory) == [AT_SEVEN, AT_SIX]
+            (item,) = memory.review.list().items
+
+            def press(action: str, fix: str | None = None) -> None:
+                page = client.get(f"/p/default/review/{item.item_id}").text
+                send(client, next(form for form in forms(page, action) if form.get("fix") == fix))
+
+            for _ in AUTHORS:
+                press("review_fix", "retract")
+            until(lambda: recalled(memory) == [AT_SIX, AT_SEVEN])
+            for _ in AUTHORS:
+                press("review_undo")
+            until(lambda: recalled(memory) == [AT_SEVEN, AT_SIX])
+
+
+def test_by_the_routes_of_other_systems(where: dict[str, Any]) -> None:
+    """Whom they trust is another question: here, that their feedback is processed."""
+    with running(where["url_or_path"], sessions=where.get("sessions")) as server, server.connect() as memory:
+        qa_id = ask(memory)
+        with wires.client(server.url) as http:
+            calls = [
+                ("post", f"/api/v1/sessions/chat/entries/{qa_id}/feedback", {"json": {"feedback_score": 1}}),
+                ("post", "/api/sessions/chat/feedback", {"json": {"rating": "down", "comment": "No."}}),
+                ("delete", f"/api/v1/sessions/chat/entries/{qa_id}/feedback", {}),
+            ]
+            for count, (method, path, body) in enumerate(calls, start=1):
+                assert getattr(http, method)(path, **body).status_code == 200, path
+                until(lambda count=count: processed(memory) == ["done"] * count)

@@ -234,7 +234,7 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     """The same, with all options of the server."""
     set_up(config)
     listening, address = listen(config)
-    store = open_store(config)
+    store = open_store(config, background_jobs=True)
     try:
         key = first_key(config, store)
         app = create(store, admin_key=config.admin_key)

@@ -158,10 +158,14 @@ def _rename_uvicorn(record: logging.LogRecord) -> bool:
     return True
 
 
-def open_store(config: Config) -> Store:
+def open_store(config: Config, *, background_jobs: bool = False) -> Store:
     """The store that a server serves."""
     return Store(
-        config.store, embedding=config.embedding, language_model=config.language_model, sessions=config.sessions
+        config.store,
+        embedding=config.embedding,
+        language_model=config.language_model,
+        sessions=config.sessions,
+        background_jobs=background_jobs,
     )
 
 
