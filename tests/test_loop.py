@@ -111,6 +111,18 @@ def test_ratings_that_waited_for_their_answer(where: dict[str, Any]) -> None:
         until(lambda: recalled(memory) == [AT_SEVEN, AT_SIX])
 
 
+@pytest.mark.parametrize("score", [1, None])
+def test_authors_of_different_sessions_teach_a_fact_together(where: dict[str, Any], score: int | None) -> None:
+    with open_at(where) as memory:
+        answers = {author: ask(memory, f"chat-{author}") for author in AUTHORS[:2]}
+        scores = dict(zip(AUTHORS, (1, score), strict=False))
+        for count, (author, qa_id) in enumerate(answers.items(), start=1):
+            words = "No, the gym opens at eight."
+            memory.sessions.add_feedback(f"chat-{author}", qa_id, words, scores[author], author=author)
+            until(lambda count=count: processed(memory) == ["done"] * count)
+        assert any("eight" in fact.text for fact in memory.facts().items)
+
+
 def test_with_asyncio(where: dict[str, Any]) -> None:
     async def check() -> None:
         async with await heedful.aopen(**where, embedding=WordEmbedder()) as memory:

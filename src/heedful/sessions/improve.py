@@ -21,7 +21,7 @@ from heedful.memory.graph_recall import enrich, signal_links
 from heedful.memory.history import retract_events
 from heedful.memory.signals import SignalInput, record_signals
 from heedful.memory.workspace import Workspace
-from heedful.model import Improvement
+from heedful.model import Improvement, NotLearnt
 from heedful.protocols.engine import Progress
 from heedful.providers.llm.contract import LanguageModel
 from heedful.sessions import checks, learn
@@ -53,6 +53,10 @@ BATCH_SIZE = 2_000
 
 NEW_SESSIONS = 500
 """Sessions with new feedback that are improved together."""
+
+
+MAX_AGREEING = 500
+"""The newest signals among which others are looked for who agree with a correction."""
 
 
 @dataclass(slots=True)
@@ -87,10 +91,31 @@ def improve(
 def improve_new(space: SessionSpace, workspace: Workspace, report: Progress | None = None) -> None:
     """Improves all datasets by the feedback that no call has seen yet; no language model reads facts."""
     while new := space.store.read(lambda tx: tx.feedbacks.unprocessed(None, NEW_SESSIONS)):
-        _improve_sessions(space, workspace, None, None, list(new), report)
+        done = _improve_sessions(space, workspace, None, None, list(new), report)
+        others = _sessions_that_may_agree(space, workspace, done.not_learnt)
+        if others - new.keys():
+            _improve_sessions(space, workspace, None, None, sorted(others | new.keys()), report)
         if len(new) < NEW_SESSIONS:
             # What came in meanwhile is for the next time.
             break
+
+
+def _sessions_that_may_agree(space: SessionSpace, workspace: Workspace, refused: Sequence[NotLearnt]) -> set[str]:
+    """The sessions with comments on the same facts as corrections that too few authors gave."""
+    corrections = [each for each in refused if (each.learnt_from, each.reason) == ("feedback", "too_few_authors")]
+    if not corrections:
+        return set()
+
+    def read_used(tx: Transaction) -> set[str]:
+        entries = [tx.conversations.entry(each.session_id, each.qa_id) for each in corrections]
+        return {fact for entry in entries if entry is not None for fact, _, _ in entry.used or ()}
+
+    used = space.store.read(read_used)
+    with workspace.read() as connection:
+        events = ledger.about(connection, sorted(used), IMPROVE, MAX_AGREEING)
+    ids = sorted({rating_of_key(event.idempotency_key) for event in events})
+    rows = space.store.read(lambda tx: tx.feedbacks.by_event_ids(ids))
+    return {row.session_id for row in rows if row.active and row.comment}
 
 
 def _improve_sessions(

@@ -231,6 +231,14 @@ def with_source(connection: Connection, dataset: int, source: str) -> list[AnyRo
     return list(connection.execute(statement))
 
 
+def about(connection: Connection, fact_ids: Sequence[str], source: str, limit: int) -> list[AnyRow]:
+    """The newest signals about these facts with this source, active or not."""
+    statement = select(events).where(
+        events.c.target_id.in_(fact_ids), events.c.kind == SIGNAL, events.c.source == source
+    )
+    return list(connection.execute(statement.order_by(events.c.at.desc()).limit(limit)))
+
+
 def with_prefix(connection: Connection, project: str, prefix: str, *, active: bool = True) -> list[AnyRow]:
     """The events of a project whose idempotency key begins with `prefix`, which ends in a slash; with `active`, only
     those that were not retracted."""
