@@ -136,6 +136,8 @@ SETTINGS = {
     "authors_to_teach": "How many authors must agree for `improve` to create a fact from a correction or an "
     "answer. Your program is one author, visitors don't count. See [who is "
     "believed](../howto/what-is-learnt.md#who-is-trusted).",
+    "auto_improve": "Whether feedback improves recall by itself, a few seconds after it was given. See [improve from "
+    "feedback](../howto/improve-from-feedback.md).",
     "authors_to_veto": "How many authors must say that SQL is wrong to keep it from being used again. Your program "
     "is one author, visitors don't count.",
     "foreign_author": "The author of feedback over the [routes of other systems](rest.md#routes-of-other-systems) that "

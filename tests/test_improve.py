@@ -273,11 +273,11 @@ def test_only_the_dataset_that_is_named_changes(shop: Shop) -> None:
 
 def test_without_a_name_every_dataset_of_the_sessions_changes(shop: Shop) -> None:
     shop.store.remember("Parcels may be returned within 7 days.", dataset="other")
-    result = shop.store.recall(QUESTION, dataset="other", session_id="s")
+    result = shop.store.recall(QUESTION, dataset="other", session_id="elsewhere")
     assert result.qa_id is not None
-    shop.store.sessions.add_feedback("s", result.qa_id, feedback_score=5)
+    shop.store.sessions.add_feedback("elsewhere", result.qa_id, feedback_score=5)
     shop.rate(shop.ask(), 1)
-    done = shop.store.improve(session_ids=["s"])
+    done = shop.store.improve(session_ids=["elsewhere"])
     assert (done.dataset, done.entries, done.signals_added) == ("other", 1, 1)
     done = shop.store.improve()
     assert (done.dataset, done.entries, done.signals_added) == (None, 2, 1)

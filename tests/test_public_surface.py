@@ -270,6 +270,7 @@ def test_open_has_the_documented_parameters() -> None:
         "sessions",
         "feedback_hook",
         "metadata_hook",
+        "auto_improve",
         "worker",
     ]
 

@@ -172,7 +172,7 @@ def test_settings_that_send_nothing_count_for_every_store(home: Path, cloned: Pa
 
 def test_every_setting_is_guarded_or_known_to_send_nothing() -> None:
     harmless = {"store", "project", "embedding", "embedding_timeout", "language_model_timeout", "search_in_memory"}
-    harmless |= {"api_docs", "mcp", "digest_every"}
+    harmless |= {"api_docs", "mcp", "digest_every", "auto_improve"}
     rest = {name for name in settings.Settings.model_fields if not name.startswith("query_")} - settings.GUARDED
     assert rest == harmless
 

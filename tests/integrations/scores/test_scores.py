@@ -13,10 +13,12 @@ from uuid import UUID, uuid4
 
 import pytest
 import score_servers
+from closed_loop import recalled
 from langfuse.api.client import LangfuseAPI
 from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 from langsmith import Client as LangSmithClient
 from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Memory, opened, shown
+from patience import until
 from phoenix.client import Client as PhoenixClient
 from score_servers import Server, serving
 from server import running
@@ -191,7 +193,7 @@ def test_what_was_said_there_changes_the_next_prompt(memory: Memory, there: Ther
     import_scores(memory, there.system)
     for author in ("ada", "bo"):
         memory.sessions.rate(ANSWERS[0], "down", author=author)
-    memory.improve(session_ids=[SESSION])
+    until(lambda: recalled(memory) == [AT_SEVEN, AT_SIX])
     assert shown(heedful.as_prompt(memory.recall(QUESTION))) == [AT_SEVEN, AT_SIX]
     there.forget(ANSWERS[0])
     for author in ("ada", "bo"):

@@ -162,7 +162,8 @@ def show(job: Job, as_json: bool) -> None:
         return
     echo(f"{job.kind} {job.job_id}: {job.status}, attempt {job.attempts}")
     for key, value in job.arguments.items():
-        echo(f"  {key}: {value}")
+        if value is not None:
+            echo(f"  {key}: {value}")
     if job.total is not None:
         echo(f"  done: {_progress(job)}")
     if job.error is not None:

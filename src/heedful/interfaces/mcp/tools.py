@@ -19,7 +19,7 @@ INSTRUCTIONS = (
     "A memory that gets better by feedback. Recall before you answer, where the prompt doesn't bring memories already, "
     "and answer from the hits. Then pass the recall_id to signal_recall, with the fact_ids that you used and those "
     "that proved helpful or not_helpful. Remember what should be known later. When a person rates an answer, pass that "
-    "to feedback, and call improve now and then. The next recall ranks by all of this."
+    "to feedback. The next recall ranks by all of this."
 )
 
 MEANINGS = PARAMETERS | {
@@ -188,7 +188,7 @@ TOOLS = {
         ),
         Tool(
             AsyncHeedful.improve,
-            when="Call this after you passed on feedback, and when a conversation ends: the next recall benefits.",
+            when="Call this only to wait for the effect of feedback, which comes by itself within seconds.",
             destructive=False,
             idempotent=True,
         ),

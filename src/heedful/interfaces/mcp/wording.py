@@ -71,7 +71,7 @@ def _(result: SignalResult) -> str:
 @describe.register
 def _(result: Entry) -> str:
     score = "no score" if result.feedback_score is None else f"{result.feedback_score} of 5"
-    return f"the answer {result.qa_id} has the score {score}; run improve to apply it"
+    return f"the answer {result.qa_id} has the score {score}"
 
 
 @describe.register
