@@ -74,6 +74,7 @@ PARAMETERS = descriptions.PARAMETERS | {
     "aconnect.timeout": "Seconds that a call may take; ten times as many where it is known to be slow.",
     "value": "The metadata of a session, a feedback or a golden example.",
     "with_signing": "Whether the secret that tokens and logins are signed with is copied, too.",
+    "auto_improve": "Whether feedback improves recall by itself; what the settings say if left out.",
     "worker": "Whether this process does jobs in the background, beside its own work.",
     "url_or_path": "A file, `sqlite:///file.db`, `:memory:`, or `postgresql://…`.",
     # Of alert channels.

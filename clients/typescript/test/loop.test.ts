@@ -52,16 +52,30 @@ test("a signal that is retracted leaves no trace", async () => {
   assert.equal((await client.factStats(fact)).score, 0.5);
 });
 
-test("an answer is rated, and the rating improves what is recalled", async () => {
+/** Waits for something to come true. */
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  while (!(await condition())) {
+    assert.ok(Date.now() < deadline, "it did not happen");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+test("an answer is rated, and that changes what is recalled by itself, until it is taken back", async () => {
   const client = fresh();
   await client.remember({ texts: FACTS });
   const recall = await client.recall({ query: QUERY, session_id: "chat-1" });
   assert.ok(recall.answer);
   assert.ok(recall.qa_id);
-  assert.equal(await client.sessions.addFeedback("chat-1", recall.qa_id, { feedback_score: 5 }), true);
-  assert.equal((await client.sessions.entry("chat-1", recall.qa_id)).feedback_score, 5);
-  assert.ok((await client.improve()).signals_added > 0);
-  assert.equal(await client.sessions.deleteFeedback("chat-1", recall.qa_id), true);
+  const qaId = recall.qa_id;
+  const ranked = async () => (await client.recall({ query: QUERY })).hits.map((hit) => hit.text);
+  const before = await ranked();
+  for (const author of ["ada", "bo", "cy"])
+    assert.equal(await client.sessions.addFeedback("chat-1", qaId, { feedback_score: 1, author }), true);
+  await until(async () => (await ranked())[0] !== before[0]);
+  assert.equal((await client.improve({ session_ids: ["chat-1"] })).signals_added, 0);
+  assert.equal(await client.sessions.deleteFeedback("chat-1", qaId), true);
+  await until(async () => (await ranked()).join() === before.join());
 });
 
 test("an entry that is not there can't be rated, which is no error", async () => {
