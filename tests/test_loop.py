@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -72,6 +73,10 @@ def processed(memory: Memory) -> list[str]:
     return [job.status for job in memory.jobs.list(kind="improve").items if job.arguments == NEW_FEEDBACK]
 
 
+def has_processed(memory: Memory, jobs: int) -> bool:
+    return processed(memory) == ["done"] * jobs
+
+
 def test_in_a_program(where: dict[str, Any]) -> None:
     with open_at(where) as memory:
         check_sessions(memory)
@@ -119,7 +124,7 @@ def test_authors_of_different_sessions_teach_a_fact_together(where: dict[str, An
         for count, (author, qa_id) in enumerate(answers.items(), start=1):
             words = "No, the gym opens at eight."
             memory.sessions.add_feedback(f"chat-{author}", qa_id, words, scores[author], author=author)
-            until(lambda count=count: processed(memory) == ["done"] * count)
+            until(partial(has_processed, memory, count))
         assert any("eight" in fact.text for fact in memory.facts().items)
 
 
@@ -335,11 +340,11 @@ def test_by_the_routes_of_other_systems(where: dict[str, Any]) -> None:
     with running(where["url_or_path"], sessions=where.get("sessions")) as server, server.connect() as memory:
         qa_id = ask(memory)
         with wires.client(server.url) as http:
-            calls = [
+            calls: list[tuple[str, str, dict[str, Any]]] = [
                 ("post", f"/api/v1/sessions/chat/entries/{qa_id}/feedback", {"json": {"feedback_score": 1}}),
                 ("post", "/api/sessions/chat/feedback", {"json": {"rating": "down", "comment": "No."}}),
                 ("delete", f"/api/v1/sessions/chat/entries/{qa_id}/feedback", {}),
             ]
             for count, (method, path, body) in enumerate(calls, start=1):
                 assert getattr(http, method)(path, **body).status_code == 200, path
-                until(lambda count=count: processed(memory) == ["done"] * count)
+                until(partial(has_processed, memory, count))

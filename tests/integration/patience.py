@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 SOON = 60.0
 
-Result = TypeVar("Result")
 
-
-def until(condition: Callable[[], Result]) -> Result:
+def until(condition: Callable[[], Any]) -> Any:
     """Waits for something to come true."""
     deadline = time.monotonic() + SOON
     while not (found := condition()):
