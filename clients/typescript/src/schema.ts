@@ -1063,16 +1063,16 @@ export interface Hit {
 
 /** The parameters of `improve`. */
 export interface ImproveRequest {
-  /** The dataset. */
-  dataset?: string;
+  /** Only this dataset; all if left out. */
+  dataset?: string | null;
   /** Only these sessions; all if left out. */
   session_ids?: string[] | null;
 }
 
 /** What `improve` changed; all zero when there was nothing new. */
 export interface Improvement {
-  /** The dataset. */
-  dataset: string;
+  /** None if several were improved. */
+  dataset: string | null;
   /** Answers whose ratings were looked at. */
   entries: number;
   /** Signals about facts that ratings made. */
@@ -1142,8 +1142,8 @@ export interface Job {
 
 /** The parameters of `jobs.improve`. */
 export interface JobsImproveRequest {
-  /** The dataset. */
-  dataset?: string;
+  /** Only this dataset; all if left out. */
+  dataset?: string | null;
   /** Only these sessions; all if left out. */
   session_ids?: string[] | null;
 }
@@ -3395,7 +3395,9 @@ export interface Heedful {
   /** All items of `facts`, page by page as they are needed; `limit` is the size of a page. */
   iterateFacts(fields?: FactsRequest, options?: CallOptions): AsyncGenerator<Fact, void>;
   /**
-   * Turns the feedback of sessions (of all, if none are named) into better recall.
+   * Turns the feedback of sessions (of all, if none are named) into better recall of a dataset, or of all.
+   *
+   * Feedback is processed a few seconds after it was given, unless `auto_improve` is off: call this to wait for it.
    *
    * Ratings become signals about the facts that an answer used. Well-rated answers, and comments that correct a
    * fact, become facts. With a language model, it also reads facts for what they mention, some in each call.
