@@ -845,17 +845,6 @@ class TestWhatIsForgotten:
         assert [hit.text for hit in either.recall("return window")] == ["Bob cooks"]
         assert either.improve().learnt == []
 
-    def test_and_what_is_corrected_does_so_at_the_next_improve(self, either: Heedful) -> None:
-        fact, _ = either.remember(["Parcels can be returned for 30 days", "Bob cooks"]).fact_ids
-        recall = either.recall("return window")
-        entry = either.sessions.add_entry(
-            "s", "What is the return window?", "Thirty days, from delivery.", recall_id=recall.recall_id, used=[fact]
-        )
-        either.sessions.add_feedback("s", entry.qa_id, feedback_score=5)
-        (lesson,) = either.improve().learnt
-        either.supersede(fact, "Parcels can be returned for 45 days")
-        assert either.improve().forgotten == [lesson.fact_id]
-
     def test_a_signal_of_ones_own_survives_the_rating_that_said_the_same(self, either: Heedful) -> None:
         fact, _ = either.remember(["Parcels can be returned for 30 days", "Bob cooks"]).fact_ids
         recall = either.recall("return window", session_id="s")

@@ -67,7 +67,7 @@ def test_one_project_can_be_verified_alone(store: str) -> None:
         ("UPDATE scores SET used = used + 1", "scores of facts unlike the fold of the ledger"),
         ("DELETE FROM scores WHERE query_id = 0", "scores of facts unlike the fold of the ledger"),
         ("UPDATE links SET score = 0.9, helpful = 3", "scores of links unlike the fold of the ledger"),
-        ("UPDATE facts SET superseded = 1 - superseded", "superseded facts unlike the ledger"),
+        ("UPDATE facts SET hidden = 1 - hidden", "superseded facts unlike the ledger"),
         ("UPDATE feedbacks SET score = 2 WHERE score = 5", "feedback unlike its event"),
         ("UPDATE feedbacks SET active = 1 - active", "feedback unlike its event"),
         (

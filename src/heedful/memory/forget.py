@@ -66,25 +66,18 @@ def remove(connection: Connection, places: Mapping[str, tuple[int, int]]) -> lis
     for seq, number in places.values():
         by_dataset.setdefault(number, []).append(seq)
     for number, seqs in by_dataset.items():
-        named = [fact_id for fact_id, (_, at) in places.items() if at == number]
-        facts.remove(connection, number, _with_lessons(connection, number, seqs, named))
+        facts.remove(connection, number, seqs)
     return list(by_dataset)
 
 
 def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
     with workspace.write() as connection:
         number = workspace.dataset(connection, dataset)
-        found = {} if number is None else dict(facts.of_dataset(connection, number, source))
-        seqs = list(found)
+        seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, source)]
         if number is None or not seqs:
             raise NotFound(f"dataset {dataset!r} has no source {source!r}", field="source", value=source)
-        facts.remove(connection, number, _with_lessons(connection, number, seqs, list(found.values())))
+        facts.remove(connection, number, seqs)
     return ForgetResult(facts=len(seqs), dataset=dataset)
-
-
-def _with_lessons(connection: Connection, dataset: int, seqs: Sequence[int], ids: Sequence[str]) -> list[int]:
-    """These facts, and those that were learnt from an answer that used one of them."""
-    return sorted({*seqs, *facts.tagged(connection, dataset, facts.MADE_FROM, ids)})
 
 
 def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:

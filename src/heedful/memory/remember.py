@@ -126,7 +126,8 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
             new += _prepare(connection, number, document, vectors, present, places, outcome)
             # Whoever says last what is known says how long it holds.
             known = [each.fact_id for each in outcome.facts[before:] if not each.new]
-            fact_expiry.change(connection, known, document.expires_at)
+            facts.end_lessons(connection, number, fact_expiry.change(connection, known, document.expires_at))
+            facts.restore(connection, number, known)
         facts.add(connection, number, model, new, at)
         outcome.added += len(new)
         # An import is not compared, so nothing is kept of it.
@@ -188,10 +189,12 @@ def _replace_document(
     """Removes what a changed file no longer says, and moves what it says elsewhere."""
     assert document.source is not None
     stored = facts.of_dataset(connection, dataset, document.source)
-    gone = [seq for seq, fact_id in stored if fact_id not in unchanged]
-    facts.remove(connection, dataset, gone)
+    gone = {seq for seq, fact_id in stored if fact_id not in unchanged}
+    # The document may say it again: what was learnt from it then comes back.
+    kept = facts.sources_of_lessons(connection, dataset, sorted(gone))
+    facts.remove(connection, dataset, sorted(gone - kept))
     facts.move(connection, dataset, {seq: unchanged[fact_id] for seq, fact_id in stored if fact_id in unchanged})
-    return len(gone)
+    return len(gone - kept) + facts.set_hidden(connection, dataset, sorted(kept), facts.REPLACED, True)
 
 
 def _update_index(workspace: Workspace, dataset: str) -> None:

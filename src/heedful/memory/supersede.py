@@ -97,11 +97,9 @@ def prepare(
 def update_visibility(workspace: Workspace, connection: Connection, fact_ids: Sequence[str]) -> list[str]:
     """Lets recall find those of these facts that the ledger says it may, and no others; returns those that exist."""
     places = facts.locate(connection, workspace.project, fact_ids)
-    shown = facts.texts(connection, list(places), current=True)
     for fact_id, (seq, dataset) in places.items():
-        recallable = ledger.is_recallable(connection, fact_id)
-        if recallable != (fact_id in shown):
-            facts.set_superseded(connection, dataset, seq, not recallable)
+        superseded = not ledger.is_recallable(connection, fact_id)
+        facts.set_hidden(connection, dataset, [seq], facts.SUPERSEDED, superseded)
     return list(places)
 
 

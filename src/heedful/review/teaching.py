@@ -77,8 +77,11 @@ def forget(space: ExecutionSpace, connection: Connection, body: Metadata) -> lis
 def _metadata(space: ExecutionSpace, entry: EntryRow, comment: str) -> Metadata:
     used = [fact for fact, _, _ in entry.used or ()]
     with space.workspace.read() as connection:
-        texts = facts.texts(connection, used, current=True, at=space.workspace.now())
-    evidence = [(fact, texts[fact]) for fact in used if fact in texts]
-    index = corrected(comment, [text for _, text in evidence], entry.question)
+        stored = facts.evidence(connection, used, space.workspace.now())
+    evidence = [stored[fact] for fact in used if fact in stored and stored[fact].active]
+    index = corrected(comment, [fact.text for fact in evidence], entry.question)
     metadata: Metadata = {LEARNT: "review", "session_id": entry.session_id, "qa_id": entry.id}
-    return metadata if index is None else {**metadata, "corrects": evidence[index][0]}
+    if index is None:
+        return {**lessons.shared_scope([fact.metadata for fact in evidence]), **metadata}
+    fact = evidence[index]
+    return {**lessons.shared_scope([fact.metadata]), **metadata, facts.CORRECTS: fact.id}

@@ -12,7 +12,8 @@ from heedful.model import LearntFact, NotLearnt
 from heedful.sessions import lessons
 from heedful.sessions.derived import DatasetRatings
 from heedful.sessions.lessons import Learnt, Lesson, decide, proposals, refused_visitors
-from heedful.storage import fact_expiry, facts
+from heedful.storage import fact_expiry, facts, receipts
+from heedful.storage.sessions.base import EntryRow
 
 MAX_REPORTED = 100
 """How many rejected opinions are reported, the newest first."""
@@ -28,30 +29,37 @@ class Lessons(NamedTuple):
 
 def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_ids: Sequence[str] | None) -> Lessons:
     """Makes the learnt facts match the opinions about the entries of these sessions, or of all."""
-    used = sorted({fact for entry in ratings.entries for fact, _, _ in entry.used or ()})
+    used = {fact for entry in ratings.entries for fact, _, _ in entry.used or ()}
+    unsupported = [entry.recall_id for entry in ratings.entries if not entry.used and entry.recall_id is not None]
     with workspace.read() as connection:
-        texts = facts.texts(connection, used, current=True, at=workspace.now())
+        shown = receipts.shown_facts(connection, workspace.project, unsupported)
+        stored = facts.evidence(connection, sorted(used.union(*shown.values())), workspace.now())
         number = workspace.dataset(connection, dataset)
         all_known = [
             lesson for lesson in lessons.learnt(connection, workspace.project, None) if lesson.dataset == number
         ]
-    proposed, refused = proposals(ratings.entries, ratings.about_entry, texts)
-    accepted, too_few = decide(proposed, workspace.trust.authors_to_teach)
+    authors = workspace.trust.authors_to_teach
+    proposed, refused = proposals(ratings.entries, ratings.about_entry, stored, shown)
+    accepted, too_few = decide(proposed, authors)
     refused += too_few + refused_visitors(ratings.visited, ratings.by_visitors)
     expected = {(lesson.qa_id, lesson.text): lesson for lesson in accepted}
     current = [lesson for lesson in all_known if session_ids is None or lesson.session_id in session_ids]
+    entries = {entry.id: entry for entry in ratings.entries}
     stale = [
         lesson
         for lesson in current
         if (lesson.qa_id, lesson.text) not in expected
         and not (session_ids is not None and _is_taught_elsewhere(lesson, ratings))
+        and not _waits(lesson, entries.get(lesson.qa_id), ratings, authors)
     ]
     # Several may teach the same: one fact says it, as long as its own source is active.
-    present = {lesson.text for lesson in all_known} - {lesson.text for lesson in stale}
-    first: dict[str, Lesson] = {}
+    gone = {lesson.seq for lesson in stale}
+    present = {(lesson.text, lesson.scope) for lesson in all_known if lesson.seq not in gone and not lesson.is_hidden}
+    first: dict[tuple[str, bytes], Lesson] = {}
     for lesson in expected.values():
-        if lesson.text not in present:
-            first.setdefault(lesson.text, lesson)
+        key = lesson.text, lessons.scope_key(lesson.scope)
+        if key not in present:
+            first.setdefault(key, lesson)
     new = list(first.values())
     if stale and number is not None:
         with workspace.write() as connection:
@@ -59,9 +67,9 @@ def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_i
     with workspace.read() as connection:
         # A lesson expires with the facts that it was made from.
         documents = [_document(lesson, fact_expiry.earliest(connection, lesson.made_from)) for lesson in new]
-    stored = store(workspace, dataset, documents)
+    learnt = store(workspace, dataset, documents)
     return Lessons(
-        [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, stored, strict=True)],
+        [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, learnt, strict=True)],
         [lesson.fact_id for lesson in stale],
         sorted(refused, key=lambda lesson: lesson.feedback_id, reverse=True)[:MAX_REPORTED],
     )
@@ -70,6 +78,15 @@ def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_i
 def _is_taught_elsewhere(learnt: Learnt, ratings: DatasetRatings) -> bool:
     """Whether an opinion in another session teaches the same lesson."""
     return not learnt.taught_by <= ratings.feedback_ids
+
+
+def _waits(learnt: Learnt, entry: EntryRow | None, ratings: DatasetRatings, authors: int) -> bool:
+    """Whether opinions still teach a lesson that the facts around it don't allow now: they may come back, and a
+    receipt that is deleted says nothing against it."""
+    if entry is None or (learnt.is_made_from_facts and not learnt.is_hidden):
+        return False
+    active = ratings.about_entry.get(entry.id, ())
+    return lessons.is_justified(learnt, entry, active, learnt.taught_by - ratings.feedback_ids, authors)
 
 
 def _document(lesson: Lesson, expires_at: int | None) -> Pieces:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
+import orjson
 from sqlalchemy import Connection
 
 from heedful.memory.answer import LEARNT, NO_ANSWER
+from heedful.memory.supersede import PROVENANCE
 from heedful.model import AuthorKind, Metadata, NotLearnt, NotLearntReason
 from heedful.ranking.signals import suffices
 from heedful.storage import facts
@@ -34,6 +36,9 @@ TAUGHT_BY = "taught_by"
 MAX_TEACHERS = 20
 """The opinions that a lesson names at most, unless more are needed to teach."""
 
+OWN_KEYS = frozenset({LEARNT, "session_id", "qa_id", facts.CORRECTS, facts.MADE_FROM, TAUGHT_BY, PROVENANCE})
+"""Keys of metadata that say how a fact came about; all others say where it belongs."""
+
 Kind = Literal["answer", "feedback"]
 
 
@@ -47,7 +52,9 @@ class Lesson:
     qa_id: str
     corrects: str | None = None
     made_from: tuple[str, ...] = ()
-    """The facts that the answer used: the lesson is removed with any of them."""
+    """The facts that the answer used, or that the comment corrects: the lesson is hidden or removed with any of them."""
+    scope: Metadata = field(default_factory=dict)
+    """The metadata of these facts: a filter that excludes one of them excludes the lesson."""
     taught_by: tuple[str, ...] = ()
     """The opinions that teach it together: the lesson goes when too few are left."""
 
@@ -57,9 +64,9 @@ class Lesson:
 
     @property
     def metadata(self) -> Metadata:
-        metadata: Metadata = {LEARNT: self.kind, "session_id": self.session_id, "qa_id": self.qa_id}
+        metadata = {**self.scope, LEARNT: self.kind, "session_id": self.session_id, "qa_id": self.qa_id}
         if self.corrects is not None:
-            metadata["corrects"] = self.corrects
+            metadata[facts.CORRECTS] = self.corrects
         if self.made_from:
             metadata[facts.MADE_FROM] = list(self.made_from)
         if self.taught_by:
@@ -78,7 +85,38 @@ class Learnt:
     kind: Kind
     session_id: str
     qa_id: str
+    scope: bytes
+    is_hidden: bool
+    is_made_from_facts: bool
     taught_by: frozenset[str] = frozenset()
+
+
+def shared_scope(about: Sequence[Metadata]) -> Metadata:
+    """The metadata of what is made from facts with these: a filter that excludes one of them excludes it.
+
+    Where facts differ, they have no value in common, which is null: a filter for either value doesn't find it.
+
+    >>> shared_scope([{"user": "ada", "page": 1}, {"page": 2}, {"tags": ["a", "b"]}, {"tags": ["b", "c"]}])
+    {'page': None, 'tags': ['b'], 'user': 'ada'}
+    """
+    keys = sorted({key for each in about for key in each} - OWN_KEYS)
+    return {key: _shared([each[key] for each in about if key in each]) for key in keys}
+
+
+def _shared(values: Sequence[Any]) -> Any:
+    first = values[0]
+    if all(each == first for each in values):
+        return first
+    if all(isinstance(each, dict) for each in values):
+        return shared_scope(values)
+    lists = [each if isinstance(each, list) else [each] for each in values]
+    return [item for item in lists[0] if all(item in each for each in lists)] or None
+
+
+def scope_key(scope: Metadata) -> bytes:
+    """Identifies equal scopes, whatever else metadata say."""
+    own = {key: value for key, value in scope.items() if key not in OWN_KEYS}
+    return orjson.dumps(own, option=orjson.OPT_SORT_KEYS)
 
 
 def source_of(session_id: str) -> str:
@@ -160,6 +198,9 @@ def _read(rows: Iterable[AnyRow]) -> list[Learnt]:
             row.metadata["learnt_from"],
             row.metadata["session_id"],
             row.metadata["qa_id"],
+            scope_key(row.metadata),
+            row.hidden != 0,
+            facts.MADE_FROM in row.metadata,
             frozenset(row.metadata.get(TAUGHT_BY, ())),
         )
         for row in rows
@@ -176,30 +217,43 @@ class Proposal(NamedTuple):
 
 
 def proposals(
-    entries: Iterable[EntryRow], feedback: Mapping[str, Sequence[FeedbackRow]], texts: Mapping[str, str]
+    entries: Iterable[EntryRow],
+    feedback: Mapping[str, Sequence[FeedbackRow]],
+    stored: Mapping[str, AnyRow],
+    shown: Mapping[str, Sequence[str]],
 ) -> tuple[list[Proposal], list[NotLearnt]]:
-    """The lessons that trusted opinions propose, and opinions that correct nothing; `texts` are the current facts."""
+    """The lessons that trusted opinions propose, and opinions that correct nothing; `stored` are the facts that exist,
+    `shown` those that a recall showed."""
     proposed: list[Proposal] = []
     refused: list[NotLearnt] = []
     for entry in entries:
         active = feedback.get(entry.id, ())
-        evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
+        used = [fact for fact, _, _ in entry.used or ()]
+        evidence = [stored[fact] for fact in used if fact in stored]
         # An answer must not bring back a fact that was forgotten or corrected.
-        is_complete = len(evidence) == len(entry.used or ())
-        if is_complete and _teaches(entry, [text for _, text in evidence]):
-            made_from = tuple(fact for fact, _ in evidence)
-            text = lesson_text(entry.question, entry.answer)
-            lesson = Lesson(text, "answer", entry.session_id, entry.id, made_from=made_from)
-            proposed += [Proposal(("answer", text), lesson, row) for row in positive_opinions(active)]
+        is_complete = len(evidence) == len(used) and all(fact.active for fact in evidence)
+        # Made from none, it belongs where the facts do that the recall showed.
+        around = evidence or [stored[fact] for fact in shown.get(entry.recall_id or "", ()) if fact in stored]
+        if is_complete and around and _teaches(entry, [fact.text for fact in evidence]):
+            text, scope = lesson_text(entry.question, entry.answer), shared_scope([fact.metadata for fact in around])
+            lesson = Lesson(text, "answer", entry.session_id, entry.id, made_from=tuple(used), scope=scope)
+            subject: Hashable = ("answer", text, scope_key(scope))
+            proposed += [Proposal(subject, lesson, row) for row in positive_opinions(active)]
         for row, text in corrections(entry, active):
             comment = row.comment or ""
-            place = corrected(comment, [text for _, text in evidence], entry.question)
-            if place is None:
+            place = corrected(comment, [fact.text for fact in evidence], entry.question)
+            if place is None or not evidence[place].active:
                 refused.append(_refused(row, "feedback", "corrects_nothing", "it corrects no fact of the answer"))
                 continue
-            fact, fact_text = evidence[place]
-            subject = (fact, replacement_terms(comment, fact_text, entry.question))
-            proposed.append(Proposal(subject, Lesson(text, "feedback", entry.session_id, entry.id, fact), row))
+            fact = evidence[place]
+            lesson = Lesson(
+                text,
+                *("feedback", entry.session_id, entry.id, fact.id),
+                made_from=(fact.id,),
+                scope=shared_scope([fact.metadata]),
+            )
+            subject = (fact.id, replacement_terms(comment, fact.text, entry.question))
+            proposed.append(Proposal(subject, lesson, row))
     return proposed, refused
 
 

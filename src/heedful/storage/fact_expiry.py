@@ -17,7 +17,7 @@ def unexpired(at: int) -> ColumnElement[bool]:
 
 def active(at: int) -> ColumnElement[bool]:
     """The condition that a fact can be recalled: it is neither superseded nor expired."""
-    return (facts.c.superseded == 0) & unexpired(at)
+    return (facts.c.hidden == 0) & unexpired(at)
 
 
 def expired(connection: Connection, dataset: int, at: int) -> list[int]:
@@ -26,14 +26,14 @@ def expired(connection: Connection, dataset: int, at: int) -> list[int]:
     return list(connection.execute(statement).scalars())
 
 
-def change(connection: Connection, ids: Sequence[str], expires_at: int | None) -> None:
-    """Sets or removes the expiry of facts."""
-    for run in batches(ids):
-        connection.execute(
-            update(facts)
-            .where(facts.c.id.in_(run), facts.c.expires_at.is_distinct_from(expires_at))
-            .values(expires_at=expires_at)
-        )
+def change(connection: Connection, ids: Sequence[str], expires_at: int | None) -> list[str]:
+    """Sets or removes the expiry of facts; returns those that had another one."""
+    other = update(facts).where(facts.c.expires_at.is_distinct_from(expires_at)).values(expires_at=expires_at)
+    return [
+        fact_id
+        for run in batches(ids)
+        for fact_id in connection.execute(other.where(facts.c.id.in_(run)).returning(facts.c.id)).scalars()
+    ]
 
 
 def earliest(connection: Connection, ids: Sequence[str]) -> int | None:

@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
-from heedful.storage import graph, words
+from heedful.storage import fact_expiry, graph, words
 from heedful.storage.backend import CHANGED
 from heedful.storage.fact_expiry import active, unexpired
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, one_of, unpacked
@@ -23,7 +23,14 @@ EXACT = 2.0**53
 """Below this, integers and floats represent the same whole numbers."""
 
 MADE_FROM = "made_from"
-"""The key under which the metadata of a learnt fact name those that its answer was made from."""
+"""The key under which the metadata of a learnt fact name those that its answer was made from, or that it corrects."""
+
+CORRECTS = "corrects"
+"""The key under which the metadata of a learnt fact name the one that it corrects."""
+
+SUPERSEDED, REPLACED, OUTDATED = 1, 2, 4
+"""Why recall doesn't find a fact, as bits of `hidden`: a supersession is active, its document no longer says it, or
+a fact that it was learnt from is hidden."""
 
 MAX_TAG = 200
 """Characters of a text in metadata that filters compare; the rest is compared by its hash."""
@@ -99,6 +106,7 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
         graph.add(connection, dataset, texts)
         words.add(connection, dataset, texts)
         _announce(connection, dataset, [seqs[fact.id] for fact in run], ADDED)
+        _judge_lessons(connection, dataset, [seqs[fact.id] for fact in run if MADE_FROM in fact.metadata])
 
 
 def with_wrong_tags(connection: Connection, dataset: int) -> list[int]:
@@ -232,7 +240,7 @@ _IDS = select(facts.c.seq, facts.c.id).where(facts.c.seq.in_(bindparam("seqs", e
 
 def ids(connection: Connection, seqs: Sequence[int]) -> dict[int, str]:
     """The ids of facts, by number."""
-    return {row.seq: row.id for row in connection.execute(_IDS, {"seqs": list(seqs)})}
+    return {row.seq: row.id for run in batches(seqs) for row in connection.execute(_IDS, {"seqs": list(run)})}
 
 
 _PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
@@ -262,12 +270,18 @@ def texts(
     have not expired by then."""
     statement = select(facts.c.id, facts.c.text)
     if current:
-        statement = statement.where(facts.c.superseded == 0)
+        statement = statement.where(facts.c.hidden == 0)
     if at is not None:
         statement = statement.where(unexpired(at))
     return {
         row.id: row.text for run in batches(ids) for row in connection.execute(statement.where(facts.c.id.in_(run)))
     }
+
+
+def evidence(connection: Connection, ids: Sequence[str], at: int) -> dict[str, AnyRow]:
+    """Existing facts by id: text, metadata, and whether recall can find them (`active`)."""
+    statement = select(facts.c.id, facts.c.text, facts.c.metadata, active(at).label("active"))
+    return {row.id: row for run in batches(ids) for row in connection.execute(statement.where(facts.c.id.in_(run)))}
 
 
 def present(connection: Connection, ids: Sequence[str]) -> set[str]:
@@ -310,14 +324,13 @@ def with_tag(connection: Connection, project: str, key: str, values: Sequence[An
 def _of_project(connection: Connection, project: str) -> Select[Any]:
     dataset_ids = select(datasets.c.id).join(projects).where(projects.c.name == project)
     numbers = list(connection.execute(dataset_ids).scalars())
-    return select(facts.c.seq, facts.c.id, facts.c.dataset_id, facts.c.text, facts.c.metadata).where(
-        facts.c.dataset_id.in_(numbers)
-    )
+    columns = (facts.c.seq, facts.c.id, facts.c.dataset_id, facts.c.text, facts.c.metadata, facts.c.hidden)
+    return select(*columns).where(facts.c.dataset_id.in_(numbers))
 
 
 def recallable(connection: Connection, dataset: int, at: int | None = None) -> set[int]:
     """The numbers of all facts of a dataset that are not superseded, and with `at`, have not expired by then."""
-    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
+    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden == 0)
     if at is not None:
         statement = statement.where(unexpired(at))
     return set(connection.execute(statement).scalars())
@@ -325,13 +338,10 @@ def recallable(connection: Connection, dataset: int, at: int | None = None) -> s
 
 def count(connection: Connection, dataset: int, at: int | None = None) -> int:
     """How many facts a dataset has that are not superseded, and with `at`, have not expired by then."""
-    statement = select(func.count()).select_from(facts).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
+    statement = select(func.count()).select_from(facts).where(facts.c.dataset_id == dataset, facts.c.hidden == 0)
     if at is not None:
         statement = statement.where(unexpired(at))
     return int(connection.execute(statement).scalar_one())
-
-
-_TEXT = select(facts.c.text).where(facts.c.seq == bindparam("seq"))
 
 
 def stored_before(connection: Connection, dataset: int, before: int, now: int) -> list[tuple[int, str]]:
@@ -342,19 +352,82 @@ def stored_before(connection: Connection, dataset: int, before: int, now: int) -
     return [(row.seq, row.id) for row in connection.execute(statement.order_by(facts.c.seq))]
 
 
-def set_superseded(connection: Connection, dataset: int, seq: int, superseded: bool) -> None:
-    """Excludes a fact from recall, or includes it again; it stays in the history."""
-    connection.execute(update(facts).where(facts.c.seq == seq).values(superseded=int(superseded)))
-    if superseded:
-        words.remove(connection, dataset, [seq])
+def set_hidden(connection: Connection, dataset: int, seqs: Sequence[int], reason: int, hidden: bool) -> int:
+    """Adds a reason to exclude facts from recall, or removes it, with what was learnt from them; they stay in the
+    history. Returns how many had it otherwise."""
+    differing = select(facts.c.seq, facts.c.text, facts.c.hidden).where(
+        facts.c.hidden.op("&")(reason) != (reason if hidden else 0)
+    )
+    rows = [row for run in batches(seqs) for row in connection.execute(differing.where(facts.c.seq.in_(run)))]
+    for row in rows:
+        connection.execute(update(facts).where(facts.c.seq == row.seq).values(hidden=row.hidden ^ reason))
+    changed = {row.seq: row.text for row in rows if row.hidden in (0, reason)}
+    if not changed:
+        return len(rows)
+    if hidden:
+        words.remove(connection, dataset, changed)
     else:
-        words.add(connection, dataset, {seq: connection.execute(_TEXT, {"seq": seq}).scalar_one()})
-    _announce(connection, dataset, [seq], REMOVED if superseded else ADDED)
+        words.add(connection, dataset, changed)
+    _announce(connection, dataset, list(changed), REMOVED if hidden else ADDED)
+    _judge_lessons(connection, dataset, _made_from(connection, dataset, list(changed)))
+    return len(rows)
+
+
+def restore(connection: Connection, dataset: int, said: Sequence[str]) -> None:
+    """Includes facts in recall again that a document says once more."""
+    replaced = select(facts.c.seq).where(facts.c.hidden.op("&")(REPLACED) != 0)
+    seqs = [seq for run in batches(said) for seq in connection.execute(replaced.where(facts.c.id.in_(run))).scalars()]
+    set_hidden(connection, dataset, seqs, REPLACED, False)
+
+
+def _judge_lessons(connection: Connection, dataset: int, lessons: Sequence[int]) -> None:
+    """Excludes those of these learnt facts from recall that were made from one that it doesn't find, and no others."""
+    for seq, sources in _sources(connection, lessons).items():
+        hidden = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.id.in_(sources), facts.c.hidden != 0)
+        set_hidden(connection, dataset, [seq], OUTDATED, connection.execute(hidden).first() is not None)
+
+
+def end_lessons(connection: Connection, dataset: int, changed: Sequence[str]) -> None:
+    """Has what was learnt from these facts expire with the first that it was made from."""
+    lessons = tagged(connection, dataset, MADE_FROM, changed)
+    names = ids(connection, lessons)
+    for seq, sources in _sources(connection, lessons).items():
+        end = fact_expiry.earliest(connection, sources)
+        end_lessons(connection, dataset, fact_expiry.change(connection, [names[seq]], end))
+
+
+def _sources(connection: Connection, lessons: Sequence[int]) -> dict[int, list[str]]:
+    """The ids of the facts that each of these was made from."""
+    return {
+        row.seq: [source for source in row.metadata[MADE_FROM] if isinstance(source, str)]
+        for run in batches(lessons)
+        for row in connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.seq.in_(run)))
+        if isinstance(row.metadata.get(MADE_FROM), list)
+    }
+
+
+def _made_from(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[int]:
+    """The facts that were learnt from these."""
+    learnt = select(fact_tags.c.fact_seq).where(fact_tags.c.dataset_id == dataset, fact_tags.c.key == MADE_FROM)
+    if connection.execute(learnt.limit(1)).first() is None:
+        return []
+    return tagged(connection, dataset, MADE_FROM, list(ids(connection, seqs).values()))
+
+
+def sources_of_lessons(connection: Connection, dataset: int, seqs: Sequence[int]) -> set[int]:
+    """Those of these facts that something was learnt from."""
+    sources = _sources(connection, _made_from(connection, dataset, seqs))
+    named = {fact for ids in sources.values() for fact in ids}
+    return {seq for seq, fact in ids(connection, seqs).items() if fact in named} if named else set()
 
 
 def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
-    """Removes facts and everything derived from them."""
-    for run in batches(seqs):
+    """Removes facts and everything derived from them, with what was learnt from them."""
+    doomed, latest = set(seqs), list(seqs)
+    while latest:
+        latest = [seq for seq in _made_from(connection, dataset, latest) if seq not in doomed]
+        doomed.update(latest)
+    for run in batches(sorted(doomed)):
         graph.remove(connection, run)
         for table in (scores, vectors, fact_tags, notes):
             connection.execute(delete(table).where(table.c.fact_seq.in_(run)))
@@ -421,7 +494,7 @@ def indexable(connection: Connection, dataset: int, model: int, seqs: Sequence[i
     base = (
         select(facts.c.seq, facts.c.id, facts.c.text, facts.c.source, facts.c.ordinal, vectors.c.vector)
         .join(vectors, vectors.c.fact_seq == facts.c.seq)
-        .where(facts.c.dataset_id == dataset, vectors.c.model_id == model, facts.c.superseded == 0)
+        .where(facts.c.dataset_id == dataset, vectors.c.model_id == model, facts.c.hidden == 0)
         .order_by(facts.c.seq)
     )
     if seqs is None:

@@ -35,7 +35,7 @@ def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
 def unenriched(connection: Connection, dataset: int, limit: int) -> list[AnyRow]:
     """Facts that no language model has read, the newest first: seq and text."""
     statement = select(facts.c.seq, facts.c.text).where(
-        facts.c.dataset_id == dataset, facts.c.linked == BY_WORDS, facts.c.superseded == 0
+        facts.c.dataset_id == dataset, facts.c.linked == BY_WORDS, facts.c.hidden == 0
     )
     return list(connection.execute(statement.order_by(facts.c.seq.desc()).limit(limit)))
 
@@ -88,9 +88,7 @@ def forget_dataset(connection: Connection, dataset: int) -> None:
 
 
 _PAIRS = (
-    select(links.c.fact_seq, links.c.entity_id)
-    .join(facts, facts.c.seq == links.c.fact_seq)
-    .where(facts.c.superseded == 0)
+    select(links.c.fact_seq, links.c.entity_id).join(facts, facts.c.seq == links.c.fact_seq).where(facts.c.hidden == 0)
 )
 _PAIRS_IN = _PAIRS.where(links.c.dataset_id == bindparam("of"))
 _PAIRS_OF = _PAIRS.where(links.c.fact_seq.in_(bindparam("facts", expanding=True)))

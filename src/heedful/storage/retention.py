@@ -14,7 +14,7 @@ from heedful.storage import receipts, tallies
 from heedful.storage.database import Database
 from heedful.storage.dialects import dialect_of
 from heedful.storage.executions import runs
-from heedful.storage.facts import MADE_FROM, remove, tagged
+from heedful.storage.facts import remove
 from heedful.storage.postgresql import partitions
 from heedful.storage.rows import batches
 from heedful.storage.schema import (
@@ -259,11 +259,11 @@ def table_sizes(connection: Connection) -> list[TableSize]:
 def retire(connection: Connection, dataset: int, at: int, limit: int, digests: Sequence[bytes] = ()) -> int:
     """Removes facts that have expired, with what was learnt from them: those with these digests, and at most `limit`
     others. Returns how many expired facts that were. The ledger stays, as when they are forgotten."""
-    due = select(facts.c.seq, facts.c.id).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
-    expired = {row.seq: row.id for row in connection.execute(due.order_by(facts.c.expires_at).limit(limit))}
+    due = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
+    expired = set(connection.execute(due.order_by(facts.c.expires_at).limit(limit)).scalars())
     if not expired:
         return 0
     for run in batches(digests):
-        expired |= {row.seq: row.id for row in connection.execute(due.where(facts.c.digest.in_(run)))}
-    remove(connection, dataset, sorted({*expired, *tagged(connection, dataset, MADE_FROM, list(expired.values()))}))
+        expired.update(connection.execute(due.where(facts.c.digest.in_(run))).scalars())
+    remove(connection, dataset, sorted(expired))
     return len(expired)

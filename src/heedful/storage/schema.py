@@ -83,7 +83,7 @@ facts = Table(
     Column("ordinal", Integer, nullable=False, default=0),
     Column("start", Integer, nullable=False, default=0),
     Column("stop", Integer, nullable=False, default=0),
-    Column("superseded", SmallInteger, nullable=False, default=0),
+    Column("hidden", SmallInteger, nullable=False, default=0),
     Column("linked", SmallInteger, nullable=False, default=0, server_default="0"),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger),
@@ -98,7 +98,8 @@ facts = Table(
     ),
     sqlite_autoincrement=True,
 )
-"""From `expires_at` on, a fact is not recalled, listed or counted; maintenance removes it later."""
+"""From `expires_at` on, a fact is not recalled, listed or counted; maintenance removes it later. Nor is a fact with a
+reason in `hidden` (see `facts.SUPERSEDED`), which stays until it is forgotten."""
 
 fact_tags = Table(
     "fact_tags",

@@ -103,7 +103,7 @@ def project_of(connection: Connection, dataset: int) -> str | None:
 
 def sizes(connection: Connection, dataset: int | None = None) -> dict[int, int]:
     """How many facts each dataset has that are not superseded; or one of them."""
-    statement = select(facts.c.dataset_id, func.count()).where(facts.c.superseded == 0).group_by(facts.c.dataset_id)
+    statement = select(facts.c.dataset_id, func.count()).where(facts.c.hidden == 0).group_by(facts.c.dataset_id)
     if dataset is not None:
         statement = statement.where(facts.c.dataset_id == dataset)
     return {row[0]: row[1] for row in connection.execute(statement)}

@@ -107,7 +107,7 @@ def fill(connection: Connection, dataset: int, after: int, limit: int) -> int | 
     """Stores the words of the next `limit` facts after a number; returns the last of them, or None at the end."""
     rows = connection.execute(
         select(facts.c.seq, facts.c.text)
-        .where(facts.c.dataset_id == dataset, facts.c.superseded == 0, facts.c.seq > after)
+        .where(facts.c.dataset_id == dataset, facts.c.hidden == 0, facts.c.seq > after)
         .order_by(facts.c.seq)
         .limit(limit)
     ).all()
@@ -126,7 +126,7 @@ def fill_all(connection: Connection, dataset: int) -> None:
 
 def count_differing(connection: Connection, dataset: int) -> int:
     """How many facts have no words though they can be recalled, or have some though they can't."""
-    recalled = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0).subquery()
+    recalled = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden == 0).subquery()
     stored = select(words.c.fact_seq).where(words.c.dataset_id == dataset).subquery()
     differs = recalled.c.seq.is_(None) | stored.c.fact_seq.is_(None)
     joined = recalled.join(stored, recalled.c.seq == stored.c.fact_seq, full=True)
@@ -135,7 +135,7 @@ def count_differing(connection: Connection, dataset: int) -> int:
 
 def remove_stale(connection: Connection, dataset: int) -> None:
     """Deletes the words of facts that can't be recalled."""
-    hidden = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 1)
+    hidden = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden != 0)
     connection.execute(delete(words).where(words.c.dataset_id == dataset, words.c.fact_seq.in_(hidden)))
 
 

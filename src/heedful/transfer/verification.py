@@ -14,6 +14,7 @@ from heedful.memory import checks, maintenance
 from heedful.protocols.engine import Progress
 from heedful.storage import facts as stored_facts
 from heedful.storage import link_scores, schema
+from heedful.storage.facts import SUPERSEDED
 from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted
 from heedful.storage.rows import batches
 from heedful.storage.schema import datasets, event_keys, events, facts, feedbacks, notes, projects, queries, receipts
@@ -174,7 +175,8 @@ def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[s
     # A correction that was made for a supersession goes when that is retracted, unless another one names it.
     names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
     was_undone = names.where(is_retracted()) & ~names.where(~is_retracted())
-    unlike = ((facts.c.superseded == 0) & supersession) | ((facts.c.superseded == 1) & ~supersession & ~was_undone)
+    is_marked = facts.c.hidden.op("&")(SUPERSEDED) != 0
+    unlike = (~is_marked & supersession) | (is_marked & ~supersession & ~was_undone)
     statement = select(facts.c.id).where(in_project(facts, project), unlike)
     yield from _ids(connection, statement)
 

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import JSON, ColumnElement, FromClause, Table, and_
 
 from heedful.storage.exports.query import as_text
+from heedful.storage.facts import SUPERSEDED
 from heedful.storage.insight import decayed
 from heedful.storage.ledger import SIGNAL, is_retracted
 from heedful.storage.schema import (
@@ -111,7 +112,7 @@ ORIGINS: Mapping[str, Origin] = {
         at="created_at",
         owner=datasets,
         dataset=datasets.c.name,
-        computed=lambda now: {"usefulness": decayed(now)},
+        computed=lambda now: {"usefulness": decayed(now), "superseded": facts.c.hidden.op("&")(SUPERSEDED)},
     ),
     "executions": Origin(
         executions,

@@ -51,16 +51,14 @@ def narrowed(connection: Connection, dataset: int, allowed: Allowed) -> Allowed:
     """The same facts; if there are few, as a list of numbers."""
     if allowed.everything or (not allowed.where and allowed.only is None):
         return allowed
-    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
+    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden == 0)
     seqs = list(connection.execute(_among(statement, facts.c.seq, allowed).limit(EXACT_LIMIT + 1)).scalars())
     return allowed if len(seqs) > EXACT_LIMIT else Allowed(only=seqs)
 
 
 def permitted(connection: Connection, dataset: int, seqs: Sequence[int], allowed: Allowed) -> list[int]:
     """Those of these facts that are allowed."""
-    statement = select(facts.c.seq).where(
-        facts.c.dataset_id == dataset, facts.c.superseded == 0, facts.c.seq == _any(seqs)
-    )
+    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden == 0, facts.c.seq == _any(seqs))
     return list(connection.execute(_among(statement, facts.c.seq, allowed)).scalars()) if seqs else []
 
 
@@ -70,7 +68,7 @@ def nearest(
     """About `count` allowed facts with the greatest cosines, and the cosines."""
     _set(connection, ef_search=effort, iterative_scan="relaxed_order", max_scan_tuples=MAX_SCANNED)
     distance = _distance(model)
-    recalled = exists().where(facts.c.seq == vectors.c.fact_seq, facts.c.superseded == 0)
+    recalled = exists().where(facts.c.seq == vectors.c.fact_seq, facts.c.hidden == 0)
     statement = select(vectors.c.fact_seq, -distance).where(literal_column(only_in(dataset, model.id)), recalled)
     statement = _among(statement, vectors.c.fact_seq, allowed).order_by(distance).limit(count)
     return _pairs(connection, statement, vector=vector)
@@ -145,7 +143,7 @@ def beside(connection: Connection, dataset: int, seqs: Sequence[int], steps: int
             facts.c.dataset_id == dataset,
             facts.c.source == one.c.source,
             facts.c.ordinal.between(one.c.ordinal - steps, one.c.ordinal + steps),
-            facts.c.superseded == 0,
+            facts.c.hidden == 0,
         )
         .offset(0)
         .lateral("other")

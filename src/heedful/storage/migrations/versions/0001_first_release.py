@@ -165,7 +165,7 @@ def _create_tables(partitioned) -> None:
         sa.Column("ordinal", sa.Integer, nullable=False),
         sa.Column("start", sa.Integer, nullable=False),
         sa.Column("stop", sa.Integer, nullable=False),
-        sa.Column("superseded", sa.SmallInteger, nullable=False),
+        sa.Column("hidden", sa.SmallInteger, nullable=False),
         sa.Column("linked", sa.SmallInteger, nullable=False, server_default="0"),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("expires_at", sa.BigInteger),
