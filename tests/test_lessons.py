@@ -14,7 +14,7 @@ from properties import some
 
 import heedful
 from heedful import Document, Heedful
-from heedful.testing import ManualClock, WordEmbedder
+from heedful.testing import ManualClock, ScriptedModel
 
 WINDOW = "You can return a parcel within 30 days."
 OPENED = "Opened software can't be returned."
@@ -162,6 +162,148 @@ class TestWhatALessonWasMadeFrom:
         store.forget(opened)
         with pytest.raises(heedful.NotFound):
             store.fact(lesson)
+
+
+NORWAY = "Delivery to Norway costs 12 euros."
+SUNDAYS = "Delivery to Norway takes a week."
+COST = "What does delivery to Norway cost?"
+CORRECTION = "It is 15 euros, not 12."
+
+
+class TestAFactThatWasCorrected:
+    def test_is_left_out_of_answers_and_stays_in_the_hits(self, either: Heedful) -> None:
+        norway, _ = either.remember([NORWAY, SUNDAYS]).fact_ids
+        before = shown(either, COST), either.recall(COST, answer=True).answer
+        lesson = correct(either, COST, CORRECTION)
+        for question in (COST, "delivery to norway cost", "Norway: 12 euros?"):
+            found = either.recall(question, answer=True, explain=True)
+            assert found.answer is not None
+            assert "12 euros" not in found.answer
+            ranks = {hit.fact_id: hit.rank for hit in found}
+            assert ranks[lesson] < ranks[norway]
+            assert {hit.fact_id: hit.corrected_by for hit in found if hit.corrected_by} == {norway: lesson}
+        assert (either.recall(COST, answer=True).answer or "").startswith(CORRECTION)
+        (entry,) = either.sessions.entries("s").items
+        for author in AUTHORS:
+            either.sessions.delete_feedback("s", entry.qa_id, author=author)
+        either.improve()
+        assert (shown(either, COST), either.recall(COST, answer=True).answer) == before
+
+    def test_is_marked_in_the_evidence_of_a_language_model(self, open_store: Callable[..., Heedful]) -> None:
+        prompts: list[str] = []
+
+        def answer(messages: Any) -> str:
+            prompts.append(messages[-1].content)
+            return "12 euros [1]."
+
+        store = open_store(language_model=ScriptedModel(answer))
+        norway, _ = store.remember([NORWAY, SUNDAYS]).fact_ids
+        lesson = correct(store, COST, CORRECTION)
+        found = store.recall(COST, answer=True)
+        ranks = {hit.fact_id: hit.rank for hit in found}
+        mark = f"[{ranks[norway]}] (corrected by [{ranks[lesson]}]) "
+        assert mark in prompts[-1]
+        assert mark in heedful.as_prompt(found)
+        (alone,) = [hit for hit in found if hit.fact_id == norway]
+        assert f"[{alone.rank}] (corrected since) " in heedful.as_prompt([alone])
+
+    def test_takes_its_correction_along_when_only_one_is_shown(self, store: Heedful) -> None:
+        norway, *_ = store.remember(
+            [NORWAY, *(f"Delivery to Norway costs 12 euros, says {n}." for n in range(30))]
+        ).fact_ids
+        asked = store.recall(NORWAY, session_id="s", top_k=1)
+        assert asked.qa_id is not None
+        for author in AUTHORS:
+            store.sessions.add_feedback("s", asked.qa_id, "It is 15 euros, not 12.", 1, author=author)
+        (lesson,) = store.improve().learnt
+        (first,) = store.recall(NORWAY, top_k=1)
+        assert first.fact_id == lesson.fact_id
+        pages = store.recall(NORWAY, top_k=1), store.recall(NORWAY, top_k=1)
+        assert pages[0].next_cursor is not None
+        (second,) = store.recall(NORWAY, top_k=1, cursor=pages[0].next_cursor)
+        assert (second.fact_id, second.corrected_by) == (norway, lesson.fact_id)
+
+    def test_takes_a_lesson_that_repeats_it_along(self, store: Heedful) -> None:
+        norway, sundays = store.remember([NORWAY, SUNDAYS]).fact_ids
+        repeated = teach(store, [norway, sundays], question="And to Oslo?", answer="A week, and 12 euros to Norway.")
+        lesson = correct(store, COST, CORRECTION)
+        corrected = {hit.fact_id: hit.corrected_by for hit in store.recall("Oslo, Norway?")}
+        assert corrected == {norway: lesson, repeated: lesson, sundays: None, lesson: None}
+
+    def test_is_as_it_was_for_those_who_must_not_see_the_correction(self, store: Heedful) -> None:
+        store.remember([NORWAY])
+        (lesson,) = store.remember(
+            f"{COST}\nFor Ada it is 5 euros.", metadata={"corrects": store.facts().items[0].fact_id, "user": "ada"}
+        ).fact_ids
+        for user, seen in (("ada", lesson), ("bob", None)):
+            found = store.recall(COST, where={"user": {"only": [user]}})
+            assert [hit.corrected_by for hit in found if hit.text == NORWAY] == [seen]
+
+
+class TestTheMetadataOfWhatALessonWasMadeFrom:
+    def test_say_who_finds_it(self, either: Heedful) -> None:
+        (hint,) = either.remember(["Ada's PIN hint is her cat's name."], metadata={"user": "ada"}).fact_ids
+        either.remember(["The gym opens at nine."], metadata={"user": "bob"})
+        teach(either, [hint], question="What is my PIN hint?", answer="Your cat's name.", where={"user": "ada"})
+        asked = "PIN hint?"
+        for where, seen in (
+            ({"user": "ada"}, True),
+            ({"user": "bob"}, False),
+            ({"user": {"only": ["ada"]}}, True),
+            ({"user": {"only": ["bob"]}}, False),
+            ({"user": {"exists": False}}, False),
+        ):
+            assert any("Your cat" in text for text in texts(either, asked, where=where)) == seen
+
+    def test_say_who_finds_a_correction(self, either: Heedful) -> None:
+        either.remember(["The gym opens at six."], metadata={"user": "ada"})
+        either.remember(["The gym opens at nine."], metadata={"user": "bob"})
+        asked = "When does the gym open?"
+        lesson = correct(either, asked, "It is seven since March, not six.", where={"user": "ada"})
+        assert either.recall(asked, where={"user": "ada"})[0].fact_id == lesson
+        assert texts(either, asked, where={"user": "bob"}) == {"The gym opens at nine."}
+
+    def test_that_differ_leave_it_to_those_who_may_see_all_of_them(self, store: Heedful) -> None:
+        (shared,) = store.remember(WINDOW, metadata={"lang": "en", "team": ["a", "b"]}).fact_ids
+        (of_ada,) = store.remember(OPENED, metadata={"user": "ada", "lang": "en", "team": ["b", "c"]}).fact_ids
+        (of_bob,) = store.remember("Games are sold out.", metadata={"user": "bob"}).fact_ids
+        lesson = teach(store, [shared, of_ada])
+        about = store.fact(lesson).metadata
+        assert (about["user"], about["lang"], about["team"]) == ("ada", "en", ["b"])
+        assert LESSON in texts(store, where={"user": "ada"})
+        assert LESSON not in texts(store, where={"user": {"only": ["bob"]}})
+        lesson = teach(store, [of_ada, of_bob], question="And a console?", answer="Ask for it at the desk.")
+        for user in ("ada", "bob"):
+            for where in ({"user": user}, {"user": {"only": [user]}}):
+                assert lesson not in {hit.fact_id for hit in store.recall("And a console?", where=where)}
+        assert lesson in {hit.fact_id for hit in store.recall("And a console?")}
+
+    def test_keep_the_same_answer_of_two_users_apart(self, either: Heedful) -> None:
+        entries = {}
+        for user in AUTHORS:
+            (fact,) = either.remember("The locker has the number 12.", metadata={"user": user}).fact_ids
+            recalled = either.recall("Which locker is mine?", where={"user": user})
+            entries[user] = either.sessions.add_entry(
+                user, "Which locker is mine?", "Yours is 12.", recall_id=recalled.recall_id, used=[fact]
+            )
+            either.sessions.add_feedback(user, entries[user].qa_id, feedback_score=5, author=user)
+        assert either.improve().learnt == [], "each of them speaks of their own"
+        for user in AUTHORS:
+            either.sessions.add_feedback(user, entries[user].qa_id, feedback_score=5, author="cy")
+        assert len(either.improve().learnt) == 2
+        for user in AUTHORS:
+            found = either.recall("Which locker is mine?", where={"user": user})
+            assert [hit.metadata["user"] for hit in found] == [user, user]
+
+    def test_say_where_an_answer_belongs_that_used_no_fact(self, store: Heedful) -> None:
+        store.remember(WINDOW, metadata={"user": "ada"})
+        for where, learnt in (({"user": "ada"}, ["ada"]), ({"user": "bob"}, [])):
+            recalled = store.recall(QUESTION, where=where)
+            entry = store.sessions.add_entry("s", QUESTION, f"No, {where}.", recall_id=recalled.recall_id, used=[])
+            for author in AUTHORS:
+                store.sessions.add_feedback("s", entry.qa_id, feedback_score=5, author=author)
+            assert [store.fact(each.fact_id).metadata["user"] for each in store.improve().learnt] == learnt
+        assert not store.improve().changed
 
 
 @some(0.2)

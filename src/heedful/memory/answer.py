@@ -28,6 +28,7 @@ The evidence is a list of numbered lines, each with one text that was stored ear
 
 - Answer only with what the evidence says, in one to three sentences, in the language of the question.
 - Behind every sentence, cite the evidence it is from by its number: [1], or [1][3] for several.
+- Do not answer with a line that is marked as corrected: answer with the line that corrects it.
 - If the evidence does not answer the question, say so in one sentence and cite nothing."""
 
 
@@ -101,7 +102,14 @@ def as_prompt(hits: Recall | Sequence[Hit], *, max_characters: int = MAX_EVIDENC
 
 
 def _lines(numbered: Iterable[tuple[int, Hit]], max_length: int) -> str:
-    return "\n".join(f"[{number}] {quote(hit.text, max_length)}" for number, hit in numbered)
+    shown = {hit.fact_id: (number, hit) for number, hit in numbered}
+
+    def mark(hit: Hit) -> str:
+        if hit.corrected_by is None:
+            return ""
+        return f"(corrected by [{shown[hit.corrected_by][0]}]) " if hit.corrected_by in shown else "(corrected since) "
+
+    return "\n".join(f"[{number}] {mark(hit)}{quote(hit.text, max_length)}" for number, hit in shown.values())
 
 
 def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
@@ -184,7 +192,7 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     `similarity` gives the closeness in meaning, where there is an embedder; without it, words decide alone. The same
     question and hits give the same answer.
     """
-    candidates = [each for index, hit in enumerate(hits) for each in _candidates(index, hit)]
+    candidates = [each for index, hit in enumerate(hits) if not hit.corrected_by for each in _candidates(index, hit)]
     scores = _scores(question, hits, candidates, similarity) if candidates else []
     most, least = (MAX_LIST_SENTENCES, MIN_LIST_SHARE) if asks_for_a_list(question) else (MAX_SENTENCES, MIN_SHARE)
     chosen = _choose(candidates, scores, most, least)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from heedful.errors import Invalid
 from heedful.ids import new_id, without_receipt
 from heedful.memory import checks, stats
+from heedful.memory.answer import LEARNT
 from heedful.memory.browse import check_where
 from heedful.memory.graph_recall import Expanded, GraphExpansion
 from heedful.memory.recall_pages import MAX_SHOWN, read_cursor, write_cursor
@@ -25,6 +26,7 @@ from heedful.ranking.signals import NEUTRAL
 from heedful.search.evidence import Match, View
 from heedful.search.fusion import Found
 from heedful.storage import external_ids, fact_expiry, facts, link_scores, receipts, scopes
+from heedful.storage.facts import DisplayRow
 from heedful.storage.filters import Allowed, selections
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.rows import Direct
@@ -282,7 +284,12 @@ def _search(
         found = index.search(connection, request.query, vector, request.mode, allowed, also, 2 * request.top_k)
         expanded = Expanded(found)
     ranked, propensity = _rank(request, expanded.found, judge, recall_id)
-    hits = _hits(direct, request, expanded, ranked, context, policy)
+    rows = facts.display_rows(direct, [each.fact for each in ranked])
+    corrected = _corrections(connection, dataset, rows, allowed, now)
+    if corrected:
+        ranked = _correct(request, expanded.found, judge, ranked, corrected)
+        rows = facts.display_rows(direct, [each.fact for each in ranked])
+    hits = _hits(direct, request, expanded, ranked, rows, corrected, context, policy)
     found_facts = tuple(each.fact for each in ranked)
     return _Outcome(hits, policy, vector, _path_links(connection, expanded, ranked), propensity, found_facts)
 
@@ -319,15 +326,55 @@ def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) ->
     return [ranked[place] for place in places[: request.top_k]], propensity
 
 
+def _corrections(
+    connection: Connection, dataset: int, rows: Mapping[int, DisplayRow], allowed: Allowed, now: int
+) -> dict[int, tuple[int, str]]:
+    """(number, id) of the fact that corrects a fact, or what it was learnt from, by its number."""
+    sources = {
+        seq: [row.id, *(facts.sources(row.metadata) if row.metadata.get(LEARNT) == "answer" else ())]
+        for seq, row in rows.items()
+    }
+    named = [source for ids in sources.values() for source in ids]
+    found = facts.corrections(connection, dataset, named, allowed.where, now) if named else {}
+    return {
+        seq: correction
+        for seq, ids in sources.items()
+        if (correction := next((found[source] for source in ids if source in found), None)) is not None
+    }
+
+
+def _correct(
+    request: RecallRequest, found: Found, judge: Judge, ranked: list[Ranked], corrected: Mapping[int, tuple[int, str]]
+) -> list[Ranked]:
+    """The ranking with each correction directly before the first fact that it corrects, unless it is before it."""
+    known = {each.fact: each for each in ranked}
+    missing = np.isin(found.facts, [seq for seq, _ in corrected.values() if seq not in known])
+    relevance = np.round(found.relevance[missing].astype(np.float64), DIGITS).tolist()
+    candidates = [Candidate(*each) for each in zip(found.facts[missing].tolist(), relevance, strict=True)]
+    known |= {each.fact: each for each in judge.rank(candidates, request.weight)}
+    placed: dict[int, Ranked] = {}
+
+    def place(fact: int, after: tuple[int, ...] = ()) -> None:
+        if fact in known and fact not in placed and fact not in after:
+            if fact in corrected:
+                place(corrected[fact][0], (*after, fact))
+            placed[fact] = known[fact]
+
+    for each in ranked:
+        place(each.fact)
+    return list(placed.values())[: request.top_k]
+
+
 def _hits(
     direct: Direct,
     request: RecallRequest,
     expanded: Expanded,
     ranked: list[Ranked],
+    rows: Mapping[int, DisplayRow],
+    corrected: Mapping[int, tuple[int, str]],
     context: Context,
     policy: PolicyName,
 ) -> list[Hit]:
-    rows = facts.display_rows(direct, [each.fact for each in ranked])
     hits = []
     for rank, each in enumerate((each for each in ranked if each.fact in rows), start=1):
         row = rows[each.fact]
@@ -346,6 +393,7 @@ def _hits(
                 source=row.source,
                 position=(row.start, row.stop),
                 rank=rank,
+                corrected_by=corrected[each.fact][1] if each.fact in corrected else None,
                 explanation=explanation,
             )
         )

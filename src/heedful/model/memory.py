@@ -271,6 +271,8 @@ class Hit(Model):
     position: tuple[int, int] | None = None
     """Where the text is in its source, in characters."""
     rank: int
+    corrected_by: str | None = None
+    """The fact learnt from feedback that corrects this one, or what this one was learnt from; it ranks higher."""
     explanation: Explanation | None = None
 
 

@@ -52,7 +52,7 @@ class Lesson:
     qa_id: str
     corrects: str | None = None
     made_from: tuple[str, ...] = ()
-    """The facts that the answer used, or that the comment corrects: the lesson is hidden or removed with any of them."""
+    """The facts that the answer used, or that the comment corrects: the lesson is hidden and removed with them."""
     scope: Metadata = field(default_factory=dict)
     """The metadata of these facts: a filter that excludes one of them excludes the lesson."""
     taught_by: tuple[str, ...] = ()

@@ -172,6 +172,26 @@ def tagged(connection: Connection, dataset: int, key: str, values: Sequence[Any]
     ]
 
 
+def corrections(
+    connection: Connection, dataset: int, ids: Sequence[str], where: Sequence[Select[int]], at: int
+) -> dict[str, tuple[int, str]]:
+    """(number, id) of the newest active fact that passes the filters and corrects each of these, where there is one."""
+    statement = (
+        select(fact_tags.c.value, facts.c.seq, facts.c.id)
+        .join(facts, facts.c.seq == fact_tags.c.fact_seq)
+        .where(fact_tags.c.dataset_id == dataset, fact_tags.c.key == CORRECTS, active(at))
+        .order_by(facts.c.seq)
+    )
+    for selection in where:
+        statement = statement.where(facts.c.seq.in_(selection))
+    names = {tag(fact_id): fact_id for fact_id in ids}
+    return {
+        names[row.value]: (row.seq, row.id)
+        for run in batches(list(names))
+        for row in connection.execute(statement.where(fact_tags.c.value.in_(run)))
+    }
+
+
 def ids_by_digest(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, str]:
     """The ids of facts the dataset has already, by digest."""
     ids: dict[bytes, str] = {}
@@ -382,8 +402,10 @@ def restore(connection: Connection, dataset: int, said: Sequence[str]) -> None:
 
 def _judge_lessons(connection: Connection, dataset: int, lessons: Sequence[int]) -> None:
     """Excludes those of these learnt facts from recall that were made from one that it doesn't find, and no others."""
-    for seq, sources in _sources(connection, lessons).items():
-        hidden = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.id.in_(sources), facts.c.hidden != 0)
+    for seq, made_from in _sources(connection, lessons).items():
+        hidden = select(facts.c.seq).where(
+            facts.c.dataset_id == dataset, facts.c.id.in_(made_from), facts.c.hidden != 0
+        )
         set_hidden(connection, dataset, [seq], OUTDATED, connection.execute(hidden).first() is not None)
 
 
@@ -391,18 +413,23 @@ def end_lessons(connection: Connection, dataset: int, changed: Sequence[str]) ->
     """Has what was learnt from these facts expire with the first that it was made from."""
     lessons = tagged(connection, dataset, MADE_FROM, changed)
     names = ids(connection, lessons)
-    for seq, sources in _sources(connection, lessons).items():
-        end = fact_expiry.earliest(connection, sources)
+    for seq, made_from in _sources(connection, lessons).items():
+        end = fact_expiry.earliest(connection, made_from)
         end_lessons(connection, dataset, fact_expiry.change(connection, [names[seq]], end))
+
+
+def sources(metadata: Metadata) -> list[str]:
+    """The ids of the facts that a fact with these metadata was made from."""
+    named = metadata.get(MADE_FROM)
+    return [source for source in (named if isinstance(named, list) else [named]) if isinstance(source, str)]
 
 
 def _sources(connection: Connection, lessons: Sequence[int]) -> dict[int, list[str]]:
     """The ids of the facts that each of these was made from."""
     return {
-        row.seq: [source for source in row.metadata[MADE_FROM] if isinstance(source, str)]
+        row.seq: sources(row.metadata)
         for run in batches(lessons)
         for row in connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.seq.in_(run)))
-        if isinstance(row.metadata.get(MADE_FROM), list)
     }
 
 
@@ -416,8 +443,8 @@ def _made_from(connection: Connection, dataset: int, seqs: Sequence[int]) -> lis
 
 def sources_of_lessons(connection: Connection, dataset: int, seqs: Sequence[int]) -> set[int]:
     """Those of these facts that something was learnt from."""
-    sources = _sources(connection, _made_from(connection, dataset, seqs))
-    named = {fact for ids in sources.values() for fact in ids}
+    lessons = _sources(connection, _made_from(connection, dataset, seqs))
+    named = {source for made_from in lessons.values() for source in made_from}
     return {seq for seq, fact in ids(connection, seqs).items() if fact in named} if named else set()
 
 
