@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -129,7 +130,7 @@ class TestWhatALessonWasMadeFrom:
 
     def test_brings_it_back_only_when_all_of_it_is_there(self, store: Heedful, tmp_path: Path) -> None:
         def document(*said: str) -> Document:
-            return Document(source="returns", texts=said)
+            return Document(source="returns", texts=list(said))
 
         window, opened = store.remember([document(WINDOW, OPENED)]).fact_ids
         teach(store, [window, opened])
@@ -304,6 +305,42 @@ class TestTheMetadataOfWhatALessonWasMadeFrom:
                 store.sessions.add_feedback("s", entry.qa_id, feedback_score=5, author=author)
             assert [store.fact(each.fact_id).metadata["user"] for each in store.improve().learnt] == learnt
         assert not store.improve().changed
+
+
+def comments(name: str) -> list[tuple[str, list[str], str, int | None]]:
+    """(question, facts, comment, place of the fact that it corrects) of a file."""
+    groups = json.loads((Path(__file__).parent / "data" / f"{name}.json").read_text())
+    return [(group["question"], group["facts"], *each) for group in groups for each in group["comments"]]
+
+
+@pytest.mark.parametrize(("name", "count"), [("comments", 25), ("comments_unseen", 10)])
+def test_comments_teach_what_they_correct_and_nothing_else(store: Heedful, name: str, count: int) -> None:
+    """No comment is misunderstood; those that correct a fact in the same way teach it together."""
+    expected: dict[str, str] = {}
+    for question, said, comment, place in comments(name):
+        facts = store.remember(said).fact_ids
+        recalled = store.recall(question, top_k=50)
+        entry = store.sessions.add_entry("s", question, said[0], recall_id=recalled.recall_id, used=facts)
+        for author in AUTHORS:
+            store.sessions.add_feedback("s", entry.qa_id, comment, 1, author=author)
+        if place is not None:
+            expected[entry.qa_id] = facts[place]
+    learnt = store.improve().learnt
+    assert {each.qa_id: each.corrects for each in learnt}.items() <= expected.items()
+    assert len(learnt) == count
+    assert not [each.text for each in learnt if "@" in each.text or "4111" in each.text]
+
+
+def test_personal_data_of_a_question_are_not_learnt(store: Heedful) -> None:
+    window, opened = store.remember([WINDOW, OPENED]).fact_ids
+    question = f"My number is 0171 2345678. {QUESTION}"
+    for answer, comment, score in ((ANSWER, None, 5), (WINDOW, "It is 14 days, not 30.", 1)):
+        recalled = store.recall(question)
+        entry = store.sessions.add_entry("s", question, answer, recall_id=recalled.recall_id, used=[window, opened])
+        for author in AUTHORS:
+            store.sessions.add_feedback("s", entry.qa_id, comment, score, author=author)
+        done = store.improve()
+        assert (done.learnt, {each.reason for each in done.not_learnt}) == ([], {"personal_data"})
 
 
 @some(0.2)

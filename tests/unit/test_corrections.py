@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +100,27 @@ def test_which_fact_is_corrected(comment: str, question: str, place: int) -> Non
 )
 def test_what_corrects_nothing(comment: str, question: str) -> None:
     assert corrected(comment, FACTS, question) is None
+
+
+def comments(name: str) -> list[tuple[str, list[str], str, int | None]]:
+    groups = json.loads((Path(__file__).parents[1] / "data" / f"{name}.json").read_text())
+    return [(group["question"], group["facts"], *each) for group in groups for each in group["comments"]]
+
+
+@pytest.mark.parametrize(
+    ("cases", "missed"),
+    [
+        pytest.param(comments("comments")[::2], 1, id="tuned"),
+        pytest.param(comments("comments")[1::2], 2, id="held-out"),
+        pytest.param(comments("comments_unseen"), 1, id="unseen"),
+    ],
+)
+def test_no_comment_in_five_languages_is_misunderstood(
+    cases: list[tuple[str, list[str], str, int | None]], missed: int
+) -> None:
+    read = [(comment, corrected(comment, facts, question), place) for question, facts, comment, place in cases]
+    assert [each for each in read if each[1] not in (None, each[2])] == []
+    assert len([each for each in read if each[1] is None and each[2] is not None]) == missed
 
 
 def test_without_facts_nothing_is_corrected() -> None:

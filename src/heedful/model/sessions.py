@@ -14,7 +14,7 @@ FeedbackTarget = Literal["session", "entry"]
 
 RATINGS: tuple[Rating, ...] = get_args(Rating)
 
-NotLearntReason = Literal["visitor", "too_few_authors", "corrects_nothing"]
+NotLearntReason = Literal["visitor", "too_few_authors", "corrects_nothing", "personal_data"]
 
 Item = TypeVar("Item")
 
@@ -154,7 +154,8 @@ class NotLearnt(Model):
     learnt_from: Literal["answer", "feedback"]
     """What would have been learnt: the answer, or the correction in the comment."""
     reason: NotLearntReason
-    """The author is a visitor; too few authors say so; or it corrects no fact of the answer."""
+    """The author is a visitor; too few authors say so; it corrects no fact of the answer; or it would keep personal data
+    that no fact has."""
     detail: str
     """The same in words."""
 

@@ -20,6 +20,7 @@ from heedful.ranking.signals import suffices
 from heedful.storage import facts
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
+from heedful.text.complaints import personal_data
 from heedful.text.corrections import corrected, replacement_terms
 from heedful.text.sentences import without_citations
 from heedful.text.statements import statement
@@ -234,11 +235,12 @@ def proposals(
         is_complete = len(evidence) == len(used) and all(fact.active for fact in evidence)
         # Made from none, it belongs where the facts do that the recall showed.
         around = evidence or [stored[fact] for fact in shown.get(entry.recall_id or "", ()) if fact in stored]
+        found: list[Proposal] = []
         if is_complete and around and _teaches(entry, [fact.text for fact in evidence]):
             text, scope = lesson_text(entry.question, entry.answer), shared_scope([fact.metadata for fact in around])
             lesson = Lesson(text, "answer", entry.session_id, entry.id, made_from=tuple(used), scope=scope)
             subject: Hashable = ("answer", text, scope_key(scope))
-            proposed += [Proposal(subject, lesson, row) for row in positive_opinions(active)]
+            found += [Proposal(subject, lesson, row) for row in positive_opinions(active)]
         for row, text in corrections(entry, active):
             comment = row.comment or ""
             place = corrected(comment, [fact.text for fact in evidence], entry.question)
@@ -253,8 +255,19 @@ def proposals(
                 scope=shared_scope([fact.metadata]),
             )
             subject = (fact.id, replacement_terms(comment, fact.text, entry.question))
-            proposed.append(Proposal(subject, lesson, row))
+            found.append(Proposal(subject, lesson, row))
+        for proposal in found:
+            if _is_public(proposal.lesson.text, evidence):
+                proposed.append(proposal)
+            else:
+                detail = "it has personal data that no fact has"
+                refused.append(_refused(proposal.opinion, proposal.lesson.kind, "personal_data", detail))
     return proposed, refused
+
+
+def _is_public(text: str, evidence: Iterable[AnyRow]) -> bool:
+    """Whether a lesson has no personal data but those that a fact has which it is made from."""
+    return personal_data(text) <= {each for fact in evidence for each in personal_data(fact.text)}
 
 
 def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], list[NotLearnt]]:

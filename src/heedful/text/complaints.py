@@ -1,7 +1,7 @@
-"""What people write that states nothing: stories, requests, questions, verdicts, and talk about the answer.
+"""What people write that states nothing: mockery, stories, requests, questions, verdicts, and talk about the answer.
 
-English above all; the most frequent words of German, French and Spanish. A statement that is taken for one of these
-waits for review; a complaint that is taken for a statement is recalled for ever.
+English above all; the most frequent words of German, French, Spanish and Italian. A statement that is taken for one of
+these waits for review; a complaint that is taken for a statement is recalled for ever.
 """
 
 from __future__ import annotations
@@ -28,6 +28,15 @@ _FIRST_PERSON = _any(
     r"(?:ich|mir|mich|mein(?:e[mnrs]?)?)\b",
     r"(?:je|moi|mon|ma|mes)\b|j['’]",
     r"(?:yo|mi|mis|llevo|llevamos|tengo|quiero|espero|estoy|pregunté|pedí)\b",
+    r"(?:io|mio|mia|miei|mie|voglio|aspetto|ho)\b",
+)
+_HEARSAY = _any(
+    r"(?:heard|hear|claims?|reckons?|according to|supposedly|allegedly|rumou?rs?)\b",
+    r"(?:people|they|everyone|everybody|someone|somebody|friends?|neighbou?rs?) says?\b",
+    r"(?:sagt\w*|meint\w*|behauptet\w*|laut|angeblich|gehört)\b",
+    r"(?:dit|disent|selon|d['’]après|paraît|prétend\w*)\b",
+    r"(?:dicen?|dijo|según|al parecer|supuestamente)\b",
+    r"(?:dicono?|detto|secondo|a quanto pare|pare che)\b",
 )
 _WENT_WRONG = _any(
     r"still\b",
@@ -40,7 +49,7 @@ _WENT_WRONG = _any(
     r"(?:ago|yet|yesterday|last (?:night|time|week)|at all)\b",
     r"(?:it|there) (?:has|have) been \d",
     r"(?:has|have|had|['’]s) been (?:\w+ )?for (?:\d|hours|days|weeks|months|years|ages)",
-    r"(?:was|were|had)\b.{0,60}\b\d+ (?:second|minute|hour|day|week|month|year)s?\b",
+    r"(?:was|were|had)\b(?! (?:\w+ed|cut|set) to\b).{0,60}\b\d+ (?:second|minute|hour|day|week|month|year)s?\b",
     r"been waiting\b",
     r"(?:crash(?:es|ed|ing)?|freezes?|froze|hangs|hung|times out|timed out|timeout|smells?|stinks?|stank)\b",
     rf"(?:is|are|got|gets|came|arrived|['’]s) {_ADVERBS}(?:broken|missing|late|lost|stuck|ruined|gone)\b",
@@ -114,7 +123,7 @@ _VERDICT = _any(
     r"(?:horrible|horrendous|ridiculous|nightmare|disaster|mess|stupid|unacceptable|unclear|misleading|incomplete)\b",
     r"(?:irrelevant|pointless|rude|slow(?:ly)?|disappoint\w*|annoy\w*|frustrat\w*|embarrass\w*|shame\w*|scam|lies?|lying)\b",
     r"(?:sucks?|hate|worst|worse|better|best|pathetic|laughable|unbelievable|unreadable|impossible to|waste)\b",
-    r"(?:theft|fed up|sick of|typical|anyway|nothing|dangerous|whatever|wow|yeah|haha|lol|wtf)\b",
+    r"(?:theft|fed up|sick of|typical|anyway|nothing|dangerous|whatever|wow|yeah)\b",
     r"(?:sounds?|seems?|feels?|looks)(?! (?:for|after)\b) \w+",
     r"a lot\b",
     # "The museum is boring": one word that is no state of things.
@@ -129,6 +138,22 @@ _VERDICT = _any(
     r"(?:falsch\w*|veraltet\w*|schlecht\w*|stimmt nicht|unsinn|zu (?:lang|kurz|teuer)|nutzlos)\b",
     r"(?:faux|fausse|dépassée?|mauvaise?|nulle?|trop|inutile)\b",
     r"(?:incorrect[oa]|equivocad[oa]|falso|mal[oa]?|desactualizad[oa]|demasiado|inútil)\b",
+    r"(?:sbagliat[oa]|errat[oa]|fals[ao]|pessim[oa]|troppo|poch[ie])\b",
+)
+_ELSEWHERE = _any(
+    r"(?:everywhere|elsewhere|anywhere|next door|other|others|another|competitors?|rip-off)\b",
+    r"(?:überall|woanders|anderswo|nebenan|ander(?:e[mnrs]?))\b",
+    r"(?:partout|ailleurs|autres?|à côté)\b",
+    r"(?:otr[oa]s?|al lado)\b",
+    r"(?:altr[oaie]|altrove|dappertutto|accanto)\b",
+)
+_OTHER_TIMES = _any(
+    r"(?:last|next|previous) (?:year|month|week|summer|winter|spring|autumn|season)\b|in the (?:old days|past)\b",
+    r"(?:formerly|previously|used to|years ago|back then|soon|tomorrow|one day|going to be)\b",
+    r"(?:früher|damals|letzte[ns]?|nächste[ns]?|bald|einst)\b",
+    r"(?:autrefois|jadis|avant|l['’]an (?:dernier|prochain)|bientôt)\b",
+    r"(?:antes|antiguamente|el año (?:pasado|que viene)|pronto)\b",
+    r"(?:prima|una volta|un tempo|l['’]anno (?:scorso|prossimo)|presto)\b",
 )
 _MARK = re.compile(r"\b\d{1,2}\s*(?:/|out of|von|sur)\s*(?:5|10|100)\b|\b(?:\d+|one|zero|two) stars?\b", re.IGNORECASE)
 
@@ -136,7 +161,9 @@ _REQUEST = _any(
     r"(?:please|pls|plz|bitte|por favor|svp)\b|s['’]il (?:vous|te) pla[iî]t",
     r"should (?:be (?:shorter|longer|clearer|easier)|(?:say|tell|include|know|add|fix|check|learn|apologi[sz]e))\b",
     r"(?:would|could) (?:be|have|help|like|love|prefer|mean|rather|never)\b",
-    r"(?:wish|hope|if only|let['’]?s)\b",
+    r"(?:wish|hope|if only|let['’]?s)\b|per (?:favore|piacere)\b",
+    r"(?:sollten?|müssten?|dürften?|wünsch\w*|hoff\w*)\b",
+    r"(?:devrai(?:t|ent)|faudrait|souhait\w*|espér\w*|deber[ií]an?|ojalá|dovrebbe(?:ro)?|magari|sper\w+)\b",
 )
 _ORDERS = re.compile(
     r"^(?:tell|give|show|keep|stop|make|add|fix|correct|update|check|explain|try|look|learn|translate|remove|let|do|get|"
@@ -147,12 +174,38 @@ _ORDERS = re.compile(
 )
 _ASKS = re.compile(
     r"\?[^\w?]*+$|^(?:why|how|where|who|what|can|could|would|will|do|does|did|is|are|has|have|should|warum|wieso|wo|"
-    r"wann|pourquoi|comment|où|quand)\b|\b(?:why|which one|how come|por qué|pourquoi|warum)\b",
+    r"wann|pourquoi|comment|où|quand|est-ce|perché|come|quando|dove)\b|"
+    r"\b(?:why|which one|how come|por qué|pourquoi|warum|perché)\b",
     re.IGNORECASE,
 )
 _UNSURE = _any(
     r"(?:maybe|perhaps|probably|possibly|apparently|might be|could be|guess|not sure|unsure|as far as)\b",
-    r"(?:vielleicht|wahrscheinlich|peut-être|probablement|quizás?|tal vez)\b",
+    r"(?:vielleicht|wahrscheinlich|peut-être|probablement|quizás?|tal vez|creo|forse|credo|penso|probabilmente)\b",
+)
+
+_MOCKS = _any(
+    r"(?:l+o+l+|rofl|lmao|wtf|mdr+|ptdr|xd|(?:ha){2,}h?|(?:ja){2,}|a?(?:ah){2,}a*|(?:he){2,}|ha ha)\b",
+    r"(?:brilliant|bravo|congratulations|yeah,? right|as if|more like|sure,|great,|nice one|the pope|my ass)(?!\w)",
+    r"(?:dass ich nicht lache|na klar|na toll|von wegen|klar doch|glückwunsch)\b",
+    r"(?:bien sûr|laissez-moi rire|claro que sí|sí,? claro|enhorabuena|s[iì],? certo|come no|complimenti)\b",
+    r"(?:idiots?|idioten|idiot[aei]s?|morons?|imbeciles?|imbécil\w*|imbecill?[ei]|stupid\w*|dumb\w*|liars?|crooks?)\b",
+    r"(?:thie(?:f|ves)|scum|fools?|clowns?|bastards?|assholes?|shit\w*|fuck\w*|f\*+\w*|crap|damn\w*)\b",
+    r"(?:trottel|deppen?|lügner\w*|betrüger\w*|unfähig\w*|scheiß\w*|verdammt\w*|abzocke)\b",
+    r"(?:cons?|connards?|menteurs?|menteuse|voleurs?|arnaque\w*|merde|nul à chier|du vol)\b",
+    r"(?:tont[oa]s?|mentiros[oa]s?|ladr(?:ón|ones)|estafa\w*|mierda|bugiard[oaie]|ladr[oi]|truffa\w*|schifo\w*|cretin[oi])\b",
+)
+_LAUGHS = re.compile(r"[😂🤣😆😹🙄🤡🖕💩]")
+_INSTRUCTS = re.compile(
+    r"\b(?:ignor\w*|forget|disregard|override|vergiss|vergesst|missachte\w*|oublie[rz]?|olvid\w+|dimentica\w*)\b"
+    r".{0,40}\b(?:instruct\w*|rules?|prompts?|told|previous|everything|anweisung\w*|regeln?|alles|consignes?|règles?|"
+    r"tout|instruccion\w*|reglas?|todo|istruzion\w*|regole|tutto)\b|"
+    r"\b(?:system prompt|you are now|from now on,? (?:say|answer|tell|you)|tell everybody|tell everyone)\b",
+    re.IGNORECASE,
+)
+_PERSONAL = re.compile(
+    r"[\w.+-]+@[\w-]+\.\w[\w.-]*|"  # an e-mail address
+    r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,}|"  # an IBAN
+    r"\+?\b\d(?:[ ()/.-]{0,2}\d){8,}\b"  # a telephone, a card, an account
 )
 _VAGUE = _any(
     r"(?:something|somewhere|anything|someone) else\b",
@@ -181,11 +234,36 @@ def is_story(clause: str) -> bool:
     >>> is_story("my refund took 4 weeks"), is_story("refunds take 4 weeks")
     (True, False)
     """
-    return any(pattern.search(clause) for pattern in (_FIRST_PERSON, _WENT_WRONG, _STARTS_A_STORY)) or _narrates(clause)
+    patterns = (_FIRST_PERSON, _HEARSAY, _WENT_WRONG, _STARTS_A_STORY)
+    return any(pattern.search(clause) for pattern in patterns) or _narrates(clause)
+
+
+def compares(sentence: str) -> bool:
+    """Whether a sentence is about others: "it should be 60 days, like everywhere else"."""
+    return _ELSEWHERE.search(sentence) is not None
+
+
+def is_unfair(comment: str) -> bool:
+    """Whether a comment laughs, insults or gives orders to a language model: then nothing in it is meant as it is said.
+
+    >>> is_unfair("You idiots, it is 14 days"), is_unfair("Useless! It is 14 days")
+    (True, False)
+    """
+    return any(pattern.search(comment) for pattern in (_MOCKS, _LAUGHS, _INSTRUCTS))
+
+
+def personal_data(text: str) -> set[str]:
+    """E-mail addresses, and numbers that are long enough for a telephone, a card or an account.
+
+    >>> sorted(personal_data("Mail ada@example.com, or call 0171 2345678. It costs 1,200 euros."))
+    ['0171 2345678', 'ada@example.com']
+    """
+    return set(_PERSONAL.findall(text))
 
 
 def is_remark(clause: str) -> bool:
-    """Whether a clause judges, asks, requests, guesses, or speaks of the answer or to the one who gave it.
+    """Whether a clause judges, asks, requests, guesses, speaks of other times, of the answer or to the one who gave it,
+    or has personal data.
 
     >>> is_remark("the answer should mention refunds"), is_remark("the price is wrong"), is_remark("the price is 45")
     (True, True, False)
@@ -195,4 +273,5 @@ def is_remark(clause: str) -> bool:
         return True
     if _VAGUE.search(clause) and not any(character.isdigit() for character in clause):
         return True
-    return any(pattern.search(clause) for pattern in (_ANSWER, _VERDICT, _MARK, _REQUEST, _ORDERS, _ASKS, _UNSURE))
+    patterns = (_ANSWER, _VERDICT, _MARK, _REQUEST, _ORDERS, _ASKS, _UNSURE, _OTHER_TIMES, _PERSONAL)
+    return any(pattern.search(clause) for pattern in patterns)

@@ -6,10 +6,31 @@ import re
 from collections.abc import Sequence, Set
 from typing import Literal
 
-from heedful.text.statements import VERDICTS, after_verb, contrasts, has_verb, statement
+from heedful.text.statements import VERDICTS, contrasts, has_verb, statement, verb
 from heedful.text.words import Word, stem, words
 
-_DENIES = re.compile(r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca)\b|n['’]t\b", re.IGNORECASE)
+_DENIES = re.compile(
+    r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca|non|mai)\b|n['’]t\b", re.IGNORECASE
+)
+_INSTEAD_OF = re.compile(
+    r"\bnot\b.{1,60}?\bbut\b|\bnicht\b.{1,60}?\bsondern\b|\bpas\b.{1,60}?\bmais\b|\bno\b.{1,60}?\bsino\b|"
+    r"\bnon\b.{1,60}?\b(?:ma|bensì)\b|"
+    r"(?:,\s*(?:and\s+)?(?:not|nicht|pas|no|non)|\b(?:instead of|rather than|statt|anstatt|au lieu d|en vez de|"
+    r"en lugar de|invece d\w*))\b[^,;.]*",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    r"\b(?i:in|at|to|for|from|of|bei|nach|aus|von|für|en|à|au|aux|chez|de|du|a|para|di|da|per|presso)\s+(?=[^\W\d_a-zß-ÿ])"
+)
+_GENERIC = frozenset(
+    stem(word)
+    for word in """
+    price cost fee charge rate limit window period deadline term time date day hours opening number amount value
+    address name manager preis gebühr frist zeit termin datum prix tarif délai durée heure precio plazo hora horario
+    prezzo tariffa termine durata orario weekdays weekends correct right true real actual new current
+    der die das den dem ein eine le la les un une el los las il lo gli una
+    """.split()  # noqa: SIM905
+)
 _GIVES = re.compile(
     r"\b(?:is|are|ends?|starts?|begins?|opens?|closes?|costs?|takes?|lasts?)"
     r"(?: (?:at|on|in|until|for|only|just|about|from))* \d",
@@ -42,17 +63,26 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     stated, facts = _TITLE.sub(r"\1 ", claim), [_TITLE.sub(r"\1 ", fact) for fact in facts]
     stated_words = _content(stated)
     terms, about = {word.term for word in stated_words}, {word.term for word in _content(question)}
-    found: list[tuple[int, int, int]] = []
+    asserted = _INSTEAD_OF.sub(" ", stated)
+    given = {word.term for word in _content(asserted)}
+    found: list[tuple[int, int, int, int]] = []
     for index, fact in enumerate(facts):
         known = {word.term for word in _content(fact)}
-        denies = _denies(stated) != _denies(fact)
-        if terms <= known and not denies:
+        denies = _denies(asserted) != _denies(fact)
+        # "30 days, not 14" says what the fact says.
+        if given <= known and not denies:
             return None
-        is_new = bool(terms - known - about - VERDICTS) or (denies and not _numbers(stated_words))
-        others = replaced(stated, fact)
-        if is_new and _is_about(stated, stated_words, fact, about, others):
-            found.append((-len(others), -len(terms & known), index))
-    return min(found)[2] if found else None
+        is_new = bool(given - known - about - VERDICTS) or (denies and not _numbers(stated_words))
+        others = replaced(asserted, fact)
+        if (
+            is_new
+            and not _is_about_another(asserted, fact, about)
+            and _is_about(stated, stated_words, fact, about, others)
+        ):
+            # What only this fact says tells it from the others.
+            elsewhere = {word.term for other in facts if other != fact for word in _content(other)} | about
+            found.append((-len((terms & known) - elsewhere), -len(others), -len(terms & known), index))
+    return min(found)[3] if found else None
 
 
 def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:
@@ -84,7 +114,7 @@ def _is_about(stated: str, stated_words: Sequence[Word], fact: str, about: Set[s
         # "Port 6432" gives another value and no more; "Battery dead after 4 hours" does not.
         return bool(others) and (is_contrast or _plain(stated_words) <= known | about | VERDICTS)
     # "The transfer of 3,000 euros is not there" gives no number, it only has one.
-    states_number = any(word.start >= after_verb(stated) for word in stated_words if word.kind == "number")
+    states_number = any(word.start >= verb(stated)[1] for word in stated_words if word.kind == "number")
     if is_contrast or "name" in others or ("number" in others and states_number) or _SINCE.search(stated):
         return True
     # "30 days is theft" speaks of the fact and puts nothing in its place; "matches take forever" is no rule.
@@ -92,6 +122,32 @@ def _is_about(stated: str, stated_words: Sequence[Word], fact: str, about: Set[s
         return False
     is_denial = _denies(stated) != _denies(fact) and len(terms & (known | about)) > 1
     return is_denial or stated_words[0].term in known | about
+
+
+def _is_about_another(asserted: str, fact: str, about: Set[str]) -> bool:
+    """Whether a statement is about another thing or place than a fact, of which it then says nothing."""
+    given, known = _content(asserted), {word.term for word in _content(fact)} | about
+    # A name that was asked for is the subject; other names of the fact can be replaced, each by one of its kind.
+    if any(word.term not in known for word in _placed(asserted)) and not any(
+        word.term not in about for word in _placed(fact)
+    ):
+        return True
+    before = {word.term for word in given if word.stop <= verb(asserted)[0] and word.kind in ("word", "name")}
+    subject = {term for term in before if not is_beside_value(term)}
+    strange = subject - known - _GENERIC - VERDICTS
+    if any(word.kind == "number" and word.term not in known for word in given):
+        return bool(strange)
+    return bool(strange) and strange == subject and not _names(fact) - about
+
+
+def _placed(text: str) -> list[Word]:
+    """The names of places, people and firms that a text says something of: "in Oslo", "of Dr. Roth"."""
+    starts = {match.end() for match in _PLACE.finditer(text)}
+    return [word for word in _content(text) if word.start in starts and word.kind == "name"]
+
+
+def _names(text: str) -> set[str]:
+    return {word.term for word in words(text) if word.kind == "name" and not is_beside_value(word.term)}
 
 
 def _plain(stated_words: Sequence[Word]) -> set[str]:
@@ -119,7 +175,8 @@ _FAMILIES = {
     for family, units in {
         "time": "second minute hour day week month year sekunde sekunden minuten stunde stunden tag tage tagen woche "
         "wochen monat monate monaten jahr jahre jahren seconde secondes jour jours heure heures semaine semaines mois "
-        "an ans segundo segundos minuto minutos hora horas día días semana semanas mes meses año años",
+        "an ans segundo segundos minuto minutos hora horas día días semana semanas mes meses año años secondi minuti "
+        "ora ore giorno giorni settimana settimane mese mesi anno anni",
         "money": "euro dollar pound franc cent eur usd gbp chf euros dólares",
         "clock": "uhr am pm oclock h",
         "share": "percent prozent",
@@ -130,7 +187,7 @@ _NO_UNITS = frozenset(
     stem(word)
     for word in """
     now since instead only rather actually currently today per and jetzt seit statt nicht bis oder maintenant depuis pas
-    par ahora desde en por no
+    par ahora desde en por no adesso ora dal da invece non
     """.split()  # noqa: SIM905
 )
 

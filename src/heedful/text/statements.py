@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from heedful.text.complaints import is_remark, is_story
+from heedful.text.complaints import compares, is_remark, is_story, is_unfair
 from heedful.text.words import sentences, words
 
 MIN_WORDS = 2
@@ -16,7 +16,7 @@ VERDICTS = frozenset(
     for word in words(
         "answer wrong bad good great useless helpful unhelpful incorrect right correct incomplete unclear confusing "
         "outdated false true terrible poor nice thanks response reply help please better worse now again still info "
-        "information"
+        "information richtig stimmt genau bien vrai juste exact correcto exacto verdad giusto vero esatto corretto"
     )
 )
 """Words that say what somebody thinks of an answer, and nothing else."""
@@ -25,7 +25,7 @@ _OPENING = re.compile(
     r"^(?:(?:(?:no|nope|wrong|incorrect|not (?:true|right|correct)|false|outdated|hm+|well|careful|again|hi|hello|hey|"
     r"correction|update|note|fyi|by the way|btw|ok(?:ay)?|to be fair|unfortunately|nein|falsch|veraltet|non|faux|falso|"
     # "No refunds on Sundays" must not become its contrary.
-    r"incorrecto|perdón)\b\s*)+(?:[,.;:!…—–-]+\s*|(?=(?:it|its|they|the|we|you|there)\b))"
+    r"incorrecto|perdón|no[,.]|sbagliato|errato)\b\s*)+(?:[,.;:!…—–-]+\s*|(?=(?:it|its|they|the|we|you|there)\b))"
     r"|(?:actually|sorry|honestly|in fact)\b[\s,.;:!—–-]*(?:but\s+)?)",
     re.IGNORECASE,
 )
@@ -37,7 +37,8 @@ _MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _JOINT = re.compile(r"(?:(?<!\s)\s++)?+[:;,]\s++|(?<!\s)\s++[-—–]++\s++")
 _JOINS = re.compile(r"^(?:and|but|so|und|aber|et|mais|y|pero)\s+", re.IGNORECASE)
 _LEANS_BACK = re.compile(
-    r"^(?:not|nor|neither|or|which|who|whose|because|as|than|then|nicht|pas|sondern|sino|no)\b", re.IGNORECASE
+    r"^(?:not|nor|neither|or|which|who|whose|because|as|than|then|nicht|pas|sondern|sino|no|non|bensì)\b",
+    re.IGNORECASE,
 )
 _LEANS_ON = re.compile(
     r"^(?:if|when|because|as|although|though|while|unless|until|before|after|instead|wenn|weil|si|quand|cuando)\b",
@@ -46,8 +47,9 @@ _LEANS_ON = re.compile(
 _CONTRAST = re.compile(
     r"^use\b|\b(?:actually|should be|should have been|now|no longer|any ?more|instead|rather than|changed to|moved to|"
     r"in fact|it(?: i|['’])s|they(?: a|['’])re|really is|at the moment|currently|jetzt|nicht mehr|sondern|statt|"
-    r"anstatt|maintenant|désormais|au lieu|ahora|ya no|sino|en vez|en lugar)\b|"
-    r"\bnot\b.{1,60}\bbut\b|,\s*(?:not|nicht|pas)\b|,\s*no (?:hasta|el|la|los|las|en|de|\d)",
+    r"anstatt|maintenant|désormais|au lieu|ahora|ya no|sino|en vez|en lugar|adesso|ormai|invece|bensì)\b|"
+    r"\b(?:not|pas)\b.{1,60}\b(?:but|mais)\b|,\s*(?:not|nicht|pas|non)\b|"
+    r",\s*no (?:hasta|el|la|los|las|en|de|a|\d)",
     re.IGNORECASE,
 )
 _VERB = re.compile(
@@ -60,7 +62,8 @@ _VERB = re.compile(
     r"host|handle|manage|own|see|listen|connect|pay|depend|arrive|leave|sit|stop|change|say|keep)(?:e?s)?|"
     r"ist|sind|hat|haben|kann|können|muss|müssen|kostet|kosten|beträgt|dauert|gilt|gelten|beginnt|beginnen|endet|kommt|"
     r"est|sont|ont|peut|peuvent|coûte|coûtent|dure|ouvre|ferme|commence|"
-    r"es|son|tiene|tienen|puede|pueden|cuesta|cuestan|dura|abre|cierra|empieza)\b|\w['’](?:s|re)\b|n['’]t\b|"
+    r"es|son|tiene|tienen|puede|pueden|cuesta|cuestan|dura|abre|cierra|empieza|"
+    r"è|sono|hanno|può|possono|costa|costano|durano|apre|chiude|inizia|finisce|vale|öffnet|schließt|leitet)\b|\bc['’]est\b|\w['’](?:s|re)\b|n['’]t\b|"
     # "The oven heats up", whatever the verb.
     r"^(?:the|a|an|each|every|it|he|she) (?:\w+[^\Ws] )?\w+[^\Ws]s"
     r"(?= (?:up|at|on|in|to|for|until|within|the|a|an|no|only|\d))",
@@ -76,6 +79,8 @@ def statement(comment: str) -> str | None:
     >>> statement("The answer was bad")
     >>> statement("I waited 45 days and nobody called")
     """
+    if is_unfair(comment):
+        return None
     return " ".join(stated for sentence in _sentences(comment) for stated in _stated(sentence)) or None
 
 
@@ -94,13 +99,13 @@ def has_verb(stated: str) -> bool:
     >>> has_verb("Gift cards never expire"), has_verb("Battery dead after 4 hours")
     (True, False)
     """
-    return after_verb(stated) > 0
+    return verb(stated) != (0, 0)
 
 
-def after_verb(stated: str) -> int:
-    """Where the first verb of a statement ends; 0 if it has none."""
-    verb = _VERB.search(stated)
-    return 0 if verb is None else verb.end()
+def verb(stated: str) -> tuple[int, int]:
+    """Where the first verb of a statement begins and ends; (0, 0) if it has none."""
+    found = _VERB.search(stated)
+    return (0, 0) if found is None else found.span()
 
 
 def _sentences(comment: str) -> list[str]:
@@ -133,7 +138,7 @@ def _stated(sentence: str) -> Iterator[str]:
 def _run(sentence: str) -> tuple[int, int]:
     """Where the first clauses that state something begin and end; nowhere if none does."""
     nowhere = (0, 0)
-    if sentence.rstrip("\"')”’ ").endswith("?"):
+    if sentence.rstrip("\"')”’ ").endswith("?") or compares(sentence):
         return nowhere
     joints = [(match.start(), match.end(), "," in match.group()) for match in _JOINT.finditer(sentence)]
     starts = [(0, False), *((end, is_comma) for _, end, is_comma in joints)]
