@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 DATASET = "langgraph"
 
+ITEMS: Metadata = {"learnt_from": {"exists": False}}
+"""Without what was learnt from items, which has their metadata."""
+
 Namespace = tuple[str, ...]
 
 
@@ -228,7 +231,7 @@ def _best(found: Recall, op: SearchOp) -> list[SearchItem]:
 def _where(op: SearchOp) -> Metadata:
     """What the store can filter by itself: the namespace, and values that have to be equal."""
     levels = {f"namespace.{level}": name for level, name in enumerate(op.namespace_prefix)}
-    return levels | dict(_equal("value", op.filter or {}))
+    return levels | dict(_equal("value", op.filter or {})) | ITEMS
 
 
 def _equal(path: str, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -246,7 +249,7 @@ def _equal(path: str, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _where_prefixed(conditions: Iterable[MatchCondition]) -> Metadata:
     """The labels that namespaces must begin with; those of a second condition are left to the adapter."""
-    where: Metadata = {}
+    where: Metadata = {**ITEMS}
     for condition in conditions:
         if condition.match_type == "prefix":
             for level, name in enumerate(condition.path):

@@ -203,7 +203,7 @@ _INSTRUCTS = re.compile(
     re.IGNORECASE,
 )
 _PERSONAL = re.compile(
-    r"[\w.+-]+@[\w-]+\.\w[\w.-]*|"  # an e-mail address
+    r"(?<![\w.+-])[\w.+-]++@[\w-]++\.\w[\w.-]*|"  # an e-mail address
     r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,}|"  # an IBAN
     r"\+?\b\d(?:[ ()/.-]{0,2}\d){8,}\b"  # a telephone, a card, an account
 )

@@ -198,7 +198,9 @@ class TagFilter(Body):
         return [tagged] if self.match not in ("any", "all") else [tagged, untagged]
 
     def passes(self, metadata: Metadata) -> bool:
-        fact_tags, tags = set(extras(metadata).get("tags", [])), set(self.tags)
+        stored, tags = extras(metadata).get("tags", []), set(self.tags)
+        # What was learnt from facts without a tag in common has null: no tag finds it.
+        fact_tags = {None} if stored is None else set(stored)
         if self.match == "exact":
             return fact_tags == tags
         if not tags:
@@ -484,5 +486,5 @@ def _common(fact_id: str, text: str, source: str | None, metadata: Metadata) -> 
         "context": extra.get("context"),
         "mentioned_at": extra.get("timestamp"),
         "document_id": source,
-        "tags": extra.get("tags", []),
+        "tags": extra.get("tags") or [],
     }
