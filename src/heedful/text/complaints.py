@@ -31,7 +31,7 @@ _FIRST_PERSON = _any(
     r"(?:io|mio|mia|miei|mie|voglio|aspetto|ho)\b",
 )
 _HEARSAY = _any(
-    r"(?:heard|hear|claims?|reckons?|according to|supposedly|allegedly|rumou?rs?)\b",
+    r"(?:heard|hear|claims? (?:that|it|to)|reckons?|supposedly|allegedly|rumou?rs?)\b",
     r"(?:people|they|everyone|everybody|someone|somebody|friends?|neighbou?rs?) says?\b",
     r"(?:sagt\w*|meint\w*|behauptet\w*|laut|angeblich|gehört)\b",
     r"(?:dit|disent|selon|d['’]après|paraît|prétend\w*)\b",

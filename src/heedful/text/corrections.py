@@ -22,11 +22,13 @@ _INSTEAD_OF = re.compile(
 _PLACE = re.compile(
     r"\b(?i:in|at|to|for|from|of|bei|nach|aus|von|für|en|à|au|aux|chez|de|du|a|para|di|da|per|presso)\s+(?=[^\W\d_a-zß-ÿ])"
 )
+_QUALIFIER = re.compile(r"\b(?:for|of|für|von|pour|de|du|para|per|di)\s+(?=\w)", re.IGNORECASE)
 _GENERIC = frozenset(
     stem(word)
     for word in """
     price cost fee charge rate limit window period deadline term time date day hours opening number amount value
-    address name manager preis gebühr frist zeit termin datum prix tarif délai durée heure precio plazo hora horario
+    address name manager default maximum minimum size change since update
+    preis gebühr frist zeit termin datum prix tarif délai durée heure precio plazo hora horario
     prezzo tariffa termine durata orario weekdays weekends correct right true real actual new current
     der die das den dem ein eine le la les un une el los las il lo gli una
     """.split()  # noqa: SIM905
@@ -76,7 +78,7 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
         others = replaced(asserted, fact)
         if (
             is_new
-            and not _is_about_another(asserted, fact, about)
+            and not _is_about_another(asserted, fact, question)
             and _is_about(stated, stated_words, fact, about, others)
         ):
             # What only this fact says tells it from the others.
@@ -124,20 +126,31 @@ def _is_about(stated: str, stated_words: Sequence[Word], fact: str, about: Set[s
     return is_denial or stated_words[0].term in known | about
 
 
-def _is_about_another(asserted: str, fact: str, about: Set[str]) -> bool:
+def _is_about_another(asserted: str, fact: str, question: str) -> bool:
     """Whether a statement is about another thing or place than a fact, of which it then says nothing."""
+    about = {word.term for word in _content(question)}
     given, known = _content(asserted), {word.term for word in _content(fact)} | about
     # A name that was asked for is the subject; other names of the fact can be replaced, each by one of its kind.
     if any(word.term not in known for word in _placed(asserted)) and not any(
         word.term not in about for word in _placed(fact)
     ):
         return True
+    if not _plain_terms(asserted) & (_plain_terms(fact) | _plain_terms(question)):
+        # In another language, the same subject has another word.
+        return False
     before = {word.term for word in given if word.stop <= verb(asserted)[0] and word.kind in ("word", "name")}
     subject = {term for term in before if not is_beside_value(term)}
     strange = subject - known - _GENERIC - VERDICTS
-    if any(word.kind == "number" and word.term not in known for word in given):
-        return bool(strange)
-    return bool(strange) and strange == subject and not _names(fact) - about
+    # "The ticket for children" is another one.
+    qualified = {match.end() for match in _QUALIFIER.finditer(asserted)}
+    if any(word.start in qualified and word.term in strange for word in given):
+        return True
+    gives_number = any(word.kind == "number" and word.term not in known for word in given)
+    return bool(strange) and strange == subject and (gives_number or not _names(fact) - about)
+
+
+def _plain_terms(text: str) -> set[str]:
+    return {word.term for word in words(text) if word.kind != "number" and not is_beside_value(word.term)}
 
 
 def _placed(text: str) -> list[Word]:
