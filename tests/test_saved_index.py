@@ -88,6 +88,27 @@ def test_it_finds_what_a_new_one_finds_without_reading_the_facts(open_any: Open,
     assert sum(indexed) == 0
 
 
+def test_a_score_depends_on_neither_the_other_facts_nor_the_process(open_any: Open) -> None:
+    store = open_any()
+    texts = [f"The {place} opens at {hour}." for place in ("gym", "pool", "sauna") for hour in ("six", "ten", "noon")]
+    questions = [f"when does the {place} open {when}" for place in ("gym", "pool", "bar") for when in "abcdefgh"]
+
+    def scores(reader: Heedful) -> dict[tuple[str, str], float]:
+        return {
+            (question, hit.text): hit.score
+            for question in questions
+            for hit in reader.recall(question, mode="semantic", top_k=20)
+        }
+
+    for number, fact in enumerate(texts):
+        before = scores(store)
+        store.remember(fact)
+        after = scores(store)
+        assert len(after) == len(questions) * (number + 1)
+        assert {key: after[key] for key in before} == before
+    assert scores(open_any()) == after
+
+
 def test_changes_after_the_save_are_found(open_any: Open, indexed: list[int]) -> None:
     ids = filled(open_any)
     second = open_any()

@@ -68,6 +68,18 @@ def test_few_allowed_rows_are_searched_exactly(cloud: Vectors) -> None:
     assert list(cosines) == sorted(cosines, reverse=True)
 
 
+@pytest.mark.parametrize("rows", [*range(1, 9), 500])
+def test_a_cosine_depends_on_no_other_row_and_no_place(cloud: Vectors, rows: int) -> None:
+    alone = [VectorIndex(row[None]).cosines(cloud[0], np.zeros(1, np.int64))[0] for row in cloud[:rows]]
+    for saved in {0, 1, rows // 2, rows}:
+        index = VectorIndex(cloud[:saved])
+        index.append(cloud[saved:rows])
+        backwards = np.arange(rows)[::-1]
+        assert index.cosines(cloud[0], backwards).tolist() == alone[::-1]
+        found, cosines = index.nearest(cloud[0], rows, np.ones(rows, bool))
+        assert cosines.tolist() == [alone[row] for row in found]
+
+
 def test_nothing_allowed_finds_nothing(cloud: Vectors) -> None:
     rows, cosines = VectorIndex(cloud).nearest(cloud[0], 10, np.zeros(ROWS, bool))
     assert len(rows) == len(cosines) == 0

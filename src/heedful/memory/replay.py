@@ -34,6 +34,7 @@ from heedful.ranking.policies import Candidate
 from heedful.ranking.replay import FOLDS, Floats, LoggedRecall, Order, Trial, replay_orders
 from heedful.ranking.signals import Opinion
 from heedful.search.evidence import ContextIndex
+from heedful.search.vectors import cosine_similarity
 from heedful.storage import facts, ledger, receipts
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import ModelRow, of_facts
@@ -203,7 +204,7 @@ def _fits(
     found: dict[int, dict[int, float]] = defaultdict(dict)
     for query, fact in sorted(helped):
         if fact in vectors:
-            found[query][fact] = round(float(vectors[fact] @ contexts.vector_of(query)), 6)
+            found[query][fact] = round(float(cosine_similarity(vectors[fact], contexts.vector_of(query))), 6)
     return found
 
 

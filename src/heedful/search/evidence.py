@@ -6,7 +6,8 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from heedful.ranking.evidence import QueryVotes, as_of, votes_per_fact
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
 from heedful.ranking.similarity import SAME_NEED, Calibration, normal, similarity
-from heedful.search.vectors import Growable, VectorIndex
+from heedful.search.vectors import Growable, VectorIndex, cosine_similarity
 from heedful.storage import facts, ledger, receipts, scores
 from heedful.storage.receipts import Row
 from heedful.storage.scores import masses_after
@@ -303,7 +304,8 @@ class EvidenceIndex:
         lacking = {each.query: tables[each.query].lacking().tolist() for each in neighbours}
         vectors = of_facts(connection, model, sorted({fact for those in lacking.values() for fact in those}))
         for each in neighbours:
-            known = {fact: float(vectors[fact] @ each.vector) for fact in lacking[each.query] if fact in vectors}
+            those = [fact for fact in lacking[each.query] if fact in vectors]
+            known = {fact: float(cosine_similarity(vectors[fact], each.vector)) for fact in those}
             if known:
                 tables[each.query] = tables[each.query].with_fits(known)
 
@@ -446,10 +448,12 @@ class ContextIndex:
 
     def _neighbours(self, rows: Seqs, cosines: Vectors) -> Iterator[Neighbour]:
         # Without the lock: rows are added, and never changed.
-        for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
+        for cosine, alike in groupby(zip(cosines.tolist(), rows.tolist(), strict=True), itemgetter(0)):
             if cosine < LEAST_COSINE:
                 return
-            yield Neighbour(self._ids[row], round(cosine, 6), self._vectors.row(row))
+            # By their words, which are the same in every process and for every order of arrival.
+            for row in sorted((row for _, row in alike), key=self._texts.__getitem__):
+                yield Neighbour(self._ids[row], round(cosine, 6), self._vectors.row(row))
 
     def vector_of(self, query_id: int) -> Vectors:
         """The vector of a query that a signal names and that does not wait."""
