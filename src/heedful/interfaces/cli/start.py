@@ -126,7 +126,7 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
         rated = 0
         try:
             while question := _prompt("\nYour question"):
-                rated += _round(memory, question)
+                rated += _round(memory, question, rated)
         except click.Abort:
             # The end of the input is an end, too.
             echo("")
@@ -159,14 +159,17 @@ def check_files(files: tuple[Path, ...]) -> None:
             raise NotFound(f"{file} does not exist", field="file", value=str(file), remedy="Check its name")
 
 
-def _round(memory: Heedful, question: str) -> int:
-    """One question: what is found, and which of it helped; returns how many ratings were given."""
+def _round(memory: Heedful, question: str, rated: int) -> int:
+    """One question: what is found, and which of it helped; returns how many ratings were given. `rated` is how many
+    there were before."""
     plain = {hit.fact_id: hit.rank for hit in memory.recall(question, top_k=POOL, boost_by_usefulness=False)}
     recall = memory.recall(question, top_k=TOP_K)
     if not recall.hits:
         echo("Nothing found.")
         return 0
     _show(recall.hits, plain)
+    if rated and all(hit.usefulness_source == "neutral" for hit in recall.hits):
+        echo("Your ratings are about other questions: this one ranks as it would without them.")
     answer = _prompt("Which one helped? Its rank")
     helpful = [hit.fact_id for hit in recall.hits if str(hit.rank) == answer]
     if not helpful:
