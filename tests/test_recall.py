@@ -346,3 +346,11 @@ def test_an_index_that_followed_answers_like_one_rebuilt(
         followed = [(hit.fact_id, hit.relevance) for hit in store.recall("alpha gamma")]
         fresh = [(hit.fact_id, hit.relevance) for hit in rebuilt.recall("alpha gamma")]
         assert dict(followed) == pytest.approx(dict(fresh), abs=2e-6)
+
+
+def test_usefulness_is_the_same_whether_or_not_it_ranks(store: Heedful) -> None:
+    (fact,) = store.remember("The CEO is Ada.").fact_ids
+    store.signal([{"fact_id": fact, "signal_type": "used", "query": "Who is the CEO?", "author": "ann"}])
+    ranked, unranked = (store.recall("Who is the CEO?", boost_by_usefulness=boost) for boost in (None, False))
+    assert unranked[0].usefulness == ranked[0].usefulness > 0.5
+    assert unranked[0].score == unranked[0].relevance

@@ -405,6 +405,7 @@ def test_the_documented_loop_of_recall_signals_and_boosted_recall(http: httpx.Cl
     assert [each["id"] for each in recalled(http, query)] == plain
     first = boosted[0]["scores"]
     assert first["usefulness"] == pytest.approx(0.8)
+    assert recalled(http, query)[-1]["scores"]["usefulness"] == pytest.approx(0.8)
     assert first["final"] == pytest.approx(0.1 * first["relevance"] + 0.9 * first["usefulness"])
     useful = recalled(http, query, boost_by_usefulness=True, min_usefulness=0.6)
     assert [each["id"] for each in useful] == [used]

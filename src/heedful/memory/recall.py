@@ -119,7 +119,7 @@ def check_request(
         exploration=checks.fraction("exploration", exploration),
         seed=checks.seed(seed),
         explain=checks.flag("explain", explain),
-        default_policy=DEFAULT_POLICY if boost is None else BLEND_POLICY,
+        default_policy=DEFAULT_POLICY if boost is None or boost is False else BLEND_POLICY,
         external_id=None if external_id is None else checks.external_id(external_id),
     )
     if cursor is None:

@@ -155,6 +155,8 @@ def recall(store: Heedful, request: ForeignRequest) -> Any:
             boost_by_usefulness=body.boost_by_usefulness,
             usefulness_weight=body.usefulness_weight,
             min_usefulness=body.min_usefulness,
+            # Without the boost a policy ranks nothing, and says what the documented usefulness is.
+            policy=None if body.boost_by_usefulness else "documented",
         )
         if body.filter.passes(hit.metadata)
     ]
