@@ -23,7 +23,7 @@ def check_library() -> None:
         shown = memory.recall("When can I exercise?")
         assert shown[0].text == "The gym opens at six.", shown
         memory.signal_recall(shown.recall_id, helpful=[shown[0].fact_id])
-        assert memory.fact_stats(shown[0].fact_id).score > 0.5
+        assert memory.fact_stats(shown[0].fact_id).overall_usefulness > 0.5
 
 
 def check_command(folder: str) -> None:

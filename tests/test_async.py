@@ -103,7 +103,7 @@ def test_the_loop_works(path: Path) -> None:
             assert recall[0].fact_id == fact
             result = await store.signal_recall(recall.recall_id, helpful=[fact])
             assert result.processed == 2
-            assert (await store.fact_stats(fact)).score == 0.65
+            assert (await store.fact_stats(fact)).overall_usefulness == 0.65
             assert (await store.receipt(recall.recall_id)).query == "company"
             given = await store.signal([Signal(fact_id=other, signal_type="used", query="food")])
             await store.retract(given.event_ids[0])
@@ -126,13 +126,13 @@ def test_sessions_work(path: Path) -> None:
             await store.sessions.update_metadata("chat", {"variant": "B"})
             assert await store.sessions.add_feedback("chat", result.qa_id, feedback_score=5)
             assert (await store.improve()).signals_added == 1
-            assert (await store.fact_stats(fact)).score == 0.65
+            assert (await store.fact_stats(fact)).overall_usefulness == 0.65
             thumb = await store.sessions.add_session_feedback("chat", {"rating": "up"})
             assert thumb is not None
             (variant,) = (await store.insight.satisfaction("variant")).variants
             assert (variant.value, variant.up) == ("B", 2)
             await store.sessions.delete("chat")
-            assert (await store.fact_stats(fact)).score == 0.5
+            assert (await store.fact_stats(fact)).overall_usefulness == 0.5
 
     asyncio.run(talk())
 
@@ -187,7 +187,7 @@ def test_many_calls_at_once_all_count(path: Path) -> None:
             await asyncio.gather(*signals, *recalls, *writes)
             stats = await store.fact_stats(fact)
             assert stats.signal_count == 40
-            assert stats.score == pytest.approx(0.54)
+            assert stats.overall_usefulness == pytest.approx(0.54)
             assert (await store.usefulness_stats()).total_facts == 21
 
     asyncio.run(many())

@@ -68,7 +68,7 @@ def rated(store: Heedful) -> None:
 def learnt(store: Heedful) -> dict[str, Any]:
     """What is known of each fact, but for its id."""
     result = {each.text: store.fact_stats(each.fact_id) for each in store.facts().items}
-    return {text: (stats.score, stats.signal_breakdown) for text, stats in sorted(result.items())}
+    return {text: (stats.overall_usefulness, stats.signal_breakdown) for text, stats in sorted(result.items())}
 
 
 def test_what_is_added_is_done_at_once_beside_other_work(opening: Callable[..., Heedful]) -> None:

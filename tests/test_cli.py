@@ -36,7 +36,7 @@ def test_the_loop_by_json(run: Run) -> None:
     assert recall["hits"][0]["fact_id"] == fact
     given = read(run("signal", "--recall", recall["recall_id"], "--used", "1", "--json"))
     assert {each["fact_id"]: each["signal_type"] for each in given["signals"]} == {fact: "used", other: "ignored"}
-    assert read(run("stats", fact, "--json"))["score"] == pytest.approx(0.6, abs=1e-6)
+    assert read(run("stats", fact, "--json"))["overall_usefulness"] == pytest.approx(0.6, abs=1e-6)
     explained = read(run("explain", "Who is the chief executive?", "--policy", "documented", "--json"))["hits"][0][
         "explanation"
     ]

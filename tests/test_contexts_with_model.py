@@ -60,7 +60,7 @@ def test_signals_of_one_context_fold_together(store: Heedful, anna: str) -> None
     assert hit(store, PARAPHRASE, anna).usefulness == pytest.approx(0.75)
     assert hit(store, CFO, anna).usefulness == pytest.approx(0.4)
     stats = store.fact_stats(anna)
-    assert stats.score == pytest.approx(0.65)
+    assert stats.overall_usefulness == pytest.approx(0.65)
     assert [(context.queries, context.signal_count) for context in stats.contexts] == [
         ([CEO, PARAPHRASE], 2),
         ([CFO], 1),

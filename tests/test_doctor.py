@@ -128,7 +128,7 @@ def test_a_damaged_store_is_named(open_store: Callable[..., Heedful], path: Path
 def test_looking_changes_nothing(store: Heedful, facts: list[str], path: Path) -> None:
     harm(path, "UPDATE scores SET score = 0.99")
     store.doctor(repair=False)
-    assert store.fact_stats(facts[0]).score == 0.99
+    assert store.fact_stats(facts[0]).overall_usefulness == 0.99
 
 
 def harm(path: Path, statement: str) -> None:

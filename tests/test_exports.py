@@ -168,11 +168,11 @@ def test_signals_tell_whether_they_stand(here: Heedful) -> None:
 def test_facts_have_their_usefulness_now(here: Heedful, clock: ManualClock) -> None:
     rows = {row["text"]: row for row in every(here, "facts")}
     fact = rows[KETTLE]
-    assert fact["usefulness"] == pytest.approx(here.fact_stats(fact["fact_id"]).score)
+    assert fact["overall_usefulness"] == pytest.approx(here.fact_stats(fact["fact_id"]).overall_usefulness)
     assert fact["helpful"] == 1
     clock.advance(days=70)
     later = {row["text"]: row for row in every(here, "facts")}[KETTLE]
-    assert 0.5 < later["usefulness"] < fact["usefulness"]
+    assert 0.5 < later["overall_usefulness"] < fact["overall_usefulness"]
 
 
 def test_recalls_have_a_row_for_each_fact_that_was_shown(here: Heedful) -> None:

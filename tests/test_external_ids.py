@@ -201,14 +201,14 @@ def test_many_recalls_with_one_external_id_are_one(anywhere: Heedful) -> None:
 def test_a_signal_is_retracted_by_its_external_id(store: Heedful) -> None:
     fact = store.remember(GYM).fact_ids[0]
     values = {"fact_id": fact, "signal_type": "helpful", "query": QUESTION, "external_id": "score-1"}
-    before = store.fact_stats(fact).score
+    before = store.fact_stats(fact).overall_usefulness
     first = store.signal([values])
     again = store.signal([values])
     assert (first.processed, again.processed, again.event_ids) == (1, 0, first.event_ids)
     other = store.signal([{**values, "signal_type": "not_helpful"}])
     assert [error.code for error in other.errors] == ["external_id_reused"]
     assert store.retract("score-1").retracted == first.event_ids[0]
-    assert store.fact_stats(fact).score == before
+    assert store.fact_stats(fact).overall_usefulness == before
     with pytest.raises(Invalid, match="external_id"):
         store.signal([{**values, "idempotency_key": "key"}])
     with pytest.raises(NotFound):

@@ -17,12 +17,12 @@ def test_the_history_has_the_score_after_each_signal_and_fades_to_now(store: Hee
     store.signal(Signal(fact_id=fact, signal_type="not_helpful", query="other?", author="bob"))
     clock.advance(days=7)
     history = store.fact_history(fact)
-    assert [point.score for point in history.points] == pytest.approx([0.65, 0.5 + 0.15 * 0.95 - 0.1])
+    assert [point.overall_usefulness for point in history.points] == pytest.approx([0.65, 0.5 + 0.15 * 0.95 - 0.1])
     assert [(point.signal_type, point.query, point.author) for point in history.points] == [
         ("helpful", "refund?", "ada"),
         ("not_helpful", "other?", "bob"),
     ]
-    assert history.score == pytest.approx(store.fact_stats(fact).score)
+    assert history.overall_usefulness == pytest.approx(store.fact_stats(fact).overall_usefulness)
 
 
 def test_late_signals_stand_where_they_were_given(store: Heedful, clock: ManualClock) -> None:
@@ -40,7 +40,7 @@ def test_what_was_retracted_is_not_part_of_it(store: Heedful) -> None:
     store.retract(result.event_ids[0])
     history = store.fact_history(fact)
     assert history.points == []
-    assert history.score == 0.5
+    assert history.overall_usefulness == 0.5
 
 
 def test_a_correction_is_told_from_both_sides_until_it_is_undone(store: Heedful) -> None:

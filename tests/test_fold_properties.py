@@ -168,7 +168,7 @@ class Ledger(RuleBasedStateMachine):
         store = self.stores[len(self.given) % 2]
         for fact in self.facts:
             stats, events = store.fact_stats(fact), self.surviving(fact)
-            assert stats.score == pytest.approx(self.folded(events), abs=1e-9)
+            assert stats.overall_usefulness == pytest.approx(self.folded(events), abs=1e-9)
             assert stats.signal_count == len(events)
             assert stats.last_signal_at == (events[-1].at if events else None)
             for kind in SIGNAL_TYPES:

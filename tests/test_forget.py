@@ -99,7 +99,7 @@ def test_the_scores_of_others_stay(store: Heedful) -> None:
     one, two = store.remember(["one", "two"]).fact_ids
     store.signal([Signal(fact_id=fact, signal_type="helpful", query="q") for fact in (one, two)])
     store.forget(one)
-    assert store.fact_stats(two).score == 0.65
+    assert store.fact_stats(two).overall_usefulness == 0.65
     assert store.usefulness_stats().total_signals == 1
 
 
@@ -109,7 +109,7 @@ def test_a_fact_that_is_remembered_again_starts_over(store: Heedful) -> None:
     store.forget(fact)
     fresh = store.remember("again").fact_ids[0]
     assert fresh != fact
-    assert store.fact_stats(fresh).score == 0.5
+    assert store.fact_stats(fresh).overall_usefulness == 0.5
 
 
 @pytest.mark.parametrize("everything", ["fact", "source", "dataset"])

@@ -177,7 +177,7 @@ def test_feedback_on_a_recall_by_the_graph_lands(store: Heedful, facts: dict[str
     recall = store.recall(QUESTION, mode="graph", top_k=3)
     result = store.signal_recall(recall.recall_id, helpful=[facts[HIDDEN]])
     assert {each.signal_type for each in result.signals} == {"helpful", "ignored"}
-    assert store.fact_stats(facts[HIDDEN]).score == pytest.approx(0.65)
+    assert store.fact_stats(facts[HIDDEN]).overall_usefulness == pytest.approx(0.65)
 
 
 def test_facts_are_linked_as_they_come_and_go(store: Heedful, facts: dict[str, str]) -> None:

@@ -124,7 +124,7 @@ def test_a_score_becomes_a_signal(shop: Shop, score: int, signals: list[Any], us
     assert (done.entries, done.signals_added, done.signals_retracted) == (1, len(signals), 0)
     assert done.updated_facts == [shop.facts[fact] for fact, _, _ in signals]
     assert done.changed is bool(signals)
-    assert shop.store.fact_stats(shop.facts[RETURNS]).score == pytest.approx(usefulness, abs=1e-12)
+    assert shop.store.fact_stats(shop.facts[RETURNS]).overall_usefulness == pytest.approx(usefulness, abs=1e-12)
 
 
 def test_a_rating_is_shared_out_among_the_facts_that_were_used(shop: Shop) -> None:
@@ -321,7 +321,7 @@ def test_changing_a_rating_undoes_the_one_before_at_once(shop: Shop) -> None:
     shop.store.improve()
     shop.rate(entry, 1)
     assert shop.signals() == []
-    assert shop.store.fact_stats(shop.facts[RETURNS]).score == 0.5
+    assert shop.store.fact_stats(shop.facts[RETURNS]).overall_usefulness == 0.5
     shop.store.improve()
     assert shop.signals() == [(RETURNS, "not_helpful", 1.0)]
 
@@ -627,11 +627,11 @@ def test_two_projects_learn_apart(open_either: Callable[..., Heedful]) -> None:
         store.sessions.add_feedback("s", result.qa_id, feedback_score=5 if name == "one" else 1)
         scores[name] = fact
     stores["one"].improve()
-    assert stores["other"].fact_stats(scores["other"]).score == 0.5
+    assert stores["other"].fact_stats(scores["other"]).overall_usefulness == 0.5
     stores["other"].improve()
     stores["one"].sessions.delete("s")
-    assert stores["one"].fact_stats(scores["one"]).score == 0.5
-    assert stores["other"].fact_stats(scores["other"]).score == pytest.approx(0.4)
+    assert stores["one"].fact_stats(scores["one"]).overall_usefulness == 0.5
+    assert stores["other"].fact_stats(scores["other"]).overall_usefulness == pytest.approx(0.4)
 
 
 def test_links_that_led_to_an_answer_are_judged_with_it(shop: Shop) -> None:

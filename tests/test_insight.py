@@ -210,10 +210,12 @@ class TestUsefulness:
         found, stats = store.insight.usefulness(), store.usefulness_stats()
         assert found.distribution == stats.distribution
         assert (found.total_facts, found.facts_with_signals, found.total_signals) == (6, 4, 10)
-        assert found.average_score == pytest.approx(stats.average_score)
+        assert found.average_overall_usefulness == pytest.approx(stats.average_overall_usefulness)
         for ours, theirs in ((found.most_useful, stats.most_useful), (found.least_useful, stats.least_useful)):
             assert [each.fact_id for each in ours] == [each.fact_id for each in theirs]
-            assert [each.score for each in ours] == pytest.approx([each.score for each in theirs])
+            assert [each.overall_usefulness for each in ours] == pytest.approx(
+                [each.overall_usefulness for each in theirs]
+            )
 
     def test_a_project_with_other_datasets_says_which(self, store: Heedful) -> None:
         assert store.insight.usefulness().total_facts == 0

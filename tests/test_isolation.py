@@ -128,7 +128,7 @@ def test_the_same_text_is_a_fact_of_each(
     result = own_project.remember(SECRET, source="vault", metadata={"k": 1})
     assert (result.added, result.known) == (1, 0)
     assert result.fact_ids[0] != fact
-    assert own_project.fact_stats(result.fact_ids[0]).score == 0.5
+    assert own_project.fact_stats(result.fact_ids[0]).overall_usefulness == 0.5
     assert own_project.recall("launch code", boost_by_usefulness=True)[0].usefulness_source == "neutral"
 
 

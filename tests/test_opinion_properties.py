@@ -290,8 +290,8 @@ def test_any_clock_gives_finite_numbers(
         for reader in (memory, other):
             for ranking in rankings(place, reader):
                 assert all(isfinite(score) and 0 <= usefulness <= 1 for _, score, _, usefulness, _ in ranking)
-            assert all(0 <= reader.fact_stats(fact).score <= 1 for fact in place.facts)
-            assert 0 <= reader.usefulness_stats(dataset=place.name).average_score <= 1
+            assert all(0 <= reader.fact_stats(fact).overall_usefulness <= 1 for fact in place.facts)
+            assert 0 <= reader.usefulness_stats(dataset=place.name).average_overall_usefulness <= 1
 
 
 READER = """

@@ -95,7 +95,7 @@ def test_processes_write_one_file_at_once(
     assert set(messages) <= set(ledger(path))
     stats = store.fact_stats(fact)
     assert stats.signal_count == len(ledger(path)) == 95
-    assert stats.score == pytest.approx(0.5 + 95 * 0.0001)
+    assert stats.overall_usefulness == pytest.approx(0.5 + 95 * 0.0001)
     assert store.usefulness_stats().total_facts == 1 + 3 * 5
     assert len(store.recall("line", top_k=100, mode="lexical")) == 15
     assert all(check.ok and not check.repaired for check in store.doctor())
@@ -127,7 +127,7 @@ def test_every_acknowledged_event_survives_a_kill(
         assert set(acknowledged) <= set(written)
         stats = store.fact_stats(fact)
         assert stats.signal_count == len(written)
-        assert stats.score == pytest.approx(min(1.0, 0.5 + len(written) * 0.0001))
+        assert stats.overall_usefulness == pytest.approx(min(1.0, 0.5 + len(written) * 0.0001))
         assert all(check.ok and not check.repaired for check in store.doctor())
         store.close()
     assert len(acknowledged) == len(set(acknowledged))

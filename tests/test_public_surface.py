@@ -348,7 +348,9 @@ def test_the_documented_fields_are_there() -> None:
         Hit.model_fields
     )
     assert {"processed", "updated_facts", "errors", "event_ids"} <= set(SignalResult.model_fields)
-    assert {"score", "signal_count", "signal_breakdown", "last_signal_at", "contexts"} <= set(FactStats.model_fields)
+    assert {"overall_usefulness", "signal_count", "signal_breakdown", "last_signal_at", "contexts"} <= set(
+        FactStats.model_fields
+    )
     documented = ["qa_id", "question", "answer", "context", "time", "feedback_text", "feedback_score"]
     assert list(heedful.Entry.model_fields)[:7] == documented
     assert {"qa_id", "answer", "session_id"} <= set(heedful.Recall.model_fields)

@@ -50,10 +50,10 @@ def test_retracting_one_of_many_leaves_what_the_others_make(store: Heedful, fact
 def test_a_clamped_step_is_undone_exactly(store: Heedful, fact: str) -> None:
     events = [give(store, fact, "helpful") for _ in range(6)]
     give(store, fact, "not_helpful")
-    assert store.fact_stats(fact).score == pytest.approx(0.9)
+    assert store.fact_stats(fact).overall_usefulness == pytest.approx(0.9)
     for event in events[:3]:
         store.retract(event)
-    assert store.fact_stats(fact).score == pytest.approx(0.5 + 0.45 - 0.1)
+    assert store.fact_stats(fact).overall_usefulness == pytest.approx(0.5 + 0.45 - 0.1)
 
 
 def test_retracting_twice_is_retracting_once(store: Heedful, fact: str) -> None:
@@ -71,7 +71,7 @@ def test_the_last_signal_before_counts_for_the_decay_again(store: Heedful, fact:
     clock.advance(days=7)
     store.retract(give(store, fact))
     stats = store.fact_stats(fact)
-    assert (stats.score, stats.last_signal_at) == (0.595, start)
+    assert (stats.overall_usefulness, stats.last_signal_at) == (0.595, start)
 
 
 def test_a_late_signal_can_be_retracted(store: Heedful, fact: str, clock: ManualClock) -> None:
@@ -100,7 +100,7 @@ def test_a_retracted_context_is_no_longer_matched(store: Heedful, fact: str) -> 
 def test_the_same_signal_may_be_given_again(store: Heedful, fact: str) -> None:
     store.retract(give(store, fact))
     give(store, fact)
-    assert store.fact_stats(fact).score == 0.6
+    assert store.fact_stats(fact).overall_usefulness == 0.6
 
 
 def test_a_retry_of_a_retracted_call_does_not_bring_it_back(store: Heedful, fact: str) -> None:

@@ -34,12 +34,12 @@ def test_a_signal_moves_the_score_as_documented(store: Heedful, fact: str, kind:
     result = store.signal([Signal(fact_id=fact, signal_type=kind, query="q")])
     assert (result.processed, result.updated_facts, result.errors) == (1, [fact], [])
     assert len(result.event_ids) == 1
-    assert store.fact_stats(fact).score == score
+    assert store.fact_stats(fact).overall_usefulness == score
 
 
 def test_confidence_scales_the_step(store: Heedful, fact: str) -> None:
     store.signal([used(fact, confidence=0.5)])
-    assert store.fact_stats(fact).score == 0.55
+    assert store.fact_stats(fact).overall_usefulness == 0.55
 
 
 def test_signals_may_be_mappings(store: Heedful, fact: str) -> None:
@@ -77,7 +77,7 @@ def test_unknown_facts_are_refused_by_name_and_the_others_are_applied(store: Hee
         (2, "not_found", "nothing"),
     ]
     assert "nobody" in result.errors[0].message
-    assert store.fact_stats(fact).score == 0.6
+    assert store.fact_stats(fact).overall_usefulness == 0.6
 
 
 def test_a_forgotten_fact_is_not_found(store: Heedful, fact: str) -> None:
@@ -108,7 +108,7 @@ def test_signals_fold_in_the_order_of_their_own_time(store: Heedful, fact: str, 
     store.signal([Signal(fact_id=fact, signal_type="not_helpful", query="q", at=start)])
     expected = 0.5 + ((0.4 - 0.5) * 0.95 + 0.1) * 0.95
     stats = store.fact_stats(fact)
-    assert stats.score == pytest.approx(expected, abs=1e-12)
+    assert stats.overall_usefulness == pytest.approx(expected, abs=1e-12)
     assert stats.last_signal_at == start + timedelta(days=7)
 
 
@@ -151,12 +151,12 @@ def test_an_event_that_is_dated_ahead_fades_and_delays_nobody(store: Heedful, fa
         scores.refold(workspace.database, connection, {seq: dataset}, [seq])
     given = clock()
     clock.advance(days=7)
-    assert store.fact_stats(fact).score == pytest.approx(0.5 + 0.1 * 0.95, abs=1e-12)
+    assert store.fact_stats(fact).overall_usefulness == pytest.approx(0.5 + 0.1 * 0.95, abs=1e-12)
     assert store.fact_stats(fact).last_signal_at == given
     with counted() as statements:
         store.signal([used(fact)])
     assert not [each for each in statements if each.startswith("DELETE FROM scores")], "nothing is folded again"
-    assert store.fact_stats(fact).score == pytest.approx(0.5 + 0.1 * 0.95 + 0.1, abs=1e-12)
+    assert store.fact_stats(fact).overall_usefulness == pytest.approx(0.5 + 0.1 * 0.95 + 0.1, abs=1e-12)
     assert store.fact_history(fact).points[0].at == given
 
 
@@ -190,7 +190,7 @@ def test_signals_read_no_scores_but_those_that_they_change(
     assert read["scores"] == 21
     monkeypatch.undo()
     # 320 steps up by a tenth reach the bound; each of the twenty queries had two.
-    assert store.fact_stats(fact).score == 1.0
+    assert store.fact_stats(fact).overall_usefulness == 1.0
     assert {each.query: each.score for each in store.fact_stats(fact).contexts}["asked 3"] == pytest.approx(0.7)
 
 
@@ -207,7 +207,7 @@ class TestRetries:
         first = store.signal(signals, idempotency_key="k1")
         again = store.signal(signals, idempotency_key="k1")
         assert again == first
-        assert store.fact_stats(fact).score == 0.6
+        assert store.fact_stats(fact).overall_usefulness == 0.6
 
     def test_a_retry_after_reopening_counts_once(self, open_store: Callable[..., Heedful], path: Path) -> None:
         store = open_store()

@@ -89,7 +89,7 @@ def test_it_may_come_days_later_and_from_another_process(
     later = open_store()
     later.signal_recall(recall.recall_id, helpful=[recall[0].fact_id])
     stats = later.fact_stats(recall[0].fact_id)
-    assert (stats.score, stats.last_signal_at) == (0.65, clock())
+    assert (stats.overall_usefulness, stats.last_signal_at) == (0.65, clock())
 
 
 def test_a_fact_that_was_not_shown_is_refused_by_name(store: Heedful, recall: Recall) -> None:
@@ -166,8 +166,8 @@ def test_a_confidence_outside_is_refused(store: Heedful, recall: Recall, confide
 
 def test_confidence_scales_all_of_them(store: Heedful, recall: Recall) -> None:
     store.signal_recall(recall.recall_id, used=[recall[0].fact_id], confidence=0.5)
-    assert store.fact_stats(recall[0].fact_id).score == 0.55
-    assert store.fact_stats(recall[1].fact_id).score == 0.475
+    assert store.fact_stats(recall[0].fact_id).overall_usefulness == 0.55
+    assert store.fact_stats(recall[1].fact_id).overall_usefulness == 0.475
 
 
 def test_a_retry_returns_the_first_result_though_the_dataset_is_gone(store: Heedful, recall: Recall) -> None:

@@ -19,7 +19,12 @@ class TestOfAFact:
         fact = store.remember("quiet").fact_ids[0]
         stats = store.fact_stats(fact)
         assert (stats.fact_id, stats.text, stats.dataset) == (fact, "quiet", "main_dataset")
-        assert (stats.score, stats.signal_count, stats.last_signal_at, stats.contexts) == (0.5, 0, None, [])
+        assert (stats.overall_usefulness, stats.signal_count, stats.last_signal_at, stats.contexts) == (
+            0.5,
+            0,
+            None,
+            [],
+        )
         assert stats.signal_breakdown == {"used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
 
     def test_all_four_types_are_counted(self, store: Heedful, clock: ManualClock) -> None:
@@ -30,7 +35,7 @@ class TestOfAFact:
         stats = store.fact_stats(fact)
         assert stats.signal_breakdown == {"used": 2, "ignored": 1, "helpful": 1, "not_helpful": 1}
         assert stats.signal_count == 5
-        assert stats.score == pytest.approx(0.7, abs=1e-12)
+        assert stats.overall_usefulness == pytest.approx(0.7, abs=1e-12)
         assert stats.last_signal_at == clock()
 
     def test_the_score_is_decayed_to_now(self, store: Heedful, clock: ManualClock) -> None:
@@ -38,7 +43,7 @@ class TestOfAFact:
         give(store, fact, "used")
         clock.advance(days=7)
         stats = store.fact_stats(fact)
-        assert stats.score == 0.595
+        assert stats.overall_usefulness == 0.595
         assert stats.contexts[0].score == 0.595
         assert stats.last_signal_at == clock() - timedelta(days=7)
 
@@ -72,7 +77,12 @@ class TestOfADataset:
             0,
             0,
         )
-        assert (stats.average_score, stats.queries, stats.most_useful, stats.least_useful) == (0.5, 0, [], [])
+        assert (stats.average_overall_usefulness, stats.queries, stats.most_useful, stats.least_useful) == (
+            0.5,
+            0,
+            [],
+            [],
+        )
         assert sum(stats.distribution.values()) == 0
         assert store.datasets() == []
 
@@ -83,7 +93,7 @@ class TestOfADataset:
         stats = store.usefulness_stats()
         assert (stats.total_facts, stats.facts_with_signals, stats.total_signals) == (3, 2, 3)
         assert stats.signal_breakdown == {"used": 0, "ignored": 0, "helpful": 2, "not_helpful": 1}
-        assert stats.average_score == pytest.approx((0.8 + 0.4) / 2)
+        assert stats.average_overall_usefulness == pytest.approx((0.8 + 0.4) / 2)
 
     def test_the_distribution_has_ten_bins(self, store: Heedful) -> None:
         facts = store.remember([f"fact {number}" for number in range(4)]).fact_ids
@@ -109,13 +119,13 @@ class TestOfADataset:
         assert [fact.fact_id for fact in stats.least_useful] == facts[:10]
         best = stats.most_useful[0]
         assert (best.text, best.signal_count) == ("fact 24", 1)
-        assert best.score == pytest.approx(0.5 + 0.15 * 24 / 25)
+        assert best.overall_usefulness == pytest.approx(0.5 + 0.15 * 24 / 25)
 
     def test_scores_are_decayed_to_now(self, store: Heedful, clock: ManualClock) -> None:
         fact = store.remember("x").fact_ids[0]
         give(store, fact, "used")
         clock.advance(weeks=1)
-        assert store.usefulness_stats().average_score == 0.595
+        assert store.usefulness_stats().average_overall_usefulness == 0.595
 
     def test_different_queries_with_signals_are_counted(self, store: Heedful) -> None:
         fact = store.remember("x").fact_ids[0]

@@ -212,7 +212,7 @@ def test_few_items_are_closed_again_and_again(seen: TrafficData) -> None:
 def test_feedback_does_not_ruin_the_memory(seen: TrafficData) -> None:
     stats = seen.memory.usefulness_stats("help")
     assert stats.distribution["0.0-0.1"] + stats.distribution["0.1-0.2"] < 0.1 * stats.total_facts
-    assert stats.average_score > 0.5
+    assert stats.average_overall_usefulness > 0.5
 
 
 def test_the_store_is_sound(seen: TrafficData) -> None:

@@ -83,7 +83,7 @@ def test_a_signal_is_retracted_and_given_back(served: Served) -> None:
     store.remember("Refunds take 14 days.")
     result = store.recall(ASKED)
     store.signal_recall(result.recall_id, helpful=[result[0]], author="vic")
-    before = store.fact_stats(result[0].fact_id).score
+    before = store.fact_stats(result[0].fact_id).overall_usefulness
     page = ada.open(f"facts/{result[0].fact_id}")
     signals = part(ada, "Signals")
     expect(signals).to_contain_text("vic")
@@ -93,7 +93,7 @@ def test_a_signal_is_retracted_and_given_back(served: Served) -> None:
     ada.undo()
     ada.expect_message("It counts again")
     expect(signals).to_contain_text("vic")
-    assert store.fact_stats(result[0].fact_id).score == before
+    assert store.fact_stats(result[0].fact_id).overall_usefulness == before
     expect(page.locator(".figure-number")).to_have_text(f"{before:.2f}")
 
 

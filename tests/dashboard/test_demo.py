@@ -109,7 +109,8 @@ def test_usefulness_says_what_the_stats_say(visitor: TestClient, store: Heedful,
     stats = store.usefulness_stats(dataset)
     assert stats.facts_with_signals <= stats.total_facts == store.get_dataset(dataset).facts
     part = text(visitor, f"facts/usefulness?dataset={dataset}")
-    counted = f"{stats.facts_with_signals} of {stats.total_facts} facts have signals; mean {stats.average_score:.2f}"
+    mean = f"mean {stats.average_overall_usefulness:.2f}"
+    counted = f"{stats.facts_with_signals} of {stats.total_facts} facts have signals; {mean}"
     assert counted in part
     assert " ".join(f"{label} {count}" for label, count in stats.distribution.items()) in part
 

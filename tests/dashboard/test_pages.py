@@ -163,7 +163,7 @@ def test_a_signal_is_retracted_and_given_back_as_it_was(dashboard: Dashboard, cl
     (given,) = store.fact_history(fact).points
     (former,) = before.points
     assert given.model_dump(exclude={"event_id"}) == former.model_dump(exclude={"event_id"})
-    assert store.fact_stats(fact).score == pytest.approx(before.score)
+    assert store.fact_stats(fact).overall_usefulness == pytest.approx(before.overall_usefulness)
 
 
 def test_a_correction_is_told_with_its_author_and_undone(dashboard: Dashboard) -> None:

@@ -154,7 +154,7 @@ def _check_score(store: Heedful, fact: str, stored: Stored, score: Score, now: d
     signals = [(event["value"], event["confidence"], from_stored(event["at"])) for event in active]
     stats = store.fact_stats(fact)
     assert stats.signal_count == len(active)
-    assert stats.score == pytest.approx(score(cast(list[Event], signals), now), abs=1e-9)
+    assert stats.overall_usefulness == pytest.approx(score(cast(list[Event], signals), now), abs=1e-9)
 
 
 def _check_search(store: Heedful, done: dict[Deed, str], strange: list[RowMapping]) -> None:

@@ -430,7 +430,7 @@ def _fact_state(store: Heedful, fact: str) -> tuple[list[str], list[str], float]
     (item,) = (each for each in store.review.list().items if each.target_type == "entry")
     said = sorted(str(each.author_kind) for each in store.review.get(item.item_id).opinions)
     signals = sorted(str(row["author_kind"]) for row in store.insight.rows("signals").items)
-    return said, signals, store.fact_stats(fact).score
+    return said, signals, store.fact_stats(fact).overall_usefulness
 
 
 def test_a_token_is_both_named_and_a_visitors(store: Heedful) -> None:

@@ -59,14 +59,14 @@ def test_the_documented_flow(http: httpx.Client, store: Heedful) -> None:
     done = post(http, "improve", dataset_name="main_dataset", session_ids=["my_session"])
     assert (done["status"], done["stages"][0]["counts"]["signals_added"]) == ("completed", 1)
     fact = store.facts().items[0]
-    assert store.fact_stats(fact.fact_id).score > 0.5
+    assert store.fact_stats(fact.fact_id).overall_usefulness > 0.5
     reply = post(http, "recall", query=QUESTION, searchType="CHUNKS", feedbackInfluence=0.5, topK=2)
     assert [each["kind"] for each in reply] == ["chunk", "chunk"]
     assert reply[0]["fact_id"] == reply[0]["metadata"]["fact_id"] == fact.fact_id
     assert store.receipt(reply[0]["recall_id"]).usefulness_weight == 0.5
     assert http.delete(feedback).json() == {"success": True}
     assert http.get(f"{SESSION}/entries").json()[-1]["feedback_score"] is None
-    assert store.fact_stats(fact.fact_id).score == 0.5
+    assert store.fact_stats(fact.fact_id).overall_usefulness == 0.5
 
 
 def test_texts_are_uploaded_as_its_client_does(http: httpx.Client, store: Heedful) -> None:

@@ -91,7 +91,7 @@ def wrong_scores(store: str, score: Score) -> dict[str, tuple[float, float]]:
                 lambda row: (row.value, row.confidence),
             )
             folded = score([(row.value, row.confidence, from_stored(row.at)) for row in votes], clock.now)
-            kept = opened.fact_stats(fact).score
+            kept = opened.fact_stats(fact).overall_usefulness
             if kept != pytest.approx(folded, abs=1e-9):
                 wrong[fact] = (kept, folded)
     return wrong

@@ -243,7 +243,7 @@ def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
         total_facts=total,
         facts_with_signals=rated,
         total_signals=signals,
-        average_score=mean if rated else None,
+        average_overall_usefulness=mean if rated else None,
         distribution=_distribution(bins),
         most_useful=[_ranked(row) for row in best],
         least_useful=[_ranked(row) for row in worst],
@@ -259,11 +259,17 @@ def _mixed(workspace: Workspace, fact_id: str) -> MixedFact | None:
     ordered: list[ContextScore] = sorted(stats.contexts, key=lambda context: context.score)
     if len(ordered) < 2 or ordered[0].score > HARMFUL_TO or ordered[-1].score < HELPFUL_FROM:
         return None
-    return MixedFact(fact_id=fact_id, text=stats.text, score=stats.score, helps=ordered[-1], hurts=ordered[0])
+    return MixedFact(
+        fact_id=fact_id,
+        text=stats.text,
+        overall_usefulness=stats.overall_usefulness,
+        helps=ordered[-1],
+        hurts=ordered[0],
+    )
 
 
 def _ranked(row: AnyRow) -> RankedFact:
-    return RankedFact(fact_id=row.id, text=row.text, score=row.score, signal_count=row.signals)
+    return RankedFact(fact_id=row.id, text=row.text, overall_usefulness=row.score, signal_count=row.signals)
 
 
 def _distribution(bins: dict[int, int]) -> dict[str, int]:
@@ -276,7 +282,7 @@ def _empty(dataset: str) -> UsefulnessReport:
         total_facts=0,
         facts_with_signals=0,
         total_signals=0,
-        average_score=None,
+        average_overall_usefulness=None,
         distribution=_distribution({}),
         most_useful=[],
         least_useful=[],

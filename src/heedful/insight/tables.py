@@ -99,7 +99,11 @@ _TABLES = (
         ("source", "text", "Where it comes from."),
         ("superseded", "boolean", "Whether another fact replaces it."),
         ("expires_at", "time", "When it ends; nothing if it doesn't."),
-        ("usefulness", "number", "How useful it is now, from 0 to 1; nothing while nobody has said so."),
+        (
+            "overall_usefulness",
+            "number",
+            "How useful it is now over all questions, from 0 to 1; nothing while nobody has said so.",
+        ),
         ("used", "integer", "Signals that it was used."),
         ("ignored", "integer", "Signals that it was ignored."),
         ("helpful", "integer", "Signals that it was helpful."),

@@ -38,7 +38,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         points.append(
             ScorePoint(
                 at=from_stored(signal.observation.at),
-                score=tally.score,
+                overall_usefulness=tally.score,
                 event_id=signal.id,
                 signal_type=signal.observation.signal_type,
                 query=texts[signal.query_id],
@@ -51,7 +51,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         created_at=from_stored(row.created_at),
         expires_at=None if row.expires_at is None else from_stored(row.expires_at),
         points=points,
-        score=tally.at(workspace.now()),
+        overall_usefulness=tally.at(workspace.now()),
         superseded_by=next((each for each in corrections if each.fact_id == fact_id), None),
         supersedes=next((each for each in corrections if each.superseded_by == fact_id), None),
     )

@@ -50,7 +50,7 @@ def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
             fact_id=fact_id,
             text=facts.by_seq(connection, [seq])[seq].text,
             dataset=scopes.dataset_names(connection, workspace.project)[dataset],
-            score=tally.at(now),
+            overall_usefulness=tally.at(now),
             signal_count=tally.count,
             signal_breakdown=tally.breakdown,
             last_signal_at=None if tally.last_at is None else from_stored(tally.last_at),
@@ -75,7 +75,7 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
                 RankedFact(
                     fact_id=rows[seq].id,
                     text=rows[seq].text,
-                    score=now_scores[seq],
+                    overall_usefulness=now_scores[seq],
                     signal_count=tallies[seq].count,
                 )
                 for seq in seqs
@@ -90,7 +90,7 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
             facts_with_signals=len(tallies),
             total_signals=sum(breakdown.values()),
             signal_breakdown=dict(breakdown),
-            average_score=sum(now_scores.values()) / len(now_scores) if now_scores else NEUTRAL,
+            average_overall_usefulness=sum(now_scores.values()) / len(now_scores) if now_scores else NEUTRAL,
             distribution=_distribution(now_scores.values()),
             most_useful=ranked(best),
             least_useful=ranked(worst),

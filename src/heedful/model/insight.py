@@ -183,7 +183,7 @@ class MixedFact(Model):
 
     fact_id: str
     text: str
-    score: float
+    overall_usefulness: float
     helps: ContextScore
     """The context in which it is most useful."""
     hurts: ContextScore
@@ -191,16 +191,16 @@ class MixedFact(Model):
 
 
 class UsefulnessReport(Model):
-    """How useful the facts of a dataset are; scores are decayed to now."""
+    """How useful the facts of a dataset are; usefulness is decayed to now."""
 
     dataset: str
     total_facts: int
     facts_with_signals: int
     total_signals: int
-    average_score: float | None
+    average_overall_usefulness: float | None
     """Over the facts that have signals."""
     distribution: dict[str, int]
-    """Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0"."""
+    """Facts with signals by overall usefulness, in ten bins from "0.0-0.1" to "0.9-1.0"."""
     most_useful: list[RankedFact]
     least_useful: list[RankedFact]
     mixed: list[MixedFact]

@@ -341,18 +341,20 @@ class ContextScore(Model):
     """The earliest query of the context."""
     queries: list[str]
     score: float
+    """By the signals of this context alone, with the documented arithmetic."""
     signal_count: int
     signal_breakdown: dict[SignalType, int]
     last_signal_at: datetime
 
 
 class FactStats(Model):
-    """All that signals say of one fact; scores are decayed to now."""
+    """All that signals say about one fact; usefulness and scores are decayed to now."""
 
     fact_id: str
     text: str
     dataset: str
-    score: float
+    overall_usefulness: float
+    """By the signals for all queries, with the documented arithmetic. `usefulness` of a hit is for the query asked."""
     signal_count: int
     signal_breakdown: dict[SignalType, int]
     last_signal_at: datetime | None
@@ -360,10 +362,10 @@ class FactStats(Model):
 
 
 class ScorePoint(Model):
-    """The score of a fact after one signal."""
+    """The overall usefulness of a fact after one signal."""
 
     at: datetime
-    score: float
+    overall_usefulness: float
     event_id: str
     """Retract it to undo the signal."""
     signal_type: SignalType
@@ -384,16 +386,16 @@ class Correction(Model):
 
 
 class FactHistory(Model):
-    """How the score of one fact came to be, by the documented policy, and what it superseded."""
+    """How the overall usefulness of one fact came to be, and what it superseded."""
 
     fact_id: str
     created_at: datetime
     expires_at: datetime | None = None
     """From then on it is not recalled; None if it has no end."""
     points: list[ScorePoint]
-    """After each active signal, oldest first; before the first, the score is 0.5."""
-    score: float
-    """The score now: it fades to 0.5 while nobody says anything."""
+    """After each active signal, oldest first; before the first, it is 0.5."""
+    overall_usefulness: float
+    """Now: it fades to 0.5 while nobody says anything."""
     superseded_by: Correction | None
     supersedes: Correction | None
     """How it came to be, if it is the correction of another."""
@@ -404,22 +406,22 @@ class RankedFact(Model):
 
     fact_id: str
     text: str
-    score: float
+    overall_usefulness: float
     signal_count: int
 
 
 class UsefulnessStats(Model):
-    """The signals of one dataset; scores are decayed to now."""
+    """The signals of one dataset; usefulness is decayed to now."""
 
     dataset: str
     total_facts: int
     facts_with_signals: int
     total_signals: int
     signal_breakdown: dict[SignalType, int]
-    average_score: float
+    average_overall_usefulness: float
     """The mean over facts that have signals; 0.5 if none has."""
     distribution: dict[str, int]
-    """Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0"."""
+    """Facts with signals by overall usefulness, in ten bins from "0.0-0.1" to "0.9-1.0"."""
     most_useful: list[RankedFact]
     least_useful: list[RankedFact]
     queries: int

@@ -234,7 +234,7 @@ def _show_fact(stats: FactStats) -> None:
     screen = console()
     screen.print(escape(shortened(stats.text)))
     breakdown = ", ".join(f"{count} {kind}" for kind, count in stats.signal_breakdown.items())
-    screen.print(f"score {stats.score:.4f} from {stats.signal_count} signals ({breakdown})")
+    screen.print(f"overall usefulness {stats.overall_usefulness:.4f} from {stats.signal_count} signals ({breakdown})")
     if stats.contexts:
         rows = table("score", "signals", "last", "context", numbers=("score", "signals"))
         for context in stats.contexts:
@@ -252,7 +252,7 @@ def _show_dataset(stats: UsefulnessStats) -> None:
     screen = console()
     screen.print(
         f"{stats.dataset}: {stats.total_facts} facts, {stats.facts_with_signals} with signals, "
-        f"{stats.total_signals} signals, average score {stats.average_score:.4f}"
+        f"{stats.total_signals} signals, average overall usefulness {stats.average_overall_usefulness:.4f}"
     )
     if not stats.total_signals:
         screen.print("Nobody has given a signal yet: heedful signal --recall RECALL_ID --used 1")
@@ -266,9 +266,11 @@ def _show_dataset(stats: UsefulnessStats) -> None:
 
 
 def _show_ranked(title: str, facts: Sequence[RankedFact]) -> None:
-    rows = table("score", "signals", title, "fact_id", numbers=("score", "signals"))
+    rows = table("overall usefulness", "signals", title, "fact_id", numbers=("overall usefulness", "signals"))
     for fact in facts:
-        rows.add_row(f"{fact.score:.4f}", str(fact.signal_count), escape(shortened(fact.text, 60)), fact.fact_id)
+        rows.add_row(
+            f"{fact.overall_usefulness:.4f}", str(fact.signal_count), escape(shortened(fact.text, 60)), fact.fact_id
+        )
     console().print(rows)
 
 

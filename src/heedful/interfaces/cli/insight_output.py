@@ -66,10 +66,10 @@ def show_usefulness(report: UsefulnessReport) -> None:
         return
     echo(
         f"{report.facts_with_signals} of {report.total_facts} facts have {report.total_signals} signals; "
-        f"their average score is {report.average_score:.3f}"
+        f"their average overall usefulness is {report.average_overall_usefulness:.3f}"
     )
     screen = console()
-    rows = table("score", "facts", "", numbers=("facts",))
+    rows = table("overall usefulness", "facts", "", numbers=("facts",))
     largest = max(report.distribution.values())
     for interval, count in report.distribution.items():
         rows.add_row(interval, str(count), "█" * round(30 * count / largest))
@@ -86,7 +86,9 @@ def show_usefulness(report: UsefulnessReport) -> None:
 def _show_facts(title: str, facts: list[RankedFact]) -> None:
     rows = table(title, "signals", "fact", "fact_id", numbers=(title, "signals"))
     for fact in facts:
-        rows.add_row(f"{fact.score:.3f}", str(fact.signal_count), escape(shortened(fact.text)), fact.fact_id)
+        rows.add_row(
+            f"{fact.overall_usefulness:.3f}", str(fact.signal_count), escape(shortened(fact.text)), fact.fact_id
+        )
     console().print(rows)
 
 

@@ -221,7 +221,7 @@ def fact_stats(store: Heedful, request: ForeignRequest) -> Any:
     stats = store.fact_stats(fact.fact_id)
     return {
         "fact_id": stats.fact_id,
-        "usefulness_score": stats.score,
+        "usefulness_score": stats.overall_usefulness,
         "signal_count": stats.signal_count,
         "signal_breakdown": stats.signal_breakdown,
         "last_signal_at": None if stats.last_signal_at is None else stats.last_signal_at.isoformat(),
@@ -237,7 +237,7 @@ def usefulness_stats(store: Heedful, request: ForeignRequest) -> Any:
     return {
         "bank_id": bank,
         "total_facts_with_signals": stats.facts_with_signals,
-        "average_usefulness": stats.average_score,
+        "average_usefulness": stats.average_overall_usefulness,
         "total_signals": stats.total_signals,
         "signal_distribution": stats.signal_breakdown,
         "top_useful_facts": [ranked(each) for each in stats.most_useful],

@@ -456,7 +456,12 @@ def unit(fact: Fact) -> dict[str, Any]:
 
 def ranked(fact: RankedFact) -> dict[str, Any]:
     """A fact in a list of the most or least useful."""
-    return {"fact_id": fact.fact_id, "score": fact.score, "text": fact.text, "signal_count": fact.signal_count}
+    return {
+        "fact_id": fact.fact_id,
+        "score": fact.overall_usefulness,
+        "text": fact.text,
+        "signal_count": fact.signal_count,
+    }
 
 
 def within(hits: Sequence[Hit], max_tokens: int) -> Iterator[Hit]:

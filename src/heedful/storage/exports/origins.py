@@ -112,7 +112,7 @@ ORIGINS: Mapping[str, Origin] = {
         at="created_at",
         owner=datasets,
         dataset=datasets.c.name,
-        computed=lambda now: {"usefulness": decayed(now), "superseded": facts.c.hidden.op("&")(SUPERSEDED)},
+        computed=lambda now: {"overall_usefulness": decayed(now), "superseded": facts.c.hidden.op("&")(SUPERSEDED)},
     ),
     "executions": Origin(
         executions,

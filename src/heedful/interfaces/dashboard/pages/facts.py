@@ -104,14 +104,15 @@ def _score_chart(history: FactHistory, now: datetime) -> str:
     for point, end in zip(history.points, ends, strict=False):
         for step in range(STEPS + 1):
             at = point.at + (end - point.at) * step / STEPS
-            points.append(Point(at, decayed(point.score, to_stored(at) - to_stored(point.at))))
+            points.append(Point(at, decayed(point.overall_usefulness, to_stored(at) - to_stored(point.at))))
     if not history.points:
         points.append(Point(max(now, history.created_at + timedelta(hours=1)), NEUTRAL))
     markers = [
         Marker(
             point.at,
-            f"{_words(point.signal_type)} for “{point.query[:60]}”, {point.author or 'no name'}: {point.score:.2f}",
-            y=point.score,
+            f"{_words(point.signal_type)} for “{point.query[:60]}”, {point.author or 'no name'}: "
+            f"{point.overall_usefulness:.2f}",
+            y=point.overall_usefulness,
             kind=SHAPES[point.signal_type],
         )
         for point in history.points
@@ -119,7 +120,7 @@ def _score_chart(history: FactHistory, now: datetime) -> str:
     return line_chart(
         [Series("usefulness", points, dots=False)],
         title="Usefulness over time",
-        desc=f"{len(history.points)} signals; now {history.score:.2f}",
+        desc=f"{len(history.points)} signals; now {history.overall_usefulness:.2f}",
         markers=markers,
         least=0.0,
         most=1.0,
