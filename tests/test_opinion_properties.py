@@ -154,6 +154,10 @@ class Place:
     def hits(self, question: str, reader: Heedful | None = None, **options: Any) -> list[Hit]:
         return (reader or self.memory).recall(question, dataset=self.name, top_k=len(self.facts), **options).hits
 
+    def hit(self, said: Said) -> Hit:
+        """How the fact that an opinion is about is found for its question."""
+        return next(hit for hit in self.hits(said.question) if hit.fact_id == self.facts[said.fact])
+
 
 DEFAULT: dict[str, Any] = {}
 DOCUMENTED: dict[str, Any] = {"boost_by_usefulness": True}
@@ -335,3 +339,62 @@ def test_another_process_sees_the_same(any_store: str, clock: ManualClock, retra
         arguments = [any_store, place.name, clock.now.isoformat(), *QUESTIONS]
         there = subprocess.run([sys.executable, "-c", READER, *arguments], capture_output=True, text=True, check=True)
     assert there.stdout.splitlines() == here
+
+
+POSITIVE = ("helpful", "used")
+CLOSE = 1e-12
+"""Scores are sums of floating-point numbers."""
+
+LOCKED_OUT = [
+    "Password reset e-mails expire after fifteen minutes.",
+    "Your account is locked after five wrong passwords.",
+    "To get back into your account, call the help desk for a one-time code.",
+    "The cafeteria opens at eight.",
+]
+# Few words of the fact that helps are in them: only opinions lift it.
+ABOUT_LOGIN = [
+    "How can I log in again?",
+    "I can't log in to my account any more, what now?",
+    "I can't log in to my account any more, what should I do?",
+    "My login does not work.",
+]
+about_login = opinions(ABOUT_LOGIN, [*NAMED, "dan", "eve"], facts=[0, 1, 2, 2, 2, 3])
+
+
+@some(1 / 2)
+@given(history=st.lists(about_login, max_size=8), further=st.lists(about_login, min_size=1, max_size=6))
+def test_praise_never_lowers_a_fact_for_its_question_and_blame_never_lifts_it(
+    memory: Heedful, history: list[Said], further: list[Said]
+) -> None:
+    place = Place(memory, LOCKED_OUT)
+    place.say(*history)
+    for said in further:
+        before = place.hit(said)
+        place.say(said)
+        after = place.hit(said)
+        if said.kind in POSITIVE:
+            assert after.score >= before.score - CLOSE
+            assert after.rank <= before.rank
+        else:
+            assert after.score <= before.score + CLOSE
+            assert after.rank >= before.rank
+
+
+SOUP = ["Leek soup keeps for two days.", "Serve the leek soup with bread."]
+ABOUT_SOUP = ["How long does leek soup keep?", "What goes with leek soup?", "How long can I keep leek soup?"]
+
+
+@some(1 / 6)
+@given(
+    history=st.lists(opinions(), min_size=1, max_size=8),
+    elsewhere=st.lists(opinions(ABOUT_SOUP, facts=range(len(FACTS), len(FACTS) + len(SOUP))), min_size=1, max_size=20),
+)
+def test_opinions_about_something_else_move_no_rated_question(
+    memory: Heedful, other: Heedful, history: list[Said], elsewhere: list[Said]
+) -> None:
+    place = Place(memory, [*FACTS, *SOUP])
+    place.say(*history)
+    before = rankings(place, ways=[DEFAULT])
+    place.say(*elsewhere)
+    for reader in (memory, other):
+        assert rankings(place, reader, ways=[DEFAULT]) == before
