@@ -269,9 +269,9 @@ def test_an_author_who_says_everything_counts_three_times(store: Heedful, clock:
         result = store.signal([Signal(fact_id=fact, signal_type=kind, query=QUESTION, author="eve")])
         events[kind] = result.event_ids[0]
     assert store.fact_stats(fact).signal_breakdown == {"used": 0, "ignored": 0, "helpful": 0, "not_helpful": 1}
-    assert round(store.fact_stats(fact).score, 3) == 0.4
+    assert round(store.fact_stats(fact).overall_usefulness, 3) == 0.4
     store.retract(events["not_helpful"])
-    assert round(store.fact_stats(fact).score, 3) == 0.65
+    assert round(store.fact_stats(fact).overall_usefulness, 3) == 0.65
     store.retract(events["helpful"])
     assert store.fact_stats(fact).signal_breakdown["ignored"] == 1
     # A program that names nobody counts each use, as the documented rule has it.
@@ -331,7 +331,7 @@ def test_votes_that_are_replaced_and_taken_back_leave_something_behind(
         expected = documented_score(
             ((kind, sure, START + timedelta(days=day)) for kind, sure, *_, day in votes), clock()
         )
-        assert store.fact_stats(fact).score == pytest.approx(expected)
+        assert store.fact_stats(fact).overall_usefulness == pytest.approx(expected)
         assert store.fact_stats(fact).signal_count == len(votes)
         followed = [(hit.fact_id, hit.score, hit.usefulness) for hit in store.recall(QUESTION, policy="adaptive")]
         assert all(check.ok for check in store.doctor(repair=False))

@@ -104,8 +104,8 @@ ORIGINS: Mapping[str, Origin] = {
     ),
     "facts": Origin(
         facts,
-        "fact_id=id dataset=datasets.name text metadata source superseded expires_at usefulness used=scores.used "
-        "ignored=scores.ignored helpful=scores.helpful not_helpful=scores.not_helpful created_at",
+        "fact_id=id dataset=datasets.name text metadata source superseded expires_at overall_usefulness "
+        "used=scores.used ignored=scores.ignored helpful=scores.helpful not_helpful=scores.not_helpful created_at",
         facts.join(datasets, datasets.c.id == facts.c.dataset_id).outerjoin(
             scores, and_(scores.c.fact_seq == facts.c.seq, scores.c.query_id == ALL_QUERIES)
         ),
