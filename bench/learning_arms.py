@@ -13,11 +13,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.learning_worlds import NOW, Corpus, Floats, Numbers, World
-from heedful.ranking.affinity import LEAST_COSINE, RELATED, Affinity, Neighbour, Related, Supports, VoteTable
-from heedful.ranking.affinity import Constants as AffinityConstants
-from heedful.ranking.evidence import POSITIVE, FoldedVotes, QueryVotes, mass, votes_per_fact
+from heedful.ranking import strengths as fitting
+from heedful.ranking.affinity import (
+    LEAST_COSINE,
+    RELATED,
+    Affinity,
+    Constants,
+    Neighbour,
+    Related,
+    Strengths,
+    Supported,
+    VoteTable,
+)
+from heedful.ranking.evidence import votes_per_fact
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
-from heedful.ranking.policies.adaptive import Constants, Counts, QueryEvidence, dataset_rate
+from heedful.ranking.policies.adaptive import SUPPORTED, Same
 from heedful.ranking.signals import NEUTRAL, Observation, Opinion
 from heedful.ranking.similarity import SAME_NEED
 
@@ -68,38 +78,34 @@ class Variant:
 
     policy: Adaptive = PRODUCT
     weight: float = WEIGHT
-    trust: bool = True
     rank_correction: bool = True
-    base_rate: bool = True
     pool: int | None = None
     proof: bool = True
     lend: bool = True
+    fitted: bool = True
 
     def __call__(self, corpus: Corpus, world: World) -> Place:
-        result = {query: self._evidence(opinions) for query, opinions in world.opinions.items()}
-        every = [each for opinions in world.opinions.values() for each in self._seen(opinions)]
-        positive = sum(mass(each) for each in every if each.signal_type in POSITIVE)
-        negative = sum(mass(each) for each in every if each.signal_type not in POSITIVE)
-        rate = round(dataset_rate(positive, negative), 9) if self.base_rate else NEUTRAL
-
         rated = np.array(world.rated)
-        tables = {query: self._table(corpus, query, opinions) for query, opinions in world.opinions.items()}
+        tables = {query: VoteTable.of(votes_per_fact(self._seen(said))) for query, said in world.opinions.items()}
+        strengths = self._strengths(corpus, world) if self.fitted else Strengths()
 
         def place(query: int) -> int | None:
             alike = corpus.similarity[query]
-            near = [
-                QueryEvidence(float(alike[other]), result[other])
-                for other in world.rated
-                if self.policy.kernel(float(alike[other])) > 0
-            ]
-            counts = self.policy.counts(near, NOW)
-            supports = self.policy.affinity.supports(self._related(corpus, query, rated, tables), NOW)
-            candidates = self._candidates(corpus, query, near, counts, supports)
-            if not near and not len(supports.facts):  # Then all rules rank by relevance; a test holds them to it.
+            same = [Same(float(alike[other]), tables[other]) for other in world.rated if alike[other] > 0]
+            verdicts = self.policy.verdicts(same, NOW, strengths)
+            supported = Supported(self._related(corpus, query, rated, tables), NOW, strengths.certainty)
+            added = [*self.policy.proven(verdicts), *supported.nearest(SUPPORTED)] if self.proof else []
+            own = corpus.relevance[query]
+            found = list(dict.fromkeys([*np.argsort(-own, kind="stable")[: self.pool or POOL].tolist(), *added]))
+            if not verdicts and not len(supported.facts):  # Then it ranks by relevance; a test holds it to that.
                 rank = corpus.plain(query)
-                return rank if self.pool is None or rank <= len(candidates) else None
-            ranked = self.policy.order(candidates, counts, rate, self.weight, supports)
-            order = [each.fact for each in ranked]
+                return rank if self.pool is None or rank <= len(found) else None
+            relevance = {fact: float(own[fact]) for fact in found}
+            vectors = {fact: corpus.fact_vectors[fact] for fact in [*supported.facts.tolist(), *found[:2]]}
+            asked = corpus.query_vectors[query]
+            lifts = self.policy.affinity.lifts(supported, asked, vectors, relevance, strengths.boldness)
+            candidates = [Candidate(fact, value) for fact, value in relevance.items()]
+            order = [each.fact for each in self.policy.order(candidates, verdicts, lifts, self.weight)]
             right = int(corpus.answer[query])
             if right in order:
                 return order.index(right) + 1
@@ -107,11 +113,17 @@ class Variant:
 
         return place
 
-    def _table(self, corpus: Corpus, query: int, opinions: Sequence[Opinion]) -> VoteTable:
-        votes = votes_per_fact(self._seen(opinions))
-        facts = sorted(votes)
-        fits = corpus.fact_vectors[facts] @ corpus.query_vectors[query]
-        return VoteTable.of(votes, dict(zip(facts, fits.tolist(), strict=True)))
+    def _strengths(self, corpus: Corpus, world: World) -> Strengths:
+        """As maintenance fits them."""
+        every = sorted(
+            (each for said in world.opinions.values() for each in self._seen(said)), key=lambda each: each.at
+        )
+        by_query: dict[int, list[Opinion]] = defaultdict(list)
+        for each in every[: fitting.prefix(len(every))]:
+            by_query[each.query].append(each)
+        vectors = dict(enumerate(corpus.fact_vectors))
+        rated = [fitting.Rated(corpus.query_vectors[query], said) for query, said in by_query.items()]
+        return fitting.fit(rated, vectors, self.policy.affinity) if rated else Strengths()
 
     def _related(self, corpus: Corpus, query: int, rated: Numbers, tables: Mapping[int, VoteTable]) -> list[Related]:
         if not self.lend:
@@ -123,33 +135,8 @@ class Variant:
             for row, other in zip(nearest, rated[nearest].tolist(), strict=True)
         ]
 
-    def _seen(self, opinions: Sequence[Opinion]) -> Iterable[Opinion]:
-        return opinions if self.rank_correction else [replace(each, rank=None) for each in opinions]
-
-    def _evidence(self, opinions: Sequence[Opinion]) -> FoldedVotes:
-        known = QueryVotes(self._seen(opinions)).folded()
-        return known if self.trust else replace(known, agreement={})
-
-    def _candidates(
-        self,
-        corpus: Corpus,
-        query: int,
-        near: Sequence[QueryEvidence],
-        counts: Mapping[int, Counts],
-        supports: Supports,
-    ) -> list[Candidate]:
-        own = corpus.relevance[query]
-        found = np.argsort(-own, kind="stable")[: self.pool or POOL].tolist()
-        if self.proof:
-            found = list(dict.fromkeys([*found, *self.policy.proven(near, counts, supports, NOW)]))
-        return [Candidate(fact, float(own[fact])) for fact in found]
-
-
-class Step(Adaptive):
-    """All evidence or none, from the mark of the documented rule on."""
-
-    def kernel(self, similarity: float) -> float:
-        return float(similarity >= SAME_NEED)
+    def _seen(self, opinions: Sequence[Opinion]) -> list[Opinion]:
+        return list(opinions) if self.rank_correction else [replace(each, rank=None) for each in opinions]
 
 
 class Unbounded(Adaptive):
@@ -158,38 +145,34 @@ class Unbounded(Adaptive):
     def order(
         self,
         candidates: Sequence[Candidate],
-        counts: Mapping[int, Counts],
-        rate: float,
+        verdicts: Mapping[int, float],
+        lifts: Mapping[int, float],
         weight: float,
-        supports: Supports | None = None,
     ) -> list[Ranked]:
-        counted = {fact: each for fact, each in counts.items() if each.total > 0}
-        boosted = self.boosted(candidates, counted, rate, supports or Supports())
         nothing = Usefulness(NEUTRAL, "neutral")
         ranked = [
             Ranked(
                 each.fact,
                 each.relevance,
                 nothing,
-                min(1.0, max(0.0, each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0])),
+                each.relevance + weight * self.boost(verdicts.get(each.fact, 0.0), lifts.get(each.fact, 0.0)),
             )
             for each in candidates
         ]
         return sorted(ranked, key=lambda each: (-each.score, -each.relevance, each.fact))
 
 
-def with_affinity(constants: AffinityConstants) -> Adaptive:
-    """The adaptive rule with other numbers of its affinity."""
-    return Adaptive(affinity=Affinity(constants))
+class OnlyFor(Adaptive):
+    """What was said against a fact counts for nothing."""
+
+    def boost(self, verdict: float, lift: float) -> float:
+        return super().boost(max(0.0, verdict), lift)
 
 
 def with_constants(**changed: float) -> Adaptive:
     """The adaptive rule with some numbers changed."""
-    return Adaptive(replace(Constants(), **changed))
+    return Adaptive(Affinity(replace(Constants(), **changed)))
 
-
-NEVER_MOVES = 1e9
-"""So many opinions that a prior stays where it is."""
 
 RULES: dict[str, Arm] = {
     "none": none,
@@ -201,22 +184,14 @@ RULES: dict[str, Arm] = {
 }
 
 PARTS: dict[str, Arm] = {
-    "gate (lends from .5 on)": Variant(with_constants(gate=0.5)),
-    "kernel (a step at .85)": Variant(Step()),
-    "shrinkage (held by .05 opinions)": Variant(with_constants(fact=0.05)),
-    "context prior": Variant(with_constants(context=NEVER_MOVES)),
-    "base rate (neutral instead)": Variant(with_constants(context=NEVER_MOVES), base_rate=False),
-    "evidence against a fact": Variant(with_constants(caution=0.0)),
+    "evidence against a fact": Variant(OnlyFor()),
     "rank correction": Variant(rank_correction=False),
-    "trust": Variant(trust=False),
     "displacement bound": Variant(Unbounded()),
     "related questions": Variant(lend=False),
-    "relevance in the affinity": Variant(with_affinity(AffinityConstants(relevance=0.0, gate=0.43))),
-    "likeness of the fact in it": Variant(with_affinity(AffinityConstants(fit=0.0, gate=0.42))),
-    "doubt by the gap of relevance": Variant(with_affinity(AffinityConstants(doubt=0.0))),
-    "the most that opinions earn": Variant(with_affinity(AffinityConstants(sure=NEVER_MOVES))),
-    "nearness of the nearest question": Variant(with_affinity(AffinityConstants(near=(0.0, LEAST_COSINE)))),
-    "the share of wrong opinions": Variant(with_affinity(AffinityConstants(pairs=NEVER_MOVES))),
+    "fitted strengths": Variant(fitted=False),
+    "lead of the nearest question": Variant(with_constants(lead=0.0)),
+    "likeness to all that it helped with": Variant(with_constants(likeness=0.0)),
+    "lean to the fact that is first": Variant(with_constants(lean=0.0)),
 }
 """The adaptive rule without each part."""
 

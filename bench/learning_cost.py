@@ -94,7 +94,7 @@ def _timed(database: Database, store: _Store, evidence: EvidenceIndex, calls: in
         ]
 
         def judged() -> None:
-            judge = AdaptiveJudge(view, evidence, model, matches, neighbours, NOW)
+            judge = AdaptiveJudge(view, evidence, model, neighbours[0].vector, matches, neighbours, NOW)
             judge.proven()
             judge.rank(candidates, 0.3)
 

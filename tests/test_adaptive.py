@@ -22,12 +22,12 @@ from heedful import Heedful, Invalid, Recall, Signal
 from heedful.clock import to_stored
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
 from heedful.providers.embedding import Embedder
-from heedful.ranking.affinity import RELATED, Neighbour, Related, VoteTable
-from heedful.ranking.evidence import POSITIVE, AuthorVote, FoldedVotes, QueryVotes, mass, votes_per_fact
+from heedful.ranking.affinity import RELATED, Neighbour, Related, Strengths, Supported, VoteTable
+from heedful.ranking.evidence import votes_per_fact
 from heedful.ranking.policies import POLICIES, Adaptive, Candidate, Ranked
-from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
-from heedful.ranking.signals import Opinion
-from heedful.search.evidence import EvidenceIndex, Match, View
+from heedful.ranking.policies.adaptive import Same
+from heedful.ranking.signals import Opinion, counted_votes
+from heedful.search.evidence import EvidenceIndex, View
 from heedful.storage import facts as stored_facts
 from heedful.storage import ledger
 from heedful.storage.vectors import of_facts
@@ -267,7 +267,7 @@ class TestProof:
 
     def test_not_without_boost_and_not_for_another_question(self, store: Heedful, odd: str) -> None:
         praise(store, odd, "ann", "bob", "cy", query=self.ASKED)
-        assert odd not in [hit.fact_id for hit in store.recall(self.ASKED, top_k=50, policy="adaptive")]
+        assert odd not in [hit.fact_id for hit in store.recall(self.ASKED, top_k=50, boost_by_usefulness=False)]
         assert odd not in [hit.fact_id for hit in boosted(store, "amber filler1 brick", top_k=50)]
 
     def test_what_was_blamed_as_much_as_praised_is_none(self, store: Heedful, odd: str) -> None:
@@ -321,36 +321,18 @@ class TestProcesses:
 class TestViews:
     """A recall that began before a signal may look after one that began behind it."""
 
-    def test_what_an_older_view_has_not_seen_counts_once(self, store: Heedful, facts: list[str]) -> None:
-        praise(store, facts[0], "ann")
-        workspace = store._workspace
-        evidence = EvidenceIndex(1)
-        with workspace.database.read() as older:
-            assert ledger.last_event(older, 1) == 1
-            praise(store, facts[1], "ann")
-            for _ in range(3):
-                with workspace.database.read() as newer:
-                    evidence.follow(View.of(newer, 1))
-                    rate = evidence.rate()
-                evidence.follow(View.of(older, 1))
-        with workspace.database.read() as newer:
-            evidence.follow(View.of(newer, 1))
-            assert evidence.rate() == rate == round(dataset_rate(2.0, 0.0), 9)
-
     def test_what_an_older_view_reads_is_not_kept(self, store: Heedful, facts: list[str]) -> None:
         praise(store, facts[0], "ann")
         workspace = store._workspace
         evidence = EvidenceIndex(1)
         with workspace.database.read() as older:
             (query,) = ledger.queries_after(older, 1, 0)
-            matches = [Match(query, QUERY, 1.0)]
             praise(store, facts[1], "ann")
             with workspace.database.read() as newer:
                 evidence.follow(View.of(newer, 1))
-                evidence.near(View.of(older, 1), matches, workspace.now())
+                assert evidence.votes(View.of(older, 1), [query], workspace.now())[query].facts.tolist() == [1]
                 evidence.follow(View.of(newer, 1))
-                found = evidence.near(View.of(newer, 1), matches, workspace.now())
-                assert {vote.fact for each in found for vote in each.votes.votes} == {1, 2}
+                assert evidence.votes(View.of(newer, 1), [query], workspace.now())[query].facts.tolist() == [1, 2]
 
     @pytest.mark.parametrize(("seed", "cached"), [(0, 10_000), (1, 10_000), (2, 4)])
     def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
@@ -385,31 +367,16 @@ class TestViews:
                 ]
                 events += store.signal(signals).event_ids
             with database.read() as connection:
-                view, model = View.of(connection, 1), store._workspace.model(connection)
-                assert model is not None
-                matches = [Match(query, "", 1.0) for query in ledger.queries_after(connection, 1, 0)]
+                view = View.of(connection, 1)
+                queries = sorted(ledger.queries_after(connection, 1, 0))
                 at_once = EvidenceIndex(1)
                 for index in (evidence, at_once):
                     index.follow(view)
                 now = store._workspace.now()
-                followed, read = evidence.near(view, matches, now), at_once.near(view, matches, now)
-                contexts = store._workspace.contexts(connection, 1, model, view.event)
-                neighbours = list(contexts.near(QUERY, store._workspace.embed([QUERY])[0])[1])
-                related, at_once_related = (
-                    index.related(view, model, neighbours, now) for index in (evidence, at_once)
-                )
-            assert [each.votes.agreement for each in followed] == [each.votes.agreement for each in read]
-            assert [_by_author(each.votes) for each in followed] == [_by_author(each.votes) for each in read]
-            for one, other in zip(related, at_once_related, strict=True):
-                for column in ("facts", "net", "pairs", "differ"):
-                    assert getattr(one.votes, column).tolist() == getattr(other.votes, column).tolist()
-                spoken_for = other.votes.net > 0
-                assert one.votes.fits[spoken_for].tolist() == other.votes.fits[spoken_for].tolist()
-            assert evidence.rate() == pytest.approx(at_once.rate(), abs=1e-8)
-
-
-def _by_author(folded: FoldedVotes) -> list[AuthorVote]:
-    return sorted(folded.votes, key=lambda vote: (vote.fact, vote.author))
+                followed, read = evidence.votes(view, queries, now), at_once.votes(view, queries, now)
+            for query in queries:
+                for column in ("facts", "net", "last"):
+                    assert getattr(followed[query], column).tolist() == getattr(read[query], column).tolist()
 
 
 PHRASINGS = [
@@ -470,9 +437,14 @@ def test_the_store_ranks_as_the_rule_does_on_its_ledger(
         numbers_of, opinions, neighbours = seen_from(store, dataset, asked)
         candidates = [Candidate(numbers_of[hit.fact_id], hit.relevance) for hit in plain]
         if policy == "adaptive":
-            expected = by_adaptive(store, candidates, opinions, neighbours, weight, to_stored(clock()))
+            expected = by_adaptive(store, asked, candidates, opinions, neighbours, weight, to_stored(clock()))
         else:
-            expected = POLICIES[policy].rank(candidates, opinions, weight, to_stored(clock()))
+            counted = counted_votes(
+                opinions,
+                lambda each: each.author and (each.fact, each.query, each.author),
+                lambda each: (each.signal_type, each.confidence),
+            )
+            expected = POLICIES[policy].rank(candidates, counted, weight, to_stored(clock()))
         found = boosted(store, asked, policy, dataset=dataset, usefulness_weight=weight).hits
         assert [numbers_of[hit.fact_id] for hit in found] == [each.fact for each in expected]
         assert [hit.score for hit in found] == pytest.approx([each.score for each in expected], abs=1e-6)
@@ -481,6 +453,7 @@ def test_the_store_ranks_as_the_rule_does_on_its_ledger(
 
 def by_adaptive(
     store: Heedful,
+    question: str,
     candidates: list[Candidate],
     opinions: list[Opinion],
     neighbours: list[Neighbour],
@@ -491,27 +464,24 @@ def by_adaptive(
     by_query: dict[int, list[Opinion]] = defaultdict(list)
     for opinion in opinions:
         by_query[opinion.query].append(replace(opinion, at=min(opinion.at, now)))
+    tables = {query: VoteTable.of(votes_per_fact(theirs)) for query, theirs in by_query.items()}
     near = {each.query: each for each in neighbours}
     workspace, rule = store._workspace, Adaptive()
+    asked = workspace.embed([question])[0]
     with workspace.database.read() as connection:
         model = workspace.model(connection)
         assert model is not None
         vectors = of_facts(connection, model, [each.fact for each in candidates])
-    evidence = [QueryEvidence(theirs[0].similarity, QueryVotes(theirs).folded()) for theirs in by_query.values()]
-    related = [
-        Related(
-            near[query],
-            VoteTable.of(
-                votes_per_fact(theirs), {each.fact: float(vectors[each.fact] @ near[query].vector) for each in theirs}
-            ),
-        )
-        for query, theirs in by_query.items()
-        if query in near
-    ]
-    positive = sum(mass(each) for each in opinions if each.signal_type in POSITIVE)
-    negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
-    rate = dataset_rate(positive, negative)
-    return rule.order(candidates, rule.counts(evidence, now), rate, weight, rule.affinity.supports(related, now))
+    same = [Same(theirs[0].similarity, tables[query]) for query, theirs in by_query.items()]
+    related = [Related(each, tables[query]) for query, each in near.items() if query in tables and tables[query].counts]
+    lifts = rule.affinity.lifts(
+        Supported(related, now, Strengths().certainty),
+        asked,
+        vectors,
+        {each.fact: each.relevance for each in candidates},
+        0.0,
+    )
+    return rule.order(candidates, rule.verdicts(same, now, Strengths()), lifts, weight)
 
 
 def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int], list[Opinion], list[Neighbour]]:

@@ -45,7 +45,7 @@ def ask(
     for _ in range(times):
         need, user = draw.choice(wanted), draw.choice(users)
         clock.advance(hours=1)
-        recall = store.recall(user.query(need), **{"top_k": 6, **options})
+        recall = store.recall(user.query(need), **{"top_k": 6, "boost_by_usefulness": False, **options})
         clock.advance(minutes=1)
         user.respond(store, recall, need.answers)
 
@@ -199,7 +199,7 @@ def test_facts_that_were_forgotten_are_left_out(store: Heedful, clock: ManualClo
     expected = needs(store, 2)
     ask(store, clock, expected, times=12)
     replayed = store.replay().replayed
-    rival = store.recall(expected[0].queries[0])[0].fact_id
+    rival = store.recall(expected[0].queries[0], boost_by_usefulness=False)[0].fact_id
     store.forget(rival)
     report = store.replay()
     assert report.replayed == replayed

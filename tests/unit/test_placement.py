@@ -10,21 +10,18 @@ from hypothesis import strategies as st
 
 from heedful.ranking.evidence import explore, merge
 
-Place = tuple[float, float, int, bool]
-"""relevance, boost, latest, known"""
+Place = tuple[float, float]
+"""relevance, boost"""
 
 tenths = st.integers(0, 10).map(lambda whole: whole / 10)
-places = st.lists(
-    st.tuples(tenths, st.integers(-5, 5).map(lambda whole: whole / 10), st.integers(0, 3), st.booleans()), max_size=12
-)
+places = st.lists(st.tuples(tenths, st.integers(-5, 5).map(lambda whole: whole / 10)), max_size=12)
 
 
 def order(given_places: list[Place]) -> list[int]:
     return merge(
-        [relevance for relevance, _, _, _ in given_places],
-        [relevance + (boost if known else 0) for relevance, boost, _, known in given_places],
-        [latest if known else 0 for _, _, latest, known in given_places],
-        [known for _, _, _, known in given_places],
+        [relevance for relevance, _ in given_places],
+        [relevance + boost for relevance, boost in given_places],
+        [boost > 0 for _, boost in given_places],
     )
 
 
@@ -38,38 +35,40 @@ def test_every_place_comes_once(given_places: list[Place]) -> None:
 
 
 @given(places)
-def test_an_unknown_one_loses_one_place_at_most(given_places: list[Place]) -> None:
+def test_one_that_nobody_spoke_against_loses_one_place_at_most(given_places: list[Place]) -> None:
     now, before = order(given_places), plain(given_places)
-    for place, (_, _, _, known) in enumerate(given_places):
-        if not known:
+    for place, (_, boost) in enumerate(given_places):
+        if boost == 0:
             assert now.index(place) <= before.index(place) + 1
 
 
 @given(places)
-def test_the_unknown_keep_their_order_by_relevance(given_places: list[Place]) -> None:
+def test_those_without_evidence_keep_their_order_by_relevance(given_places: list[Place]) -> None:
     def unknown(found: list[int]) -> list[int]:
-        return [place for place in found if not given_places[place][3]]
+        return [place for place in found if given_places[place][1] == 0]
 
     assert unknown(order(given_places)) == unknown(plain(given_places))
 
 
-@given(places)
-def test_the_known_keep_their_order_by_score(given_places: list[Place]) -> None:
-    known = [place for place in order(given_places) if given_places[place][3]]
-    scores = [given_places[place][0] + given_places[place][1] for place in known]
-    assert scores == sorted(scores, reverse=True)
+@given(places, st.integers(0, 11), st.integers(1, 5).map(lambda whole: whole / 10))
+def test_more_for_one_never_lowers_it_and_more_against_it_never_raises_it(
+    given_places: list[Place], place: int, more: float
+) -> None:
+    if place >= len(given_places):
+        return
+    relevance, boost = given_places[place]
+    higher = [*given_places[:place], (relevance, boost + more), *given_places[place + 1 :]]
+    assert order(higher).index(place) <= order(given_places).index(place)
 
 
-def test_a_known_one_overtakes_any_number_but_two_do_not_overtake_the_same() -> None:
-    assert merge([0.9, 0.8, 0.7, 0.1], [0.9, 0.8, 0.7, 1.0], [0, 0, 0, 5], [False, False, False, True]) == [3, 0, 1, 2]
-    assert merge([0.5, 0.4, 0.3], [0.5, 0.9, 0.8], [0, 1, 1], [False, True, True]) == [1, 0, 2]
+def test_a_lifted_one_overtakes_any_number_but_two_do_not_overtake_the_same() -> None:
+    assert merge([0.9, 0.8, 0.7, 0.1], [0.9, 0.8, 0.7, 1.0], [False, False, False, True]) == [3, 0, 1, 2]
+    assert merge([0.5, 0.4, 0.3], [0.5, 0.9, 0.8], [False, True, True]) == [1, 0, 2]
 
 
-def test_of_equals_the_latest_support_comes_first_then_relevance_then_place() -> None:
-    known = [True, True, True]
-    assert merge([0.5, 0.5, 0.5], [0.7, 0.7, 0.7], [1, 3, 2], known) == [1, 2, 0]
-    assert merge([0.4, 0.5, 0.3], [0.7, 0.7, 0.7], [1, 1, 1], known) == [1, 0, 2]
-    assert merge([0.5, 0.5, 0.5], [0.7, 0.7, 0.7], [1, 1, 1], known) == [0, 1, 2]
+def test_of_equals_the_more_relevant_comes_first_then_the_lower_place() -> None:
+    assert merge([0.4, 0.5, 0.3], [0.7, 0.7, 0.7], [True] * 3) == [1, 0, 2]
+    assert merge([0.5, 0.5, 0.5], [0.7, 0.7, 0.7], [True] * 3) == [0, 1, 2]
 
 
 def test_without_a_share_nothing_is_explored() -> None:

@@ -270,13 +270,15 @@ def test_a_coordinated_minority_flips_no_fact_that_many_support(
 ) -> None:
     few = round(share * ((many - 1) // 2))
     candidates = [Candidate(0, relevance - ahead), Candidate(1, relevance), Candidate(2, relevance / 2)]
-    opinions = [Opinion(0, 0, "helpful", 1.0, at, similarity=1.0, author=f"supporter {at}") for at in range(many)]
+    opinions = [
+        Opinion(0, 0, "helpful", 1.0, NOW - DAY + place, similarity=1.0, author=f"supporter {place}")
+        for place in range(many)
+    ]
     assume(facts(policy.rank(candidates, opinions, weight, NOW))[0] == 0)
     for _ in range(repeats):
         for attacker in range(few):
             for fact in (0, 1):
                 kind = SIGNAL_TYPES[2 if fact else 3]
-                opinions.append(
-                    Opinion(fact, 0, kind, 1.0, len(opinions), similarity=1.0, author=f"attacker {attacker}")
-                )
+                at = NOW - DAY + len(opinions)
+                opinions.append(Opinion(fact, 0, kind, 1.0, at, similarity=1.0, author=f"attacker {attacker}"))
     assert facts(policy.rank(candidates, opinions, weight, NOW))[0] == 0

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from heedful.errors import Invalid
 from heedful.ids import new_id, without_receipt
-from heedful.memory import checks, stats
+from heedful.memory import checks, stats, strengths
 from heedful.memory.answer import LEARNT
 from heedful.memory.browse import check_where
 from heedful.memory.graph_recall import Expanded, GraphExpansion
@@ -259,7 +259,10 @@ def _search(
     judge: Judge
     if policy == "adaptive":
         view = View(connection, state.event, state.change)
-        judge = AdaptiveJudge(view, workspace.evidence(dataset), model, matches, nearest, now)
+        evidence = workspace.evidence(dataset)
+        judge = AdaptiveJudge(view, evidence, model, vector, matches, nearest, now)
+        if evidence.wants_fit():
+            strengths.fit_soon(workspace, dataset)
         context = judge.context
     else:
         context = Context(matches)
@@ -301,7 +304,7 @@ def _filter(request: RecallRequest, dataset: int, judge: Judge, without: list[in
     if not request.min_usefulness:
         return Allowed(where, without=without)
     least = request.min_usefulness - CLOSE
-    judged, passing = judge.reaching(least)
+    judged, passing = judge.might_reach(least)
     if least > NEUTRAL:
         return Allowed(where, only=judged[passing].tolist(), without=without)
     return Allowed(where, without=[*judged[~passing].tolist(), *without])
@@ -318,6 +321,8 @@ def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) ->
         Candidate(fact, own) for fact, own in zip(found.facts[order].tolist(), relevance[order].tolist(), strict=True)
     ]
     ranked = judge.rank(candidates, request.weight)
+    if request.min_usefulness:
+        ranked = [each for each in ranked if each.usefulness.value >= request.min_usefulness - CLOSE]
     if not request.exploration:
         return ranked[: request.top_k], 1.0
     seed = request.seed if request.seed is not None else int(recall_id.replace("-", ""), 16)

@@ -11,7 +11,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection
 
 from heedful.clock import to_stored
 from heedful.errors import Invalid
@@ -29,15 +28,13 @@ from heedful.model import (
 )
 from heedful.ranking import replay as learning
 from heedful.ranking.affinity import Neighbour
-from heedful.ranking.evidence import POSITIVE
 from heedful.ranking.policies import Candidate
 from heedful.ranking.replay import FOLDS, Floats, LoggedRecall, Order, Trial, replay_orders
 from heedful.ranking.signals import Opinion
 from heedful.search.evidence import ContextIndex
-from heedful.search.vectors import cosine_similarity
 from heedful.storage import facts, ledger, receipts
 from heedful.storage.rows import AnyRow
-from heedful.storage.vectors import ModelRow, of_facts
+from heedful.storage.vectors import Vectors, of_facts
 
 WEIGHTS = tuple(tenth / 10 for tenth in range(1, 10))
 
@@ -77,8 +74,8 @@ class _History:
     recalls: Sequence[_Rated] = ()
     opinions: Sequence[tuple[int, Opinion]] = ()
     contexts: ContextIndex | None = None
-    fits: dict[int, dict[int, float]] = field(default_factory=dict)
-    """How near facts are to the queries that they helped with, by query and fact."""
+    vectors: dict[int, Vectors] = field(default_factory=dict)
+    """Of the facts that were judged or shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,25 +184,15 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
             connection, number, model, newest, needed=ledger.queries_after(connection, number, 0)
         )
         opinions = ledger.recorded_opinions(connection, number)
+        recalls = [each for each in found if each is not None]
+        named = {opinion.fact for _, opinion in opinions} | {line.fact for each in recalls for line in each.shown}
         return _History(
             rated=len(rows),
-            recalls=[each for each in found if each is not None],
+            recalls=recalls,
             opinions=opinions,
             contexts=contexts,
-            fits=_fits(connection, model, contexts, [opinion for _, opinion in opinions]),
+            vectors=of_facts(connection, model, sorted(named)),
         )
-
-
-def _fits(
-    connection: Connection, model: ModelRow, contexts: ContextIndex, opinions: Sequence[Opinion]
-) -> dict[int, dict[int, float]]:
-    helped = {(opinion.query, opinion.fact) for opinion in opinions if opinion.signal_type in POSITIVE}
-    vectors = of_facts(connection, model, sorted({fact for _, fact in helped}))
-    found: dict[int, dict[int, float]] = defaultdict(dict)
-    for query, fact in sorted(helped):
-        if fact in vectors:
-            found[query][fact] = round(float(cosine_similarity(vectors[fact], contexts.vector_of(query))), 6)
-    return found
 
 
 def _rated_recall(row: AnyRow, ratings: Sequence[AnyRow], known: dict[str, int]) -> _Rated | None:
@@ -242,7 +229,15 @@ def _measure(history: _History, policies: Sequence[PolicyName], weights: Sequenc
             alike = {match.query_id: match.similarity for match in matches}
             near[each.query_id] = (alike, list(islice(nearest, NEIGHBOURS)))
     recalls = [
-        LoggedRecall(each.query_id, each.at, each.shown, *near[each.query_id], history.fits) for each in history.recalls
+        LoggedRecall(
+            each.query_id,
+            each.at,
+            each.shown,
+            *near[each.query_id],
+            vector=contexts.vector_of(each.query_id),
+            vectors=history.vectors,
+        )
+        for each in history.recalls
     ]
     folded = replay_orders(recalls, history.opinions, [FOLDS[policy]() for policy in policies], weights)
     ranks, ndcg = [], []

@@ -24,7 +24,7 @@ from heedful.model import (
     SignalType,
     UsefulnessStats,
 )
-from heedful.ranking.affinity import Constants, Neighbour
+from heedful.ranking.affinity import Neighbour
 from heedful.ranking.policies import Ranked, Tally, Usefulness
 from heedful.ranking.signals import NEUTRAL
 from heedful.search.fusion import VECTOR
@@ -213,7 +213,7 @@ def _relevance_line(
 def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef], nearest: Neighbour | None) -> str:
     if usefulness.source == "related" and nearest is not None:
         counted = f"{len(events)} signal{'s' * (len(events) != 1)} for related queries"
-        nearness = f"the nearest at cosine {nearest.cosine:.2f}; the gate of affinity is {Constants().gate:g}"
+        nearness = f"the nearest at cosine {nearest.cosine:.2f}"
         return f"usefulness = {usefulness.value:.4f} (by {counted}, {nearness})"
     where = {
         "context": "in this context",

@@ -14,13 +14,14 @@ from sqlalchemy import Connection
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import PolicyChange, PolicyName
-from heedful.ranking.affinity import Neighbour
+from heedful.ranking.affinity import Neighbour, Strengths, Supported
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
+from heedful.ranking.policies.adaptive import SUPPORTED, Same
 from heedful.ranking.signals import Observation
 from heedful.search.evidence import EvidenceIndex, Match, OverallIndex, View
 from heedful.storage import audit, ledger, policies, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
-from heedful.storage.vectors import ModelRow
+from heedful.storage.vectors import ModelRow, Vectors
 
 NO_FACTS: NDArray[np.int64] = np.empty(0, np.int64)
 """No fact was judged."""
@@ -36,6 +37,8 @@ class Context:
     matches: list[Match]
     neighbours: Sequence[Neighbour] = ()
     """The rated queries nearest to it that lent evidence, whether they mean the same or not."""
+    strengths: Strengths | None = None
+    """How far the adaptive policy follows evidence in this store."""
 
     @property
     def query_ids(self) -> list[int]:
@@ -49,8 +52,8 @@ class Judge(Protocol):
         """Facts that signals make candidates, however relevant they are."""
         ...
 
-    def reaching(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Every fact that it need not be neutral for, and whether its usefulness is at least `least`."""
+    def might_reach(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Every fact that it need not be neutral for, and whether its usefulness may be at least `least`."""
         ...
 
     def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
@@ -87,7 +90,7 @@ class DocumentedJudge:
             return []
         return scores.facts_with(self._connection, self._overall.dataset, self._context.query_ids)
 
-    def reaching(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def might_reach(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         self._overall.follow(self._connection, self._newest)
         facts, passing = self._overall.reaching(least, self._now)
         # What was said in the context counts before what was said elsewhere.
@@ -133,44 +136,59 @@ class DocumentedJudge:
 
 
 class AdaptiveJudge:
-    """The adaptive policy on the votes of similar and related queries."""
+    """The adaptive policy on the votes of the same and of related queries."""
 
     def __init__(
         self,
         view: View,
         evidence: EvidenceIndex,
         model: ModelRow,
+        asked: Vectors | None,
         matches: list[Match],
         nearest: Iterable[Neighbour],
         now: int,
     ) -> None:
-        """`nearest` are the rated queries near the one asked, the nearest first."""
+        """`asked` is the vector of the query, and `nearest` are the rated queries near it, the nearest first."""
         evidence.follow(view)
-        self._rate = evidence.rate()
-        self._evidence = evidence.near(view, matches, now)
-        self._counts = ADAPTIVE.counts(self._evidence, now)
-        related = evidence.related(view, model, nearest, now)
-        self._supports = ADAPTIVE.affinity.supports(related, now)
-        self._now = now
-        self.context = Context(matches, [each.neighbour for each in related])
+        strengths = evidence.strengths
+        same = {match.query_id: match for match in matches if ADAPTIVE.kernel(match.similarity) > 0}
+        votes = evidence.votes(view, list(same), now)
+        self._verdicts = ADAPTIVE.verdicts(
+            [Same(match.similarity, votes[query]) for query, match in same.items()], now, strengths
+        )
+        very = {query for query, match in same.items() if match.similarity == 1.0}
+        related = evidence.related(view, nearest, very, now)
+        self._supported = Supported(related, now, strengths.certainty)
+        self._boldness = strengths.boldness
+        self._view, self._evidence, self._model, self._asked = view, evidence, model, asked
+        self.context = Context(matches, [each.neighbour for each in related], strengths)
 
     def proven(self) -> list[int]:
-        return ADAPTIVE.proven(self._evidence, self._counts, self._supports, self._now)
+        return list(dict.fromkeys([*ADAPTIVE.proven(self._verdicts), *self._supported.nearest(SUPPORTED)]))
 
-    def reaching(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        ranked = ADAPTIVE.order([Candidate(fact, 0.0) for fact in self._counts], self._counts, self._rate, 0.0)
-        facts = np.array([each.fact for each in ranked], np.int64)
-        return facts, np.array([each.usefulness.value >= least for each in ranked], bool)
+    def might_reach(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        facts = self._known()
+        lifted = np.isin(facts, self._supported.facts)
+        values = np.array([(1 + self._verdicts.get(fact, 0.0)) / 2 for fact in facts.tolist()])
+        return facts, lifted | (values >= least)
 
     def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
-        judged = np.zeros(len(facts), bool)
-        if self._counts or len(self._supports.facts):
-            counted = np.fromiter(self._counts, np.int64, len(self._counts))
-            judged = np.isin(facts, np.concatenate([counted, self._supports.facts]))
-        return most_relevant(judged, top_k)
+        return most_relevant(np.isin(facts, self._known()), top_k)
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
-        return ADAPTIVE.order(candidates, self._counts, self._rate, weight, self._supports)
+        relevance = {each.fact: each.relevance for each in candidates}
+        lifts: dict[int, float] = {}
+        if self._asked is not None and not set(self._supported.facts.tolist()).isdisjoint(relevance):
+            first = sorted(relevance, key=lambda fact: (-relevance[fact], fact))[:2]
+            vectors = self._evidence.vectors(
+                self._view.connection, self._model, [*self._supported.facts.tolist(), *first]
+            )
+            lifts = ADAPTIVE.affinity.lifts(self._supported, self._asked, vectors, relevance, self._boldness)
+        return ADAPTIVE.order(candidates, self._verdicts, lifts, weight)
+
+    def _known(self) -> NDArray[np.int64]:
+        said = np.fromiter(self._verdicts, np.int64, len(self._verdicts))
+        return np.union1d(said, self._supported.facts)
 
 
 def most_relevant(judged: NDArray[np.bool_], top_k: int) -> NDArray[np.bool_]:

@@ -66,6 +66,7 @@ class Workspace:
         self._linked: set[str] = set()
         self._unwritten: dict[int, StoredVectors] = {}
         self._backlog = Backlog(self._load_queries, self.embed, self._write_vectors)
+        self._beside: dict[str, threading.Thread] = {}
         self._questions: dict[tuple[str, int], QuestionIndex] = {}
         self._unwritten_questions: list[tuple[int, int, bytes]] = []
 
@@ -198,6 +199,24 @@ class Workspace:
         with self._lock:
             return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
 
+    def do_beside(self, name: str, work: Callable[[], object]) -> None:
+        """Does some work beside what is asked, one of a name at a time; if it can't be done now, a later call does."""
+        with self._lock:
+            if name in self._beside or self.database.read_only:
+                return
+            self._beside[name] = thread = threading.Thread(target=self._do, args=(name, work), name=name)
+            if not start_unless_ending(thread):
+                del self._beside[name]
+
+    def _do(self, name: str, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except HeedfulError as error:
+            logger.warning("%s can't be done now: %s", name, error)
+        finally:
+            with self._lock:
+                self._beside.pop(name, None)
+
     def overall(self, dataset: int) -> OverallIndex:
         """The scores over all queries of a dataset's facts; `follow` it before use."""
         with self._lock:
@@ -280,6 +299,10 @@ class Workspace:
             logger.warning("the index of dataset %s can't be saved: %s", index.dataset, error)
 
     def close(self) -> None:
+        with self._lock:
+            beside = list(self._beside.values())
+        for thread in beside:
+            thread.join()
         self._backlog.close()
         self.save_indexes(last=True)
         if not self._shared:

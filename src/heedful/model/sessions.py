@@ -154,8 +154,8 @@ class NotLearnt(Model):
     learnt_from: Literal["answer", "feedback"]
     """What would have been learnt: the answer, or the correction in the comment."""
     reason: NotLearntReason
-    """The author is a visitor; too few authors say so; it corrects no fact of the answer; or it would keep personal data
-    that no fact has."""
+    """The author is a visitor; too few authors say so; it corrects no fact of the answer; or it would keep personal
+    data that no fact has."""
     detail: str
     """The same in words."""
 

@@ -1,16 +1,16 @@
-"""How well a question fits those that a fact helped with, beyond what their words and meaning explain anyway.
+"""How far what was said for other questions counts for the one that is asked.
 
-Two questions of one need lie near each other, but how near differs from store to store. What does not differ is the
-comparison: how near a question is to those that a fact helped with, against how much both are like the fact itself.
-The share of wrong opinions is estimated from people who disagree about the same fact for the same question (Dawid and
-Skene, 1979).
+Two questions of one need lie near each other, but how near differs from store to store. What does not differ are
+comparisons, and there are three: how alike two questions are beyond what both have of the fact (a partial cosine), how
+far a fact is ahead of others that helped with questions near by, and whether the question leans more to the fact that
+would be first than the question that was rated did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import exp, log, sqrt
+from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,41 +21,50 @@ from heedful.ranking.signals import KEPT_PER_WEEK, WEEK
 RELATED = 16
 """The nearest rated questions that are asked for evidence."""
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-
 LEAST_COSINE = 0.3
 """The cosine from which a question is related at all."""
+
+LEAST_LIKENESS = 0.2
+"""The partial cosine of the nearest question from which a fact is lifted at all."""
+
+PARALLEL = 0.999999
+"""The most that a question is taken to be like a fact: what lies beyond both has no direction."""
+
+DIGITS = 6
+"""Cosines are rounded to so many, so that no sum depends on how arrays lie in memory."""
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The numbers of the rule, chosen on one half of the needs of COVID-Q and CLINC150."""
+    """The numbers of the rule: a logistic regression of "this fact is right, and not the one that is first", on the
+    half of the needs of COVID-Q, CLINC150 and LoCoMo that is for tuning. In units of the most that a fact is lifted."""
 
-    gate: float = 0.22
-    """The affinity up to which nothing is lent."""
-    slope: float = 3.0
-    """The lift for affinity beyond the gate, in units of the weight."""
-    relevance: float = 0.43
-    """What the fact's relevance for the question takes off the affinity."""
-    fit: float = 0.40
-    """What its likeness to the questions that it helped with takes off."""
-    prior: float = 0.25
-    """The probability that a fact is right, before anybody said so."""
-    doubt: float = 30.0
-    """The log-odds that a gap of relevance takes off."""
-    sure: float = 6.0
-    """The most log-odds that opinions earn: however many agree, a fact far behind in relevance stays there."""
-    near: tuple[float, float] = (0.5, 0.8)
-    """The cosines of the nearest question from and to which a fact is lifted more."""
-    helped: tuple[float, float] = (0.4, 0.6)
-    """The cosines from and to which a question lends more of what was said for a fact."""
-    failed: tuple[float, float] = (0.6, 0.9)
-    """The same of what was said against it: what failed next door says little."""
+    base: float = -1.0
+    lead: float = 2.08
+    """For how far the nearest question that a fact helped with is ahead of those that others helped with."""
+    likeness: float = 1.23
+    """For how alike the question is to all that a fact helped with, together."""
+    lean: float = 1.62
+    """Against how far the question leans to the fact that is first, compared with the one that was rated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """How far evidence is followed in one store: what `ranking.strengths` fits, and what is taken before."""
+
+    boldness: float = 0.0
+    """What is added to the base."""
     error: float = 0.03
-    """The share of wrong opinions before raters disagree."""
-    pairs: float = 10.0
-    """The pairs of opinions that hold the share of wrong ones there."""
+    """The share of wrong opinions."""
+
+    @property
+    def certainty(self) -> float:
+        """The log-odds that one vote is right."""
+        return log((1 - self.error) / self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ class Neighbour:
 
     query: int
     cosine: float
-    vector: NDArray[np.float32]
+    vector: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +83,16 @@ class VoteTable:
     facts: Numbers
     net: Floats
     """For the fact, less against it; as of `last`, and fading from then on."""
-    pairs: NDArray[np.int32]
-    """Pairs of authors who are for or against it."""
-    differ: NDArray[np.int32]
-    """Those of them who disagree."""
     last: Numbers
     """When the last of them spoke of it."""
-    fits: NDArray[np.float32]
-    """Its cosine to the question; not a number where it is not known."""
 
     @classmethod
-    def of(cls, votes: Mapping[int, FactVotes], fits: Mapping[int, float] | None = None) -> VoteTable:
-        """The table of these votes, with the cosines that are known."""
+    def of(cls, votes: Mapping[int, FactVotes]) -> VoteTable:
         facts = sorted(votes)
-        known = fits or {}
         return cls(
             np.array(facts, np.int64),
             np.array([votes[fact].net for fact in facts], np.float64),
-            np.array([votes[fact].pairs for fact in facts], np.int32),
-            np.array([votes[fact].differ for fact in facts], np.int32),
             np.array([votes[fact].last for fact in facts], np.int64),
-            np.array([known.get(fact, np.nan) for fact in facts], np.float32),
         )
 
     def __len__(self) -> int:
@@ -103,7 +101,7 @@ class VoteTable:
     @property
     def counts(self) -> bool:
         """Whether it speaks for or against any fact."""
-        return bool(self.net.any() or self.pairs.any())
+        return bool(self.net.any())
 
     def replaced(self, facts: Iterable[int], votes: Mapping[int, FactVotes]) -> VoteTable:
         """The table with other votes about these facts."""
@@ -113,24 +111,17 @@ class VoteTable:
         return VoteTable(
             np.concatenate([self.facts[stays], new.facts])[order],
             np.concatenate([self.net[stays], new.net])[order],
-            np.concatenate([self.pairs[stays], new.pairs])[order],
-            np.concatenate([self.differ[stays], new.differ])[order],
             np.concatenate([self.last[stays], new.last])[order],
-            np.concatenate([self.fits[stays], new.fits])[order],
         )
 
     def without(self, facts: Iterable[int]) -> VoteTable:
         """The table without votes about these facts."""
         return self.replaced(facts, {})
 
-    def lacking(self) -> Numbers:
-        """The facts that it speaks for, and whose cosine is not known."""
-        return self.facts[(self.net > 0) & np.isnan(self.fits)]
-
-    def with_fits(self, fits: Mapping[int, float]) -> VoteTable:
-        """The table with these cosines, too."""
-        new = np.array([fits.get(fact, np.nan) for fact in self.facts.tolist()], np.float32)
-        return replace(self, fits=np.where(np.isnan(new), self.fits, new))
+    def at(self, now: int) -> Floats:
+        """The net votes, faded to `now`."""
+        faded: Floats = self.net * KEPT_PER_WEEK ** (np.maximum(now - self.last, 0) / WEEK)
+        return faded
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,33 +132,41 @@ class Related:
     votes: VoteTable
 
 
-@dataclass(frozen=True, slots=True)
-class Lift:
-    """What related questions do for a fact."""
-
-    amount: float
-    """What is added to its relevance, for a weight of 1."""
-    probability: float
-    """The probability that it is right, by what was said near the question."""
+def supports(net: Floats, certainty: float) -> Floats:
+    """What net votes for one question make of its facts, in [-1, 1]. A fact with fewer than the best one has earns less
+    by the square of its share, so that those who are in the minority don't lift theirs to where the majority's is."""
+    most = net.max(initial=0.0)
+    sure: Floats = np.tanh(certainty * net / 2)
+    return np.where(net > 0, sure * (net / most) ** 2, sure) if most > 0 else sure
 
 
-@dataclass(frozen=True, slots=True)
-class Supports:
-    """What related questions say of the facts that they speak for, in order."""
+class Supported:
+    """What the questions near the one that is asked say for facts."""
 
-    facts: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
-    log_odds: Floats = field(default_factory=lambda: np.empty(0))
-    """That a fact is right."""
-    closeness: Floats = field(default_factory=lambda: np.empty(0))
-    """The cosine of the question and the centre of those that it helped with."""
-    fits: Floats = field(default_factory=lambda: np.empty(0))
-    """The mean cosine of the fact and those."""
-    best: Floats = field(default_factory=lambda: np.empty(0))
-    """The cosine of the nearest of those."""
+    def __init__(self, near: Sequence[Related], now: int, certainty: float) -> None:
+        self.near = near
+        tables = [supports(each.votes.at(now), certainty) for each in near]
+        helped = [each.votes.facts[support > 0] for each, support in zip(near, tables, strict=True)]
+        self.facts: Numbers = np.unique(np.concatenate([np.empty(0, np.int64), *helped]))
+        """The facts that helped with any of them."""
+        self.support = np.zeros((len(near), len(self.facts)))
+        for row, (facts, support) in enumerate(zip(helped, tables, strict=True)):
+            self.support[row, np.searchsorted(self.facts, facts)] = support[support > 0]
+        self.cosines = np.array([each.neighbour.cosine for each in near])
 
     def nearest(self, count: int) -> list[int]:
         """The facts with the nearest questions."""
-        return [int(fact) for fact in self.facts[np.lexsort((self.facts, -self.best))[:count]]]
+        best = (self.support * self.cosines[:, None]).max(axis=0, initial=0.0)
+        return [int(fact) for fact in self.facts[np.lexsort((self.facts, -best))[:count]]]
+
+
+def cosines(vectors: Sequence[Vector], others: Sequence[Vector]) -> Floats:
+    """The cosine of each of these unit vectors and each of the others; no entry depends on the rest."""
+    one, other = (np.array(each, np.float64).reshape(len(each), -1) for each in (vectors, others))
+    if not len(one) or not len(other):
+        return np.zeros((len(one), len(other)))
+    found: Floats = np.round((one[:, None, :] * other[None, :, :]).sum(axis=2), DIGITS)
+    return found
 
 
 class Affinity:
@@ -176,69 +175,73 @@ class Affinity:
     def __init__(self, constants: Constants | None = None) -> None:
         self.constants = constants or Constants()
 
-    def lifts(self, relevance: Mapping[int, float], supports: Supports) -> dict[int, Lift]:
-        """The lift of each candidate that earns one; `relevance` has all candidates."""
-        if not len(supports.facts):
+    def lifts(
+        self,
+        supported: Supported,
+        asked: Vector,
+        vectors: Mapping[int, Vector],
+        relevance: Mapping[int, float],
+        boldness: float,
+    ) -> dict[int, float]:
+        """The lift of each candidate that earns one, up to 1; `relevance` has all candidates, and `vectors` those of
+        supported facts and of the two most relevant ones."""
+        known = np.array([fact in vectors for fact in supported.facts.tolist()], bool)
+        if not known.any():
             return {}
-        own = self.constants
-        top = max(relevance.values(), default=0.0)
-        near = _ramp(supports.best, own.near)
-        found = {}
-        for row in np.flatnonzero(np.isin(supports.facts, np.fromiter(relevance, np.int64))).tolist():
-            fact, log_odds = int(supports.facts[row]), float(supports.log_odds[row])
-            affinity = float(supports.closeness[row] - own.fit * supports.fits[row]) - own.relevance * relevance[fact]
-            certain = 2 * _chance(log_odds - own.doubt * (top - relevance[fact])) - 1
-            lift = min(1.0, own.slope * (affinity - own.gate)) * certain * float(near[row])
-            if affinity > own.gate and certain > 0 and lift > 0:
-                found[fact] = Lift(lift, _chance(log_odds))
-        return found
-
-    def supports(self, near: Sequence[Related], now: int) -> Supports:
-        """What these questions say of each fact that they speak for."""
-        if not near:
-            return Supports()
-        own = self.constants
-        cosines = np.array([each.neighbour.cosine for each in near])
-        sizes = [len(each.votes.facts) for each in near]
-        question = np.repeat(np.arange(len(near)), sizes)
-        named, place = np.unique(np.concatenate([each.votes.facts for each in near]), return_inverse=True)
-        elapsed = np.maximum(now - np.concatenate([each.votes.last for each in near]), 0)
-        net = np.concatenate([each.votes.net for each in near]) * KEPT_PER_WEEK ** (elapsed / WEEK)
-        fits = np.concatenate([each.votes.fits for each in near]).astype(np.float64)
-        lent = np.where(net > 0, _ramp(cosines, own.helped)[question], _ramp(cosines, own.failed)[question])
-        said = np.bincount(place, self._certainty(near) * net * lent, len(named)).astype(np.float64)
-        helps = (net > 0) & ~np.isnan(fits)
-        weights = np.zeros((len(named), len(near)))
-        weights[place[helps], question[helps]] = net[helps]
-        total = weights.sum(axis=1)
-        spoken = np.flatnonzero(total > 0)
-        weights, total = weights[spoken], total[spoken]
-        vectors = np.stack([each.neighbour.vector for each in near]).astype(np.float64)
-        lengths = np.sqrt(np.einsum("fi,ij,fj->f", weights, vectors @ vectors.T, weights))
-        summed = np.bincount(place[helps], net[helps] * fits[helps], len(named))[spoken]
-        return Supports(
-            named[spoken],
-            np.minimum(own.sure, log(own.prior / (1 - own.prior)) + said[spoken]),
-            weights @ cosines / np.maximum(lengths, 1e-12),
-            summed / total,
-            np.where(weights > 0, cosines, -1.0).max(axis=1, initial=-1.0),
+        facts: Sequence[int] = supported.facts[known].tolist()
+        first = sorted(relevance, key=lambda fact: (-relevance[fact], fact))[:2]
+        rivals = [next((each for each in first if each != fact), fact) for fact in facts]
+        places = {fact: place for place, fact in enumerate(dict.fromkeys([*facts, *rivals]))}
+        questions = [each.neighbour.vector for each in supported.near]
+        alike = cosines([asked, *questions], [vectors[fact] for fact in places])
+        own = [places[fact] for fact in facts]
+        values = self.values(
+            supported.support[:, known],
+            supported.cosines,
+            cosines(questions, questions),
+            alike[:, own],
+            alike[:, [places[fact] for fact in rivals]],
         )
+        found = np.where(values.likeness >= LEAST_LIKENESS, values.lift + boldness, 0.0)
+        return {
+            fact: min(1.0, float(lift))
+            for fact, lift in zip(facts, found, strict=True)
+            if lift > 0 and fact in relevance
+        }
 
-    def _certainty(self, near: Sequence[Related]) -> float:
-        """The log-odds of one opinion, by the share of wrong ones among those who judged the same."""
+    def values(self, support: Floats, near: Floats, among: Floats, alike: Floats, rival: Floats) -> Values:
+        """The rule on arrays. `support` has a row for each rated question and a column for each fact, `near` the
+        cosines of the rated questions and the one asked, `among` those of the rated ones with each other; `alike` and
+        `rival` have those of the question asked (first) and the rated ones with each fact, and with its rival."""
+        of_asked, of_rated = np.minimum(alike[0], PARALLEL), np.minimum(alike[1:], PARALLEL)
+        beyond = (near[:, None] - of_asked * of_rated) / np.sqrt((1 - of_asked**2) * (1 - of_rated**2))
+        each = np.clip(beyond, 0.0, 1.0) * support
+        best = each.max(axis=0, initial=0.0)
+        nearest = each.argmax(axis=0)
+        columns = np.arange(support.shape[1])
+        ranked = np.sort(best)
+        others = np.where(best == ranked[-1], ranked[-2] if len(ranked) > 1 else 0.0, ranked[-1])
+        lead = np.maximum(0.0, best - others)
+        lean = (rival[0] - alike[0]) - (rival[1:] - alike[1:])[nearest, columns]
+        # The centre of the questions that a fact helped with, without what it has of the fact.
+        weights = np.where(near[:, None] >= LEAST_COSINE, support, 0.0)
+        length = np.sqrt(np.einsum("if,ij,jf->f", weights, among, weights))
+        centre = np.divide(near @ weights, length, out=np.zeros(len(best)), where=length > 0)
+        shared = np.divide((weights * alike[1:]).sum(axis=0), length, out=np.zeros(len(best)), where=length > 0).clip(
+            -PARALLEL, PARALLEL
+        )
+        together = (centre - of_asked * shared) / np.sqrt((1 - of_asked**2) * (1 - shared**2))
+        likeness = np.where(length > 0, np.clip(together, 0.0, 1.0), 0.0)
         own = self.constants
-        pairs = sum(int(each.votes.pairs.sum()) for each in near)
-        differ = sum(int(each.votes.differ.sum()) for each in near)
-        usual = 2 * own.error * (1 - own.error)
-        share = min(0.48, (differ + usual * own.pairs) / (pairs + own.pairs))
-        error = (1 - sqrt(1 - 2 * share)) / 2
-        return log((1 - error) / error)
+        lift = own.base + own.lead * lead + own.likeness * likeness - own.lean * np.maximum(0.0, lean)
+        return Values(best, lift)
 
 
-def _ramp(values: Floats, bounds: tuple[float, float]) -> Floats:
-    low, high = bounds
-    return np.clip((values - low) / (high - low), 0.0, 1.0)
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the rule makes of each fact."""
 
-
-def _chance(log_odds: float) -> float:
-    return 1 / (1 + exp(-max(-30.0, min(30.0, log_odds))))
+    likeness: Floats
+    """The partial cosine of the nearest question that it helped with."""
+    lift: Floats
+    """Before boldness."""

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.model import PolicyName
-from heedful.ranking.affinity import RELATED, Neighbour, Related, VoteTable
-from heedful.ranking.evidence import POSITIVE, QueryVotes, mass, votes_per_fact
+from heedful.ranking.affinity import RELATED, Neighbour, Related, Strengths, Supported, Vector, VoteTable
+from heedful.ranking.evidence import votes_per_fact
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Tally
-from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
+from heedful.ranking.policies.adaptive import Same
 from heedful.ranking.signals import Observation, Opinion, effective_vote
 
 Floats = NDArray[np.float64]
@@ -212,18 +212,16 @@ class LoggedRecall:
     """The queries that mean the same, and how alike they are; the same for every recall of a query."""
     neighbours: Sequence[Neighbour] = ()
     """The queries nearest to it, the nearest first."""
-    fits: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
-    """How near facts are to the queries that they helped with, by query and fact."""
+    vector: Vector | None = None
+    """Of the query."""
+    vectors: Mapping[int, Vector] = field(default_factory=dict)
+    """Of facts."""
 
 
 class Fold(Protocol):
     """A policy that hears opinions one by one, as they became known."""
 
     def add(self, opinion: Opinion) -> None: ...
-
-    def remove(self, opinion: Opinion) -> None:
-        """Forgets an opinion that was added: its author gave another."""
-        ...
 
     def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
         """What was shown, as the policy orders it with each of the weights by the opinions it has taken in."""
@@ -243,30 +241,12 @@ def replay_orders(
     """
     coming = iter(opinions)
     following = next(coming, None)
-    voters: dict[tuple[int, int, str], list[Opinion]] = defaultdict(list)
     for recall in recalls:
         while following is not None and following[0] < recall.at:
-            before, after = _replaced(voters, following[1])
             for fold in folds:
-                if before is not None:
-                    fold.remove(before)
-                if after is not None:
-                    fold.add(after)
+                fold.add(following[1])
             following = next(coming, None)
         yield [order for fold in folds for order in fold.orders(recall, weights)]
-
-
-def _replaced(
-    voters: dict[tuple[int, int, str], list[Opinion]], opinion: Opinion
-) -> tuple[Opinion | None, Opinion | None]:
-    """The opinion that no longer counts, and the one that does now, when this one comes."""
-    if opinion.author is None:
-        return None, opinion
-    own = voters[opinion.fact, opinion.query, opinion.author]
-    before = own[effective_vote([(each.signal_type, each.confidence) for each in own])] if own else None
-    insort(own, opinion, key=_by_time)
-    after = own[effective_vote([(each.signal_type, each.confidence) for each in own])]
-    return (None, None) if after is before else (before, after)
 
 
 class _Growing:
@@ -312,16 +292,31 @@ class DocumentedFold:
     def __init__(self) -> None:
         self._policy = Documented()
         self._evidence = 0
+        self._voters: dict[tuple[int, int, str], list[Opinion]] = defaultdict(list)
         self._opinions: dict[int, list[tuple[int, Opinion]]] = defaultdict(list)
         self._overall: dict[int, _Growing] = defaultdict(_Growing)
         self._contexts: dict[int, _Context] = defaultdict(_Context)
 
     def add(self, opinion: Opinion) -> None:
-        self._evidence += 1
-        self._opinions[opinion.query].append((self._evidence, opinion))
-        self._overall[opinion.fact].add(_observation(opinion))
+        before, after = self._replaced(opinion)
+        if before is not None:
+            self._remove(before)
+        if after is not None:
+            self._evidence += 1
+            self._opinions[after.query].append((self._evidence, after))
+            self._overall[after.fact].add(_observation(after))
 
-    def remove(self, opinion: Opinion) -> None:
+    def _replaced(self, opinion: Opinion) -> tuple[Opinion | None, Opinion | None]:
+        """The opinion that no longer counts, and the one that does now, when this one comes."""
+        if opinion.author is None:
+            return None, opinion
+        own = self._voters[opinion.fact, opinion.query, opinion.author]
+        before = own[effective_vote([(each.signal_type, each.confidence) for each in own])] if own else None
+        insort(own, opinion, key=_by_time)
+        after = own[effective_vote([(each.signal_type, each.confidence) for each in own])]
+        return (None, None) if after is before else (before, after)
+
+    def _remove(self, opinion: Opinion) -> None:
         theirs = self._opinions[opinion.query]
         del theirs[next(place for place, (_, each) in enumerate(theirs) if each is opinion)]
         self._overall[opinion.fact].remove(_observation(opinion))
@@ -354,59 +349,38 @@ class DocumentedFold:
 
 
 class AdaptiveFold:
-    """The adaptive rule."""
+    """The adaptive rule, with the strengths of a store that has fitted none."""
 
     def __init__(self) -> None:
         self._policy = Adaptive()
-        self._masses = [0.0, 0.0]
+        self._strengths = Strengths()
         self._opinions: dict[int, list[Opinion]] = defaultdict(list)
-        self._votes: dict[int, QueryVotes] = {}
-        self._related: dict[int, VoteTable] = {}
+        self._tables: dict[int, VoteTable] = {}
 
     def add(self, opinion: Opinion) -> None:
-        self._masses[opinion.signal_type not in POSITIVE] += mass(opinion)
         insort(self._opinions[opinion.query], opinion, key=_by_time)
-        self._forget(opinion.query)
-
-    def remove(self, opinion: Opinion) -> None:
-        self._masses[opinion.signal_type not in POSITIVE] -= mass(opinion)
-        theirs = self._opinions[opinion.query]
-        del theirs[next(place for place, each in enumerate(theirs) if each is opinion)]
-        self._forget(opinion.query)
-
-    def _forget(self, query: int) -> None:
-        self._votes.pop(query, None)
-        self._related.pop(query, None)
+        self._tables.pop(opinion.query, None)
 
     def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
-        near = [
-            QueryEvidence(similarity, self._votes_of(query).folded())
+        same = [
+            Same(similarity, self._table(query))
             for query, similarity in recall.context.items()
             if query in self._opinions
         ]
-        known = (
-            Related(each, self._related_of(each.query, recall.fits))
-            for each in recall.neighbours
-            if each.query in self._opinions
-        )
+        verdicts = self._policy.verdicts(same, recall.at, self._strengths)
+        known = (Related(each, self._table(each.query)) for each in recall.neighbours if each.query in self._opinions)
         related = list(islice((each for each in known if each.votes.counts), RELATED))
-        counts = self._policy.counts(near, recall.at)
-        supports = self._policy.affinity.supports(related, recall.at)
-        rate = dataset_rate(*self._masses)
-        return [
-            [each.fact for each in self._policy.order(recall.shown, counts, rate, weight, supports)]
-            for weight in weights
-        ]
+        lifts: dict[int, float] = {}
+        if related and recall.vector is not None:
+            supported = Supported(related, recall.at, self._strengths.certainty)
+            relevance = {each.fact: each.relevance for each in recall.shown}
+            lifts = self._policy.affinity.lifts(supported, recall.vector, recall.vectors, relevance, 0.0)
+        return [[each.fact for each in self._policy.order(recall.shown, verdicts, lifts, weight)] for weight in weights]
 
-    def _related_of(self, query: int, fits: Mapping[int, Mapping[int, float]]) -> VoteTable:
-        if query not in self._related:
-            self._related[query] = VoteTable.of(votes_per_fact(self._opinions[query]), fits.get(query))
-        return self._related[query]
-
-    def _votes_of(self, query: int) -> QueryVotes:
-        if query not in self._votes:
-            self._votes[query] = QueryVotes(self._opinions[query])
-        return self._votes[query]
+    def _table(self, query: int) -> VoteTable:
+        if query not in self._tables:
+            self._tables[query] = VoteTable.of(votes_per_fact(self._opinions[query]))
+        return self._tables[query]
 
 
 def _observation(opinion: Opinion) -> Observation:

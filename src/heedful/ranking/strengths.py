@@ -40,12 +40,15 @@ MAX_QUESTIONS = 300
 LOGIT = 3.4
 """The log-odds of a lift of 1: what the regression behind the rule's constants found."""
 
-NEVER_RATED = 0.2
+NEVER_RATED = 0.45
 """What a prediction without the votes of the need weighs; that without the own votes has the rest. At this share, the
 worlds that the constants are from need no boldness of their own."""
 
 PRIOR = 5.0
 """Cases that hold the boldness at 0."""
+
+MOST = 0.5
+"""Boldness stays between minus this and this: no store is taken to be wholly unlike the worlds of the constants."""
 
 STEP = 0.05
 """Boldness is rounded to this, and the share of wrong opinions to a fifth of it."""
@@ -74,11 +77,13 @@ def prefix(opinions: int) -> int:
 def fit(questions: Iterable[Rated], vectors: Mapping[int, Vector], affinity: Affinity | None = None) -> Strengths:
     """The strengths of a store by its rated questions, the newest last; `vectors` are those of facts."""
     rated = list(questions)[-MAX_QUESTIONS:]
+    if not rated or not vectors:
+        return Strengths()
     votes = [votes_per_fact(each.opinions) for each in rated]
     error = wrong_share(votes)
     strengths = Strengths(error=error)
     cases = _Cases(rated, votes, vectors, strengths.certainty, affinity or Affinity())
-    boldness = _regress(cases.found()) / LOGIT
+    boldness = max(-MOST, min(MOST, _regress(cases.found()) / LOGIT))
     return Strengths(round(round(boldness / STEP) * STEP, 6), error)
 
 
@@ -117,8 +122,8 @@ class _Cases:
                 if fact in self._place:
                     self._support[row, self._place[fact]] = max(0.0, value)
                     self._is_judged[row, self._place[fact]] = True
-        own = np.array([each.vector for each in rated], np.float64).reshape(len(rated), -1)
-        facts = np.array([vectors[fact] for fact in judged], np.float64).reshape(len(judged), -1)
+        own = np.array([each.vector for each in rated], np.float64)
+        facts = np.array([vectors[fact] for fact in judged], np.float64)
         self._among = _products(own, own)
         self._alike = _products(own, facts)
         self._shares = self._support @ self._support.T > 0

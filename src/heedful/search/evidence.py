@@ -8,21 +8,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.ranking.affinity import LEAST_COSINE, RELATED, Neighbour, Related, VoteTable
-from heedful.ranking.evidence import QueryVotes, as_of, votes_per_fact
-from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
+from heedful.ranking.affinity import LEAST_COSINE, RELATED, Neighbour, Related, Strengths, VoteTable
+from heedful.ranking.evidence import as_of, votes_per_fact
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
 from heedful.ranking.similarity import SAME_NEED, Calibration, normal, similarity
-from heedful.search.vectors import Growable, VectorIndex, cosine_similarity
+from heedful.ranking.strengths import prefix
+from heedful.search.vectors import Growable, VectorIndex
 from heedful.storage import facts, ledger, receipts, scores
 from heedful.storage.receipts import Row
-from heedful.storage.scores import masses_after
 from heedful.storage.vectors import ModelRow, Vectors, of_facts, pack, unpack
 
 Seqs = NDArray[np.int64]
@@ -70,16 +68,16 @@ class OverallIndex:
 
 
 CACHED_VOTES = 10_000
-"""Votes that are cached: so many of authors, and so many of all authors together. The least recently used queries go
-first."""
+"""Votes about facts that are cached. The least recently used queries go first."""
+
+CACHED_VECTORS = 2_000
+"""Facts whose vectors are cached."""
 
 MAX_REREAD = 100
-"""Votes of a query that are read again one by one; with more, all of them are."""
+"""Facts of a query whose votes are read again one by one; with more, all of them are."""
 
 MAX_DELETED = 10_000
 """Deleted facts that are remembered until cached votes about them go; with more, all cached votes go."""
-
-Votes = TypeVar("Votes", QueryVotes, VoteTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +95,17 @@ class View:
         return cls(connection, ledger.last_event(connection, dataset), facts.last_change(connection, dataset))
 
 
-class _VoteCache(Generic[Votes]):
+class _VoteCache:
     """Votes by query."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, tuple[Votes, int]] = {}
+        self._entries: dict[int, tuple[VoteTable, int]] = {}
         """With the number of deletions that each has seen; the least recently used first."""
 
     def __contains__(self, query: int) -> bool:
         return query in self._entries
 
-    def peek(self, query: int) -> Votes | None:
-        """The votes of a query, maybe with those about deleted facts."""
-        found = self._entries.get(query)
-        return None if found is None else found[0]
-
-    def use(self, query: int, deleted: Sequence[int]) -> Votes | None:
+    def use(self, query: int, deleted: Sequence[int]) -> VoteTable | None:
         """The votes of a query, without those about facts that were ever deleted."""
         found = self._entries.pop(query, None)
         if found is None:
@@ -122,7 +115,7 @@ class _VoteCache(Generic[Votes]):
         self._entries[query] = votes, len(deleted)
         return votes
 
-    def store(self, read: Mapping[int, Votes], deletions: int) -> None:
+    def store(self, read: Mapping[int, VoteTable], deletions: int) -> None:
         """Adds votes, or replaces them; others may go."""
         for query, votes in read.items():
             self._entries.pop(query, None)
@@ -131,30 +124,31 @@ class _VoteCache(Generic[Votes]):
         while excess > 0 and len(self._entries) > len(read):
             excess -= max(1, len(self._entries.pop(next(iter(self._entries)))[0]))
 
-    def discard(self, query: int) -> None:
-        self._entries.pop(query, None)
-
     def clear(self) -> None:
         self._entries.clear()
 
 
 class EvidenceIndex:
-    """The votes of one dataset, by query, and its share of positive opinions. Of related queries, which are many, only
-    what all authors together said of a fact is cached."""
+    """What was said for the queries of one dataset, and how far it is followed; `follow` it before use.
+
+    Votes are read when a recall needs them, and cached; what changed of cached ones is read again.
+    """
 
     def __init__(self, dataset: int) -> None:
         self.dataset = dataset
         self._lock = threading.Lock()
         self._event = 0
         self._change = 0
-        self._masses = (0.0, 0.0)
-        self._votes: _VoteCache[QueryVotes] = _VoteCache()
-        self._related: _VoteCache[VoteTable] = _VoteCache()
+        self._votes = _VoteCache()
         self._outdated: dict[int, set[int]] = defaultdict(set)
-        """The facts of each related query that opinions came about since it was read."""
+        """The facts of each cached query that opinions came about since it was read."""
         self._deleted: list[int] = []
         """Facts that were deleted, in order."""
         self._model = 0
+        self._vectors: dict[int, Vectors] = {}
+        self._fitted: ledger.Fitted | None = None
+        self._signals = 0
+        self._wanted = (0, 0)
 
     def follow(self, view: View) -> None:
         """Takes in every opinion, retraction and deletion that `view` sees."""
@@ -179,104 +173,83 @@ class EvidenceIndex:
 
     def _clear(self) -> None:
         self._votes.clear()
-        self._related.clear()
         self._outdated.clear()
         self._deleted.clear()
 
     def _follow_opinions(self, view: View) -> None:
-        retracted = True
-        if self._event:
-            kinds = ledger.kinds_after(view.connection, self.dataset, self._event)
-            retracted = ledger.RETRACTION in kinds
-            if ledger.ERASURE in kinds:
-                # An author has another name: known by both, they would count as two.
-                self._clear()
-            self._add_opinions(view.connection, retracted)
-        positive, negative = masses_after(view.connection, self.dataset, self._event, retracted=retracted)
-        self._masses = (self._masses[0] + positive, self._masses[1] + negative)
-
-    def _add_opinions(self, connection: Connection, retracted: bool) -> None:
-        voters: dict[int, set[ledger.Voter]] = defaultdict(set)
-        for opinion in ledger.opinions_after(connection, self.dataset, self._event):
-            if opinion.query in self._related:
+        kinds = ledger.kinds_after(view.connection, self.dataset, self._event) if self._event else None
+        self._signals += ledger.count_signals(view.connection, self.dataset, self._event)
+        if kinds is None or kinds & {ledger.STRENGTHS, ledger.RETRACTION}:
+            self._fitted = ledger.fitted(view.connection, self.dataset)
+        if kinds is None:
+            return
+        if ledger.ERASURE in kinds:
+            # An author has another name: known by both, they would count as two.
+            self._clear()
+        for opinion in ledger.opinions_after(view.connection, self.dataset, self._event):
+            if opinion.query in self._votes:
                 self._outdated[opinion.query].add(opinion.fact)
-            known = self._votes.peek(opinion.query)
-            if known is None:
-                continue
-            vote = known.vote(opinion.fact, opinion.author)
-            if vote is None or (opinion.author is None and opinion.at >= vote.last):
-                known.add(opinion)
-            else:
-                # It may replace an earlier one, or belong before it.
-                voters[opinion.query].add((opinion.fact, opinion.author))
-        if retracted:
-            for query, those in ledger.retracted_after(connection, self.dataset, self._event).items():
-                voters[query] |= those
-                if query in self._related:
-                    self._outdated[query] |= {fact for fact, _ in those}
-        for query, changed in voters.items():
-            self._read_votes(connection, query, changed)
+        if ledger.RETRACTION in kinds:
+            retracted = ledger.retracted_after(view.connection, self.dataset, self._event)
+            for query, those in retracted.items():
+                if query in self._votes:
+                    self._outdated[query] |= those
 
-    def _read_votes(self, connection: Connection, query: int, voters: set[ledger.Voter]) -> None:
-        known = self._votes.peek(query)
-        if known is None:
-            return
-        if len(voters) > MAX_REREAD:
-            self._votes.discard(query)
-            return
-        for (fact, author), opinions in ledger.of_voters(connection, query, voters).items():
-            known.replace(fact, author, opinions)
+    @property
+    def strengths(self) -> Strengths:
+        """How far evidence is followed in this dataset."""
+        fitted = self._fitted
+        return Strengths() if fitted is None else fitted.strengths
 
-    def rate(self) -> float:
-        """The share of positive opinions in the dataset."""
+    def wants_fit(self) -> bool:
+        """Whether there are so many more signals than the strengths were fitted on that others should be fitted; says
+        so once for each such number."""
+        known = 0 if self._fitted is None else self._fitted.opinions
+        wanted = prefix(self._signals)
         with self._lock:
-            return round(dataset_rate(*self._masses), 9)
+            if wanted <= known or self._wanted == (wanted, known):
+                return False
+            self._wanted = wanted, known
+        return True
 
-    def near(self, view: View, matches: Sequence[Match], now: int) -> list[QueryEvidence]:
-        """What was said for queries that are like the one asked, as of `now`."""
+    def votes(self, view: View, queries: Collection[int], now: int) -> dict[int, VoteTable]:
+        """What was said, as of `now`, for each of these queries."""
         with self._lock:
-            cached = {match.query_id: self._votes.use(match.query_id, self._deleted) for match in matches}
-            lacking = [query for query, votes in cached.items() if votes is None]
-            read = {query: QueryVotes(found) for query, found in ledger.of_queries(view.connection, lacking).items()}
-            if read and self._is_current(view):
-                self._votes.store(read, len(self._deleted))
-            known = {query: votes for query, votes in cached.items() if votes is not None} | read
-            votes = {query: each.folded() for query, each in known.items()}
-        ahead = [query for query, each in votes.items() if each.last > now]
-        for query, opinions in ledger.of_queries(view.connection, ahead).items():
-            votes[query] = QueryVotes(as_of(opinions, now)).folded()
-        return [QueryEvidence(match.similarity, votes[match.query_id]) for match in matches]
-
-    def related(self, view: View, model: ModelRow, neighbours: Iterable[Neighbour], now: int) -> list[Related]:
-        """What was said, as of `now`, for the queries nearest to the one asked, of those for which something counts."""
-        nearest = iter(neighbours)
-        found: list[Related] = []
-        while len(found) < RELATED and (run := list(islice(nearest, RELATED - len(found)))):
-            found += [each for each in self._read_related(view, model, run, now) if each.votes.counts]
-        return found
-
-    def _read_related(
-        self, view: View, model: ModelRow, neighbours: Sequence[Neighbour], now: int
-    ) -> Iterator[Related]:
-        with self._lock:
-            if model.id != self._model:
-                self._model = model.id
-                self._related.clear()
-                self._outdated.clear()
-            cached = {each.query: self._related.use(each.query, self._deleted) for each in neighbours}
+            cached = {query: self._votes.use(query, self._deleted) for query in queries}
             tables = self._tables(view.connection, cached)
-            self._add_fits(view.connection, model, neighbours, tables)
             changed = {query: table for query, table in tables.items() if cached[query] is not table}
-            if changed and self._is_current(view):
-                self._related.store(changed, len(self._deleted))
-                for query in [each for each in self._outdated if each in changed or each not in self._related]:
+            # A view that is older than what was followed lacks opinions.
+            if changed and (view.event, view.change) == (self._event, self._change):
+                self._votes.store(changed, len(self._deleted))
+                for query in [each for each in self._outdated if each in changed or each not in self._votes]:
                     del self._outdated[query]
         ahead = [query for query, table in tables.items() if table.last.max(initial=now) > now]
-        if ahead:
-            for query, opinions in ledger.of_queries(view.connection, ahead).items():
-                tables[query] = VoteTable.of(votes_per_fact(as_of(opinions, now)))
-            self._add_fits(view.connection, model, neighbours, tables)
-        return (Related(each, tables[each.query]) for each in neighbours)
+        for query, opinions in ledger.of_queries(view.connection, ahead).items():
+            tables[query] = VoteTable.of(votes_per_fact(as_of(opinions, now)))
+        return tables
+
+    def related(self, view: View, neighbours: Iterable[Neighbour], same: Collection[int], now: int) -> list[Related]:
+        """What was said for the queries nearest to the one asked, of those for which something counts. Those that are
+        the `same` take no places of others."""
+        nearest = iter(neighbours)
+        found: list[Related] = []
+        places = RELATED
+        while places and (run := list(islice(nearest, places))):
+            tables = self.votes(view, [each.query for each in run], now)
+            counted = [Related(each, tables[each.query]) for each in run if tables[each.query].counts]
+            places -= sum(each.neighbour.query not in same for each in counted)
+            found += counted
+        return found
+
+    def vectors(self, connection: Connection, model: ModelRow, wanted: Iterable[int]) -> dict[int, Vectors]:
+        """The vectors of these facts, by number."""
+        with self._lock:
+            if model.id != self._model or len(self._vectors) > CACHED_VECTORS:
+                self._model = model.id
+                self._vectors.clear()
+            seqs = set(wanted)
+            self._vectors |= of_facts(connection, model, sorted(seqs - self._vectors.keys()))
+            return {seq: self._vectors[seq] for seq in seqs if seq in self._vectors}
 
     def _tables(self, connection: Connection, cached: Mapping[int, VoteTable | None]) -> dict[int, VoteTable]:
         """What was said for these queries; of those that are cached, only what changed is read."""
@@ -292,26 +265,6 @@ class EvidenceIndex:
         for query, opinions in ledger.of_queries(connection, [each for each in cached if each not in tables]).items():
             tables[query] = VoteTable.of(votes_per_fact(opinions))
         return tables
-
-    def _add_fits(
-        self,
-        connection: Connection,
-        model: ModelRow,
-        neighbours: Sequence[Neighbour],
-        tables: dict[int, VoteTable],
-    ) -> None:
-        """Adds how near facts are to the queries that speak for them."""
-        lacking = {each.query: tables[each.query].lacking().tolist() for each in neighbours}
-        vectors = of_facts(connection, model, sorted({fact for those in lacking.values() for fact in those}))
-        for each in neighbours:
-            those = [fact for fact in lacking[each.query] if fact in vectors]
-            known = {fact: float(cosine_similarity(vectors[fact], each.vector)) for fact in those}
-            if known:
-                tables[each.query] = tables[each.query].with_fits(known)
-
-    def _is_current(self, view: View) -> bool:
-        """Whether what was read may be cached: a view that is older than what was followed lacks opinions."""
-        return (view.event, view.change) == (self._event, self._change)
 
 
 CANDIDATES = 1000

@@ -197,7 +197,7 @@ def _total(done: Sequence[Improvement]) -> Improvement:
         learnt=[fact for each in done for fact in each.learnt],
         forgotten=[fact for each in done for fact in each.forgotten],
         # Each counts those of the sessions.
-        anonymous_ratings=max((each.anonymous_ratings for each in done), default=0),
+        visitor_ratings=max((each.visitor_ratings for each in done), default=0),
         not_learnt=[refused for each in done for refused in each.not_learnt],
         entities_added=sum(each.entities_added for each in done),
     )

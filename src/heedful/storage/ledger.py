@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, false, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, func, insert, select
 
 from heedful.ids import new_id
 from heedful.model import AuthorKind, Metadata, SignalType
+from heedful.ranking.affinity import Strengths
 from heedful.ranking.signals import Observation, Opinion, counted_votes, kind_of
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, of_project
 from heedful.storage.schema import event_keys, events, facts, notes, projects, queries
@@ -26,6 +27,9 @@ POLICY = "policy"
 """The choice of a policy for a dataset or a project."""
 CONFLICT = "conflict"
 """A fact that was stored gives another value than an older one, which its body names; `value` is the kind."""
+
+STRENGTHS = "strengths"
+"""How far evidence is followed in a dataset from here on: fitted on the signals up to one that its body names."""
 
 ERASURE = "erasure"
 """The erasure of a person: the pseudonym, and the counts of what was erased."""
@@ -71,7 +75,7 @@ _EXISTING_SIGNALS = (
 _ACTIVE_SIGNALS = _EXISTING_SIGNALS.where(~_IS_RETRACTED).order_by(_EFFECTIVE_TIME, events.c.seq)
 _OPINIONS_AFTER = _EXISTING_SIGNALS.where(*_AFTER, events.c.query_id.is_not(None)).order_by(events.c.seq)
 _RETRACTED_AFTER = (
-    select(events.c.query_id, facts.c.seq, events.c.author)
+    select(events.c.query_id, facts.c.seq)
     .select_from(LATER)
     .join(events, events.c.id == LATER.c.target_id)
     .join(facts, facts.c.id == events.c.target_id)
@@ -79,6 +83,21 @@ _RETRACTED_AFTER = (
     .where(*SIGNALS, events.c.query_id.is_not(None))
 )
 _KINDS_AFTER = select(events.c.kind).where(*_AFTER).distinct()
+_SIGNALS_AFTER = select(func.count()).select_from(events).where(*_AFTER, *SIGNALS)
+_FITTED = (
+    select(events.c.seq, events.c.body)
+    .where(events.c.dataset_id == bindparam("dataset"), events.c.kind == STRENGTHS)
+    .order_by(events.c.seq.desc())
+    .limit(1)
+)
+_RETRACTED_BEHIND = (
+    select(events.c.seq)
+    .select_from(LATER)
+    .join(events, events.c.id == LATER.c.target_id)
+    .where(LATER.c.dataset_id == bindparam("dataset"), LATER.c.seq > bindparam("after"), LATER.c.kind == RETRACTION)
+    .where(*SIGNALS, events.c.seq <= bindparam("last"))
+    .limit(1)
+)
 _OF_QUERIES_AFTER = select(events.c.query_id).where(*_AFTER, events.c.query_id.is_not(None)).distinct()
 _NAMED_AFTER = _OF_QUERIES_AFTER.where(*SIGNALS)
 _LOST_AFTER = _OF_QUERIES_AFTER.where(events.c.kind == RETRACTION)
@@ -90,10 +109,6 @@ _FACTS_AFTER = (
     .where(*_AFTER, events.c.kind == SIGNAL)
     .distinct()
 )
-
-
-Voter = tuple[int, str | None]
-"""A fact, and who said something of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,38 +375,82 @@ def kinds_after(connection: Connection, dataset: int, seq: int) -> set[str]:
 def opinions_after(connection: Connection, dataset: int, seq: int) -> Iterator[Opinion]:
     """The signals about existing facts after an event, in the order they were recorded; also retracted ones."""
     rows = connection.execute(_OPINIONS_AFTER, {"dataset": dataset, "after": seq})
-    return (_opinion(row) for row in rows)
+    return (opinion(row) for row in rows)
 
 
-def retracted_after(connection: Connection, dataset: int, seq: int) -> dict[int, set[Voter]]:
-    """The voters whose signals were retracted after an event, by query."""
-    result: dict[int, set[Voter]] = {}
+def retracted_after(connection: Connection, dataset: int, seq: int) -> dict[int, set[int]]:
+    """The facts whose signals were retracted after an event, by query."""
+    result: dict[int, set[int]] = {}
     for row in connection.execute(_RETRACTED_AFTER, {"dataset": dataset, "after": seq}):
-        result.setdefault(row.query_id, set()).add((row.seq, row.author))
+        result.setdefault(row.query_id, set()).add(row.seq)
     return result
 
 
-def of_voters(connection: Connection, query_id: int, voters: Collection[Voter]) -> dict[Voter, list[Opinion]]:
-    """The signals of these voters for a query that still count, in order."""
-    result: dict[Voter, list[Opinion]] = {voter: [] for voter in voters}
-    names = {author for _, author in voters}
-    of_names = or_(events.c.author.in_(names - {None}), events.c.author.is_(None) if None in names else false())
-    for run in batches(sorted({fact for fact, _ in voters})):
-        found = _active_signals(events.c.query_id == query_id, facts.c.seq.in_(run), of_names)
-        for row in counted_rows(connection.execute(found)):
-            if (row.fact, row.author) in result:
-                result[row.fact, row.author].append(_opinion(row))
-    return result
+def count_signals(connection: Connection, dataset: int, seq: int) -> int:
+    """How many signals that may count came after an event."""
+    return int(connection.execute(_SIGNALS_AFTER, {"dataset": dataset, "after": seq}).scalar() or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Strengths that were fitted."""
+
+    strengths: Strengths
+    opinions: int
+    """How many active signals they were fitted on: the oldest."""
+    last: int
+    """The number of the last of those."""
+
+
+def fitted(connection: Connection, dataset: int) -> Fitted | None:
+    """The strengths of a dataset; None where none were fitted, or a signal behind them was retracted since."""
+    row = connection.execute(_FITTED, {"dataset": dataset}).first()
+    if row is None:
+        return None
+    body = row.body
+    found = Fitted(Strengths(body["boldness"], body["error"]), body["opinions"], body["last"])
+    behind = {"dataset": dataset, "after": row.seq, "last": found.last}
+    return found if connection.execute(_RETRACTED_BEHIND, behind).first() is None else None
+
+
+def strengths_event(project: int, dataset: int, found: Fitted, at: int) -> Event:
+    """The event that notes strengths."""
+    own = found.strengths
+    body: Metadata = {"boldness": own.boldness, "error": own.error, "opinions": found.opinions, "last": found.last}
+    return Event(
+        project_id=project,
+        kind=STRENGTHS,
+        target_type="dataset",
+        target_id=str(dataset),
+        source="maintenance",
+        at=at,
+        recorded_at=at,
+        dataset_id=dataset,
+        body=body,
+    )
+
+
+def first_opinions(
+    connection: Connection, dataset: int, prefix: Callable[[int], int], most: int
+) -> tuple[int, list[AnyRow]]:
+    """Of a dataset's active signals, how many of the oldest `prefix` chooses, and the last `most` of those, in the
+    order they were recorded."""
+    active = _ACTIVE_SIGNALS.where(events.c.dataset_id == dataset, events.c.query_id.is_not(None)).order_by(None)
+    total = int(connection.execute(select(func.count()).select_from(active.subquery())).scalar() or 0)
+    count = prefix(total)
+    skipped = max(0, count - most)
+    rows = connection.execute(active.order_by(events.c.seq).offset(skipped).limit(count - skipped)) if count else ()
+    return count, list(rows)
 
 
 def of_facts(connection: Connection, facts_of: Mapping[int, Collection[int]]) -> dict[int, list[Opinion]]:
-    """The signals that still count about some facts of each query, by query, in order for each fact."""
+    """The active signals about some facts of each query, by query, in order for each fact."""
     result: dict[int, list[Opinion]] = {query: [] for query in facts_of}
     for run in batches(sorted({fact for theirs in facts_of.values() for fact in theirs})):
         found = _active_signals(events.c.query_id.in_(list(facts_of)), facts.c.seq.in_(run))
-        for row in counted_rows(connection.execute(found)):
+        for row in connection.execute(found):
             if row.fact in facts_of[row.query_id]:
-                result[row.query_id].append(_opinion(row))
+                result[row.query_id].append(opinion(row))
     return result
 
 
@@ -486,11 +545,11 @@ def votes(signals: Iterable[Surviving]) -> list[Surviving]:
 
 
 def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
-    """The signals for these queries that still count, by query, in order."""
+    """The active signals for these queries, by query, in order."""
     result: dict[int, list[Opinion]] = {query: [] for query in query_ids}
     for run in batches(query_ids):
-        for row in counted_rows(connection.execute(_active_signals(events.c.query_id.in_(run)))):
-            result[row.query_id].append(_opinion(row))
+        for row in connection.execute(_active_signals(events.c.query_id.in_(run))):
+            result[row.query_id].append(opinion(row))
     return result
 
 
@@ -498,7 +557,7 @@ def recorded_opinions(connection: Connection, dataset: int) -> list[tuple[int, O
     """All active signals of a dataset, as (when it was recorded, opinion), in that order; also those that their author
     replaced, because until then they counted."""
     rows = connection.execute(_active_signals(events.c.dataset_id == dataset))
-    return [(row.recorded_at, _opinion(row)) for row in sorted(rows, key=lambda row: (row.recorded_at, row.seq))]
+    return [(row.recorded_at, opinion(row)) for row in sorted(rows, key=lambda row: (row.recorded_at, row.seq))]
 
 
 def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
@@ -553,5 +612,6 @@ def _surviving(row: AnyRow) -> Surviving:
     return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_kind, row.seq)
 
 
-def _opinion(row: AnyRow) -> Opinion:
+def opinion(row: AnyRow) -> Opinion:
+    """A signal as policies see it."""
     return Opinion(row.fact, row.query_id, row.value, row.confidence, row.effective, rank=row.rank, author=row.author)

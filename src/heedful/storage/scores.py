@@ -8,17 +8,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, select, text
+from sqlalchemy import Connection, bindparam, delete, func, select, text
 
-from heedful.ranking.evidence import POSITIVE, mass
 from heedful.ranking.policies import Documented, Tally
-from heedful.ranking.signals import Observation, Opinion
+from heedful.ranking.signals import Observation
 from heedful.storage import ledger
 from heedful.storage.database import Database
 from heedful.storage.fact_expiry import active
-from heedful.storage.ledger import LATER, RETRACTION, SIGNALS, counted_rows, effective_time
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import events, facts, scores
+from heedful.storage.schema import facts, scores
 
 ALL_QUERIES = 0
 """The query number under which a fact's score over all queries is kept."""
@@ -214,114 +212,3 @@ def _write(database: Database, connection: Connection, dataset_of: dict[int, int
 
 def _tally(row: AnyRow) -> Tally:
     return Tally(row.score, row.last_at, *(getattr(row, name) for name in _COUNTS))
-
-
-Masses = tuple[float, float]
-"""Positive and negative."""
-
-Voter = tuple[str, int, str]
-"""A fact, a query, and an author."""
-
-_NEVER = 2**63
-
-
-def _mass(side: str) -> ColumnElement[float]:
-    """The sum of `ranking.evidence.mass` over events."""
-    positive = events.c.value.in_(sorted(POSITIVE))
-    weight = case(
-        ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),
-        else_=events.c.confidence,
-    )
-    return func.sum(case((positive if side == "positive" else ~positive, weight), else_=0.0))
-
-
-_MASSES = select(_mass("positive"), _mass("negative")).where(*SIGNALS)
-_BY_AUTHOR = select(events.c.target_id, events.c.query_id, events.c.author).where(
-    *SIGNALS, events.c.author.is_not(None)
-)
-_OF_DATASET = events.c.dataset_id == bindparam("dataset")
-_ADDED = (_OF_DATASET, events.c.seq > bindparam("after"))
-_RETRACTED = and_(
-    LATER.c.target_id == events.c.id,
-    LATER.c.dataset_id == bindparam("dataset"),
-    LATER.c.kind == RETRACTION,
-    LATER.c.seq > bindparam("after"),
-)
-_MASSES_ADDED, _MASSES_RETRACTED = _MASSES.where(*_ADDED), _MASSES.join(LATER, _RETRACTED)
-_VOTERS_ADDED, _VOTERS_RETRACTED = _BY_AUTHOR.where(*_ADDED), _BY_AUTHOR.join(LATER, _RETRACTED)
-_VOTERS_TWICE = (
-    _BY_AUTHOR.where(_OF_DATASET)
-    .group_by(events.c.target_id, events.c.query_id, events.c.author)
-    .having(func.count() > 1)
-)
-_OF_VOTERS = (
-    select(
-        events,
-        select(func.min(LATER.c.seq))
-        .where(LATER.c.target_id == events.c.id, LATER.c.kind == RETRACTION)
-        .scalar_subquery()
-        .label("ended"),
-    )
-    .where(*SIGNALS, events.c.target_id.in_(bindparam("facts", expanding=True)))
-    .where(events.c.query_id.in_(bindparam("queries", expanding=True)))
-    .where(events.c.author.in_(bindparam("authors", expanding=True)))
-    .order_by(effective_time(), events.c.seq)
-)
-
-
-def masses_after(connection: Connection, dataset: int, seq: int, *, retracted: bool = True) -> Masses:
-    """How much positive and negative mass was added after an event, less what was retracted and what
-    authors replaced. Without `retracted`, nothing was retracted since."""
-    span = {"dataset": dataset, "after": seq}
-    plus = connection.execute(_MASSES_ADDED, span).one()
-    minus = connection.execute(_MASSES_RETRACTED, span).one() if retracted else (0, 0)
-    replaced = _replaced_after(connection, dataset, seq, retracted)
-    positive, negative = (
-        float((plus[side] or 0) - (minus[side] or 0)) - replaced[side] for side in range(len(replaced))
-    )
-    return positive, negative
-
-
-def _replaced_after(connection: Connection, dataset: int, seq: int, retracted: bool) -> Masses:
-    """The growth, since an event, of active mass that doesn't count because its author replaced it."""
-    positive = negative = 0.0
-    for run in batches(sorted(_voters_after(connection, dataset, seq, retracted))):
-        rows = connection.execute(
-            _OF_VOTERS,
-            {
-                "facts": sorted({fact for fact, _, _ in run}),
-                "queries": sorted({query for _, query, _ in run}),
-                "authors": sorted({author for _, _, author in run}),
-            },
-        )
-        batch_voters = set(run)
-        voter_rows = [row for row in rows if (row.target_id, row.query_id, row.author) in batch_voters]
-        before = _replaced([row for row in voter_rows if row.seq <= seq < (row.ended or _NEVER)])
-        after = _replaced([row for row in voter_rows if row.ended is None])
-        positive, negative = positive + after[0] - before[0], negative + after[1] - before[1]
-    return positive, negative
-
-
-def _voters_after(connection: Connection, dataset: int, seq: int, retracted: bool) -> set[Voter]:
-    """The voters who signalled or retracted after an event; from the beginning, those with several signals."""
-    if not seq:
-        return _read(connection.execute(_VOTERS_TWICE, {"dataset": dataset}))
-    span = {"dataset": dataset, "after": seq}
-    added = _read(connection.execute(_VOTERS_ADDED, span))
-    return added | _read(connection.execute(_VOTERS_RETRACTED, span)) if retracted else added
-
-
-def _read(rows: Iterable[AnyRow]) -> set[Voter]:
-    return {(row.target_id, row.query_id, row.author) for row in rows}
-
-
-def _replaced(rows: Sequence[AnyRow]) -> Masses:
-    votes = {row.id for row in counted_rows(rows)}
-    positive = negative = 0.0
-    for row in rows:
-        if row.id not in votes:
-            weight = mass(Opinion(0, row.query_id, row.value, row.confidence, row.at, rank=row.rank))
-            positive, negative = (
-                (positive + weight, negative) if row.value in POSITIVE else (positive, negative + weight)
-            )
-    return positive, negative
