@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from heedful.model import Hit, Recall
 from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quote
+from heedful.ranking.signals import NEUTRAL
 from heedful.text.sentences import answer_kind, asks_for_a_list, cited, has, sentences, without_citations
 from heedful.text.words import words
 
@@ -30,6 +31,16 @@ The evidence is a list of numbered lines, each with one text that was stored ear
 - Behind every sentence, cite the evidence it is from by its number: [1], or [1][3] for several.
 - Do not answer with a line that is marked as corrected: answer with the line that corrects it.
 - If the evidence does not answer the question, say so in one sentence and cite nothing."""
+
+DISLIKED = "This was disliked before, and nothing better is known:"
+"""Begins an answer that repeats what people disliked for the same question."""
+
+MARK = "(disliked)"
+"""Behind the number of evidence that people disliked for the same question."""
+
+AVOID = f"""\
+An earlier answer to this question used what is marked {MARK}, and was rated down. Answer from the rest if it answers \
+the question. If only marked evidence does, begin with exactly these words: {DISLIKED}"""
 
 
 PROMPT = """\
@@ -83,9 +94,14 @@ def prompt(question: str, hits: Sequence[Hit], earlier: Sequence[tuple[str, str]
     messages = [ChatMessage("system", RULES)]
     for past_question, past_answer in _newest(earlier):
         messages += [ChatMessage("user", past_question), ChatMessage("assistant", past_answer)]
-    lines = _lines(enumerate(hits, start=1), MAX_EVIDENCE)
-    messages.append(ChatMessage("user", f"Evidence:\n{lines or '(there is none)'}\n\nQuestion: {question}"))
+    lines = _lines(enumerate(hits, start=1), MAX_EVIDENCE) or "(there is none)"
+    messages.append(ChatMessage("user", f"Evidence:\n{lines}\n\nQuestion: {question}"))
     return messages
+
+
+def said(answer: str) -> str:
+    """What an answer says: without citations, and without the notice that it was disliked before."""
+    return without_citations(answer.removeprefix(DISLIKED)).strip()
 
 
 def as_prompt(hits: Recall | Sequence[Hit], *, max_characters: int = MAX_EVIDENCE) -> str:
@@ -105,11 +121,25 @@ def _lines(numbered: Iterable[tuple[int, Hit]], max_length: int) -> str:
     shown = {hit.fact_id: (number, hit) for number, hit in numbered}
 
     def mark(hit: Hit) -> str:
+        disliked = f"{MARK} " if opinion(hit) < 0 else ""
         if hit.corrected_by is None:
-            return ""
-        return f"(corrected by [{shown[hit.corrected_by][0]}]) " if hit.corrected_by in shown else "(corrected since) "
+            return disliked
+        by = f"by [{shown[hit.corrected_by][0]}]" if hit.corrected_by in shown else "since"
+        return f"{disliked}(corrected {by}) "
 
-    return "\n".join(f"[{number}] {mark(hit)}{quote(hit.text, max_length)}" for number, hit in shown.values())
+    lines = [f"[{number}] {mark(hit)}{quote(hit.text, max_length)}" for number, hit in shown.values()]
+    return "
+".join([*lines, *([AVOID] if any(opinion(hit) < 0 for _, hit in shown.values()) else [])])
+
+
+def without_opinions(hit: Hit) -> Hit:
+    """The hit as if nobody had judged it."""
+    return hit.model_copy(update={"usefulness": NEUTRAL, "usefulness_source": "neutral"})
+
+
+def opinion(hit: Hit) -> float:
+    """What people said about a fact for this very question: above 0 if they liked it, below 0 if not."""
+    return hit.usefulness - NEUTRAL if hit.usefulness_source == "context" else 0.0
 
 
 def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
@@ -127,7 +157,7 @@ def _newest(earlier: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     newest: list[tuple[str, str]] = []
     room = MAX_EARLIER
     for question, answered in reversed(earlier):
-        turn = _short(question), _short(without_citations(answered))
+        turn = _short(question), _short(said(answered))
         room -= len(turn[0]) + len(turn[1])
         if room < 0:
             break
@@ -162,6 +192,10 @@ MAX_SENTENCES, MAX_LIST_SENTENCES = 3, 6
 """How many sentences at most, and where a list is asked for."""
 MIN_SHARE, MIN_LIST_SHARE = 0.9, 0.8
 """A further sentence has at least this share of the best one's score; so again for a list."""
+MIN_LIKED_SHARE = 0.5
+"""The same for what was liked for this question: an answer that was liked is not shortened."""
+COMPARABLE = 0.8
+"""The share of a disliked fact's relevance from which another fact answers in its place."""
 ALIKE = 0.75
 """A sentence that has this share of its words in common with one that was chosen says nothing new."""
 
@@ -190,15 +224,28 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     """The few sentences of the hits that answer best, each cited as [1] by the rank of its hit.
 
     `similarity` gives the closeness in meaning, where there is an embedder; without it, words decide alone. The same
-    question and hits give the same answer.
+    question and hits give the same answer. If a fact that people liked for this question answers about as well as the
+    best one, only such facts are quoted. Facts that they disliked are left out if another fact of comparable relevance
+    answers; otherwise the answer says so.
     """
     candidates = [each for index, hit in enumerate(hits) if not hit.corrected_by for each in _candidates(index, hit)]
     scores = _scores(question, hits, candidates, similarity) if candidates else []
     most, least = (MAX_LIST_SENTENCES, MIN_LIST_SHARE) if asks_for_a_list(question) else (MAX_SENTENCES, MIN_SHARE)
-    chosen = _choose(candidates, scores, most, least)
+    liked = {index for index, hit in enumerate(hits) if opinion(hit) > 0}
+    disliked = {index for index, hit in enumerate(hits) if opinion(hit) < 0}
+    best_liked = max((score for each, score in zip(candidates, scores, strict=True) if each.hit in liked), default=0.0)
+    if best_liked > 0 and best_liked >= least * max(scores):
+        chosen = _choose(candidates, scores, liked, max(most, min(len(liked), MAX_LIST_SENTENCES)), MIN_LIKED_SHARE)
+    else:
+        chosen = _choose(candidates, scores, range(len(hits)), most, least)
+    notice = ""
+    if repeated := [hits[each.hit].relevance for each in chosen if each.hit in disliked]:
+        comparable = [index for index, hit in enumerate(hits) if hit.relevance >= COMPARABLE * max(repeated)]
+        others = _choose(candidates, scores, set(comparable) - disliked, most, least)
+        chosen, notice = (others, "") if others else (chosen, f"{DISLIKED} ")
     if not chosen:
         return Written(NO_ANSWER, [], None, None)
-    text = " ".join(f"{each.text} [{each.hit + 1}]" for each in chosen)
+    text = notice + " ".join(f"{each.text} [{each.hit + 1}]" for each in chosen)
     quoted = Counter(hits[each.hit].fact_id for each in chosen)
     return Written(text, [Use(fact_id, times / len(chosen)) for fact_id, times in quoted.items()], None, None)
 
@@ -248,9 +295,13 @@ def _scores(
     return found
 
 
-def _choose(candidates: Sequence[_Candidate], scores: Sequence[float], most: int, least: float) -> list[_Candidate]:
-    """The best sentences, none twice; facts in the order of their best one, and a fact's in its own order."""
-    order = sorted(range(len(candidates)), key=lambda index: (-round(scores[index], 9), index))
+def _choose(
+    candidates: Sequence[_Candidate], scores: Sequence[float], among: Collection[int], most: int, least: float
+) -> list[_Candidate]:
+    """The best sentences of the hits `among` all, none twice; facts in the order of their best one, and a fact's in its
+    own order."""
+    places = [index for index, each in enumerate(candidates) if each.hit in among]
+    order = sorted(places, key=lambda index: (-round(scores[index], 9), index))
     chosen: list[int] = []
     for index in order:
         if scores[index] <= 0 or scores[index] < least * scores[order[0]] or len(chosen) == most:

@@ -42,6 +42,9 @@ DEFAULT_POLICY: PolicyName = "adaptive"
 BLEND_POLICY: PolicyName = "documented"
 """The policy of a recall that asks for the boost, where none was set."""
 
+SAME_QUESTION = 0.96
+"""The similarity from which a rated question is the very one that is asked, and not only one that means the same."""
+
 CLOSE = 1e-9
 """A score that is this close to the least that is asked for is enough."""
 
@@ -184,6 +187,19 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
         receipt=with_receipt,
         next_cursor=_next_cursor(request, outcome.facts),
     )
+
+
+def was_rated(workspace: Workspace, query: str, dataset: str) -> bool:
+    """Whether facts were judged for this very question."""
+    vector = workspace.embed([query])[0]
+    with workspace.direct(write=False) as direct:
+        state = read_state(direct, workspace.project, dataset)
+        model = workspace.fitting(state.model)
+        number = workspace.existing(direct.connection, dataset, state.dataset)
+        if model is None or number is None or not state.event:
+            return False
+        matches = workspace.contexts(direct.connection, number, model, state.event).matches(query, vector)
+    return any(match.similarity >= SAME_QUESTION for match in matches)
 
 
 def _next_cursor(request: RecallRequest, page: Sequence[int]) -> str | None:

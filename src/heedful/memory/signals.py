@@ -13,6 +13,7 @@ from heedful.clock import to_stored
 from heedful.errors import Invalid, NotFound
 from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks
+from heedful.memory.answer import DISLIKED
 from heedful.memory.history import retract_event
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection, Hit, ItemError, RecordedSignal, Signal, SignalResult, SignalType, limits
@@ -446,6 +447,7 @@ def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query:
         raise Invalid(
             f"answer has {len(answer)} characters, the limit is {MAX_ANSWER}", field="answer", value=answer[:50]
         )
+    answer = answer.removeprefix(DISLIKED)
     shown = list(dict.fromkeys(fact_ids))
     known = _known(workspace, shown)
     if not known.ids:

@@ -9,11 +9,11 @@ from heedful.clock import from_stored
 from heedful.errors import Invalid, NotFound
 from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks as values
-from heedful.memory.answer import Written, extract, write
-from heedful.memory.recall import RecallRequest, recall
+from heedful.memory.answer import Written, extract, opinion, without_opinions, write
+from heedful.memory.recall import RecallRequest, recall, was_rated
 from heedful.memory.signals import MAX_ANSWER, detect, receipt_of
 from heedful.memory.workspace import Workspace
-from heedful.model import Detection, Entry, Page, Recall, Usage, UsedFact
+from heedful.model import Detection, Entry, Hit, Page, Recall, Usage, UsedFact
 from heedful.protocols.engine import OnToken
 from heedful.protocols.sessions import Shares
 from heedful.providers.llm.contract import LanguageModel
@@ -232,13 +232,14 @@ def answer(
         first = space.store.read(lambda tx: tx.conversations.external_entry(external_id))
         if first is not None:
             return _earlier_answer(result, first, name, on_token)
+    hits = _judged(workspace, request, result.hits)
     if model is None:
-        written = extract(request.query, result.hits, _similarity(workspace, request.query))
+        written = extract(request.query, hits, _similarity(workspace, request.query))
         if on_token is not None:
             on_token(written.text)
     else:
         earlier = [] if name is None else _earlier_turns(space, name)
-        written = _storable(write(model, request.query, result.hits, earlier, on_token))
+        written = _storable(write(model, request.query, hits, earlier, on_token))
     if name is None:
         return result.model_copy(update={"answer": written.text})
     row = EntryRow(
@@ -266,6 +267,16 @@ def _earlier_answer(result: Recall, entry: EntryRow, session_id: str, on_token: 
     if on_token is not None:
         on_token(entry.answer)
     return result.model_copy(update={"session_id": session_id, "qa_id": entry.id, "answer": entry.answer})
+
+
+def _judged(workspace: Workspace, request: RecallRequest, hits: list[Hit]) -> list[Hit]:
+    """The hits with the opinions that concern the answer: what failed for a question that is only similar may answer
+    this one, and where relevance alone counts, so it does for the answer."""
+    if not request.weight:
+        return [without_opinions(hit) for hit in hits]
+    if not any(opinion(hit) < 0 for hit in hits) or was_rated(workspace, request.query, request.dataset):
+        return hits
+    return [hit if opinion(hit) >= 0 else without_opinions(hit) for hit in hits]
 
 
 def _storable(written: Written) -> Written:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 from sqlalchemy import Connection
 
-from heedful.memory.answer import LEARNT, NO_ANSWER
+from heedful.memory.answer import LEARNT, NO_ANSWER, said
 from heedful.memory.supersede import PROVENANCE
 from heedful.model import AuthorKind, Metadata, NotLearnt, NotLearntReason
 from heedful.ranking.signals import suffices
@@ -22,7 +22,6 @@ from heedful.storage.rows import AnyRow
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
 from heedful.text.complaints import personal_data
 from heedful.text.corrections import corrected, replacement_terms
-from heedful.text.sentences import without_citations
 from heedful.text.statements import statement
 
 WELL_RATED = 4.0
@@ -127,7 +126,7 @@ def source_of(session_id: str) -> str:
 
 def lesson_text(question: str, answer: str) -> str:
     """The text of a lesson: the question in the first line, then the answer."""
-    return f"{' '.join(question.split())}\n{without_citations(answer).strip()}"
+    return f"{' '.join(question.split())}\n{said(answer)}"
 
 
 def is_well_rated(active: Sequence[FeedbackRow]) -> bool:
@@ -307,7 +306,7 @@ def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequ
 
 def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
     """Whether an answer says more than one fact that already exists."""
-    answer = without_citations(entry.answer).strip()
+    answer = said(entry.answer)
     return bool(answer) and answer != NO_ANSWER and not any(answer in text for text in evidence)
 
 
