@@ -1,8 +1,10 @@
 """What ratings of answers do to the next answers, end to end: LoCoMo, `recall` with answers, ratings, `improve`.
 
-Half of the questions are asked as they stand, and the answers are rated by how many of the reference's words they have.
-Then all questions are asked in other words: those of the rated half, and those of the half that nobody rated. Answers
-are made without a language model. `python -m bench.learning_answers --data FOLDER`.
+Half of the questions are asked in five rounds, each time in other words but for the first, and the answers are rated by
+how many of the reference's words they have. After each round, all questions are asked in words that no round used:
+those of the rated half, and those of the half that nobody rated. The ceiling is what the same answerer reaches in a
+store that holds nothing but the question's evidence. Answers are made without a language model.
+`python -m bench.learning_answers --data FOLDER`.
 """
 
 from __future__ import annotations
@@ -11,21 +13,22 @@ import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
+from numpy.typing import NDArray
 
 import heedful
 from bench import data, learning_stats, locomo
-from bench.learning_stats import Change
-from bench.learning_worlds import SPLIT_SEED, Floats, Numbers
-from bench.measure import Report, about, console, say
+from bench.learning_worlds import SPLIT_SEED, Floats
+from bench.measure import Bar, Report, Section, about, console, say
 from bench.phrasings import phrasings
 from bench.recall import remember
-from bench.vectors import Served, embedded
+from bench.vectors import Served, Vectors, embedded
 from heedful.engine import Heedful
+from heedful.model import Recall
 from heedful.providers.embedding.onnx import bundled
 from heedful.text.words import terms
 
@@ -39,16 +42,45 @@ SCALES: dict[str, Scale] = {
 """A thumb up or down is a 5 or a 1, as `heedful.normalise_rating` has it."""
 
 
+ROUNDS = 5
+WRONG = (0.0, 0.3)
+"""The shares of ratings that say the opposite."""
+ONE_ROUND, ALL_ROUNDS = 25, 50
+"""How much of the way to the ceiling one round and all rounds should go, in per cent."""
+MOST_HARM = -1
+"""What the half that nobody rated may lose, in per cent."""
+COMPARABLE = 0.8
+"""The share of the relevance of what was quoted from which another fact could have answered."""
+ANOTHER = 90
+"""How often one "no" should bring another answer where one could have, in per cent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, its other phrasings, the terms of the reference, and whether its answer is rated."""
+    """A question, the terms of the reference, and whether its answer is rated."""
 
     dataset: str
-    text: str
-    others: list[str]
+    phrasings: list[str]
+    """What each round asks; the first is the question as it stands."""
+    other: str
+    """What no round asks."""
     reference: frozenset[int]
-    evidence: frozenset[str]
+    evidence: list[str]
     rated: bool
+
+
+class Remembering(Served):
+    """Serves every text a second time without the model: the answerer embeds the same sentences again and again."""
+
+    def __init__(self, texts: Sequence[str], vectors: Vectors) -> None:
+        super().__init__(bundled())
+        self._known = dict(zip(texts, vectors, strict=True))
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        unknown = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if unknown:
+            self._known.update(zip(unknown, super().embed(unknown), strict=True))
+        return np.array([self._known[text] for text in texts], np.float32).reshape(len(texts), self.dimensions)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -70,72 +102,107 @@ def measured(file: Path, out: Path) -> Report:
     conversations = locomo.read(file)
     asked = _asked(conversations)
     model = _served(conversations, asked, out)
+    rated = np.array([each.rated for each in asked])
     report = Report(
         "Learning: answers",
         about(
-            data=f"LoCoMo: {len(conversations)} conversations, {len(asked)} questions, "
-            f"{sum(each.rated for each in asked)} of them rated once",
+            data=f"LoCoMo: {len(conversations)} conversations, {len(asked)} questions, {rated.sum()} of them rated",
             intervals="95%, paired bootstrap over questions",
         ),
     )
+    say("answers from nothing but the evidence")
+    ceiling = _ceiling(asked, model)
     section = report.section(
-        "Share of the reference's words in the answer, of answers that have all of them, and change of the former in %",
-        *("asked in other words", "words before", "after", "all words before", "after", "change", "answers made worse"),
+        "Share of the reference's words in answers to other words, and the way from the start to the ceiling",
+        *("rated", "round", "rated half", "of the way", "other half", "its change in %", "rated answers worse"),
     )
-    say("answers before any rating")
-    with _opened(conversations, model) as store:
-        before = _shares(store, asked)
     for scale, score in SCALES.items():
-        say(f"answers rated {scale}")
-        with _opened(conversations, model) as store:
-            _rate(store, asked, score)
-            for conversation in conversations:
-                store.improve(conversation.id)
-            after = _shares(store, asked)
-        counts = [len(each.others) for each in asked]
-        needs, rated = np.repeat(np.arange(len(asked)), counts), np.repeat([each.rated for each in asked], counts)
-        proven = frozenset().union(*(each.evidence for each in asked if each.rated))
-        shared = np.repeat([bool(each.evidence & proven) for each in asked], counts)
-        parts = {
-            "the rated half": rated,
-            "the other half": ~rated,
-            "of it, what rated ones share evidence with": ~rated & shared,
-        }
-        for name, chosen in parts.items():
-            row, figures = _row(before[chosen], after[chosen], needs[chosen])
-            section.rows.append([f"{name}, rated {scale}", *row])
-            say(": ".join([f"{name}, rated {scale}", ", ".join(row)]))
-            report.figures[f"{name}, {scale}"] = figures
+        for wrong in WRONG:
+            name = f"{scale}, {wrong:.0%} wrong" if wrong else scale
+            say(f"answers rated {name}")
+            with _opened(conversations, model) as store:
+                before = _shares(store, asked)
+                curve = []
+                for number in range(ROUNDS):
+                    _rate(store, asked, score, number, wrong)
+                    for conversation in conversations:
+                        store.improve(conversation.id)
+                    curve.append(_shares(store, asked))
+            way = _curve(report, section, name, before, curve, ceiling, rated)
+            if wrong:
+                report.bars.append(Bar(f"{name}: the lowest round, of the way", min(way), 0, "at least", "%"))
+            else:
+                steps = np.diff([0.0, *way])
+                report.bars.append(Bar(f"{name}: one round, of the way", way[0], ONE_ROUND, "at least", "%"))
+                report.bars.append(Bar(f"{name}: {ROUNDS} rounds, of the way", way[-1], ALL_ROUNDS, "at least", "%"))
+                report.bars.append(Bar(f"{name}: the least rise of a round", float(steps.min()), 0, "at least", "%"))
+    say('one "no" on the very question')
+    with _opened(conversations, model) as store:
+        possible, another = _after_one_no(store, asked)
+    section = report.section(
+        'One "no", and the same question again', "questions", "could have another answer", "had it"
+    )
+    section.rows.append([str(len(asked)), str(possible), str(another)])
+    share = 100 * another / possible
+    report.figures["one no"] = {"possible": possible, "another": another}
+    report.bars.append(Bar('another answer after one "no"', share, ANOTHER, "at least", "%"))
     return report
 
 
-def _row(before: Floats, after: Floats, needs: Numbers) -> tuple[list[str], dict[str, float]]:
-    changed: Change = learning_stats.change(before, after, needs)
-    whole = [float(np.mean(each >= 1)) for each in (before, after)]
-    row = [f"{changed.before:.3f}", f"{changed.after:.3f}", *(f"{share:.1%}" for share in whole), str(changed)]
-    return [*row, f"{changed.worse:.1f}%"], asdict(changed) | {"all before": whole[0], "all after": whole[1]}
+def _curve(
+    report: Report,
+    section: Section,
+    name: str,
+    before: Floats,
+    curve: Sequence[Floats],
+    ceiling: Floats,
+    rated: NDArray[np.bool_],
+) -> list[float]:
+    """Adds a row for each round; returns how much of the way to the ceiling each went, in per cent."""
+    needs = np.arange(len(before))
+    first, top = before[rated].mean(), ceiling[rated].mean()
+    section.rows.append([name, "0", f"{first:.3f}", f"ceiling {top:.3f}", f"{before[~rated].mean():.3f}", "", ""])
+    way, harm = [], []
+    for number, after in enumerate(curve, start=1):
+        gone, low, high = learning_stats.ratio(before[rated], after[rated], ceiling[rated], needs[rated])
+        mine = learning_stats.change(before[rated], after[rated], needs[rated])
+        other = learning_stats.change(before[~rated], after[~rated], needs[~rated])
+        way.append(100 * gone)
+        harm.append(other.change)
+        row = [f"{mine.after:.3f}", f"{100 * gone:+.0f}% [{100 * low:+.0f}, {100 * high:+.0f}]", f"{other.after:.3f}"]
+        section.rows.append([name, str(number), *row, str(other), f"{mine.worse:.1f}%"])
+        say(": ".join([f"{name}, round {number}", ", ".join(section.rows[-1][2:])]))
+        report.figures[f"{name}, round {number}"] = {"way": gone, "rated": asdict(mine), "other": asdict(other)}
+    report.bars.append(Bar(f"{name}: the other half, worst round", min(harm), MOST_HARM, "at least", "%"))
+    return way
 
 
 def _asked(conversations: Sequence[locomo.Conversation]) -> list[Asked]:
     random = Random(SPLIT_SEED)
     found = []
     for conversation in conversations:
+        texts = {turn.id: turn.text for turn in conversation.turns}
         for question in conversation.questions:
             reference = frozenset(terms(question.answer))
             if reference:
-                # One of them: an answer takes a tenth of a second.
-                others = [random.choice(phrasings(question.text, random))]
-                evidence = frozenset(f"{conversation.id}/{turn}" for turn in question.evidence)
+                other = random.choice(phrasings(question.text, random))
+                evidence = [texts[turn] for turn in sorted(question.evidence)]
                 rated = random.random() < 0.5
-                found.append(Asked(conversation.id, question.text, others, reference, evidence, rated))
+                rounds = [question.text, *(_another(question.text, other, random) for _ in range(ROUNDS - 1))]
+                found.append(Asked(conversation.id, rounds, other, reference, evidence, rated))
     return found
 
 
-def _served(conversations: Sequence[locomo.Conversation], asked: Sequence[Asked], out: Path) -> Served:
+def _another(question: str, used: str, random: Random) -> str:
+    """The question in other words than the `used` ones."""
+    return random.choice([text for text in phrasings(question, random) if text != used] or [question])
+
+
+def _served(conversations: Sequence[locomo.Conversation], asked: Sequence[Asked], out: Path) -> Remembering:
     turns = [turn.text for conversation in conversations for turn in conversation.turns]
-    queries = [text for each in asked for text in (each.text, *each.others)]
+    queries = [text for each in asked for text in (*each.phrasings, each.other)]
     vectors = np.concatenate([embedded(turns, out, say), embedded(queries, out, say)])
-    return Served(bundled(), [*turns, *queries], vectors)
+    return Remembering([*turns, *queries], vectors)
 
 
 @contextmanager
@@ -147,24 +214,56 @@ def _opened(conversations: Sequence[locomo.Conversation], model: Served) -> Iter
         yield store
 
 
-def _rate(store: Heedful, asked: Sequence[Asked], score: Scale) -> None:
-    """Asks the questions that are to be rated, as they stand, and rates the answers."""
-    for number, each in enumerate(asked):
+def _ceiling(asked: Sequence[Asked], model: Served) -> Floats:
+    """The shares where each question has a dataset of its own evidence."""
+    apart = [replace(each, dataset=f"question {number}") for number, each in enumerate(asked)]
+    with _opened([], model) as store:
+        for each in apart:
+            store.remember(each.evidence, dataset=each.dataset)
+        return _shares(store, apart)
+
+
+def _rate(store: Heedful, asked: Sequence[Asked], score: Scale, number: int, wrong: float) -> None:
+    """Asks the questions that are to be rated, in the words of a round, and rates the answers."""
+    random = Random(number)
+    for place, each in enumerate(asked):
         if each.rated:
-            session = f"session {number}"
-            found = store.recall(each.text, dataset=each.dataset, session_id=session)
-            assert found.qa_id is not None
+            session = f"round {number}, question {place}"
+            found = store.recall(each.phrasings[number], dataset=each.dataset, session_id=session)
             given = score(_share(found.answer, each.reference))
-            store.sessions.add_feedback(session, found.qa_id, feedback_score=given, author=f"user {number % 50}")
+            author = f"user {(place + 17 * number) % 50}"
+            given = 6 - given if random.random() < wrong else given
+            store.sessions.add_feedback(session, str(found.qa_id), feedback_score=given, author=author)
+
+
+def _after_one_no(store: Heedful, asked: Sequence[Asked]) -> tuple[int, int]:
+    """How often another fact was about as relevant as what was quoted, and how often none of that was quoted again."""
+    possible = another = 0
+    for number, each in enumerate(asked):
+        session = f"question {number}"
+        found = store.recall(each.phrasings[0], dataset=each.dataset, session_id=session)
+        used = _quoted(store, found)
+        relevance = [hit.relevance for hit in found if hit.fact_id in used]
+        others = [hit.relevance for hit in found if hit.fact_id not in used]
+        if not used or max(others, default=0.0) < COMPARABLE * max(relevance):
+            continue
+        possible += 1
+        store.sessions.add_feedback(session, str(found.qa_id), feedback_score=1, author="ada")
+        store.improve(each.dataset, [session])
+        again = _quoted(store, store.recall(each.phrasings[0], dataset=each.dataset, session_id=session))
+        another += bool(again) and not again & used
+        store.sessions.delete_feedback(session, str(found.qa_id), author="ada")
+    return possible, another
+
+
+def _quoted(store: Heedful, found: Recall) -> set[str]:
+    entry = store.sessions.entry(str(found.session_id), str(found.qa_id))
+    return {use.fact_id for use in entry.used or ()}
 
 
 def _shares(store: Heedful, asked: Sequence[Asked]) -> Floats:
     return np.array(
-        [
-            _share(store.recall(text, dataset=each.dataset, answer=True).answer, each.reference)
-            for each in asked
-            for text in each.others
-        ]
+        [_share(store.recall(each.other, dataset=each.dataset, answer=True).answer, each.reference) for each in asked]
     )
 
 
