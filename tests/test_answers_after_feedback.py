@@ -28,14 +28,14 @@ def rate(store: Heedful, found: Recall, score: int, author: str = "ada") -> None
 
 
 @pytest.mark.parametrize("score", [1, 2])
-def test_after_one_no_the_next_answer_is_another_and_undo_restores_the_first(either: Heedful, score: int) -> None:
-    either.remember([OLD, NEW, OTHER])
-    first = ask(either)
+def test_after_one_no_the_next_answer_is_another_and_undo_restores_the_first(store: Heedful, score: int) -> None:
+    store.remember([OLD, NEW, OTHER])
+    first = ask(store)
     assert first.answer == f"{NEW} [2]"
-    rate(either, first, score)
-    assert ask(either, "t").answer == f"{OLD} [1]"
-    either.sessions.delete_feedback("s", str(first.qa_id), author="ada")
-    assert either.recall(QUESTION, answer=True).answer == first.answer
+    rate(store, first, score)
+    assert ask(store, "t").answer == f"{OLD} [1]"
+    store.sessions.delete_feedback("s", str(first.qa_id), author="ada")
+    assert store.recall(QUESTION, answer=True).answer == first.answer
 
 
 def test_without_a_comparable_fact_the_answer_says_that_it_was_disliked(either: Heedful) -> None:
@@ -52,8 +52,8 @@ def test_without_a_comparable_fact_the_answer_says_that_it_was_disliked(either: 
     assert ask(either, "u").answer == first.answer
 
 
-def test_the_notice_is_neither_learnt_nor_detected(open_either: Callable[..., Heedful]) -> None:
-    store = open_either(language_model=ScriptedModel(lambda messages: f"{DISLIKED} Nine in the morning [1]."))
+def test_the_notice_is_neither_learnt_nor_detected(open_store: Callable[..., Heedful]) -> None:
+    store = open_store(language_model=ScriptedModel(lambda messages: f"{DISLIKED} Nine in the morning [1]."))
     fact, better = store.remember([OLD, "Nothing better was known before, and it was disliked."]).fact_ids
     found = ask(store)
     for author in ("ada", "bo"):
@@ -65,40 +65,40 @@ def test_the_notice_is_neither_learnt_nor_detected(open_either: Callable[..., He
     assert detected[better] != "used"
 
 
-def test_what_was_liked_is_quoted_again(either: Heedful) -> None:
-    either.remember([OLD, NEW, OTHER])
-    assert either.recall(QUESTION, answer=True).answer == f"{NEW} [2]"
-    found = either.recall(QUESTION)
+def test_what_was_liked_is_quoted_again(store: Heedful) -> None:
+    store.remember([OLD, NEW, OTHER])
+    assert store.recall(QUESTION, answer=True).answer == f"{NEW} [2]"
+    found = store.recall(QUESTION)
     (liked,) = [hit for hit in found if hit.text == OLD]
-    entry = either.sessions.add_entry("s", QUESTION, "At nine.", recall_id=found.recall_id, used=[liked.fact_id])
-    either.sessions.add_feedback("s", entry.qa_id, feedback_score=5, author="ada")
-    either.improve()
-    again = ask(either, "t", "When does the Lyon office open")
-    assert [use.fact_id for use in either.sessions.entry("t", str(again.qa_id)).used or ()] == [liked.fact_id]
+    entry = store.sessions.add_entry("s", QUESTION, "At nine.", recall_id=found.recall_id, used=[liked.fact_id])
+    store.sessions.add_feedback("s", entry.qa_id, feedback_score=5, author="ada")
+    store.improve()
+    again = ask(store, "t", "When does the Lyon office open")
+    assert [use.fact_id for use in store.sessions.entry("t", str(again.qa_id)).used or ()] == [liked.fact_id]
 
 
-def test_a_question_about_something_else_is_answered_as_before(either: Heedful) -> None:
-    either.remember([OLD, NEW, OTHER])
-    before = either.recall("What does the canteen serve?", answer=True).answer
-    rate(either, ask(either), 1)
-    assert either.recall("What does the canteen serve?", answer=True).answer == before
+def test_a_question_about_something_else_is_answered_as_before(store: Heedful) -> None:
+    store.remember([OLD, NEW, OTHER])
+    before = store.recall("What does the canteen serve?", answer=True).answer
+    rate(store, ask(store), 1)
+    assert store.recall("What does the canteen serve?", answer=True).answer == before
 
 
-def test_without_boost_feedback_has_no_effect_on_the_answer(either: Heedful) -> None:
-    either.remember([OLD, OTHER])
-    first = ask(either)
-    rate(either, first, 1)
-    assert either.recall(QUESTION, answer=True, boost_by_usefulness=False).answer == first.answer
+def test_without_boost_feedback_has_no_effect_on_the_answer(store: Heedful) -> None:
+    store.remember([OLD, OTHER])
+    first = ask(store)
+    rate(store, first, 1)
+    assert store.recall(QUESTION, answer=True, boost_by_usefulness=False).answer == first.answer
 
 
-def test_a_language_model_is_told_what_was_disliked(open_either: Callable[..., Heedful]) -> None:
+def test_a_language_model_is_told_what_was_disliked(open_store: Callable[..., Heedful]) -> None:
     prompts: list[str] = []
 
     def answered(messages: object) -> str:
         prompts.append(str(messages))
         return "At nine [1]."
 
-    store = open_either(language_model=ScriptedModel(answered))
+    store = open_store(language_model=ScriptedModel(answered))
     store.remember([OLD, NEW])
     first = ask(store)
     assert MARK not in prompts[-1]
@@ -111,10 +111,10 @@ def test_a_language_model_is_told_what_was_disliked(open_either: Callable[..., H
     assert f"[{disliked.rank}] {MARK}" in prompts[-1]
 
 
-def test_a_rating_credits_what_the_answer_said_and_nothing_else_that_was_shown(either: Heedful) -> None:
-    either.remember([OLD, NEW, OTHER, "The Lyon office has a garden.", "Lyon is a city in France."])
-    found = either.recall(QUESTION)
-    entry = either.sessions.add_entry("s", QUESTION, "The Lyon office opens at nine.", recall_id=found.recall_id)
-    either.sessions.add_feedback("s", entry.qa_id, feedback_score=5, author="ada")
-    either.improve()
-    assert [hit.text for hit in either.recall(QUESTION) if hit.usefulness != 0.5] == [OLD]
+def test_a_rating_credits_what_the_answer_said_and_nothing_else_that_was_shown(store: Heedful) -> None:
+    store.remember([OLD, NEW, OTHER, "The Lyon office has a garden.", "Lyon is a city in France."])
+    found = store.recall(QUESTION)
+    entry = store.sessions.add_entry("s", QUESTION, "The Lyon office opens at nine.", recall_id=found.recall_id)
+    store.sessions.add_feedback("s", entry.qa_id, feedback_score=5, author="ada")
+    store.improve()
+    assert [hit.text for hit in store.recall(QUESTION) if hit.usefulness != 0.5] == [OLD]
