@@ -115,7 +115,16 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
 
 
 def hit(text: str) -> Hit:
-    return Hit.model_construct(fact_id="f", text=text, score=1.0, relevance=1.0, usefulness=0.5, metadata={}, rank=1)
+    return Hit.model_construct(
+        fact_id="f",
+        text=text,
+        usefulness_source="neutral",
+        score=1.0,
+        relevance=1.0,
+        usefulness=0.5,
+        metadata={},
+        rank=1,
+    )
 
 
 def seconds(name: str, run: str, length: int, attempt: int = 0) -> float:
