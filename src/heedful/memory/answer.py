@@ -128,8 +128,7 @@ def _lines(numbered: Iterable[tuple[int, Hit]], max_length: int) -> str:
         return f"{disliked}(corrected {by}) "
 
     lines = [f"[{number}] {mark(hit)}{quote(hit.text, max_length)}" for number, hit in shown.values()]
-    return "
-".join([*lines, *([AVOID] if any(opinion(hit) < 0 for _, hit in shown.values()) else [])])
+    return "\n".join([*lines, *([AVOID] if any(opinion(hit) < 0 for _, hit in shown.values()) else [])])
 
 
 def without_opinions(hit: Hit) -> Hit:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from heedful.errors import HeedfulError
 from heedful.files import readable_by_others
+from heedful.memory import strengths
 from heedful.memory.remember import BATCH_SIZE
 from heedful.memory.workspace import Workspace
 from heedful.model import Check
@@ -109,6 +110,7 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
     for number, name in names.items():
         checks += [
             _scores(workspace, number, name, repair),
+            _strengths(workspace, number, name, repair),
             _filters(workspace, number, name, repair),
             _links(workspace, number, name, repair),
             _index(workspace, number, name, repair),
@@ -160,6 +162,21 @@ def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Chec
     return Check(
         name=title, ok=repair, detail=f"{len(wrong)} facts differed from the fold of the ledger", repaired=repair
     )
+
+
+def _strengths(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
+    """How far evidence is followed, by a fit of the ledger; one that is due is no fault."""
+    found, before = strengths.computed(workspace, dataset)
+    if found != before and repair:
+        strengths.fit(workspace, dataset)
+    title = f"strengths of {name}"
+    if found is None:
+        return Check(name=title, ok=True, detail="too few opinions to fit them")
+    words = f"boldness {found.strengths.boldness:+g}, {found.strengths.error:.0%} of opinions wrong"
+    detail = f"{words}, by {found.opinions} opinions"
+    if found != before and not repair:
+        detail += "; not yet noted, a recall or a repair does it"
+    return Check(name=title, ok=True, detail=detail)
 
 
 def _counts(workspace: Workspace, repair: bool) -> Check:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Column, ColumnElement, Connection, LargeBinary, Select, Table, select
 
-from heedful.storage import schema
+from heedful.storage import ledger, schema
 from heedful.storage.graph import BY_MODEL
 from heedful.storage.rows import batches
 from heedful.storage.schema_insight import review_items, review_members, review_notes
@@ -109,6 +109,9 @@ def in_project(table: Table, project: int) -> ColumnElement[bool]:
     """The rows of a project."""
     if table is schema.projects:
         return schema.projects.c.id == project
+    if table is schema.events:
+        # Strengths name a place in this ledger; the other store fits its own.
+        return (table.c.project_id == project) & (table.c.kind != ledger.STRENGTHS)
     if "project_id" in table.columns:
         return table.c.project_id == project
     owners = {"dataset_id": schema.datasets, "session_seq": schema.sessions, "fact_seq": schema.facts}
