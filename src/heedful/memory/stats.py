@@ -24,7 +24,7 @@ from heedful.model import (
     SignalType,
     UsefulnessStats,
 )
-from heedful.ranking.affinity import Neighbour
+from heedful.ranking.affinity import Neighbour, Strengths
 from heedful.ranking.policies import Ranked, Tally, Usefulness
 from heedful.ranking.signals import NEUTRAL
 from heedful.search.fusion import VECTOR
@@ -163,7 +163,7 @@ def explanation(
         events=events,
         arithmetic=[
             _relevance_line(vector, words, beside, path, over, ranked.relevance),
-            _usefulness_line(ranked.usefulness, events, nearest),
+            _usefulness_line(ranked.usefulness, events, nearest, context.strengths or Strengths()),
             _score_line(ranked, policy, weight),
         ],
     )
@@ -210,11 +210,13 @@ def _relevance_line(
     )
 
 
-def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef], nearest: Neighbour | None) -> str:
+def _usefulness_line(
+    usefulness: Usefulness, events: Sequence[EventRef], nearest: Neighbour | None, strengths: Strengths
+) -> str:
     if usefulness.source == "related" and nearest is not None:
         counted = f"{len(events)} signal{'s' * (len(events) != 1)} for related queries"
         nearness = f"the nearest at cosine {nearest.cosine:.2f}"
-        return f"usefulness = {usefulness.value:.4f} (by {counted}, {nearness})"
+        return f"usefulness = {usefulness.value:.4f} (by {counted}, {nearness}; {_learnt(strengths)})"
     where = {
         "context": "in this context",
         "related": "for related queries",
@@ -223,6 +225,14 @@ def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef], nearest
     }[usefulness.source]
     counted = f", {len(events)} signal{'s' * (len(events) != 1)}, decayed to now" if events else ""
     return f"usefulness = {usefulness.value:.4f} ({where}{counted})"
+
+
+def _learnt(strengths: Strengths) -> str:
+    """What a store's opinions have taught of evidence, in words."""
+    if not strengths.boldness:
+        return "followed as far as in most stores"
+    more = "more" if strengths.boldness > 0 else "less"
+    return f"here they are right {more} often than in most stores, which adds {strengths.boldness:+.2f}"
 
 
 def _score_line(ranked: Ranked, policy: PolicyName, weight: float) -> str:

@@ -105,15 +105,15 @@ def merge(relevance: Sequence[float], score: Sequence[float], lifted: Sequence[b
     by_score = sorted(indexes, key=lambda index: (-score[index], -relevance[index], index))
     ahead_by_relevance = _lifted_ahead(by_relevance, lifted)
     ahead_by_score = _lifted_ahead(by_score, lifted)
-    position = {index: rank for rank, index in enumerate(by_score)}
 
-    def slot(index: int) -> tuple[int, bool, int]:
-        ahead = ahead_by_score[index]
-        most = ahead_by_relevance[index] + 1
-        if score[index] >= relevance[index] and ahead > most:
-            return (most, True, position[index])
+    def slot(index: int) -> tuple[int, bool, float, float, int]:
+        ahead, most = ahead_by_score[index], ahead_by_relevance[index] + 1
+        own, plain = score[index], relevance[index]
+        if own >= plain and ahead > most:
+            # By its relevance, so that it overtakes nobody for what does not lift it far enough.
+            return (most, True, -plain, -plain, index)
         # A lifted fact comes before the others that have as many lifted ones ahead as itself and it.
-        return (ahead + 1 if lifted[index] else ahead, not lifted[index], position[index])
+        return (ahead + 1 if lifted[index] else ahead, not lifted[index], -own, -plain, index)
 
     return sorted(indexes, key=slot)
 

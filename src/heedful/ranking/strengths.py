@@ -40,7 +40,7 @@ MAX_QUESTIONS = 300
 LOGIT = 3.4
 """The log-odds of a lift of 1: what the regression behind the rule's constants found."""
 
-NEVER_RATED = 0.45
+NEVER_RATED = 0.6
 """What a prediction without the votes of the need weighs; that without the own votes has the rest. At this share, the
 worlds that the constants are from need no boldness of their own."""
 
