@@ -31,6 +31,7 @@ def test_a_sound_store_needs_no_repair(store: Heedful, facts: list[str]) -> None
         "files",
         "counts",
         "scores of main_dataset",
+        "strengths of main_dataset",
         "filters of main_dataset",
         "links of main_dataset",
         "index of main_dataset",

@@ -66,7 +66,9 @@ def test_the_receipt_has_the_chance_of_what_was_shown(memory: Heedful) -> None:
 def test_a_fact_that_was_judged_for_this_question_is_not_tried_again(memory: Heedful) -> None:
     plain = [hit.fact_id for hit in memory.recall(QUERY, top_k=6)]
     memory.signal([{"fact_id": fact, "signal_type": "not_helpful", "query": QUERY} for fact in (plain[3], plain[5])])
-    assert {shown(memory, 1.0, seed, policy="adaptive")[2] for seed in range(10)} == {plain[4]}
+    tried = {shown(memory, 1.0, seed, policy="adaptive")[2] for seed in range(10)}
+    assert plain[4] in tried
+    assert tried.isdisjoint({plain[3], plain[5]})
 
 
 def test_fewer_facts_than_places_leave_nothing_to_explore(store: Heedful) -> None:

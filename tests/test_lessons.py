@@ -215,7 +215,8 @@ class TestAFactThatWasCorrected:
         asked = store.recall(NORWAY, session_id="s", top_k=1)
         assert asked.qa_id is not None
         for author in AUTHORS:
-            store.sessions.add_feedback("s", asked.qa_id, "It is 15 euros, not 12.", 1, author=author)
+            # Neither good nor bad: the fact stays where it is.
+            store.sessions.add_feedback("s", asked.qa_id, "It is 15 euros, not 12.", 3, author=author)
         (lesson,) = store.improve().learnt
         (first,) = store.recall(NORWAY, top_k=1)
         assert first.fact_id == lesson.fact_id

@@ -298,4 +298,7 @@ def _opened() -> Heedful | RemoteHeedful:
         return heedful.connect(config.store, project=config.project)
     embedder = configured_embedder(config, None)
     embedder.embed(["warm"])
+    # The store of one person, whose word is enough.
+    if "authors_to_teach" not in config.model_fields_set:
+        os.environ["HEEDFUL_AUTHORS_TO_TEACH"] = "1"
     return heedful.open(embedding=embedder)

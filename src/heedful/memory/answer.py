@@ -121,14 +121,13 @@ def _lines(numbered: Iterable[tuple[int, Hit]], max_length: int) -> str:
     shown = {hit.fact_id: (number, hit) for number, hit in numbered}
 
     def mark(hit: Hit) -> str:
-        disliked = f"{MARK} " if opinion(hit) < 0 else ""
         if hit.corrected_by is None:
-            return disliked
-        by = f"by [{shown[hit.corrected_by][0]}]" if hit.corrected_by in shown else "since"
-        return f"{disliked}(corrected {by}) "
+            return f"{MARK} " if opinion(hit) < 0 else ""
+        return f"(corrected by [{shown[hit.corrected_by][0]}]) " if hit.corrected_by in shown else "(corrected since) "
 
     lines = [f"[{number}] {mark(hit)}{quote(hit.text, max_length)}" for number, hit in shown.values()]
-    return "\n".join([*lines, *([AVOID] if any(opinion(hit) < 0 for _, hit in shown.values()) else [])])
+    is_marked = any(opinion(hit) < 0 and hit.corrected_by is None for _, hit in shown.values())
+    return "\n".join([*lines, *([AVOID] if is_marked else [])])
 
 
 def without_opinions(hit: Hit) -> Hit:
@@ -241,6 +240,7 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     if repeated := [hits[each.hit].relevance for each in chosen if each.hit in disliked]:
         comparable = [index for index, hit in enumerate(hits) if hit.relevance >= COMPARABLE * max(repeated)]
         others = _choose(candidates, scores, set(comparable) - disliked, most, least)
+        others = others or [each for each in chosen if each.hit not in disliked]
         chosen, notice = (others, "") if others else (chosen, f"{DISLIKED} ")
     if not chosen:
         return Written(NO_ANSWER, [], None, None)
