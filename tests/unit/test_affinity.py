@@ -73,7 +73,7 @@ def test_where_raters_err_more_it_takes_more_of_them() -> None:
 
 def test_boldness_is_added() -> None:
     near = [question(FARTHER, (2, "helpful", "ann"))]
-    assert lifts(near, boldness=0.2)[2] == pytest.approx(lifts(near, boldness=0.1)[2] + 0.1)
+    assert lifts(near, boldness=-0.2)[2] == pytest.approx(lifts(near, boldness=-0.3)[2] + 0.1)
 
 
 def test_what_failed_next_door_lifts_and_lowers_nothing() -> None:

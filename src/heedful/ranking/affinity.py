@@ -203,11 +203,9 @@ class Affinity:
             alike[:, [places[fact] for fact in rivals]],
         )
         found = np.where(values.likeness >= LEAST_LIKENESS, values.lift + boldness, 0.0)
-        return {
-            fact: min(1.0, float(lift))
-            for fact, lift in zip(facts, found, strict=True)
-            if lift > 0 and fact in relevance
-        }
+        # However alike the questions are, a lift is no surer than what was said.
+        lifted = np.minimum(found, supported.support[:, known].max(axis=0)).tolist()
+        return {fact: lift for fact, lift in zip(facts, lifted, strict=True) if lift > 0 and fact in relevance}
 
     def values(self, support: Floats, near: Floats, among: Floats, alike: Floats, rival: Floats) -> Values:
         """The rule on arrays. `support` has a row for each rated question and a column for each fact, `near` the
