@@ -377,7 +377,7 @@ export interface ContextScore {
   query: string;
   /** All queries of the context. */
   queries: string[];
-  /** The usefulness in this context, decayed to now. */
+  /** By the signals of this context alone, with the documented arithmetic. */
   score: number;
   /** How many signals count. */
   signal_count: number;
@@ -641,8 +641,8 @@ export interface ExecutionFeedback {
   is_positive: boolean;
   /** Whose opinion it is. */
   author: string | null;
-  /** How far the author is trusted: an anonymous visitor's word neither proves SQL nor blocks it. */
-  author_kind: "program" | "named" | "visitor";
+  /** Who the author is: a visitor neither proves SQL nor blocks it. */
+  author_kind: "named" | "program" | "visitor";
   /** When it was made. */
   created_at: string;
   /** When it was changed last. */
@@ -759,7 +759,7 @@ export interface FactFinding {
   remedy: string;
 }
 
-/** How the score of one fact came to be, by the documented policy, and what it superseded. */
+/** How the overall usefulness of one fact came to be, and what it superseded. */
 export interface FactHistory {
   /** The fact. */
   fact_id: string;
@@ -767,10 +767,10 @@ export interface FactHistory {
   created_at: string;
   /** From then on it is not recalled; None if it has no end. */
   expires_at: string | null;
-  /** After each active signal, oldest first; before the first, the score is 0.5. */
+  /** After each active signal, oldest first; before the first, it is 0.5. */
   points: ScorePoint[];
-  /** The score now: it fades to 0.5 while nobody says anything. */
-  score: number;
+  /** Now: it fades to 0.5 while nobody says anything. */
+  overall_usefulness: number;
   /** The fact that is recalled in its place. */
   superseded_by: Correction | null;
   /** How it came to be, if it is the correction of another. */
@@ -799,7 +799,7 @@ export interface FactReport {
   findings: FactFinding[];
 }
 
-/** All that signals say of one fact; scores are decayed to now. */
+/** All that signals say about one fact; usefulness and scores are decayed to now. */
 export interface FactStats {
   /** The fact. */
   fact_id: string;
@@ -807,8 +807,8 @@ export interface FactStats {
   text: string;
   /** The dataset. */
   dataset: string;
-  /** The usefulness over all queries, decayed to now. */
-  score: number;
+  /** By the signals for all queries, with the documented arithmetic. `usefulness` of a hit is for the query asked. */
+  overall_usefulness: number;
   /** How many signals count. */
   signal_count: number;
   /** How many signals of each type. */
@@ -837,8 +837,8 @@ export interface Feedback {
   comment: string | null;
   /** Whose opinion it is. */
   author: string | null;
-  /** How far the author is trusted. */
-  author_kind: "program" | "named" | "visitor";
+  /** Who the author is: a visitor changes no score and teaches nothing. */
+  author_kind: "named" | "program" | "visitor";
   /** When it was given. */
   created_at: string;
   /** What hooks added. */
@@ -859,7 +859,7 @@ export interface FeedbackCreateNegativeRequest {
   execution_id?: string | null;
   /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
-  /** Whose opinion it is. */
+  /** Who gives it; your program itself, if left out. */
   author?: string | null;
 }
 
@@ -871,7 +871,7 @@ export interface FeedbackCreatePositiveRequest {
   execution_id?: string | null;
   /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
-  /** Whose opinion it is. */
+  /** Who gives it; your program itself, if left out. */
   author?: string | null;
 }
 
@@ -885,7 +885,7 @@ export interface FeedbackCreateRequest {
   execution_id?: string | null;
   /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
-  /** Whose opinion it is. */
+  /** Who gives it; your program itself, if left out. */
   author?: string | null;
 }
 
@@ -921,8 +921,8 @@ export interface FeedbackToken {
   token: string;
   /** Under whose name it speaks. */
   author: string;
-  /** How far that is trusted: `known` with an author, else `anonymous`. */
-  author_kind: "program" | "named" | "visitor";
+  /** `named` with an author, else `visitor`. */
+  author_kind: "named" | "program" | "visitor";
   /** What it may rate. */
   targets: Target[];
   /** When it is no longer good. */
@@ -1057,6 +1057,8 @@ export interface Hit {
   position: [number, number] | null;
   /** The place, from 1. */
   rank: number;
+  /** The fact learnt from feedback that corrects this one, or what this one was learnt from; it ranks higher. */
+  corrected_by: string | null;
   /** The reasons, with `explain=True`. */
   explanation: Explanation | null;
 }
@@ -1091,7 +1093,7 @@ export interface Improvement {
   forgotten: string[];
   /** Links to entities that the language model found. */
   entities_added: number;
-  /** Ratings by anonymous visitors, of which no signals are made. */
+  /** Ratings by visitors, which create no signals. */
   visitor_ratings: number;
   /** What was not learnt, and why; the newest hundred. The review queue has it, where a person can teach it. */
   not_learnt: NotLearnt[];
@@ -1184,7 +1186,7 @@ export interface KeysCreateTokenRequest {
   targets: Target[];
   /** Under whose name it speaks; one is made up if left out. */
   author?: string | null;
-  /** What tells one anonymous visitor from another, such as the id of a visit; a hash of it is kept. */
+  /** What distinguishes one visitor from another, such as the ID of a visit; only its hash is stored. */
   subject?: string | null;
   /** Seconds until it is no longer good, up to a day. */
   expires_in?: number;
@@ -1242,8 +1244,8 @@ export interface MixedFact {
   fact_id: string;
   /** The fact's text. */
   text: string;
-  /** What the rank is by. */
-  score: number;
+  /** The usefulness over all queries, by the documented arithmetic, decayed to now. */
+  overall_usefulness: number;
   /** The context in which it is most useful. */
   helps: ContextScore;
   /** The context in which it is least useful. */
@@ -1300,8 +1302,11 @@ export interface NotLearnt {
   qa_id: string;
   /** What would have been learnt: the answer, or the correction in the comment. */
   learnt_from: "answer" | "feedback";
-  /** A visitor's word alone teaches nothing; too few known authors say it; or it corrects no fact of the answer. */
-  reason: "visitor" | "too_few_authors" | "corrects_nothing";
+  /**
+   * The author is a visitor; too few authors say so; it corrects no fact of the answer; or it would keep personal
+   * data that no fact has.
+   */
+  reason: "visitor" | "too_few_authors" | "corrects_nothing" | "personal_data";
   /** The same in words. */
   detail: string;
 }
@@ -1373,8 +1378,8 @@ export interface RankedFact {
   fact_id: string;
   /** The fact's text. */
   text: string;
-  /** The usefulness over all queries, decayed to now. */
-  score: number;
+  /** The usefulness over all queries, by the documented arithmetic, decayed to now. */
+  overall_usefulness: number;
   /** How many signals count. */
   signal_count: number;
 }
@@ -1800,8 +1805,8 @@ export interface ReviewOpinion {
   comment: string | null;
   /** Whose opinion it is. */
   author: string | null;
-  /** How far the author is trusted: what an anonymous visitor says counts when a person teaches it. */
-  author_kind: "program" | "named" | "visitor";
+  /** Who the author is: a visitor's correction becomes a fact only if a reviewer teaches it. */
+  author_kind: "named" | "program" | "visitor";
   /** When it was given. */
   at: string;
 }
@@ -1840,12 +1845,12 @@ export interface Satisfaction {
   stopping: Stopping | null;
 }
 
-/** The score of a fact after one signal. */
+/** The overall usefulness of a fact after one signal. */
 export interface ScorePoint {
   /** When it was given. */
   at: string;
-  /** What the rank is by. */
-  score: number;
+  /** The usefulness over all queries, by the documented arithmetic, decayed to now. */
+  overall_usefulness: number;
   /** Retract it to undo the signal. */
   event_id: string;
   /** What is said of the fact. */
@@ -1906,7 +1911,7 @@ export interface SessionsAddFeedbackRequest {
   feedback_text?: string | null;
   /** 1 (worst) to 5 (best). */
   feedback_score?: number | null;
-  /** Whose opinion it is. */
+  /** Who gives it; your program itself, if left out. */
   author?: string | null;
 }
 
@@ -1930,7 +1935,7 @@ export interface SessionsAddMessagesRequest {
 export interface SessionsAddSessionFeedbackRequest {
   /** A mapping with `rating`, `comment`, and what else should be kept with it. */
   feedback: Record<string, unknown>;
-  /** Whose opinion it is. */
+  /** Who gives it; your program itself, if left out. */
   author?: string | null;
 }
 
@@ -1950,7 +1955,7 @@ export interface SessionsRateRequest {
   comment?: string | null;
   /** The worst and the best number, such as (1, 5), where the number alone doesn't say it. */
   scale?: number[] | null;
-  /** Whose opinion it is. */
+  /** Who gives it; your program itself, if left out. */
   author?: string | null;
 }
 
@@ -2028,7 +2033,7 @@ export interface SignalRecallRequest {
   answer?: string | null;
   /** How sure the caller is, from 0 to 1; it scales every signal of the call. */
   confidence?: number;
-  /** Whose opinion it is. */
+  /** Who gives it; your program itself, if left out. */
   author?: string | null;
 }
 
@@ -2201,7 +2206,7 @@ export interface UsedFact {
   links: string[];
 }
 
-/** How useful the facts of a dataset are; scores are decayed to now. */
+/** How useful the facts of a dataset are; usefulness is decayed to now. */
 export interface UsefulnessReport {
   /** The dataset. */
   dataset: string;
@@ -2212,8 +2217,8 @@ export interface UsefulnessReport {
   /** How many signals count. */
   total_signals: number;
   /** Over the facts that have signals. */
-  average_score: number | null;
-  /** Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0". */
+  average_overall_usefulness: number | null;
+  /** Facts with signals by overall usefulness, in ten bins from "0.0-0.1" to "0.9-1.0". */
   distribution: Record<string, number>;
   /** The ten facts with the highest scores. */
   most_useful: RankedFact[];
@@ -2223,7 +2228,7 @@ export interface UsefulnessReport {
   mixed: MixedFact[];
 }
 
-/** The signals of one dataset; scores are decayed to now. */
+/** The signals of one dataset; usefulness is decayed to now. */
 export interface UsefulnessStats {
   /** The dataset. */
   dataset: string;
@@ -2236,8 +2241,8 @@ export interface UsefulnessStats {
   /** How many signals of each type. */
   signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
   /** The mean over facts that have signals; 0.5 if none has. */
-  average_score: number;
-  /** Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0". */
+  average_overall_usefulness: number;
+  /** Facts with signals by overall usefulness, in ten bins from "0.0-0.1" to "0.9-1.0". */
   distribution: Record<string, number>;
   /** The ten facts with the highest scores. */
   most_useful: RankedFact[];
@@ -3265,7 +3270,7 @@ export interface KeysMethods {
   /**
    * Signs a token with which a browser may rate the things named, for `expires_in` seconds, and nothing else.
    *
-   * What it says is said by `author`, somebody whom you know. Without one it is an anonymous visitor's opinion: it
+   * The feedback is by `author`, somebody you can name. Without one it is by a visitor: it
    * is counted and reviewed, but teaches no fact, moves no rank and blocks no SQL. `subject` tells such visitors
    * apart, by the id of their visit for example, of which a hash is kept; those without one have one vote together.
    *
