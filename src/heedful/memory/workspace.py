@@ -213,10 +213,6 @@ class Workspace:
             work()
         except HeedfulError as error:
             logger.warning("%s can't be done now: %s", name, error)
-        except RuntimeError:
-            # An interpreter that is ending starts no threads, which models need; the next process does it.
-            if threading.main_thread().is_alive():
-                raise
         finally:
             with self._lock:
                 self._beside.pop(name, None)
@@ -378,10 +374,6 @@ class Backlog:
             except HeedfulError as error:
                 # They still match by their words, and the next recall has them tried again.
                 logger.warning("queries of signals can't be embedded now: %s", error)
-                self._forget(index)
-            except RuntimeError:
-                if threading.main_thread().is_alive():
-                    raise
                 self._forget(index)
 
     def _next(self) -> ContextIndex | None:

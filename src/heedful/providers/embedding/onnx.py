@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -59,11 +60,14 @@ class OnnxEmbedder:
         def run(batch: list[int]) -> None:
             vectors[batch] = self._pooled(session, [encoded[index].ids for index in batch])
 
-        if len(batches) == 1:
-            run(batches[0])
-        else:
-            with ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1)) as pool:
+        waiting = list(batches)
+        if len(batches) > 1:
+            # An interpreter that is ending gives no threads; a model that fails fails again.
+            with suppress(RuntimeError), ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1)) as pool:
                 list(pool.map(run, batches))
+                waiting = []
+        for batch in waiting:
+            run(batch)
         return vectors
 
     def width(self) -> int:
