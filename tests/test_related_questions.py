@@ -214,3 +214,19 @@ def test_any_clock_at_any_time_gives_finite_numbers(
             for hit in memory.recall(question):
                 assert isfinite(hit.score)
                 assert 0 <= hit.usefulness <= 1
+
+
+class TestTheLeastUsefulness:
+    def test_finds_what_related_questions_make_useful(self, memory: Heedful, facts: list[str]) -> None:
+        rate(memory, facts[CODE], RATED)
+        useful = {hit.fact_id: hit.usefulness for hit in memory.recall(ASKED)}
+        assert useful[facts[CODE]] > 0.6
+        assert [hit.fact_id for hit in memory.recall(ASKED, min_usefulness=0.6)] == [facts[CODE]]
+        assert memory.recall(ASKED, min_usefulness=useful[facts[CODE]] + 0.001).hits == []
+
+    def test_hides_only_what_people_spoke_against_for_the_very_question(
+        self, memory: Heedful, facts: list[str]
+    ) -> None:
+        rate(memory, facts[0], ASKED, kind="not_helpful")
+        shown = {hit.fact_id for hit in memory.recall(ASKED, min_usefulness=0.4)}
+        assert shown == {hit.fact_id for hit in memory.recall(ASKED)} - {facts[0]}
