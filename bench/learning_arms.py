@@ -103,7 +103,7 @@ class Variant:
             relevance = {fact: float(own[fact]) for fact in found}
             vectors = {fact: corpus.fact_vectors[fact] for fact in [*supported.facts.tolist(), *found[:2]]}
             asked = corpus.query_vectors[query]
-            lifts = self.policy.affinity.lifts(supported, asked, vectors, relevance, strengths.boldness)
+            lifts = self.policy.affinity.lifts(supported, asked, vectors, relevance, found[:2], strengths.boldness)
             candidates = [Candidate(fact, value) for fact, value in relevance.items()]
             order = [each.fact for each in self.policy.order(candidates, verdicts, lifts, self.weight)]
             right = int(corpus.answer[query])

@@ -39,8 +39,8 @@ NEAR, FARTHER, FAR = unit(1.0, 0.3, 0.3, 0.9), unit(1.0, 0.3, 0.3, 1.2), unit(0.
 
 
 def lifts(near: Sequence[Related], boldness: float = 0.0, error: float = 0.03) -> dict[int, float]:
-    relevance = {1: 0.5, 2: 0.48, 3: 0.3}
-    return RULE.lifts(Supported(near, 0, Strengths(error=error).certainty), ASKED, FACTS, relevance, boldness)
+    """The first fact is the most relevant, then the second."""
+    return RULE.lifts(Supported(near, 0, Strengths(error=error).certainty), ASKED, FACTS, FACTS, [1, 2], boldness)
 
 
 def test_nothing_related_lifts_nothing() -> None:

@@ -14,7 +14,8 @@ from sqlalchemy import Connection
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import PolicyChange, PolicyName
-from heedful.ranking.affinity import Neighbour, Strengths, Supported
+from heedful.ranking.affinity import RIVALS, Neighbour, Strengths, Supported
+from heedful.ranking.affinity import most_relevant as first_by
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.policies.adaptive import SUPPORTED, Same
 from heedful.ranking.signals import Observation
@@ -162,6 +163,8 @@ class AdaptiveJudge:
         self._boldness = strengths.boldness
         self._view, self._evidence, self._model, self._asked = view, evidence, model, asked
         self.context = Context(matches, [each.neighbour for each in related], strengths)
+        self.first: Sequence[int] = ()
+        """The most relevant facts, where some of them are no candidates."""
 
     def proven(self) -> list[int]:
         return list(dict.fromkeys([*ADAPTIVE.proven(self._verdicts), *self._supported.nearest(SUPPORTED)]))
@@ -179,11 +182,10 @@ class AdaptiveJudge:
         relevance = {each.fact: each.relevance for each in candidates}
         lifts: dict[int, float] = {}
         if self._asked is not None and not set(self._supported.facts.tolist()).isdisjoint(relevance):
-            first = sorted(relevance, key=lambda fact: (-relevance[fact], fact))[:2]
-            vectors = self._evidence.vectors(
-                self._view.connection, self._model, [*self._supported.facts.tolist(), *first]
-            )
-            lifts = ADAPTIVE.affinity.lifts(self._supported, self._asked, vectors, relevance, self._boldness)
+            rivals = self.first or first_by(relevance, RIVALS)
+            wanted = [*self._supported.facts.tolist(), *rivals]
+            vectors = self._evidence.vectors(self._view.connection, self._model, wanted)
+            lifts = ADAPTIVE.affinity.lifts(self._supported, self._asked, vectors, relevance, rivals, self._boldness)
         return ADAPTIVE.order(candidates, self._verdicts, lifts, weight)
 
     def _known(self) -> NDArray[np.int64]:

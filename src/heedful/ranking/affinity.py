@@ -8,7 +8,7 @@ would be first than the question that was rated did.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -169,6 +169,15 @@ def cosines(vectors: Sequence[Vector], others: Sequence[Vector]) -> Floats:
     return found
 
 
+def most_relevant(relevance: Mapping[int, float], count: int) -> list[int]:
+    """The most relevant facts, best first."""
+    return sorted(relevance, key=lambda fact: (-relevance[fact], fact))[:count]
+
+
+RIVALS = 2
+"""The most relevant facts that a lift is held against: the first other one is a fact's rival."""
+
+
 class Affinity:
     """The rule."""
 
@@ -180,16 +189,16 @@ class Affinity:
         supported: Supported,
         asked: Vector,
         vectors: Mapping[int, Vector],
-        relevance: Mapping[int, float],
+        candidates: Collection[int],
+        first: Sequence[int],
         boldness: float,
     ) -> dict[int, float]:
-        """The lift of each candidate that earns one, up to 1; `relevance` has all candidates, and `vectors` those of
-        supported facts and of the two most relevant ones."""
+        """The lift of each candidate that earns one, up to 1. `first` are the most relevant facts, and `vectors` has those
+        and the supported ones."""
         known = np.array([fact in vectors for fact in supported.facts.tolist()], bool)
         if not known.any():
             return {}
         facts: Sequence[int] = supported.facts[known].tolist()
-        first = sorted(relevance, key=lambda fact: (-relevance[fact], fact))[:2]
         rivals = [next((each for each in first if each != fact), fact) for fact in facts]
         places = {fact: place for place, fact in enumerate(dict.fromkeys([*facts, *rivals]))}
         questions = [each.neighbour.vector for each in supported.near]
@@ -205,7 +214,7 @@ class Affinity:
         found = np.where(values.likeness >= LEAST_LIKENESS, values.lift + boldness, 0.0)
         # However alike the questions are, a lift is no surer than what was said.
         lifted = np.minimum(found, supported.support[:, known].max(axis=0)).tolist()
-        return {fact: lift for fact, lift in zip(facts, lifted, strict=True) if lift > 0 and fact in relevance}
+        return {fact: lift for fact, lift in zip(facts, lifted, strict=True) if lift > 0 and fact in candidates}
 
     def values(self, support: Floats, near: Floats, among: Floats, alike: Floats, rival: Floats) -> Values:
         """The rule on arrays. `support` has a row for each rated question and a column for each fact, `near` the

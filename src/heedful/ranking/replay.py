@@ -28,7 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.model import PolicyName
-from heedful.ranking.affinity import RELATED, Neighbour, Related, Strengths, Supported, Vector, VoteTable
+from heedful.ranking.affinity import (
+    RELATED,
+    RIVALS,
+    Neighbour,
+    Related,
+    Strengths,
+    Supported,
+    Vector,
+    VoteTable,
+    most_relevant,
+)
 from heedful.ranking.evidence import votes_per_fact
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Tally
 from heedful.ranking.policies.adaptive import Same
@@ -374,7 +384,8 @@ class AdaptiveFold:
         if related and recall.vector is not None:
             supported = Supported(related, recall.at, self._strengths.certainty)
             relevance = {each.fact: each.relevance for each in recall.shown}
-            lifts = self._policy.affinity.lifts(supported, recall.vector, recall.vectors, relevance, 0.0)
+            first = most_relevant(relevance, RIVALS)
+            lifts = self._policy.affinity.lifts(supported, recall.vector, recall.vectors, relevance, first, 0.0)
         return [[each.fact for each in self._policy.order(recall.shown, verdicts, lifts, weight)] for weight in weights]
 
     def _table(self, query: int) -> VoteTable:
