@@ -40,7 +40,7 @@ def fill(memory: Heedful) -> dict[str, str]:
     for author in ("ann", "bob"):
         memory.signal(
             [
-                Signal(fact_id=facts[about], signal_type=kind, query=question.format(name), author=author)
+                Signal(fact_id=facts[about], signal_type=kind, query=question.format(name), author=author)  # type: ignore[arg-type]
                 for place, name in enumerate(names)
                 for question in ASKED
                 for about, kind in ((name, "helpful"), (names[place - 1], "not_helpful"))

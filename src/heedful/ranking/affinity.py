@@ -193,7 +193,7 @@ class Affinity:
         first: Sequence[int],
         boldness: float,
     ) -> dict[int, float]:
-        """The lift of each candidate that earns one, up to 1. `first` are the most relevant facts, and `vectors` has those
+        """The lift of each candidate that earns one, up to 1. `first` are the most relevant facts; `vectors` has those
         and the supported ones."""
         known = np.array([fact in vectors for fact in supported.facts.tolist()], bool)
         if not known.any():
