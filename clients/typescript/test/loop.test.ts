@@ -38,7 +38,7 @@ test("what was useful comes first the next time", async () => {
   assert.equal(boosted.hits[0]?.fact_id, second.fact_id);
   assert.ok((boosted.hits[0]?.explanation?.events.length ?? 0) > 0);
   const stats = await client.factStats(second.fact_id);
-  assert.ok(stats.score > 0.5);
+  assert.ok(stats.overall_usefulness > 0.5);
   assert.equal((await client.usefulnessStats()).facts_with_signals, first.hits.length);
 });
 
@@ -47,9 +47,9 @@ test("a signal that is retracted leaves no trace", async () => {
   const { facts } = await client.remember({ texts: FACTS });
   const fact = facts[0]!.fact_id;
   const given = await client.signal({ signals: [{ fact_id: fact, signal_type: "helpful", query: QUERY }] });
-  assert.ok((await client.factStats(fact)).score > 0.5);
+  assert.ok((await client.factStats(fact)).overall_usefulness > 0.5);
   await client.retract(given.event_ids[0]!);
-  assert.equal((await client.factStats(fact)).score, 0.5);
+  assert.equal((await client.factStats(fact)).overall_usefulness, 0.5);
 });
 
 /** Waits for something to come true. */

@@ -181,6 +181,9 @@ class EvidenceIndex:
         self._signals += ledger.count_signals(view.connection, self.dataset, self._event)
         if kinds is None or kinds & {ledger.STRENGTHS, ledger.RETRACTION}:
             self._fitted = ledger.fitted(view.connection, self.dataset)
+            if self._fitted is None:
+                # A signal behind it was retracted: the next recall asks for another.
+                self._wanted = (0, 0)
         if kinds is None:
             return
         if ledger.ERASURE in kinds:
