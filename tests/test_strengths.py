@@ -121,7 +121,7 @@ def test_the_next_recall_fits_again_after_a_retraction(opening: Opening) -> None
         if retracted:
             memory.retract(memory.recall("Is the pool open?", explain=True)[0].explanation.events[0].event_id)  # type: ignore[union-attr]
         assert "not yet noted" in strengths(memory)
-        wait_for(lambda: memory.recall("Is the pool open?") and "not yet noted" not in strengths(memory))
+        wait_for(lambda: bool(memory.recall("Is the pool open?")) and "not yet noted" not in strengths(memory))
 
 
 def test_taking_everything_back_leaves_what_a_new_store_has(opening: Opening) -> None:
