@@ -125,7 +125,7 @@ JSON_COLUMNS = [
 ]
 A_JOB = """
     INSERT INTO jobs (id, kind, arguments, digest, status, attempts, created_at, due_at, cancelling)
-    VALUES ('a-job', 'improve', '{}', 'sixteen bytes ok', 'done', 0, 0, 0, 0)
+    VALUES ('0-job', 'improve', '{}', 'sixteen bytes ok', 'done', 0, 0, 0, 0)
 """
 
 

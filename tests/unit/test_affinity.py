@@ -71,6 +71,11 @@ def test_where_raters_err_more_it_takes_more_of_them() -> None:
     assert lifts(three, error=0.3)[2] > lifts(one, error=0.3).get(2, 0.0)
 
 
+def test_a_fact_that_was_forgotten_meanwhile_is_no_rival() -> None:
+    supported = Supported([question(NEAR, (2, "helpful", "ann"))], 0, Strengths().certainty)
+    assert RULE.lifts(supported, ASKED, {2: FACTS[2]}, [1, 2], [1, 2], 0.0)[2] > 0
+
+
 def test_boldness_is_added() -> None:
     near = [question(FARTHER, (2, "helpful", "ann"))]
     assert lifts(near, boldness=-0.2)[2] == pytest.approx(lifts(near, boldness=-0.3)[2] + 0.1)

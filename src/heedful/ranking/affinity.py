@@ -199,7 +199,8 @@ class Affinity:
         if not known.any():
             return {}
         facts: Sequence[int] = supported.facts[known].tolist()
-        rivals = [next((each for each in first if each != fact), fact) for fact in facts]
+        # A fact that was forgotten meanwhile has no vector.
+        rivals = [next((each for each in first if each != fact and each in vectors), fact) for fact in facts]
         places = {fact: place for place, fact in enumerate(dict.fromkeys([*facts, *rivals]))}
         questions = [each.neighbour.vector for each in supported.near]
         alike = cosines([asked, *questions], [vectors[fact] for fact in places])
