@@ -87,7 +87,7 @@ def story(store: Any, send: Send) -> dict[str, Any]:
 def _stats(store: Any, fact: str) -> tuple[Any, ...]:
     stats = store.fact_stats(fact)
     contexts = sorted((context.query, pytest.approx(context.score, abs=1e-9)) for context in stats.contexts)
-    score = pytest.approx(stats.score, abs=1e-9)
+    score = pytest.approx(stats.overall_usefulness, abs=1e-9)
     return stats.text, stats.signal_count, stats.signal_breakdown, stats.last_signal_at, score, contexts
 
 
