@@ -22,7 +22,7 @@ from heedful import Heedful, Invalid, Recall, Signal
 from heedful.clock import to_stored
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
 from heedful.providers.embedding import Embedder
-from heedful.ranking.affinity import RELATED, Neighbour, Related, Strengths, Supported, VoteTable, most_relevant
+from heedful.ranking.affinity import RELATED, Neighbour, Related, Strengths, Supported, VoteTable, rivals
 from heedful.ranking.evidence import votes_per_fact
 from heedful.ranking.policies import POLICIES, Adaptive, Candidate, Ranked
 from heedful.ranking.policies.adaptive import Same
@@ -479,7 +479,7 @@ def by_adaptive(
         asked,
         vectors,
         vectors,
-        most_relevant({each.fact: each.relevance for each in candidates}, 2),
+        rivals({each.fact: each.relevance for each in candidates}),
         0.0,
     )
     return rule.order(candidates, rule.verdicts(same, now, Strengths()), lifts, weight)

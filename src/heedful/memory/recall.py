@@ -19,7 +19,7 @@ from heedful.memory.recall_pages import MAX_SHOWN, read_cursor, write_cursor
 from heedful.memory.usefulness import NO_FACTS, AdaptiveJudge, Context, DocumentedJudge, Judge
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
-from heedful.ranking.affinity import RIVALS, Neighbour, most_relevant
+from heedful.ranking.affinity import Neighbour, rivals
 from heedful.ranking.evidence import explore
 from heedful.ranking.policies import Candidate, Ranked
 from heedful.ranking.signals import NEUTRAL
@@ -295,7 +295,7 @@ def _search(
         mode: Mode = "hybrid" if request.mode == "graph" else request.mode
         best = index.search(connection, request.query, vector, mode, everything, [], 2 * request.top_k)
         rounded = np.round(best.relevance.astype(np.float64), DIGITS).tolist()
-        judge.first = most_relevant(dict(zip(best.facts.tolist(), rounded, strict=True)), RIVALS)
+        judge.first = rivals(dict(zip(best.facts.tolist(), rounded, strict=True)))
     if request.mode == "graph":
         graph = workspace.graph(dataset)
         graph.follow(connection, state.change)

@@ -14,8 +14,7 @@ from sqlalchemy import Connection
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import PolicyChange, PolicyName
-from heedful.ranking.affinity import RIVALS, Neighbour, Strengths, Supported
-from heedful.ranking.affinity import most_relevant as first_by
+from heedful.ranking.affinity import Neighbour, Strengths, Supported, rivals
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.policies.adaptive import SUPPORTED, Same
 from heedful.ranking.signals import Observation
@@ -182,10 +181,10 @@ class AdaptiveJudge:
         relevance = {each.fact: each.relevance for each in candidates}
         lifts: dict[int, float] = {}
         if self._asked is not None and not set(self._supported.facts.tolist()).isdisjoint(relevance):
-            rivals = self.first or first_by(relevance, RIVALS)
-            wanted = [*self._supported.facts.tolist(), *rivals]
+            first = self.first or rivals(relevance)
+            wanted = [*self._supported.facts.tolist(), *first]
             vectors = self._evidence.vectors(self._view.connection, self._model, wanted)
-            lifts = ADAPTIVE.affinity.lifts(self._supported, self._asked, vectors, relevance, rivals, self._boldness)
+            lifts = ADAPTIVE.affinity.lifts(self._supported, self._asked, vectors, relevance, first, self._boldness)
         return ADAPTIVE.order(candidates, self._verdicts, lifts, weight)
 
     def _known(self) -> NDArray[np.int64]:

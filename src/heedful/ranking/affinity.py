@@ -162,20 +162,19 @@ class Supported:
 
 def cosines(vectors: Sequence[Vector], others: Sequence[Vector]) -> Floats:
     """The cosine of each of these unit vectors and each of the others; no entry depends on the rest."""
-    one, other = (np.array(each, np.float64).reshape(len(each), -1) for each in (vectors, others))
-    if not len(one) or not len(other):
-        return np.zeros((len(one), len(other)))
-    found: Floats = np.round((one[:, None, :] * other[None, :, :]).sum(axis=2), DIGITS)
-    return found
-
-
-def most_relevant(relevance: Mapping[int, float], count: int) -> list[int]:
-    """The most relevant facts, best first."""
-    return sorted(relevance, key=lambda fact: (-relevance[fact], fact))[:count]
+    if not len(vectors) or not len(others):
+        return np.zeros((len(vectors), len(others)))
+    found: Floats = np.vecdot(np.stack(vectors)[:, None], np.stack(others)[None], dtype=np.float64)
+    return found.round(DIGITS)
 
 
 RIVALS = 2
 """The most relevant facts that a lift is held against: the first other one is a fact's rival."""
+
+
+def rivals(relevance: Mapping[int, float]) -> list[int]:
+    """The facts that a lift is held against, the most relevant first."""
+    return sorted(relevance, key=lambda fact: (-relevance[fact], fact))[:RIVALS]
 
 
 class Affinity:
@@ -200,8 +199,8 @@ class Affinity:
             return {}
         facts: Sequence[int] = supported.facts[known].tolist()
         # A fact that was forgotten meanwhile has no vector.
-        rivals = [next((each for each in first if each != fact and each in vectors), fact) for fact in facts]
-        places = {fact: place for place, fact in enumerate(dict.fromkeys([*facts, *rivals]))}
+        held_against = [next((each for each in first if each != fact and each in vectors), fact) for fact in facts]
+        places = {fact: place for place, fact in enumerate(dict.fromkeys([*facts, *held_against]))}
         questions = [each.neighbour.vector for each in supported.near]
         alike = cosines([asked, *questions], [vectors[fact] for fact in places])
         own = [places[fact] for fact in facts]
@@ -210,7 +209,7 @@ class Affinity:
             supported.cosines,
             cosines(questions, questions),
             alike[:, own],
-            alike[:, [places[fact] for fact in rivals]],
+            alike[:, [places[fact] for fact in held_against]],
         )
         found = np.where(values.likeness >= LEAST_LIKENESS, values.lift + boldness, 0.0)
         # However alike the questions are, a lift is no surer than what was said.

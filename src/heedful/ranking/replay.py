@@ -30,14 +30,13 @@ from numpy.typing import NDArray
 from heedful.model import PolicyName
 from heedful.ranking.affinity import (
     RELATED,
-    RIVALS,
     Neighbour,
     Related,
     Strengths,
     Supported,
     Vector,
     VoteTable,
-    most_relevant,
+    rivals,
 )
 from heedful.ranking.evidence import votes_per_fact
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Tally
@@ -384,7 +383,7 @@ class AdaptiveFold:
         if related and recall.vector is not None:
             supported = Supported(related, recall.at, self._strengths.certainty)
             relevance = {each.fact: each.relevance for each in recall.shown}
-            first = most_relevant(relevance, RIVALS)
+            first = rivals(relevance)
             lifts = self._policy.affinity.lifts(supported, recall.vector, recall.vectors, relevance, first, 0.0)
         return [[each.fact for each in self._policy.order(recall.shown, verdicts, lifts, weight)] for weight in weights]
 

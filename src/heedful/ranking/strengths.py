@@ -18,14 +18,13 @@ from math import exp, sqrt
 import numpy as np
 
 from heedful.ranking.affinity import (
-    DIGITS,
     LEAST_LIKENESS,
     RELATED,
     Affinity,
-    Floats,
     Strengths,
     Vector,
     VoteTable,
+    cosines,
     supports,
 )
 from heedful.ranking.evidence import FactVotes, votes_per_fact
@@ -40,6 +39,9 @@ MAX_QUESTIONS = 300
 LOGIT = 3.4
 """The log-odds of a lift of 1: what the regression behind the rule's constants found."""
 
+GAP = 0.3
+"""The gap of relevance that a lift of 1 makes up for."""
+
 NEVER_RATED = 0.6
 """What a prediction without the votes of the need weighs; that without the own votes has the rest. At this share, the
 worlds that the constants are from need no boldness of their own."""
@@ -50,8 +52,8 @@ PRIOR = 5.0
 MOST = 0.5
 """Boldness stays between minus this and this: no store is taken to be wholly unlike the worlds of the constants."""
 
-STEP = 0.05
-"""Boldness is rounded to this, and the share of wrong opinions to a fifth of it."""
+STEP, ERROR_STEP = 0.05, 0.01
+"""What boldness and the share of wrong opinions are rounded to."""
 
 PAIRS = 10
 """Pairs of authors that hold the share of wrong opinions where it is taken to be at first."""
@@ -84,7 +86,11 @@ def fit(questions: Iterable[Rated], vectors: Mapping[int, Vector], affinity: Aff
     strengths = Strengths(error=error)
     cases = _Cases(rated, votes, vectors, strengths.certainty, affinity or Affinity())
     boldness = max(-MOST, min(MOST, _regress(cases.found()) / LOGIT))
-    return Strengths(round(round(boldness / STEP) * STEP, 6), error)
+    return Strengths(_rounded(boldness, STEP), error)
+
+
+def _rounded(value: float, step: float) -> float:
+    return round(round(value / step) * step, 6)
 
 
 def wrong_share(votes: Iterable[Mapping[int, FactVotes]]) -> float:
@@ -97,7 +103,7 @@ def wrong_share(votes: Iterable[Mapping[int, FactVotes]]) -> float:
             differ += each.helpful * each.not_helpful
     usual = 2 * Strengths().error * (1 - Strengths().error)
     share = min(0.48, (differ + usual * PAIRS) / (pairs + PAIRS))
-    return max(STEP / 5, round(round((1 - sqrt(1 - 2 * share)) / 2 / (STEP / 5)) * (STEP / 5), 6))
+    return max(ERROR_STEP, _rounded((1 - sqrt(1 - 2 * share)) / 2, ERROR_STEP))
 
 
 class _Cases:
@@ -122,10 +128,9 @@ class _Cases:
                 if fact in self._place:
                     self._support[row, self._place[fact]] = max(0.0, value)
                     self._is_judged[row, self._place[fact]] = True
-        own = np.array([each.vector for each in rated], np.float64)
-        facts = np.array([vectors[fact] for fact in judged], np.float64)
-        self._among = _products(own, own)
-        self._alike = _products(own, facts)
+        own = [each.vector for each in rated]
+        self._among = cosines(own, own)
+        self._alike = cosines(own, [vectors[fact] for fact in judged])
         self._shares = self._support @ self._support.T > 0
 
     def found(self) -> list[tuple[float, float, float]]:
@@ -165,17 +170,6 @@ class _Cases:
         gap = own[first] - own[fact]
         log_odds = LOGIT * (float(values.lift[best]) - gap / GAP)
         return log_odds, float(right / (right + wrong)), float(max(right, wrong))
-
-
-GAP = 0.3
-"""The gap of relevance that a lift of 1 makes up for."""
-
-
-def _products(one: Floats, other: Floats) -> Floats:
-    found = np.zeros((len(one), len(other)))
-    for row, vector in enumerate(one):
-        found[row] = np.round((other * vector).sum(axis=1), DIGITS)
-    return found
 
 
 def _regress(cases: Sequence[tuple[float, float, float]]) -> float:
