@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -144,6 +144,13 @@ class Span(NamedTuple):
     """What the columns hold, where that is the singular or plural of what the question says."""
 
 
+class Word(NamedTuple):
+    """A word in its canonical form, and the words that were typed for it."""
+
+    canonical: str
+    typed: str
+
+
 class Slot(NamedTuple):
     """A value that a frame leaves open: its kind, its words, where they begin, and what columns may hold instead."""
 
@@ -164,6 +171,8 @@ class Frame:
 
     words: tuple[str, ...]
     slots: tuple[Slot, ...]
+    typed: tuple[str, ...] = field(default=(), compare=False)
+    """What the question has for each of these words, as somebody typed it but for case and accents."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -300,13 +309,21 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]]) -> Frame:
         parts.append(f"‹{kind}›")
         slots.append(Slot(kind, name(words, span), place, span.held))
         place = span.stop
-    said = canonical(tuple(parts))
-    return Frame((POLAR, *said) if _is_polar(words) else said, tuple(slots))
+    said = canonical_words(tuple(parts))
+    if _is_polar(words):
+        said = (Word(POLAR, ""), *said)
+    names = iter(slots)
+    # "From ‹city.name›" is one word.
+    typed = (
+        f"{word.canonical.partition('‹')[0]}{next(names).text}" if is_slot(word.canonical) else word.typed
+        for word in said
+    )
+    return Frame(tuple(word.canonical for word in said), tuple(slots), tuple(typed))
 
 
 def _is_polar(words: Sequence[str]) -> bool:
     """Whether yes or no answers it. "Are there any shops" asks for them, and "can you show" is polite."""
-    said = _without_lead(list(words))
+    said = [words[place] for place in _without_lead(words)]
     start = 0
     if said and said[0] in _OPENINGS:
         # "In Hull, are the shops open?"
@@ -341,23 +358,31 @@ def verbatim(words: Sequence[str], found: Sequence[Span], values: Sequence[tuple
     return frame(words, chosen)
 
 
-@lru_cache(maxsize=16384)
 def canonical(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words that carry meaning, one form for all that mean the same.
 
     >>> canonical(tuple("can you tell me what the biggest cities are".split()))
     ('largest', 'citi', '+s')
     """
-    kept = [word for word in _without_lead(_phrased(list(words))) if word not in FILLERS]
-    made = [_canonical(word) for word in kept]
-    head = next((place for place, word in enumerate(made) if _is_subject(word)), None)
-    superlative = any(word in SUPERLATIVES for word in made)
-    if head is not None and superlative and _is_plural(kept[head]):
-        made.insert(head + 1, PLURAL)
-    joined: list[str] = []
+    return tuple(word.canonical for word in canonical_words(words))
+
+
+@lru_cache(maxsize=16384)
+def canonical_words(words: tuple[str, ...]) -> tuple[Word, ...]:
+    """The words that carry meaning, each with what was typed for it."""
+    phrased = _phrased(words)
+    asked = (phrased[place] for place in _without_lead([word.canonical for word in phrased]))
+    kept = [word for word in asked if word.canonical not in FILLERS]
+    made = [Word(_canonical(word.canonical), word.typed) for word in kept]
+    head = next((place for place, word in enumerate(made) if _is_subject(word.canonical)), None)
+    superlative = any(word.canonical in SUPERLATIVES for word in made)
+    if head is not None and superlative and _is_plural(kept[head].canonical):
+        made.insert(head + 1, Word(PLURAL, ""))
+    joined: list[Word] = []
     for word in made:
-        if is_slot(word) and joined and joined[-1] in ("from", "to"):
-            joined[-1] = f"{joined[-1]} {word}"
+        if is_slot(word.canonical) and joined and joined[-1].canonical in ("from", "to"):
+            before = joined[-1]
+            joined[-1] = Word(f"{before.canonical} {word.canonical}", f"{before.typed} {word.typed}")
         else:
             joined.append(word)
     return tuple(joined)
@@ -413,27 +438,28 @@ def _canonical(word: str) -> str:
     return SAME.get(base, base)
 
 
-def _phrased(words: list[str]) -> list[str]:
+def _phrased(words: Sequence[str]) -> list[Word]:
     """Phrases of several words as one."""
-    made: list[str] = []
+    made: list[Word] = []
     place = 0
     while place < len(words):
         for length in range(min(MAX_PHRASE_WORDS, len(words) - place), 1, -1):
             if phrase := PHRASES.get(tuple(words[place : place + length])):
-                made += phrase
+                said = " ".join(words[place : place + length])
+                made += (Word(word, said) for word in phrase)
                 place += length
                 break
         else:
             word = words[place]
             follows = words[place + 1] if place + 1 < len(words) else ""
             numeric = number(follows) is not None or follows == f"‹{NUMBER}›"
-            made.append(BEFORE_NUMBERS.get(word, word) if numeric else word)
+            made.append(Word(BEFORE_NUMBERS.get(word, word) if numeric else word, word))
             place += 1
     return made
 
 
-def _without_lead(words: list[str]) -> list[str]:
-    """The words without what only asks: "could you please show me all the …"."""
+def _without_lead(words: Sequence[str]) -> list[int]:
+    """The places of the words without what only asks: "could you please show me all the …"."""
     place = 0
     while place < len(words) and words[place] in ASKING:
         place += 1
@@ -443,14 +469,15 @@ def _without_lead(words: list[str]) -> list[str]:
             place += 1
     elif place and words[place - 1] not in _ASKED:
         place = 0
-    rest = words[place:]
     # "A list of the shops" asks for the shops.
-    first = next((at for at, word in enumerate(rest) if word not in FILLERS), len(rest))
-    if rest[first : first + 2] == ["list", "of"]:
-        rest = rest[first + 2 :]
-    for at, word in enumerate(rest):
-        if word in SCOPE_AT_LEAD:
-            return [*rest[:at], *rest[at + 1 :]]
-        if word not in FILLERS:
+    first = next((at for at in range(place, len(words)) if words[at] not in FILLERS), len(words))
+    if list(words[first : first + 2]) == ["list", "of"]:
+        place = first + 2
+    rest = list(range(place, len(words)))
+    for at in rest:
+        if words[at] in SCOPE_AT_LEAD:
+            rest.remove(at)
+            return rest
+        if words[at] not in FILLERS:
             break
     return rest
