@@ -28,7 +28,7 @@ from heedful.model import DEFAULT_PROJECT
 from heedful.notifications.digests import digest_channels
 from heedful.notifications.dispatcher import Dispatcher
 from heedful.project import Project
-from heedful.providers.embedding import Embedder, configured_embedder
+from heedful.providers.embedding import Embedder, RecentVectors, configured_embedder
 from heedful.providers.llm import LanguageModel
 from heedful.providers.llm import language_model_from as choose_language_model
 from heedful.ranking.signals import Trust
@@ -76,7 +76,7 @@ class Store:
         self.search_in_memory = config.search_in_memory
         self.clock = clock or system_clock
         self._language_model = _language_model(config, language_model)
-        self.embedder = configured_embedder(config, embedding)
+        self.embedder = RecentVectors(configured_embedder(config, embedding))
         self.sessions = config.sessions if sessions is None else sessions
         self._receipt_share = config.receipt_share
         self.retention: settings.Retention = config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +15,10 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from heedful import Invalid, Unavailable
-from heedful.providers.embedding import Embedder, embedder_from
+from heedful.providers.embedding import Embedder, RecentVectors, Vectors, embedder_from
 from heedful.providers.embedding.fast import FastEmbedder
 from heedful.providers.embedding.onnx import OnnxEmbedder, bundled, from_folder
+from heedful.providers.embedding.recent import KEPT
 from heedful.testing import WordEmbedder
 
 TEXTS = ["Who is the CEO?", "The cat sat on the mat.", "a", "Grüße aus Köln, 東京", "word " * 600]
@@ -63,6 +64,7 @@ MAKERS: dict[str, Callable[[Path], Embedder]] = {
     "tiny": lambda folder: embedder_from(str(tiny_model(folder / "tiny"))),
     "tiny pooled": lambda folder: embedder_from(str(tiny_model(folder / "tiny-pooled", pooled=True))),
     "words": lambda folder: WordEmbedder(),
+    "recent": lambda folder: RecentVectors(WordEmbedder()),
 }
 
 
@@ -105,6 +107,45 @@ def test_an_embedder_has_a_name_and_a_calibration(embedder: Embedder) -> None:
     assert embedder.name
     floor, same = embedder.calibration
     assert -1 <= floor < same < 1
+
+
+class CountingEmbedder(WordEmbedder):
+    """Counts the texts that it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts = 0
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.texts += len(texts)
+        return super().embed(texts)
+
+
+class TestRecentVectors:
+    def test_a_text_that_comes_again_is_embedded_once(self) -> None:
+        counting = CountingEmbedder()
+        recent = RecentVectors(counting)
+        first = recent.embed(["alpha beta"])
+        np.testing.assert_array_equal(recent.embed(["alpha beta"]), first)
+        assert counting.texts == 1
+        recent.embed(["alpha Beta"])
+        assert counting.texts == 2
+
+    def test_changing_a_vector_changes_none_that_is_kept(self) -> None:
+        recent = RecentVectors(WordEmbedder())
+        kept = recent.embed(["alpha"]).copy()
+        recent.embed(["alpha"])[0, 0] = 7.0
+        np.testing.assert_array_equal(recent.embed(["alpha"]), kept)
+
+    def test_so_many_are_kept_and_no_more(self) -> None:
+        counting = CountingEmbedder()
+        recent = RecentVectors(counting)
+        for number in range(KEPT + 1):
+            recent.embed([f"text {number}"])
+        recent.embed([f"text {KEPT}"])
+        assert counting.texts == KEPT + 1
+        recent.embed(["text 0"])
+        assert counting.texts == KEPT + 2
 
 
 def test_the_name_is_the_same_each_time(tmp_path: Path) -> None:
