@@ -10,16 +10,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import orjson
-from sqlalchemy import Column, ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from heedful.model import OpinionTarget, Rating
 from heedful.ranking.signals import suffices
 from heedful.storage import external_ids, insight, ledger, tallies
 from heedful.storage.executions import connectors, runs
-from heedful.storage.executions.proofs import RETAINED_SQL, TARGETS, rated
+from heedful.storage.executions.proofs import RETAINED_SQL, TARGETS, active_opinions
 from heedful.storage.external_ids import WaitingRow
 from heedful.storage.ledger import FEEDBACK, Event
-from heedful.storage.rows import AnyRow, Direct, Prepared, batches, of_project, unpacked
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, of_project, one_of, unpacked
 from heedful.storage.schema import feedbacks, projects, session_tags, sessions
 from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
 from heedful.storage.tallies import TallyCounts, TallyQuery
@@ -40,6 +52,16 @@ _ACTIVE = _ROWS.where(
 ).order_by(feedbacks.c.seq)
 _ABOUT = Prepared(_ACTIVE)
 _BY = Prepared(_ACTIVE.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
+_COUNTING = Prepared(
+    _ROWS.add_columns(feedbacks.c.about_id)
+    .where(
+        feedbacks.c.project_id == bindparam("project"),
+        *active_opinions("execution"),
+        one_of(feedbacks.c.about_id),
+        feedbacks.c.rating.in_([bindparam("up", "up"), bindparam("down", "down")]),
+    )
+    .order_by(feedbacks.c.seq)
+)
 _DEACTIVATE = Prepared(update(feedbacks).where(feedbacks.c.event_id == bindparam("event")).values(active=0))
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 
@@ -224,11 +246,8 @@ class SqlFeedbacks:
     def counting_for(self, execution_ids: Sequence[str]) -> dict[str, list[FeedbackRow]]:
         """The opinions that count for these executions, also those about their hits, by execution, oldest first."""
         result: dict[str, list[FeedbackRow]] = {}
-        for run in batches(execution_ids):
-            conditions = (*rated(self._project, "execution", "up", "down"), feedbacks.c.about_id.in_(run))
-            rows = _ROWS.add_columns(feedbacks.c.about_id).where(*conditions).order_by(feedbacks.c.seq)
-            for *row, execution_id in self._connection.execute(rows):
-                result.setdefault(execution_id, []).append(_feedback(row))
+        for *row, execution_id in Direct.on(self._connection).run_for(_COUNTING, execution_ids, project=self._project):
+            result.setdefault(execution_id, []).append(_feedback(row))
         return result
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:

@@ -21,10 +21,13 @@ RETAINED_SQL = "retained_sql"
 def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[bool], ...]:
     """Opinions of a project about executions or messages that may prove or block SQL: all but those of visitors.
     An index finds them among those about sessions."""
+    return feedbacks.c.project_id == project, feedbacks.c.rating.in_(ratings), *active_opinions(target_type)
+
+
+def active_opinions(target_type: str) -> tuple[ColumnElement[bool], ...]:
+    """The same of any project, whatever they say."""
     return (
-        feedbacks.c.project_id == project,
         feedbacks.c.target_type == target_type,
-        feedbacks.c.rating.in_(ratings),
         feedbacks.c.about_id.is_not(None),
         feedbacks.c.active == 1,
         feedbacks.c.author_kind != "visitor",
