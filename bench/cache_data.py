@@ -74,16 +74,18 @@ class Database:
     def values(self) -> Known:
         """The texts that each column holds, as far as they are few and short enough."""
         columns: dict[Column, list[str]] = {}
+        schema: list[Column] = []
         for (table,) in self.run("SELECT name FROM sqlite_master WHERE type = 'table'") or []:
             for row in self.run(f"PRAGMA table_info({_name(table)})") or []:
                 column = _name(row[1])
+                schema.append((table, row[1]))
                 found = self.run(
                     f"SELECT DISTINCT {column} FROM {_name(table)} "
                     f"WHERE typeof({column}) = 'text' AND length({column}) <= {VALUE_LENGTH} LIMIT {VALUES}"
                 )
                 if found:
                     columns[table, row[1]] = [value for (value,) in found]
-        return Known(columns)
+        return Known(columns, schema)
 
 
 def questions(folder: Path, name: str, database: Database) -> tuple[list[Question], int]:

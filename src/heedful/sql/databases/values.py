@@ -20,10 +20,12 @@ _MIN_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class TextValues:
-    """The distinct texts of each (table, column); columns in `partial` may have more."""
+    """The distinct texts of each (table, column); columns in `partial` may have more. `columns` are all of the schema,
+    also those of views and those that hold no texts."""
 
     values: dict[tuple[str, str], tuple[str, ...]]
     partial: frozenset[tuple[str, str]]
+    columns: frozenset[tuple[str, str]] = frozenset()
 
 
 def text_values(
@@ -64,7 +66,8 @@ def text_values(
             values[key] = tuple(sorted(value for (value,) in result.rows if isinstance(value, str)))
             if result.truncated:
                 partial.add(key)
-    return TextValues(values, frozenset(partial))
+    columns = frozenset((table.full_name, column.name) for table in schema.tables for column in table.columns)
+    return TextValues(values, frozenset(partial), columns)
 
 
 def is_listed(table: Table, column: str, names: Collection[str]) -> bool:

@@ -10,8 +10,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from heedful.ranking.similarity import root
 from heedful.sql.reuse.evidence import OpenValue, Study
+from heedful.sql.reuse.inflection import singular
 from heedful.sql.reuse.query_parts import Literal
 from heedful.sql.reuse.question_reading import DATE, NUMBER, Frame, Slot, is_slot, number
 from heedful.sql.reuse.values import Column, Values, plain, split
@@ -19,7 +19,7 @@ from heedful.sql.reuse.verdict import Bound, Difference, Gate
 
 _LONGEST_NUMBER = 100
 
-_GENERIC = {root(word) for word in ("name", "title", "id", "code", "label", "key", "value", "text", "full", "short")}
+_GENERIC = {"name", "title", "id", "code", "label", "key", "value", "text", "full", "short"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,17 @@ def _says_kind(change: Change, asked: Frame) -> bool:
 
 
 def _beside(change: Change, asked: Frame) -> set[str]:
-    place = next(at for at, word in enumerate(asked.words) if word.endswith(change.word))
-    return {word for word in asked.words[max(0, place - 1) : place + 2] if not is_slot(word)}
+    """The nouns that stand before a value ("the state of Ohio", but not "rivers in Ohio") and behind it."""
+    words = [word for word in asked.wording if word not in ("the", "the_")]
+    slots = [at for at, word in enumerate(words) if is_slot(word)]
+    place = slots[asked.slots.index(change.new)]
+    before = place - 2 if words[place - 1 : place] == ["of"] else place - 1
+    return {singular(word) for word in (*words[max(0, before) : before + 1], *words[place + 1 : place + 2])}
 
 
 def _names(column: Column) -> set[str]:
     """What the values of a column are called: by the column, or by the table when that only says "name"."""
-    table, name = ({root(part) for part in split(each.replace("_", " "))} for each in column)
+    table, name = ({singular(part) for part in split(each.replace("_", " "))} for each in column)
     return name - _GENERIC or table
 
 

@@ -77,9 +77,9 @@ class ColumnValues:
             return state.values
         text = self._queries.text_values(target)
         if state is None:
-            state = _State(identity, version, text, Known(text.values))
+            state = _State(identity, version, text, Known(text.values, text.columns))
         elif text != state.text and not (text.partial and isinstance(state.values, ValueIndex)):
-            state.values = Known(text.values)
+            state.values = Known(text.values, text.columns)
         state.version, state.text = version, text
         with self._lock:
             self._states[connector_id] = state
@@ -114,7 +114,7 @@ class ColumnValues:
             state.indexing = False
 
     def _indexed(self, text: TextValues, target: Target) -> ValueIndex:
-        made = ValueIndex()
+        made = ValueIndex(text.columns)
         for column, values in text.values.items():
             if column not in text.partial:
                 made.add(column, values)

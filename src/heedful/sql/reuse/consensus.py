@@ -54,8 +54,8 @@ _QUIET = """
 a an the is are was were be been being am do does did done has have had having can could will would shall should may
 might must i me we us you he him she her it they them one ones thing things such either if so also just still ever
 what which that there these those this whose here now currently of in within with on at to from by for about as into
-onto upon during among toward towards through throughout via s t d ll re ve m please want need like know see let get
-give show tell list find name some any located situated
+onto upon during among toward towards through throughout via s t d ll re ve m please want need know see let get
+show list find any located situated
 """
 QUIET = frozenset(("the_", *_QUIET.split())) | {form for word in _QUIET.split() for form in canonical((word,))}
 

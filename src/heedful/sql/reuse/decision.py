@@ -38,8 +38,10 @@ from heedful.sql.reuse.question_reading import (
     readings,
     spans,
     verbatim,
+    vocabulary,
 )
 from heedful.sql.reuse.values import Values, plain
+from heedful.sql.reuse.verbs import opposition
 from heedful.sql.reuse.verdict import Difference, Gate, Verdict
 
 _ORDER: tuple[tuple[Gate, frozenset[str]], ...] = (
@@ -138,8 +140,9 @@ class Question:
         self.now = now
         self.words = read(text)
         self.joined = " ".join(self.words)
+        self.vocabulary = vocabulary(values)
         self.spans: list[Span] = spans(self.words, values)
-        self.frames: list[Frame] = list(readings(self.words, self.spans))
+        self.frames: list[Frame] = list(readings(self.words, self.spans, self.vocabulary))
         self.by_key: dict[Words, list[Frame]] = {}
         for frame in self.frames:
             self.by_key.setdefault(frame.key, []).append(frame)
@@ -203,10 +206,20 @@ def choose(
     if _are_same(answers, evidence.dialect) and not _is_contested(asked, candidates, verdicts, evidence):
         return verdicts
     reason = "proven questions that mean the same have different SQL"
-    return [
-        verdict if verdict.decision == "refuse" else Verdict("refuse", "conflict", reason, verdict.differences)
-        for verdict in verdicts
+    identical = [_is_identical(asked, each, evidence) for each in candidates]
+    exact = [
+        verdict for verdict, same in zip(verdicts, identical, strict=True) if same and verdict.decision != "refuse"
     ]
+    kept = identical if exact and _are_same(exact, evidence.dialect) else [False] * len(verdicts)
+    return [
+        verdict if keep or verdict.decision == "refuse" else Verdict("refuse", "conflict", reason, verdict.differences)
+        for verdict, keep in zip(verdicts, kept, strict=True)
+    ]
+
+
+def _is_identical(asked: Question, proven: ProvenQuery, evidence: Evidence) -> bool:
+    known = evidence.study(proven)
+    return known is not None and known.words == asked.words
 
 
 def _is_contested(
@@ -312,7 +325,7 @@ def _decide(
         return Verdict("refuse", "relative_dates", reason)
     if max(len(asked.words), len(known.words)) > MAX_WORDS and asked.words != known.words:
         return Verdict("refuse", "words", f"questions of more than {MAX_WORDS} words are only served as they are")
-    same, learned = _match_frames(asked, known, evidence)
+    same, learned = ([known.frame], ()) if asked.words == known.words else _match_frames(asked, known, evidence)
     if not same:
         if not explain:
             return Verdict("refuse", "words", "the words differ")
@@ -338,7 +351,7 @@ def _match_frames(asked: Question, known: Study, evidence: Evidence | None) -> F
         return same, ()
     if known.open and all(each.text in asked.joined for each in known.open):
         # A value that no column is known to hold can still be the same in both.
-        frame = verbatim(asked.words, asked.spans, known.values)
+        frame = verbatim(asked.words, asked.spans, known.values, asked.vocabulary)
         if frame is not None and frame.key == known.frame.key:
             return [frame], ()
     if evidence is None or not asked.certain:  # What an ambiguous value means hangs on the words beside it.
@@ -388,8 +401,8 @@ def _with_values(
     shown = (*differences(found), *learned)
     if missing := _unnamed(asked, frame, known, learned):
         return Verdict("refuse", "literals", f"values differ: “{missing}” is not in both", shown)
-    if evidence is not None and (reason := _disputed(asked, known, evidence)):
-        return Verdict("refuse", "conflict", reason, shown)
+    if refused := _contradicted(asked, frame, known, evidence):
+        return replace(refused, differences=(*shown, *refused.differences))
     dialect = known.query.dialect
     if not found:
         if reason := outdated(asked.text, proven.sql, dialect, asked.now, proven.at):
@@ -433,12 +446,25 @@ def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Diff
     return None
 
 
-def _disputed(asked: Question, known: Study, evidence: Evidence) -> str | None:
-    """Why proven questions with the same words speak against this SQL."""
-    for frame in asked.frames:
-        templates = evidence.templates(frame.key)
-        if templates and templates.keys() - {known.template} and not evidence.is_settled(frame.key, known.template):
-            return "the same words are proven with different SQL, too"
+def _contradicted(asked: Question, frame: Frame, known: Study, evidence: Evidence | None) -> Verdict | None:
+    """The refusal where proven questions speak against this SQL: by their small words, or the same words with other
+    SQL."""
+    if opposed := _opposed(frame, known, evidence):
+        return Verdict("refuse", "words", f"{_SAYS['words']}: {_sentence([opposed])}", (opposed,))
+    # What the same words mean doesn't hang on what others mean.
+    frames = [frame] if asked.words == known.words else asked.frames
+    if evidence is not None and any(evidence.is_disputed(each, known.template) for each in frames):
+        return Verdict("refuse", "conflict", "the same words are proven with different SQL, too")
+    return None
+
+
+def _opposed(frame: Frame, known: Study, evidence: Evidence | None) -> Difference | None:
+    """What small words say of a word, where all questions proven with this SQL say otherwise."""
+    for said in frame.marks:
+        theirs = [each for each in known.frame.marks if each.word == said.word]
+        others = () if evidence is None else evidence.marks(known.template, said.word)
+        if opposition(said.mark, [*(each.mark for each in theirs), *others]):
+            return Difference("words", said.typed, theirs[0].typed if theirs else said.word)
     return None
 
 

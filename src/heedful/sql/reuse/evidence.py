@@ -33,8 +33,10 @@ from heedful.sql.reuse.question_reading import (
     number,
     read,
     spans,
+    vocabulary,
 )
 from heedful.sql.reuse.values import Values, other_numbers, plain, split
+from heedful.sql.reuse.verbs import Mark, opposition
 
 Words = tuple[str, ...]
 Comparisons = tuple[tuple[str, str, str], ...]
@@ -77,6 +79,8 @@ class Evidence:
         self._keys: dict[Words, Counter[Words]] = defaultdict(Counter)
         self._said_by: dict[tuple[Words, str], Counter[Author]] = defaultdict(Counter)
         self._texts: dict[tuple[str, Comparisons], Counter[str]] = defaultdict(Counter)
+        self._marks: dict[tuple[str, str], Counter[Mark]] = defaultdict(Counter)
+        """What small words say of a word, by the template and the word."""
         self._proven: dict[Hashable, ProvenQuery] = {}
         self._by_author: Counter[Author] = Counter()
         self._by_template: dict[str, Counter[Author]] = defaultdict(Counter)
@@ -120,6 +124,8 @@ class Evidence:
         insort(self._ids.setdefault((key, template), []), proven.id, key=str)
         for each in known.open:
             self._texts[template, each.comparisons][each.text] += 1
+        for said in known.frame.marks:
+            self._marks[template, said.word][said.mark] += 1
         self._proven[proven.id] = proven
         self._by_author.update(proven.authors)
         self._by_template[template].update(proven.authors)
@@ -148,6 +154,8 @@ class Evidence:
             del members[template], self._ids[key, template]
         for each in known.open:
             less(self._texts[template, each.comparisons], each.text)
+        for said in known.frame.marks:
+            less(self._marks[template, said.word], said.mark)
         authors = self._proven.pop(proven_id).authors
         self._by_author -= Counter(authors)
         self._by_template[template] -= Counter(authors)
@@ -177,15 +185,42 @@ class Evidence:
         """What is proven, by id."""
         return [self._proven[each] for each in ids]
 
-    def is_settled(self, key: Words, template: str) -> bool:
-        """Whether those who prove a frame agree on a template. Each author has one vote, however much they prove."""
-        votes = [
-            (author, name)
-            for name, members in self._members.get(key, {}).items()
-            for ids in members.values()
-            for author in frozenset().union(*(self._proven[each].authors for each in ids))
-        ]
-        return is_settled(votes, template)
+    def marks(self, template: str, word: str) -> Iterable[Mark]:
+        """What small words say of a word in the questions proven with a template."""
+        return self._marks.get((template, word), ())
+
+    def is_disputed(self, frame: Frame, template: str) -> bool:
+        """Whether those who prove a frame don't agree on a template. Each author has one vote, however much they prove.
+
+        Those who use the words that were asked decide: all of them, or those that carry meaning. What nobody else
+        proves otherwise in these words, with other values, is not disputed in the very same question.
+        """
+        members = self._members.get(frame.key, {})
+        if not members.keys() - {template}:
+            return False
+        proven = [(name, ids) for name, by_values in members.items() for ids in by_values.values()]
+        worded = self._alike(proven, frame, _is_worded_alike)
+        same = self._alike(worded, frame, _has_same_values)
+        if same and self._authors_of(same) == self._authors_of(worded):
+            worded = same
+        proven = worded or self._alike(proven, frame, _says_alike) or proven
+        votes = [(author, name) for name, ids in proven for author in self._authors_of([(name, ids)])]
+        return not is_settled(votes, template)
+
+    def _alike(
+        self, proven: Sequence[tuple[str, list[Hashable]]], frame: Frame, is_alike: Callable[[Frame, Frame], bool]
+    ) -> list[tuple[str, list[Hashable]]]:
+        """Those of proven questions, by their templates, whose frame is like another one."""
+        found = [(name, [each for each in ids if is_alike(frame, self._frame(each))]) for name, ids in proven]
+        return [(name, ids) for name, ids in found if ids]
+
+    def _frame(self, proven_id: Hashable) -> Frame:
+        known = self._studies[proven_id]
+        assert known is not None
+        return known.frame
+
+    def _authors_of(self, proven: Sequence[tuple[str, list[Hashable]]]) -> frozenset[Author]:
+        return frozenset(author for _, ids in proven for each in ids for author in self._proven[each].authors)
 
     def distinct_values(self, template: str, value: OpenValue) -> int:
         """With how many different values a template is proven in the place of this one."""
@@ -250,6 +285,24 @@ class Evidence:
                 for fill, name in product((old, new), common):
                     authors |= self._said_by[_filled(hole, fill), name].keys()
         return Swap(places, shared=len(authors) > 1 or len(self._by_author) == 1)
+
+
+def _has_same_values(asked: Frame, proven: Frame) -> bool:
+    return _values(asked) == _values(proven)
+
+
+def _is_worded_alike(asked: Frame, proven: Frame) -> bool:
+    return asked.wording == proven.wording
+
+
+def _says_alike(asked: Frame, proven: Frame) -> bool:
+    """Whether the words that carry meaning are the same ones, and the small words don't contradict each other."""
+    mine, theirs = (
+        tuple(typed for word, typed in zip(frame.words, frame.typed, strict=True) if not is_slot(word))
+        for frame in (asked, proven)
+    )
+    marks = {each.word: each.mark for each in proven.marks}
+    return mine == theirs and not any(opposition(each.mark, [marks.get(each.word, Mark())]) for each in asked.marks)
 
 
 def _values(frame: Frame) -> Words:
@@ -361,7 +414,7 @@ def study(question: str, sql: str, dialect: str, values: Values) -> Study | None
     opened = {each.text for each in found}
     texts = {text for text, quoted in groups if quoted and _places(words, text, quoted)}
     fixed = tuple(sorted((texts | {name(words, span) for span in known if is_name(span)}) - opened))
-    return Study(words, query, tuple(found), frame(words, chosen), fixed)
+    return Study(words, query, tuple(found), frame(words, chosen, vocabulary(values)), fixed)
 
 
 def _is_ignored(words: Sequence[str], span: Span, taken: Set[int], literals: Mapping[tuple[str, bool], object]) -> bool:

@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
-from heedful.ranking.similarity import quotations, root
+from heedful.ranking.similarity import quotations
+from heedful.sql.reuse.inflection import past_of, singular
 from heedful.sql.reuse.values import Values, other_numbers, plain, split
+from heedful.sql.reuse.verbs import Mark, names_time, verbs
 
 _PHRASES = """
-how many people live = population; how many people reside = population; how many people in = population in
-how many people are there in = population in; how many people are in = population in
-how many inhabitants live = population; how many inhabitants = population; how many residents live = population
-how many residents = population; how many citizens live = population; how many citizens = population
-number of inhabitants = population; number of residents = population; number of citizens = population
 the total number of = how_many; the number of = how_many; number of = how_many; the count of = how_many
 count of = how_many; count the = how_many; how many = how_many; how much = how_much
 at least = at_least; no less than = at_least; no fewer than = at_least; a minimum of = at_least; or more = at_least
@@ -32,7 +30,7 @@ less than = less_than; fewer than = less_than; smaller than = less_than; lower t
 prior to = before; earlier than = before; later than = after
 for each = each; for every = each
 as well as = and; along with = and; in addition to = and
-other than = except; apart from = except; except for = except; excluding = except
+other than = except; apart from = except; except for = except
 such that = that; in terms of = by; according to = by
 can not = not; do not = not; does not = not; did not = not; is not = not; are not = not; was not = not; were not = not
 """
@@ -47,17 +45,8 @@ BEFORE_NUMBERS = {
 _SAME = """
 largest biggest greatest; large big; larger bigger; smallest littlest tiniest; small little tiny; smaller tinier
 average mean avg; total sum; maximum max; minimum min; fewest least; latest newest; each every per; no none
-named called titled; only solely exclusively; begin start; end finish; buy purchase
+except excluding; only solely exclusively; begin start; end finish; buy purchase
 movie film; car automobile; doctor physician; airplane plane aircraft; photo photograph
-"""
-# Past forms that don't end with "ed"; both mean the same beside their verb, as "cited" does beside "cite".
-_IRREGULAR = """
-begin began begun; bring brought; build built; buy bought; choose chose chosen; come came; do done; draw drew drawn
-drive drove driven; eat ate eaten; fall fell fallen; find found; fly flew flown; give gave given; go went gone
-grow grew grown; hold held; keep kept; know knew known; lead led; leave left; lend lent; lose lost; make made; meet met
-pay paid; rise rose risen; run ran; say said; see saw seen; sell sold; send sent; sit sat; speak spoke spoken
-spend spent; stand stood; swim swam swum; take took taken; teach taught; tell told; think thought; win won
-write wrote written
 """
 FILLERS = frozenset(
     """
@@ -111,13 +100,8 @@ PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
     for left, right in [line.split("=")]
 }
 MAX_PHRASE_WORDS = max(map(len, PHRASES))
-SAME: dict[str, str] = {
-    word: group.split()[0] for group in _SAME.replace("\n", ";").split(";") if group.strip() for word in group.split()
-}
-_PAST: dict[str, str] = {
-    form: group.split()[0] for group in _IRREGULAR.replace("\n", ";").split(";") for form in group.split()[1:]
-}
-
+_GROUPS = [group.split() for group in _SAME.replace("\n", ";").split(";") if group.strip()]
+SAME: dict[str, str] = {word: group[0] for group in _GROUPS for word in group}
 
 NUMBER, DATE = "number", "date"
 MAX_WORDS = 100
@@ -134,6 +118,42 @@ _NOT_POLAR = LEADS | frozenset("what which who whom whose when where why how tha
 _AUXILIARIES = frozenset("is are was were am do does did has have had can could will would should may must".split())  # noqa: SIM905
 
 
+class Vocabulary(NamedTuple):
+    """What a schema says about words."""
+
+    names: frozenset[str] = frozenset()
+    """The words of its tables and columns."""
+    apart: frozenset[str] = frozenset()
+    """Those that mean the same elsewhere, and here are two columns, tables or values."""
+
+
+_vocabularies: WeakKeyDictionary[Values, Vocabulary] = WeakKeyDictionary()
+
+
+def vocabulary(values: Values) -> Vocabulary:
+    """What the schema that values are of says about words."""
+    if values not in _vocabularies:
+        named = {part for column in values.columns for name in column for part in split(name.replace("_", " "))}
+        known = named | {singular(word) for word in named}
+        apart: set[str] = set()
+        for group in _GROUPS:
+            holds = group[0] not in DECIDING
+            here = [word for word in group if word in known or (holds and _is_value(word, values))]
+            apart.update(here if len(here) > 1 else ())
+        # "Rate" and "rates" of one table.
+        apart.update(
+            name
+            for table, name in values.columns
+            if singular(name) != name and (table, singular(name)) in values.columns
+        )
+        _vocabularies[values] = Vocabulary(frozenset(known), frozenset(apart))
+    return _vocabularies[values]
+
+
+def _is_value(word: str, values: Values) -> bool:
+    return any(values.columns_of(each) for each in (word, *other_numbers(word)))
+
+
 class Span(NamedTuple):
     """Words `start` to `stop` of a question, which may be a value of these kinds."""
 
@@ -144,11 +164,22 @@ class Span(NamedTuple):
     """What the columns hold, where that is the singular or plural of what the question says."""
 
 
+class Said(NamedTuple):
+    """What small words say of a canonical word, and what was typed for both."""
+
+    word: str
+    mark: Mark
+    typed: str
+
+
 class Word(NamedTuple):
     """A word in its canonical form, and the words that were typed for it."""
 
     canonical: str
     typed: str
+    place: int = -1
+    """Where they begin."""
+    mark: Said | None = None
 
 
 class Slot(NamedTuple):
@@ -173,6 +204,10 @@ class Frame:
     slots: tuple[Slot, ...]
     typed: tuple[str, ...] = field(default=(), compare=False)
     """What the question has for each of these words, as somebody typed it but for case and accents."""
+    marks: tuple[Said, ...] = field(default=(), compare=False)
+    """What its small words say."""
+    wording: tuple[str, ...] = field(default=(), compare=False)
+    """All words as they were typed, with the kinds of the slots."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -292,7 +327,7 @@ def name(words: Sequence[str], span: Span) -> str:
     return " ".join(words[span.start : span.stop])
 
 
-def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]]) -> Frame:
+def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]], known: Vocabulary) -> Frame:
     """The frame in which each chosen span is a value of the kind beside it."""
     at = {span.start: (span, kind) for span, kind in chosen}
     parts: list[str] = []
@@ -309,7 +344,10 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]]) -> Frame:
         parts.append(f"‹{kind}›")
         slots.append(Slot(kind, name(words, span), place, span.held))
         place = span.stop
-    said = canonical_words(tuple(parts))
+    said = canonical_words(tuple(parts), known)
+    marks = tuple(word.mark for word in said if word.mark is not None)
+    if names_time(words):
+        marks = tuple(each._replace(mark=each.mark._replace(tense="")) for each in marks)
     if _is_polar(words):
         said = (Word(POLAR, ""), *said)
     names = iter(slots)
@@ -318,7 +356,7 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]]) -> Frame:
         f"{word.canonical.partition('‹')[0]}{next(names).text}" if is_slot(word.canonical) else word.typed
         for word in said
     )
-    return Frame(tuple(word.canonical for word in said), tuple(slots), tuple(typed))
+    return Frame(tuple(word.canonical for word in said), tuple(slots), tuple(typed), marks, tuple(parts))
 
 
 def _is_polar(words: Sequence[str]) -> bool:
@@ -336,16 +374,18 @@ def _is_polar(words: Sequence[str]) -> bool:
     return said[start + 1] != "you" and not (said[start + 1] == "there" and is_list)
 
 
-def readings(words: Sequence[str], found: Sequence[Span]) -> Iterator[Frame]:
+def readings(words: Sequence[str], found: Sequence[Span], known: Vocabulary) -> Iterator[Frame]:
     """All frames of a question: each span as a value of one of its kinds, or as plain words."""
     choices = [[*[(span, kind) for kind in span.kinds], None] for span in found]
     for count, chosen in enumerate(product(*choices)):
         if count == _MAX_READINGS:
             return
-        yield frame(words, [each for each in chosen if each is not None])
+        yield frame(words, [each for each in chosen if each is not None], known)
 
 
-def verbatim(words: Sequence[str], found: Sequence[Span], values: Sequence[tuple[str, str]]) -> Frame | None:
+def verbatim(
+    words: Sequence[str], found: Sequence[Span], values: Sequence[tuple[str, str]], known: Vocabulary
+) -> Frame | None:
     """The frame with exactly these values, given as (kind, words), or None when one doesn't stand there once."""
     chosen = []
     for kind, text in values:
@@ -355,25 +395,32 @@ def verbatim(words: Sequence[str], found: Sequence[Span], values: Sequence[tuple
             return None
         kinds = next((span.kinds for span in found if span.start == places[0]), (kind,))
         chosen.append((Span(places[0], places[0] + len(wanted), kinds), kind))
-    return frame(words, chosen)
+    return frame(words, chosen, known)
 
 
 def canonical(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words that carry meaning, one form for all that mean the same.
 
     >>> canonical(tuple("can you tell me what the biggest cities are".split()))
-    ('largest', 'citi', '+s')
+    ('largest', 'city', '+s')
     """
-    return tuple(word.canonical for word in canonical_words(words))
+    return tuple(word.canonical for word in canonical_words(words, Vocabulary()))
 
 
 @lru_cache(maxsize=16384)
-def canonical_words(words: tuple[str, ...]) -> tuple[Word, ...]:
+def canonical_words(words: tuple[str, ...], known: Vocabulary) -> tuple[Word, ...]:
     """The words that carry meaning, each with what was typed for it."""
+    found = verbs(words, known.names)
     phrased = _phrased(words)
     asked = (phrased[place] for place in _without_lead([word.canonical for word in phrased]))
     kept = [word for word in asked if word.canonical not in FILLERS]
-    made = [Word(_canonical(word.canonical), word.typed) for word in kept]
+    made = []
+    for word in kept:
+        form = _canonical(word.canonical, known.apart)
+        form = form if word.canonical in SAME else found.forms.get(word.place, form)
+        mark = found.marks.get(word.place)
+        said = None if mark is None else Said(form, mark, found.said[word.place])
+        made.append(Word(form, word.typed, word.place, said))
     head = next((place for place, word in enumerate(made) if _is_subject(word.canonical)), None)
     superlative = any(word.canonical in SUPERLATIVES for word in made)
     if head is not None and superlative and _is_plural(kept[head].canonical):
@@ -401,7 +448,7 @@ def _is_subject(word: str) -> bool:
 
 
 def _is_plural(word: str) -> bool:
-    return word.endswith("s") and not word.endswith(("ss", "us", "is"))
+    return singular(word) != word
 
 
 def _common(word: str) -> bool:
@@ -420,22 +467,21 @@ def _is_date(word: str) -> bool:
     return len(word) == 10 and word[4] == word[7] == "-" and word[:4].isdigit()
 
 
-def _canonical(word: str) -> str:
+def _canonical(word: str, apart: frozenset[str]) -> str:
     if is_slot(word) or word == "the_":
         return word
     if (value := number(word)) is not None:
         return value
+    if word in apart:
+        return word
     if word in SAME:
         return SAME[word]
     if word in DECIDING:
         return word
-    if word in _PAST:
-        return f"{root(_PAST[word])}+ed"
-    base = root(f"{word[:-3]}i" if word.endswith("ies") and len(word) > 4 else word)
-    base = f"{base[:-1]}i" if base.endswith("y") and len(base) > 3 else base
-    if word.endswith("ed") and len(word) > 4:
-        return f"{base}+ed"  # "Closed shops" are not "close shops", nor "papers cited" "papers citing".
-    return SAME.get(base, base)
+    if (verb := past_of(word)) is not None:
+        return f"{verb}+ed"  # "Closed shops" are not "close shops", nor "papers cited" "papers citing".
+    base = singular(word)
+    return base if base in apart else SAME.get(base, base)
 
 
 def _phrased(words: Sequence[str]) -> list[Word]:
@@ -446,14 +492,14 @@ def _phrased(words: Sequence[str]) -> list[Word]:
         for length in range(min(MAX_PHRASE_WORDS, len(words) - place), 1, -1):
             if phrase := PHRASES.get(tuple(words[place : place + length])):
                 said = " ".join(words[place : place + length])
-                made += (Word(word, said) for word in phrase)
+                made += (Word(word, said, place) for word in phrase)
                 place += length
                 break
         else:
             word = words[place]
             follows = words[place + 1] if place + 1 < len(words) else ""
             numeric = number(follows) is not None or follows == f"‹{NUMBER}›"
-            made.append(Word(BEFORE_NUMBERS.get(word, word) if numeric else word, word))
+            made.append(Word(BEFORE_NUMBERS.get(word, word) if numeric else word, word, place))
             place += 1
     return made
 

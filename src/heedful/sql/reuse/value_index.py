@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from cachetools import LRUCache
 
-from heedful.sql.reuse.values import Column, Spellings, ValuesByText, grouped, plain
+from heedful.sql.reuse.values import Column, Spellings, ValuesByText, grouped, lowered, plain
 
 MAX_VALUE_WORDS = 12
 """Words of a value beyond which it isn't looked for in questions."""
@@ -45,12 +45,13 @@ class ValueIndex(ValuesByText):
     ({('city', 'name')}, {'Paris'})
     """
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Iterable[Column] = ()) -> None:
         # An empty name is a temporary file that SQLite has removed already.
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._database.executescript(_SCHEMA.format(pages=_CACHE_PAGES))
         self._database.create_function("hash_of", 1, self._hash)
         self._database.execute("BEGIN")
+        self.columns = lowered(columns)
         self._places: dict[Column, int] = {}
         self._columns: list[Column] = []
         self._kinds: Mapping[Column, str] = {}

@@ -106,6 +106,11 @@ def plain(value: str) -> str:
 class Values(Protocol):
     """The text values of a database, compared without case and punctuation."""
 
+    @property
+    def columns(self) -> frozenset[Column]:
+        """All columns of the schema, also those that hold no texts."""
+        ...
+
     def columns_of(self, value: str) -> set[Column]:
         """The columns in which the value occurs."""
         ...
@@ -133,6 +138,7 @@ Spellings = Mapping[Column, Set[str]]
 class ValuesByText:
     """`Values` of something that finds the spellings of a text."""
 
+    columns: frozenset[Column]
     _kinds: Mapping[Column, str]
 
     def _find(self, text: str) -> Spellings:
@@ -163,6 +169,11 @@ class ValuesByText:
         return 0
 
 
+def lowered(columns: Iterable[Column]) -> frozenset[Column]:
+    """Columns in lower case."""
+    return frozenset((table.lower(), name.lower()) for table, name in columns)
+
+
 def grouped(sizes: Mapping[Column, int], shared: Mapping[Column, Mapping[Column, int]]) -> dict[Column, str]:
     """Each column's kind, named by the largest column that has most of its values; `shared` counts those that two
     columns have in common."""
@@ -174,14 +185,15 @@ def grouped(sizes: Mapping[Column, int], shared: Mapping[Column, Mapping[Column,
 
 
 class Known(ValuesByText):
-    """`Values` in memory, from the distinct texts of each column.
+    """`Values` in memory, from the distinct texts of each column; `schema` has the other columns.
 
     >>> known = Known({("city", "name"): ["Paris", "New York"], ("state", "name"): ["New York", "Ohio"]})
     >>> sorted(known.columns_of("new york")), known.longest(["in", "new", "york"], 1)
     ([('city', 'name'), ('state', 'name')], 2)
     """
 
-    def __init__(self, columns: Mapping[Column, Iterable[str]]) -> None:
+    def __init__(self, columns: Mapping[Column, Iterable[str]], schema: Iterable[Column] = ()) -> None:
+        self.columns = lowered((*columns, *schema))
         self._spellings: dict[str, dict[Column, set[str]]] = {}
         self._longest: dict[str, int] = {}
         sizes: Counter[Column] = Counter()

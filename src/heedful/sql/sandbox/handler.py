@@ -86,10 +86,11 @@ def _schema(request: Request, reply: SendReply) -> dict[str, Any]:
     return asdict(database.read_schema())
 
 
-def _values(request: Request, reply: SendReply) -> list[Any]:
+def _values(request: Request, reply: SendReply) -> dict[str, Any]:
     database = _database(request)
     found = text_values(database, database.read_schema(), without=request["without"])
-    return [[*key, texts, key in found.partial] for key, texts in found.values.items()]
+    texts = [[*key, texts, key in found.partial] for key, texts in found.values.items()]
+    return {"texts": texts, "columns": sorted(found.columns)}
 
 
 def _column(request: Request, reply: SendReply) -> str | None:

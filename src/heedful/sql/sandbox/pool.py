@@ -340,8 +340,9 @@ class Queries:
         """The texts that stand in the columns of a database, as far as they are few and not sensitive."""
         request = {"do": "values", **_connection_fields(target), "without": target.sensitive}
         found = self._ask(request, _SCHEMA)
-        values = {(table, column): tuple(texts) for table, column, texts, _ in found}
-        return TextValues(values, frozenset((table, column) for table, column, _, partial in found if partial))
+        values = {(table, column): tuple(texts) for table, column, texts, _ in found["texts"]}
+        partial = frozenset((table, column) for table, column, _, is_partial in found["texts"] if is_partial)
+        return TextValues(values, partial, frozenset((table, column) for table, column in found["columns"]))
 
     def stream_values(
         self,
