@@ -68,7 +68,7 @@ def test_the_same_words_on_another_day_are_another_question(
     assert gate(library, question) == gate(library, question, reuse="result") == "relative_dates"
     (match,) = library.chat.execution_cache_lookup(question.rstrip("?").lower()).matches[:1]
     assert match.reason.endswith(
-        "which the question doesn't name, so it is only used on the day it was proven, 2026-11-16 (UTC)"
+        "which the question doesn't name, so it is only used on the day it was proven, 2026-11-16 (UTC)."
     )
 
 

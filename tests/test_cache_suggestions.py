@@ -39,7 +39,7 @@ def test_one_likely_reading_is_suggested_with_the_values_of_the_question(shop: H
     result = shop.chat.execution_cache_lookup(ASKED)
     assert not result.cache_hit
     assert result.suggestion is not None
-    assert result.suggestion.question == "What is the private mobile phone contact of cy moss?"
+    assert result.suggestion.question == "What is the private mobile phone contact of Cy Moss?"
     assert result.suggestion.sql_query == SQL.format("Cy Moss")
 
 
@@ -52,11 +52,11 @@ def suggested(shop: Heedful) -> CacheSuggestion:
 def test_an_answer_without_a_model_is_the_suggestion_and_runs_nothing(shop: Heedful) -> None:
     session, ran = shop.chat_sessions.create().id, len(shop.executions.list().items)
     answer = shop.chat.chat_to_answer(session, ASKED)
-    assert answer.answer == "Did you mean: What is the private mobile phone contact of cy moss?"
+    assert answer.answer == "Did you mean: What is the private mobile phone contact of Cy Moss?"
     assert (answer.origin, answer.execution_result) == ("suggested", None)
     assert answer.suggestion == suggested(shop)
     assert len(shop.executions.list().items) == ran
-    with pytest.raises(Unavailable, match="Did you mean: What is the private mobile phone contact of cy moss"):
+    with pytest.raises(Unavailable, match="Did you mean: What is the private mobile phone contact of Cy Moss"):
         shop.chat.chat_to_sql(session, ASKED)
 
 

@@ -139,14 +139,14 @@ def test_what_the_cache_covers_and_a_suggestion_that_is_confirmed_and_undone(das
     dashboard.store.chat.execution_cache_lookup(f"Something else {HOSTILE}")
     page = client.get("/p/default/executions/coverage").text
     assert "of 1 kinds" in page
-    assert PHONE.format("cy moss") in page
+    assert PHONE.format("Cy Moss") in page
     assert "no stored question is like it" in page
     assert "<script>" not in page
     (form,) = forms(page, "confirm_suggestion")
     done = send(client, form)
     assert dashboard.store.chat.execution_cache_lookup(QUICKLY).cache_hit
     assert ("Ada" in str(stored_feedback(dashboard))) is True
-    assert PHONE.format("cy moss") in undone(client, done)
+    assert PHONE.format("Cy Moss") in undone(client, done)
     reader = dashboard.visitor(dashboard.key("read"))
     assert "/do/" not in reader.get("/p/default/executions/coverage").text
     assert reader.get("/p/default/executions/coverage?connector=nope").status_code == 422

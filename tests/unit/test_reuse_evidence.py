@@ -46,7 +46,7 @@ def test_words_that_two_templates_use_alike_are_interchangeable() -> None:
     known, proven = evidence(*ADJOIN, ("capitals of states that border {utah}", "SELECT capital FROM border"))
     result = best("capitals of states that adjoin utah", known, proven)
     assert (result.decision, result.gate) == ("serve", "same")
-    assert "“adjoin” for “border”" in result.reason
+    assert result.reason == "Other proven questions show that “adjoin” means “border”."
     assert [(each.kind, each.asked, each.proven) for each in result.differences] == [("learned", "adjoin", "border")]
 
 

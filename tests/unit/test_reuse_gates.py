@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from heedful.interfaces.dashboard.queue import REASONS
+from heedful.interfaces.gates import LABELS
 from heedful.sql.reuse.verdict import Gate
 
 GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "how-reuse-decides.md"
@@ -13,7 +13,7 @@ OF_THE_STORE = {"candidates", "feedback", "schema", "data", "determinism", "trun
 
 
 def test_every_gate_is_explained_on_the_dashboard() -> None:
-    assert REASONS.keys() == {*get_args(Gate)} | OF_THE_STORE
+    assert LABELS.keys() == {*get_args(Gate)} | OF_THE_STORE
 
 
 def test_every_gate_that_refuses_is_in_the_guide() -> None:

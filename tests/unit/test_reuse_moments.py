@@ -186,13 +186,13 @@ def test_a_date_that_is_not_named_holds_for_the_day_of_a_time_that_is() -> None:
 def test_the_reason_is_a_sentence() -> None:
     sql = "SELECT count(*) FROM loan WHERE day >= '2026-11-13'"
     assert outdated("Loans lately", sql, "sqlite", MONDAY + timedelta(days=1), MONDAY) == (
-        "the SQL has “2026-11-13”, which the question doesn't name, so it is only used on the day it was proven,"
-        " 2026-11-16 (UTC)"
+        "The SQL has “2026-11-13”, which the question doesn't name, so it is only used on the day it was proven,"
+        " 2026-11-16 (UTC)."
     )
     sql = "SELECT count(*) FROM loan WHERE at >= '08:00'"
     assert outdated("Loans lately", sql, "sqlite", MONDAY + timedelta(hours=1), MONDAY) == (
-        "the SQL has “08:00”, which the question doesn't name, so it is only used in the minute it was proven,"
-        " 09:00 (UTC)"
+        "The SQL has “08:00”, which the question doesn't name, so it is only used in the minute it was proven,"
+        " 09:00 (UTC)."
     )
 
 

@@ -14,6 +14,7 @@ from heedful.review.items import place_opinions, refold
 from heedful.review.session_sync import compare_when_due, follow_sessions
 from heedful.sessions.entries import answer
 from heedful.sql.chat import MAX_CANDIDATES, MIN_SIMILARITY
+from heedful.sql.reuse import reasons
 from heedful.sql.reuse.cache import Limits, judge
 from heedful.sql.space import NO_PROJECT, ExecutionSpace
 from heedful.storage import receipts
@@ -194,7 +195,7 @@ def _compare_cached(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase,
         question=question,
         before=case.sql_query,
         after=sql,
-        reason="nothing like it was asked before" if best is None else best.reason,
+        reason=reasons.NOTHING_SIMILAR if best is None else best.reason,
         evidence_before=[],
         evidence_after=[],
         changed=sql != case.sql_query,

@@ -23,7 +23,7 @@ from heedful.sql import chat_sessions, checks, connector_access, runs
 from heedful.sql.chat_sessions import row_of
 from heedful.sql.feedback import new_opinion, put, relevant
 from heedful.sql.generation import Example, write_sql
-from heedful.sql.reuse import cache, candidates
+from heedful.sql.reuse import cache, candidates, reasons
 from heedful.sql.reuse import coverage as covering
 from heedful.sql.reuse.asker import Person, may_be_personal
 from heedful.sql.reuse.cache import JudgedCandidate, Limits
@@ -211,11 +211,11 @@ class Chat(ChatProtocol):
                     continue
                 origin: Origin = "served" if verdict.decision == "serve" else "rebound"
                 cache.record(self._space, connector, query, verdict)
-                explanation = f"{verdict.reason}; it was proven for: {verdict.candidate.question}"
+                explanation = f"{verdict.reason} It was proven for: {verdict.candidate.question}"
                 return Plan(statement, origin, explanation, verdict.candidate.id)
         first = verdicts[0] if verdicts else None
         if first is not None and first.decision != "refuse":
-            first = first.refused("run", "it could not be run now")
+            first = first.refused("run", reasons.NOT_RUN)
         cache.record(self._space, connector, query, first)
         likely = cache.suggested(verdicts)
         return self._write_plan(connector, chat_session_id, query, vector, cutoff, remarks, first, likely)

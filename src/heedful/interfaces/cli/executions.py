@@ -11,6 +11,7 @@ import click
 from rich.markup import escape
 
 from heedful.errors import HeedfulError
+from heedful.interfaces import gates
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
@@ -271,6 +272,7 @@ def cache() -> None:
 @click.option("--top-n", default=5, show_default=True, help="How many candidates are shown.")
 @click.option("--only-positive-feedback", is_flag=True, help="Only executions rated as right.")
 @click.option("--reuse", type=click.Choice(("sql", "result")), default="sql", show_default=True, help="What to reuse.")
+@click.option("--explain", is_flag=True, help="Also show the gate that decided, and each difference.")
 @as_json
 @needs_project
 def lookup(
@@ -283,6 +285,7 @@ def lookup(
     top_n: int,
     only_positive_feedback: bool,
     reuse: str,
+    explain: bool,
     as_json: bool,
 ) -> None:
     """Show what the cache has for a question, and why."""
@@ -300,7 +303,7 @@ def lookup(
     if as_json:
         print_json(result)
     else:
-        _show_lookup(result)
+        _show_lookup(result, explain)
         _show_suggestion(user_query, result.suggestion)
 
 
@@ -344,10 +347,10 @@ def _show_coverage(report: CacheCoverage) -> None:
     proven = table("proven", "for example", "SQL", numbers=("proven",))
     for kind in report.proven:
         proven.add_row(str(kind.questions), escape(shortened(kind.example, 50)), escape(shortened(kind.sql_template)))
-    refused = table("refused by", "asked", "questions", "for example", numbers=("asked", "questions"))
+    refused = table("refused because", "asked", "questions", "for example", numbers=("asked", "questions"))
     for refusal in report.refused:
         example = escape(shortened(refusal.examples[0], 60))
-        refused.add_row(refusal.gate, str(refusal.asked), str(refusal.questions), example)
+        refused.add_row(gates.label(refusal.gate), str(refusal.asked), str(refusal.questions), example)
     missing = table("to prove next", "asked", "questions", "probably means", numbers=("asked", "questions"))
     for gap in report.missing:
         likely = "" if gap.suggestion is None else escape(shortened(gap.suggestion.question, 50))
@@ -367,19 +370,19 @@ def _show_suggestion(user_query: str, likely: CacheSuggestion | None) -> None:
     screen.print(f"Confirm it: {escape(confirm)}", highlight=False, soft_wrap=True)
 
 
-def _show_lookup(result: CacheLookup) -> None:
+def _show_lookup(result: CacheLookup, explain: bool) -> None:
     screen = console()
     if not result.matches:
         screen.print(f"nothing alike; {result.candidates_checked} looked at")
         return
-    rows = table("decision", "similarity", "gate", "why", "question", numbers=("similarity",))
+    rows = table("decision", "similarity", "question", "why", numbers=("similarity",))
     for match in result.matches:
+        why = [match.reason, f"gate: {match.gate}", *match.differences] if explain else [match.reason]
         rows.add_row(
             match.decision,
             f"{match.similarity_score:.3f}",
-            match.gate,
-            escape(shortened(match.reason, 60)),
             escape(shortened(match.question, 50)),
+            escape("\n".join(shortened(each, 160) for each in why)),
         )
     screen.print(rows)
     first = result.matches[0]

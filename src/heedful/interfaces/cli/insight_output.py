@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
+from heedful.interfaces import gates
 from heedful.interfaces.cli.common import console, echo, shortened, table
 from heedful.model import (
     CacheReport,
@@ -98,9 +99,9 @@ def show_cache(report: CacheReport) -> None:
         return
     echo(f"{report.total} decisions, {report.reused} times something was reused")
     screen = console()
-    rows = table("decision", "gate", "count", "share", numbers=("count", "share"))
+    rows = table("decision", "why", "count", "share", numbers=("count", "share"))
     for line in report.counts:
-        rows.add_row(line.decision, line.gate, str(line.count), f"{line.share:.1%}")
+        rows.add_row(line.decision, gates.label(line.gate), str(line.count), f"{line.share:.1%}")
     screen.print(rows)
     newest = table("at", "decision", "question", "reason")
     for decision in report.newest:

@@ -56,33 +56,6 @@ def judged_facts(heedful: Heedful, item_ids: Sequence[str]) -> dict[str, str]:
     return {row[0]: texts[row[1]] for row in rows if row[1] in texts}
 
 
-REASONS = {
-    "same": "it asks for the same",
-    "rebind": "it asks for the same of other values",
-    "candidates": "no stored question is like it",
-    "literals": "values differ, and can't be exchanged",
-    "operators": "they compare differently",
-    "negation": "only one of them negates",
-    "form": "only one of them asks for yes or no",
-    "aggregate": "they ask for different figures",
-    "scope": "their scope differs",
-    "argument_order": "the same words appear in another order",
-    "relative_dates": "they mean different days",
-    "words": "words differ that may matter",
-    "kind": "a value is ambiguous",
-    "conflict": "proven answers contradict each other",
-    "sql": "the SQL can't be read with all its values",
-    "asker": "it is in the first person, and somebody else asked",
-    "feedback": "somebody said that it is wrong",
-    "schema": "the schema has changed since",
-    "data": "the data may have changed since",
-    "determinism": "its result differs from run to run",
-    "truncation": "its stored result is not complete",
-    "run": "it could not be run now",
-}
-"""What the gates of the cache mean."""
-
-
 def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[ExecutionFeedback]]:
     """The active feedback about these executions, oldest first."""
     workspace = project_of(heedful).workspace
@@ -101,8 +74,3 @@ def example(heedful: Heedful, connector_id: str, execution_id: str) -> GoldenExa
         rows = golden.of_connector(connection, connector_id)
     example_id = next((row.id for row in rows if row.execution_id == execution_id), None)
     return None if example_id is None else heedful.golden_examples.get(example_id)
-
-
-def reason(gate: str) -> str:
-    """Why a gate decided as it did."""
-    return REASONS.get(gate, gate.replace("_", " "))

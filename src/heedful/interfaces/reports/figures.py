@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from heedful.interfaces import gates
 from heedful.interfaces.charts import Bar, Interval, Point, Series, bar_chart, histogram, interval_chart, line_chart
 from heedful.model import CacheReport, Coverage, Satisfaction, Trend, UsefulnessReport, Variant
 
@@ -153,7 +154,10 @@ def cache(report: CacheReport) -> Figure:
 
     def draw(standalone: bool) -> str:
         return bar_chart(
-            [Bar(outcome.gate, outcome.count, quiet=outcome.decision in ("refuse", "nothing")) for outcome in counts],
+            [
+                Bar(gates.label(outcome.gate), outcome.count, quiet=outcome.decision in ("refuse", "nothing"))
+                for outcome in counts
+            ],
             title="What the cache decided",
             standalone=standalone,
         )
@@ -162,8 +166,11 @@ def cache(report: CacheReport) -> Figure:
         "cache",
         "What the cache decided",
         draw,
-        ("decision", "gate", "times", "share"),
-        [(outcome.decision, outcome.gate, f"{outcome.count:,}", percent(outcome.share)) for outcome in report.counts],
+        ("decision", "why", "times", "share"),
+        [
+            (outcome.decision, gates.label(outcome.gate), f"{outcome.count:,}", percent(outcome.share))
+            for outcome in report.counts
+        ],
     )
 
 

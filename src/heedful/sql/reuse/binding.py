@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
+from heedful.sql.reuse import reasons
 from heedful.sql.reuse.evidence import OpenValue, Study
 from heedful.sql.reuse.inflection import singular
 from heedful.sql.reuse.query_parts import Literal
@@ -56,7 +57,7 @@ def changed_values(asked: Frame, study: Study) -> list[Change]:
         for slot, before in zip(slots, old[word], strict=True):
             if slot.text != before.text and number(slot.text) != (number(before.text) or before.text):
                 if before.start not in opened:
-                    raise Doubt("literals", f"the proven SQL doesn't use “{before.text}”, nor would it “{slot.text}”")
+                    raise Doubt("literals", reasons.unused(slot.text, before.text))
                 found.append(Change(opened[before.start], slot, word))
     return found
 
@@ -71,7 +72,7 @@ def bindings(text: str, words: Sequence[str], changes: Sequence[Change], values:
     made: dict[int, Bound] = {}
     for change in changes:
         if _count(words, change.new.text) != 1:
-            raise Doubt("literals", f"“{change.new.text}” appears more than once in the question")
+            raise Doubt("literals", reasons.repeated(change.new.text))
         for literal in change.old.literals:
             if change.old.kind == NUMBER:
                 made[literal.place] = _numeric(change.new.text, literal.operator)
@@ -129,9 +130,9 @@ def _count(words: Sequence[str], text: str) -> int:
 def _numeric(text: str, operator: str) -> int | Decimal:
     value = number(text)
     if value is None or len(value) > _LONGEST_NUMBER:
-        raise Doubt("literals", f"“{text[:_LONGEST_NUMBER]}” is no number")
+        raise Doubt("literals", reasons.no_number(text[:_LONGEST_NUMBER]))
     if operator == "limit" and not value.isdigit():
-        raise Doubt("literals", f"“{text}” is no count of rows")
+        raise Doubt("literals", reasons.no_count(text))
     return Decimal(value) if "." in value else int(value)
 
 
@@ -141,23 +142,23 @@ def _spelled(asked: str, change: Change, literal: Literal, values: Values) -> st
     assert column is not None
     if change.new.held and not change.old.held:
         # A name is what it is: "Alien" is not "Aliens".
-        raise Doubt("kind", f"“{change.new.text}” is no value of {'.'.join(column)}, only “{text}” is")
+        raise Doubt("kind", reasons.no_value(change.new.text, column, text))
     spellings = values.spellings(*column, text)
     if literal.operator == "like":
         for each in change.old.literals:
             spellings = spellings or (values.spellings(*each.column, text) if each.column is not None else set())
     if not spellings:
-        raise Doubt("kind", f"“{text}” is no value of {'.'.join(column)}")
+        raise Doubt("kind", reasons.no_value(text, column))
     written = {each for each in spellings if each in asked} if len(spellings) > 1 else spellings
     if len(written) != 1:
-        raise Doubt("kind", f"{'.'.join(column)} writes “{text}” in several ways")
+        raise Doubt("kind", reasons.several_spellings(text, column))
     (spelling,) = written
     old = literal.searched or ""
     if literal.operator == "like":
         return literal.pattern(spelling)
     if old not in values.spellings(*column, old):
         # The SQL may compare in another case than the column is written in; keep to a form that both have.
-        raise Doubt("kind", f"the proven value “{plain(old)}” is not as {'.'.join(column)} writes it")
+        raise Doubt("kind", reasons.other_spelling(plain(old), column))
     return spelling
 
 

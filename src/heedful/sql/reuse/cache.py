@@ -14,7 +14,16 @@ from heedful.errors import HeedfulError
 from heedful.model import DECISIONS, CacheLookup, CacheMatch, CacheSuggestion, Decision, Execution, Origin, Reuse
 from heedful.sql import connector_access
 from heedful.sql import runs as running
-from heedful.sql.reuse import ProvenQuery, Question, Verdict, candidates, choose, is_deterministic, same_frame_ids
+from heedful.sql.reuse import (
+    ProvenQuery,
+    Question,
+    Verdict,
+    candidates,
+    choose,
+    is_deterministic,
+    reasons,
+    same_frame_ids,
+)
 from heedful.sql.reuse.asker import Person, is_personal, person
 from heedful.sql.reuse.candidates import Candidate, Wanted
 from heedful.sql.reuse.moments import resolution
@@ -29,10 +38,8 @@ from heedful.storage.vectors import Vectors, pack
 GATES_OF_WORDS = frozenset(
     ("literals", "words", "scope", "aggregate", "operators", "negation", "form", "argument_order")
 )
-WRONG = Verdict("refuse", "sql", "somebody says that this SQL is wrong")
-ANOTHER_ASKER = Verdict(
-    "refuse", "asker", "a question in the first person is only reused in the chat session where it was proven"
-)
+WRONG = Verdict("refuse", "sql", reasons.WRONG)
+ANOTHER_ASKER = Verdict("refuse", "asker", reasons.ANOTHER_ASKER)
 
 
 class JudgedCandidate(NamedTuple):
@@ -214,7 +221,7 @@ def _add_decision(
             question=question,
             decision="nothing" if decisive is None else decisive.decision,
             gate="candidates" if decisive is None else decisive.gate,
-            reason="no question that is stored is like it" if decisive is None else decisive.reason,
+            reason=reasons.NOTHING_SIMILAR if decisive is None else decisive.reason,
             similarity=None if decisive is None else decisive.candidate.similarity,
             candidate_id=None if decisive is None else decisive.candidate.id,
             execution_id=execution_id,
@@ -232,7 +239,7 @@ def _use(
         with space.workspace.read() as connection:
             row = runs.get(connection, space.project(connection), each.candidate.stored.execution_id)
         if row is None:
-            return None, each.refused("run", "it was deleted meanwhile")
+            return None, each.refused("run", reasons.DELETED)
         return running.to_execution(row), each
     assert each.sql is not None
     origin: Origin = "served" if each.decision == "serve" else "rebound"
@@ -249,7 +256,7 @@ def _use(
             ),
         )
     except HeedfulError as error:
-        return None, each.refused("run", f"it could not be run now: {error.message}")
+        return None, each.refused("run", reasons.sentence(error.message))
     return done, each
 
 
@@ -263,7 +270,7 @@ def _judge_candidate(candidate: Candidate, verdict: Verdict) -> JudgedCandidate:
         verdict.decision,
         verdict.gate,
         verdict.reason,
-        [_describe_change(each.kind, each.asked, each.proven) for each in verdict.differences],
+        [said for each in verdict.differences if (said := reasons.difference(each))],
         verdict.sql,
         {**candidate.parameters, **verdict.parameters} if verdict.decision != "refuse" else {},
         verdict.display if verdict.decision == "rebind" else None,
@@ -276,11 +283,13 @@ def suggestion(proven_question: str, execution_id: str, likely: Verdict) -> Cach
     """What a question probably means: a proven one with the values of the one that was asked."""
     if likely.display is None:
         return None
+    new = {each.proven.casefold(): each.asked for each in likely.differences if each.kind == "value"}
     question = proven_question
-    for each in likely.differences:
-        if each.kind == "value":
-            place = re.compile(rf"(?<!\w){re.escape(each.proven)}(?!\w)", re.IGNORECASE)
-            question = each.asked.join(place.split(question))
+    if new:
+        # All at once: two values may have changed places.
+        said = "|".join(sorted(map(re.escape, new), key=len, reverse=True))
+        place = re.compile(rf"(?<!\w)(?:{said})(?!\w)", re.IGNORECASE)
+        question = place.sub(lambda found: new.get(found.group().casefold(), found.group()), question)
     return CacheSuggestion(
         question=question,
         sql_query=likely.display,
@@ -308,30 +317,27 @@ def _apply_gates(
     """The gates that look beyond the words: what people say, the schema, the data, and the SQL itself."""
     candidate = each.candidate
     if candidate.template in blocked:
-        said = blocked[candidate.template]
-        why = f": {said}" if said else ""
-        return each.refused("feedback", f"somebody says that this SQL, or the same with other values, is wrong{why}")
+        return each.refused("feedback", reasons.marked_wrong(blocked[candidate.template]))
     if candidate.fingerprint is not None and candidate.fingerprint != connector.fingerprint:
-        return each.refused("schema", "the schema has changed since it ran", stale=True)
+        return each.refused("schema", reasons.OTHER_SCHEMA, stale=True)
     if each.decision == "refuse":
         return each
     volatile = is_deterministic(candidate.sql, connector_access.dialect_of(connector))
     if volatile is not None:
-        return each.refused("determinism", volatile)
+        return each.refused("determinism", reasons.sentence(volatile))
     if reuse == "result":
         stored = candidate.stored
         if stored is None or stored.truncated:
-            return each.refused("truncation", "its stored result is not complete")
+            return each.refused("truncation", reasons.INCOMPLETE)
         if stored.at < oldest:
-            return each.refused("data", "its stored result is too old", stale=True)
+            return each.refused("data", reasons.TOO_OLD, stale=True)
         if stored.data_version != current:
             known = None not in (stored.data_version, current)
-            said = "have changed since it ran" if known else "may have changed since it ran"
-            return each.refused("data", f"the data {said}", stale=known)
+            return each.refused("data", reasons.OTHER_DATA if known else reasons.UNKNOWN_DATA, stale=known)
         if current is None and connector_access.dialect_of(connector) in connector_access.NOTICE_CHANGES:
-            return each.refused("data", "the data changed just before it ran, and may have again")
+            return each.refused("data", reasons.CHANGING_DATA)
         if each.decision == "rebind":
-            return each.refused("rebind", "there is no stored result for other values")
+            return each.refused("rebind", reasons.NO_RESULT)
     return each
 
 
@@ -363,7 +369,3 @@ def _is_positive(candidate: Candidate) -> bool | None:
         return True
     said = candidate.opinions
     return not said.negatives if said.positives or said.negatives else None
-
-
-def _describe_change(kind: str, asked: str, proven: str) -> str:
-    return f"{kind}: {asked or 'nothing'!r} here, {proven or 'nothing'!r} there"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import date, datetime
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
-from heedful.sql.reuse import question_reading
+from heedful.sql.reuse import question_reading, reasons
 from heedful.sql.reuse.binding import (
     Change,
     Doubt,
@@ -27,6 +28,8 @@ from heedful.sql.reuse.question_reading import (
     DATE,
     MAX_WORDS,
     NUMBER,
+    PLURAL,
+    POLAR,
     Frame,
     Span,
     is_name,
@@ -52,44 +55,76 @@ _ORDER: tuple[tuple[Gate, frozenset[str]], ...] = (
     ("scope", question_reading.SCOPES),
 )
 _PRESENT = frozenset(("now", "nowadays", "currently"))  # What is so when the SQL runs, unless it names a date.
-_SAYS: dict[Gate, str] = {
-    "form": "only one of them asks for yes or no",
-    "literals": "values differ",
-    "negation": "only one of them negates",
-    "aggregate": "they ask for different figures",
-    "operators": "they compare differently",
-    "scope": "their scope differs",
-    "words": "the words differ",
-}
+_RANKED: tuple[Gate, ...] = ("form", "literals", *(gate for gate, _ in _ORDER[1:]))
+"""The gates whose differences tell most, the first before the others."""
 
 
-def changes(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
+class Run(NamedTuple):
+    """Words of a frame in a row, and what was typed for them."""
+
+    words: Words
+    typed: str
+
+
+def changes(asked: Frame, proven: Frame) -> list[tuple[Run, Run]]:
     """The runs of words that differ, as (asked, proven)."""
-    codes = SequenceMatcher(None, asked, proven, autojunk=False).get_opcodes()
-    return [(asked[a:b], proven[c:d]) for tag, a, b, c, d in codes if tag != "equal"]
+    found = []
+    for tag, a, b, c, d in SequenceMatcher(None, asked.words, proven.words, autojunk=False).get_opcodes():
+        if tag != "equal":
+            # A plural is told by its noun, and "the" before a name with the name.
+            back = int(PLURAL in (*asked.words[a : a + 1], *proven.words[c : c + 1]) and min(a, c) > 0)
+            ahead = int("the_" in (*asked.words[a:b][-1:], *proven.words[c:d][-1:]))
+            found.append((_run(asked, slice(a - back, b + ahead)), _run(proven, slice(c - back, d + ahead))))
+    return found
+
+
+def _run(frame: Frame, part: slice) -> Run:
+    return Run(frame.words[part], " ".join(word.rstrip("_") for word in frame.typed[part] if word))
+
+
+def _typed(frame: Frame, words: Words) -> str:
+    """What a question has for some words of its frame."""
+    starts = range(len(frame.words) - len(words) + 1)
+    start = next(at for at in starts if frame.words[at : at + len(words)] == words)
+    return _run(frame, slice(start, start + len(words))).typed
 
 
 def unquoted(asked: str, proven: str, frames: Sequence[Frame], frame: Frame) -> str | None:
-    """A text that one question quotes, that is no value of its frame and that the other one doesn't say."""
+    """Why a text that one question quotes, that is no value of its frame and that the other one doesn't say, keeps them
+    apart."""
     for own, other, known in ((asked, proven, frames), (proven, asked, [frame])):
         slots = {slot.text for each in known for slot in each.slots}
         for text in sorted(quoted(own) - slots):
             if f" {text} " not in f" {plain(other)} ":
-                return text
+                return reasons.differing("literals", *([text], []) if own is asked else ([], [text]))
     return None
 
 
 def refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple[Difference, ...]]:
     """Why no reading of a question meets a proven frame: gate, sentence and differences."""
     asked = min(readings, key=lambda frame: len(set(frame.words).symmetric_difference(proven.words)))
-    values = {slot.text for slot in (*asked.slots, *proven.slots)}
-    runs = changes(_shown(asked), _shown(proven))
-    found = tuple(Difference(_gate((*left, *right), values), " ".join(left), " ".join(right)) for left, right in runs)
+    found = tuple(_difference(new, old) for new, old in changes(asked, proven))
     if sorted(asked.words) == sorted(proven.words):
-        return "argument_order", f"the same words appear in another order: {_sentence(found)}", found
+        return "argument_order", reasons.another_order(*_apart(asked, proven)), found
     kinds = [each.kind for each in found]
-    gate: Gate = next((name for name in _SAYS if name in kinds), "words")
-    return gate, f"{_SAYS[gate]}: {_sentence([each for each in found if each.kind == gate])}", found
+    gate: Gate = next((name for name in _RANKED if name in kinds), "words")
+    deciding = [each for each in found if each.kind == gate]
+    sides = [each.asked for each in deciding if each.asked], [each.proven for each in deciding if each.proven]
+    return gate, reasons.differing(gate, *sides), found
+
+
+def _difference(new: Run, old: Run) -> Difference:
+    gate = _gate((*new.words, *old.words))
+    if gate == "form":
+        return Difference(gate, *("yes or no" if POLAR in run.words else "" for run in (new, old)))
+    return Difference(gate, new.typed, old.typed)
+
+
+def _apart(asked: Frame, proven: Frame) -> tuple[str, str]:
+    """What two frames of the same words have between what they begin and end with alike."""
+    alike = [new == old for new, old in zip(asked.words, proven.words, strict=True)]
+    part = slice(alike.index(False), len(alike) - alike[::-1].index(False))
+    return _run(asked, part).typed, _run(proven, part).typed
 
 
 def date_conflict(asked: str, proven: str, sql: str, dialect: str, now: datetime, proven_at: datetime) -> str | None:
@@ -103,27 +138,14 @@ def date_conflict(asked: str, proven: str, sql: str, dialect: str, now: datetime
         return None
     if [period[1:] for period in new] == [period[1:] for period in old] and not follows_clock(sql, dialect):
         return None
-
-    def shown(periods: Sequence[tuple[str, object, object]]) -> str:
-        return ", ".join(f"“{words}” is {first} to {last}" for words, first, last in periods) or "no such date"
-
-    return f"dates differ: asked {shown(new)}; proven {shown(old)}"
+    return reasons.other_dates(new, old)
 
 
-def _shown(frame: Frame) -> Words:
-    slots = iter(frame.slots)
-    return tuple(next(slots).text if is_slot(word) else word for word in frame.words)
-
-
-def _gate(words: Sequence[str], values: Collection[str]) -> Gate:
+def _gate(words: Sequence[str]) -> Gate:
     for gate, deciding in _ORDER:
         if any(word in deciding for word in words):
             return gate
-    return "literals" if any(word in values or number(word) is not None for word in words) else "words"
-
-
-def _sentence(found: Sequence[Difference]) -> str:
-    return "; ".join(f"asked “{each.asked}”, proven “{each.proven}”" for each in found)
+    return "literals" if any(is_slot(word) or number(word) is not None for word in words) else "words"
 
 
 MIN_PROVEN_VALUES = 3
@@ -174,8 +196,9 @@ def decide(
     mean the same may differ.
     """
     known = study(proven, sql, dialect, values)
-    return _decide(
-        Question(asked, values, now), ProvenQuery(None, proven, sql, proven_at), known, dialect, values, evidence
+    query = ProvenQuery(None, proven, sql, proven_at)
+    return reasons.written(
+        _decide(Question(asked, values, now), query, known, dialect, values, evidence), asked, proven
     )
 
 
@@ -194,9 +217,8 @@ def choose(
         key = each.question, each.sql, resolution(each.sql, evidence.dialect, each.at), place < explained
         if key not in known:
             study = evidence.study(each)
-            known[key] = _decide(
-                asked, each, study, evidence.dialect, evidence.values, evidence, explain=place < explained
-            )
+            made = _decide(asked, each, study, evidence.dialect, evidence.values, evidence, explain=place < explained)
+            known[key] = reasons.written(made, asked.text, each.question) if place < explained else made
         verdicts.append(known[key])
     if all(verdict.decision == "refuse" for verdict in verdicts):
         verdicts = _by_consensus(asked, candidates, verdicts, evidence)
@@ -205,14 +227,15 @@ def choose(
     answers = [verdict for verdict in verdicts if verdict.decision != "refuse"]
     if _are_same(answers, evidence.dialect) and not _is_contested(asked, candidates, verdicts, evidence):
         return verdicts
-    reason = "proven questions that mean the same have different SQL"
     identical = [_is_identical(asked, each, evidence) for each in candidates]
     exact = [
         verdict for verdict, same in zip(verdicts, identical, strict=True) if same and verdict.decision != "refuse"
     ]
     kept = identical if exact and _are_same(exact, evidence.dialect) else [False] * len(verdicts)
     return [
-        verdict if keep or verdict.decision == "refuse" else Verdict("refuse", "conflict", reason, verdict.differences)
+        verdict
+        if keep or verdict.decision == "refuse"
+        else Verdict("refuse", "conflict", reasons.CONTRADICTION, verdict.differences)
         for verdict, keep in zip(verdicts, kept, strict=True)
     ]
 
@@ -297,14 +320,13 @@ def _by_consensus(
 def _agreed(asked: Question, frame: Frame, proven: ProvenQuery, known: Study, evidence: Evidence) -> Verdict:
     if reason := date_conflict(asked.text, proven.question, proven.sql, evidence.dialect, asked.now, proven.at):
         return Verdict("refuse", "relative_dates", reason)
-    if missing := unquoted(asked.text, proven.question, asked.frames, known.frame):
-        return Verdict("refuse", "literals", f"quoted texts differ: “{missing}” is not in both")
+    if reason := unquoted(asked.text, proven.question, asked.frames, known.frame):
+        return Verdict("refuse", "literals", reason)
     if not _same_places(frame, known.frame):
-        return Verdict("refuse", "argument_order", "it isn't certain which value takes which place")
-    learned = tuple(
-        Difference("learned", " ".join(new), " ".join(old)) for new, old in changes(frame.words, known.frame.words)
-    )
-    return _with_values(asked, frame, proven, known, evidence.values, evidence, learned)
+        return Verdict("refuse", "argument_order", reasons.UNCLEAR_PLACES)
+    learned = tuple(Difference("learned", new.typed, old.typed) for new, old in changes(frame, known.frame))
+    made = _with_values(asked, frame, proven, known, evidence.values, evidence, learned)
+    return reasons.written(made, asked.text, proven.question)
 
 
 def _decide(
@@ -318,24 +340,24 @@ def _decide(
     explain: bool = True,
 ) -> Verdict:
     if known is None:
-        return Verdict("refuse", "sql", "the proven SQL can't be read as one statement with all its values")
+        return Verdict("refuse", "sql", reasons.UNREADABLE)
     if not asked.words:
-        return Verdict("refuse", "words", "nothing is asked")
+        return Verdict("refuse", "words", reasons.NOTHING_ASKED)
     if reason := date_conflict(asked.text, proven.question, proven.sql, dialect, asked.now, proven.at):
         return Verdict("refuse", "relative_dates", reason)
     if max(len(asked.words), len(known.words)) > MAX_WORDS and asked.words != known.words:
-        return Verdict("refuse", "words", f"questions of more than {MAX_WORDS} words are only served as they are")
+        return Verdict("refuse", "words", reasons.too_long(MAX_WORDS))
     same, learned = ([known.frame], ()) if asked.words == known.words else _match_frames(asked, known, evidence)
     if not same:
         if not explain:
-            return Verdict("refuse", "words", "the words differ")
+            return Verdict("refuse", "words", reasons.OTHER_WORDS)
         return Verdict("refuse", *refusal(asked.frames, known.frame))
-    if missing := unquoted(asked.text, proven.question, asked.frames, known.frame):
-        return Verdict("refuse", "literals", f"quoted texts differ: “{missing}” is not in both")
+    if reason := unquoted(asked.text, proven.question, asked.frames, known.frame):
+        return Verdict("refuse", "literals", reason)
     verdicts = [_with_values(asked, frame, proven, known, values, evidence, learned) for frame in same]
     passed = [verdict for verdict in verdicts if verdict.decision != "refuse"]
     if not _are_same(passed, dialect):
-        return Verdict("refuse", "kind", "the values of the question can be read in several ways")
+        return Verdict("refuse", "kind", reasons.SEVERAL_READINGS)
     return passed[0] if passed else verdicts[0]
 
 
@@ -367,7 +389,9 @@ def _match_frames(asked: Question, known: Study, evidence: Evidence | None) -> F
         asked.learned[known.frame.words] = list(learned_readings(worth, known.frame, evidence))
     for frame, swaps in asked.learned[known.frame.words]:
         if all(each.is_shown_for(known) for each in swaps):
-            return [frame], tuple(Difference("learned", " ".join(each.new), " ".join(each.old)) for each in swaps)
+            return [frame], tuple(
+                Difference("learned", _typed(frame, each.new), _typed(known.frame, each.old)) for each in swaps
+            )
     return [], ()
 
 
@@ -399,20 +423,19 @@ def _with_values(
     except Doubt as doubt:
         return Verdict("refuse", doubt.gate, doubt.reason, learned)
     shown = (*differences(found), *learned)
-    if missing := _unnamed(asked, frame, known, learned):
-        return Verdict("refuse", "literals", f"values differ: “{missing}” is not in both", shown)
+    if reason := _unnamed(asked, frame, known, learned):
+        return Verdict("refuse", "literals", reason, shown)
     if refused := _contradicted(asked, frame, known, evidence):
         return replace(refused, differences=(*shown, *refused.differences))
     dialect = known.query.dialect
     if not found:
         if reason := outdated(asked.text, proven.sql, dialect, asked.now, proven.at):
             return Verdict("refuse", "relative_dates", reason, shown)
-        reason = "the question is the same" if not learned else _explanation(learned)
+        reason = reasons.shown_the_same(learned) or reasons.SAME
         return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql)
     for change in found:
         if not change.old.certain and (evidence is None or evidence.distinct_values(known.template, change.old) < 2):
-            reason = f"one proven question doesn't show where “{change.old.text}” goes in its SQL"
-            return Verdict("refuse", "literals", reason, shown)
+            return Verdict("refuse", "literals", reasons.unplaced(change.old.text), shown)
     try:
         made = bindings(asked.text, asked.words, found, values)
     except Doubt as doubt:
@@ -420,29 +443,23 @@ def _with_values(
     for change in found:
         others = ambiguous(change, frame, values)
         if others and (says_otherwise(change, frame, values) or not _always_meant(frame, change, known, evidence)):
-            reason = f"“{change.new.text}” may also be a value of {others}"
-            return Verdict("refuse", "kind", reason, shown)
+            return Verdict("refuse", "kind", reasons.other_kinds(change.new.text, others), shown)
     rebound = known.query.rebound(made)
     if reason := outdated(asked.text, rebound.display, dialect, asked.now, proven.at):
         return Verdict("refuse", "relative_dates", reason, shown)
-    reason = "only values differ: " + ", ".join(f"“{each.new.text}” for “{each.old.text}”" for each in found)
-    return replace(
-        Verdict("rebind", "rebind", f"{reason}; {_explanation(learned)}" if learned else reason, shown),
-        sql=rebound.sql,
-        parameters=rebound.parameters,
-        display=rebound.display,
-    )
+    reason = reasons.other_values(differences(found), learned)
+    return Verdict("rebind", "rebind", reason, shown, rebound.sql, rebound.parameters, rebound.display)
 
 
 def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Difference]) -> str | None:
-    """A value that stays as it is and is written in one question only: "Alien" is not "Aliens"."""
+    """Why a value that stays as it is and is in one question only keeps them apart: "Alien" is not "Aliens"."""
     slots = {slot.text for slot in frame.slots}
     names = {name(asked.words, span) for span in asked.spans if is_name(span)} - slots
     mine, theirs = f" {asked.joined} ", f" {' '.join(known.words)} "
     for text, other in [*[(text, mine) for text in known.fixed], *[(text, theirs) for text in sorted(names)]]:
         exchanged = any(f" {text} " in f" {each.asked} {each.proven} " for each in learned)
         if f" {text} " not in other and not exchanged:
-            return text
+            return reasons.differing("literals", *([], [text]) if other is mine else ([text], []))
     return None
 
 
@@ -450,11 +467,11 @@ def _contradicted(asked: Question, frame: Frame, known: Study, evidence: Evidenc
     """The refusal where proven questions speak against this SQL: by their small words, or the same words with other
     SQL."""
     if opposed := _opposed(frame, known, evidence):
-        return Verdict("refuse", "words", f"{_SAYS['words']}: {_sentence([opposed])}", (opposed,))
+        return Verdict("refuse", "words", reasons.difference(opposed), (opposed,))
     # What the same words mean doesn't hang on what others mean.
     frames = [frame] if asked.words == known.words else asked.frames
     if evidence is not None and any(evidence.is_disputed(each, known.template) for each in frames):
-        return Verdict("refuse", "conflict", "the same words are proven with different SQL, too")
+        return Verdict("refuse", "conflict", reasons.DISPUTED)
     return None
 
 
@@ -476,8 +493,3 @@ def _always_meant(frame: Frame, change: Change, known: Study, evidence: Evidence
     if frame.key == known.frame.key:
         return evidence.templates(frame.key).get(known.template, 0) >= MIN_PROVEN_VALUES
     return evidence.distinct_values(known.template, change.old) >= MIN_PROVEN_VALUES
-
-
-def _explanation(learned: Sequence[Difference]) -> str:
-    said = ", ".join(f"“{each.asked}” for “{each.proven}”" for each in learned)
-    return f"other proven questions show that these words mean the same: {said}"

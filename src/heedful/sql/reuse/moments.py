@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from heedful.sql.reuse import reasons
 from heedful.sql.reuse.binding import relative_dates
 from heedful.sql.reuse.query_parts import parsed
 from heedful.sql.reuse.question_reading import number
@@ -135,13 +136,8 @@ def outdated(question: str, sql: str, dialect: str, now: datetime, proven_at: da
         named = _named(question, now.date())
         if any(_is_named(each, named) for each in ways):
             continue
-        if another_day:
-            when = f"on the day it was proven, {proven_at:%Y-%m-%d}"
-        elif any(each.part == HOUR or not _is_clock_named(each, named) for each in ways):
-            when = f"in the minute it was proven, {proven_at:%H:%M}"
-        else:
-            continue
-        return f"the SQL has “{text}”, which the question doesn't name, so it is only used {when} (UTC)"
+        if another_day or any(each.part == HOUR or not _is_clock_named(each, named) for each in ways):
+            return reasons.outdated(text, proven_at, by_minute=not another_day)
     return None
 
 

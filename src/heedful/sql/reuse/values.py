@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
+from functools import lru_cache
 from typing import Protocol
 
 Column = tuple[str, str]
@@ -41,6 +42,12 @@ def split(text: str) -> list[str]:
         text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     words = _WORD.findall(text.replace("n't", " not"))
     return words if _COMPOUND.isdisjoint(words) else _with_numbers(words)
+
+
+@lru_cache(maxsize=4096)
+def places(text: str) -> tuple[tuple[str, int, int], ...]:
+    """Each word of a text as it is compared, and where it begins and ends there."""
+    return tuple((plain(found.group()), *found.span()) for found in _WORD.finditer(text))
 
 
 def _with_numbers(words: Sequence[str]) -> list[str]:

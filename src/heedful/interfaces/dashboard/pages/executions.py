@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from heedful.errors import HeedfulError, Invalid, NotFound
+from heedful.interfaces import gates
 from heedful.interfaces.dashboard import queue, rendering
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
@@ -42,7 +43,7 @@ def cache_page(here: PageContext) -> Response:
     report = here.heedful.insight.cache(since=days.start, until=days.end, limit=PAGE_SIZE)
     rows = [
         (
-            f"{_decision_label(outcome.decision)}: {queue.reason(outcome.gate)}",
+            f"{_decision_label(outcome.decision)}: {gates.label(outcome.gate)}",
             outcome.share,
             f"{outcome.count:,} ({outcome.share:.0%})",
         )
@@ -68,7 +69,7 @@ def coverage_page(here: PageContext) -> Response:
         problem=problem,
         connectors=connectors,
         connector_id=connector_id,
-        reason=queue.reason,
+        reason=gates.label,
     )
 
 
