@@ -14,7 +14,7 @@ from heedful.sql.reuse import reasons
 from heedful.sql.reuse.evidence import OpenValue, Study
 from heedful.sql.reuse.inflection import singular
 from heedful.sql.reuse.query_parts import Literal
-from heedful.sql.reuse.question_reading import DATE, NUMBER, Frame, Slot, is_slot, number
+from heedful.sql.reuse.question_reading import DATE, NUMBER, Frame, Slot, is_scaled, is_slot, number
 from heedful.sql.reuse.values import Column, Values, plain, split
 from heedful.sql.reuse.verdict import Bound, Difference, Gate
 
@@ -75,7 +75,7 @@ def bindings(text: str, words: Sequence[str], changes: Sequence[Change], values:
             raise Doubt("literals", reasons.repeated(change.new.text))
         for literal in change.old.literals:
             if change.old.kind == NUMBER:
-                made[literal.place] = _numeric(change.new.text, literal.operator)
+                made[literal.place] = _numeric(text, change.new.text, literal.operator)
             elif change.old.kind == DATE:
                 made[literal.place] = change.new.text
             else:
@@ -127,13 +127,22 @@ def _count(words: Sequence[str], text: str) -> int:
     return sum(list(words[at : at + len(wanted)]) == wanted for at in range(len(words)))
 
 
-def _numeric(text: str, operator: str) -> int | Decimal:
+def _numeric(asked: str, text: str, operator: str) -> int | Decimal:
     value = number(text)
+    if is_scaled(text) and not _is_amount(asked, text, operator):
+        raise Doubt("kind", reasons.perhaps_no_number(text))
     if value is None or len(value) > _LONGEST_NUMBER:
         raise Doubt("literals", reasons.no_number(text[:_LONGEST_NUMBER]))
     if operator == "limit" and not value.isdigit():
         raise Doubt("literals", reasons.no_count(text))
     return Decimal(value) if "." in value else int(value)
+
+
+def _is_amount(asked: str, text: str, operator: str) -> bool:
+    """Whether "5m" is a number: not metres or minutes, nor the name of something."""
+    if operator in ("eq", "neq", "in", "is"):
+        return False
+    return not text.endswith("m") or f"{text[:-1]}M" in asked or any(f"{sign}{text}" in asked for sign in "$€£¥")
 
 
 def _spelled(asked: str, change: Change, literal: Literal, values: Values) -> str:

@@ -109,6 +109,8 @@ MAX_WORDS = 100
 _MAX_READINGS = 48  # Ways to read one question that are looked at, when its values can mean several things.
 DECIDING = OPERATORS | AGGREGATES | NEGATIONS | SCOPES
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+_ZEROS = {"k": 3, "m": 6, "mn": 6, "bn": 9}
+_SCALED = re.compile(r"([-\d.,]*\d)(k|mn?|bn)")
 PLURAL = "+s"
 POLAR = "?"
 """Begins a frame that can be answered by yes or no: "is the shop in Hull?"; not so "are there any shops?"."""
@@ -279,18 +281,26 @@ def quoted(text: str) -> set[str]:
 def number(word: str) -> str | None:
     """A number in one form, or None for any other word.
 
-    >>> number("1,500"), number("five"), number("2.50"), number("b12")
-    ('1500', '5', '2.5', None)
+    >>> number("1,500"), number("five"), number("2.50"), number("1.5m"), number("b12")
+    ('1500', '5', '2.5', '1500000', None)
     """
-    if word in NUMBERS:
-        return NUMBERS[word]
+    if word.isalpha():
+        return NUMBERS.get(word)
     sign, digits = ("-", word[1:]) if word.startswith("-") else ("", word)
-    digits = _THOUSANDS.sub("", digits)
+    digits, zeros = _THOUSANDS.sub("", digits), 0
+    if scaled := _SCALED.fullmatch(digits):
+        digits, zeros = scaled[1], _ZEROS[scaled[2]]
     if not (digits.isascii() and digits.replace(".", "", 1).isdecimal()):
         return None
     whole, _, part = digits.partition(".")
-    part = part.rstrip("0")
-    return sign + (whole.lstrip("0") or "0") + (f".{part}" if part else "")
+    part = part.ljust(zeros, "0")
+    whole, part = (whole + part[:zeros]).lstrip("0") or "0", part[zeros:].rstrip("0")
+    return sign + whole + (f".{part}" if part else "")
+
+
+def is_scaled(word: str) -> bool:
+    """Whether a word is a number in thousands, millions or billions: "5k"."""
+    return _SCALED.fullmatch(word) is not None
 
 
 def spans(words: Sequence[str], values: Values) -> list[Span]:

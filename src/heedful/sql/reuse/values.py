@@ -13,7 +13,11 @@ from typing import Protocol
 Column = tuple[str, str]
 """(table, column), in lower case."""
 
-_WORD = re.compile(r"\d{4}-\d{2}-\d{2}|(?<![\w.)])-?\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+|!=|<>|[<>]=|[<>=≤≥≠$€£¥%+#]")
+_WORD = re.compile(
+    r"\d{4}-\d{2}-\d{2}|(?<![\w.)])-?\d+(?:[.,]\d+)*(?:k|mn?|bn)?(?![^\W_])|[^\W_]+|!=|<>|[<>]=|[<>=≤≥≠$€£¥%+#]",
+    re.IGNORECASE,
+)
+_TYPED = re.compile(rf"[^\W_]+n['’]t(?![^\W_])|{_WORD.pattern}", re.IGNORECASE)
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
@@ -22,7 +26,8 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _COUNTED = {word: count for count, word in enumerate(_ONES.split())} | {
     word: 10 * count for count, word in enumerate(_TENS.split(), start=2)
 }
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_SCALES |= {"mn": 1_000_000, "bn": 1_000_000_000}
 _LARGEST = Decimal(10) ** 20  # What is scaled further is no number that somebody means.
 _COMPOUND = frozenset((*_SCALES, *_TENS.split()))
 _SAME_SHARE = 0.6  # The share of a column's values that another one has when both name the same kind of thing.
@@ -34,8 +39,8 @@ def split(text: str) -> list[str]:
 
     >>> split("Saint-Étienne, on 2024-05-01: over 1,500")
     ['saint', 'etienne', 'on', '2024-05-01', 'over', '1,500']
-    >>> split("more than two hundred and fifty thousand")
-    ['more', 'than', '250000']
+    >>> split("more than two hundred and fifty thousand"), split("half a dozen")
+    (['more', 'than', '250000'], ['6'])
     """
     text = text.casefold().replace("’", "'").replace("can't", "can not").replace("won't", "will not")
     if not text.isascii():
@@ -46,8 +51,8 @@ def split(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def places(text: str) -> tuple[tuple[str, int, int], ...]:
-    """Each word of a text as it is compared, and where it begins and ends there."""
-    return tuple((plain(found.group()), *found.span()) for found in _WORD.finditer(text))
+    """Each word of a text as it is compared, and where it begins and ends there; "don't" is two."""
+    return tuple((word, *found.span()) for found in _TYPED.finditer(text) for word in split(found.group()))
 
 
 def _with_numbers(words: Sequence[str]) -> list[str]:
@@ -64,14 +69,20 @@ def _number(words: Sequence[str], start: int) -> tuple[int, Decimal]:
     """How many words from `start` on are one number, and its value; 1 where there is none."""
     follows = words[start + 1] if start + 1 < len(words) else ""
     total, current, place = Decimal(0), Decimal(0), start
-    if follows in _SCALES and (words[start] in ("a", "an") or _DIGITS.fullmatch(words[start])):
+    if (
+        words[start] == "half"
+        and follows in ("a", "an")
+        and not _SCALES.keys().isdisjoint(words[start + 2 : start + 3])
+    ):
+        current, place = Decimal("0.5"), start + 2
+    elif follows in _SCALES and (words[start] in ("a", "an") or _DIGITS.fullmatch(words[start])):
         current, place = Decimal(1 if words[start] in ("a", "an") else words[start].replace(",", "")), start + 1
     while place < len(words):
         word = words[place]
         follows = words[place + 1] if place + 1 < len(words) else ""
         if word in _SCALES and 0 < current < _LARGEST:
             scale = _SCALES[word]
-            total, current = (total, current * scale) if scale == 100 else (total + current * scale, Decimal(0))
+            total, current = (total, current * scale) if scale <= 100 else (total + current * scale, Decimal(0))
         elif word in _COUNTED and _follows(current, _COUNTED[word]):
             current += _COUNTED[word]
         elif word != "and" or not (total or current >= 100) or follows not in _COUNTED or current % 100:
