@@ -135,3 +135,98 @@ def test_what_people_say_is_wrong_is_not_suggested(shop: Heedful) -> None:
         shop.feedback.create_negative(execution_id=row.execution_id, author="ann")
         shop.feedback.create_negative(execution_id=row.execution_id, author="bob")
     assert shop.chat.execution_cache_lookup(ASKED).suggestion is None
+
+
+@pytest.fixture
+def visits(store: Heedful, tmp_path: Path) -> Heedful:
+    """Visits of towns, with questions about two of them that are proven."""
+    with sqlite3.connect(tmp_path / "visits.sqlite") as database:
+        database.executescript(
+            "CREATE TABLE visit (city TEXT, goal TEXT);"
+            "INSERT INTO visit VALUES ('Hull', 'York'), ('York', 'Hull'), ('Leeds', 'Hull');"
+        )
+    store.connectors.create("visits", f"sqlite:///{tmp_path / 'visits.sqlite'}")
+    return store
+
+
+def prove(store: Heedful, *proven: tuple[str, str]) -> None:
+    for question, sql in proven:
+        done = store.executions.execute_query(sql, question=question)
+        store.feedback.create_positive(execution_id=done.execution_id)
+
+
+IN = "SELECT COUNT(*) FROM visit WHERE city = '{}'"
+OUTSIDE = "SELECT COUNT(*) FROM visit WHERE city <> '{}'"
+OTHERWISE = [
+    "outside Hull", "outside of Hull", "far from Hull", "away from Hull", "excluding Hull", "except Hull",
+    "unlike Hull", "near Hull", "nearby Hull", "close to Hull", "around Hull", "beyond Hull", "other than Hull",
+    "without Hull", "not in Hull", "opposite Hull", "past Hull", "minus Hull", "against Hull", "besides Hull",
+    "bypassing Hull", "that avoid Hull", "anywhere but Hull", "north of Hull", "regardless of Hull", "instead of Hull",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", OTHERWISE)
+def test_what_excludes_or_is_somewhere_else_is_not_suggested(visits: Heedful, asked: str) -> None:
+    prove(visits, ("How many visits were there in Hull?", IN.format("Hull")))
+    found = visits.chat.execution_cache_lookup(f"How many visits were there {asked}?")
+    assert (found.cache_hit, found.suggestion) == (False, None)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "How many visits failed in Hull?",
+        "How many failed visits were there in Hull?",
+        "How many cancelled visits were there in Hull?",
+        "How many unpaid visits were there in Hull?",
+        "How many visits fail in Hull?",
+        "How many fruitless visits were there in Hull?",
+    ],
+)
+def test_what_restricts_a_verb_nobody_proved_is_not_suggested(visits: Heedful, asked: str) -> None:
+    prove(visits, ("How many visits were there in Hull?", IN.format("Hull")))
+    assert visits.chat.execution_cache_lookup(asked).suggestion is None
+
+
+@pytest.mark.parametrize("words", ["outside", "near", "excluding", "except"])
+def test_what_the_proven_question_excludes_is_not_suggested(visits: Heedful, words: str) -> None:
+    prove(visits, (f"How many visits were there {words} Hull?", OUTSIDE.format("Hull")))
+    found = visits.chat.execution_cache_lookup("How many visits were there in York?")
+    assert (found.cache_hit, found.suggestion) == (False, None)
+
+
+def test_the_other_direction_is_not_suggested(visits: Heedful) -> None:
+    prove(
+        visits,
+        ("Show the long visits from Hull", "SELECT goal FROM visit WHERE city = 'Hull'"),
+        ("Show the long visits from York", "SELECT goal FROM visit WHERE city = 'York'"),
+    )
+    for asked in ("Show the long visits to Leeds", "Show the long visits to Leeds, quickly"):
+        found = visits.chat.execution_cache_lookup(asked)
+        assert (found.cache_hit, found.suggestion) == (False, None)
+
+
+def test_opposite_words_are_not_suggested(visits: Heedful) -> None:
+    prove(
+        visits,
+        ("How many visits with paid fees were there in Hull?", IN.format("Hull")),
+        ("How many visits with paid fees were there in York?", IN.format("York")),
+    )
+    found = visits.chat.execution_cache_lookup("How many visits with unpaid fees were there in Leeds?")
+    assert (found.cache_hit, found.suggestion) == (False, None)
+
+
+@pytest.mark.parametrize("words", ["again", "urgently", "altogether", "today or tomorrow"])
+def test_a_harmless_word_is_still_suggested(shop: Heedful, words: str) -> None:
+    likely = shop.chat.execution_cache_lookup(f"The private mobile phone contact of Cy Moss, {words}").suggestion
+    assert (likely is None) == ("or" in words)
+
+
+def test_values_that_change_places_are_both_in_the_suggestion(shop: Heedful) -> None:
+    sql = "SELECT phone FROM staff WHERE name IN ('{}', '{}')"
+    for names in (("Ann Lee", "Bob Ray"), ("Cy Moss", "Ann Lee")):
+        prove(shop, (PROVEN.format(" or ".join(names)), sql.format(*names)))
+    likely = shop.chat.execution_cache_lookup(ASKED.replace("Cy Moss", "Bob Ray or Ann Lee")).suggestion
+    assert likely is not None
+    assert likely.question == PROVEN.format("Bob Ray or Ann Lee")
+    assert likely.sql_query == sql.format("Bob Ray", "Ann Lee")

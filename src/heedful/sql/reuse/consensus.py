@@ -59,6 +59,15 @@ show list find any located situated
 """
 QUIET = frozenset(("the_", *_QUIET.split())) | {form for word in _QUIET.split() for form in canonical((word,))}
 
+# Words beside a value that make it another question: not that one, or somewhere else.
+_ELSEWHERE = """
+outside beyond near nearby close around far away off opposite against unlike despite beside besides minus instead
+regardless north south east west avoid bypass omit skip ignore lack miss missing fail failed failing failure reject
+rejected refuse refused deny denied cancel cancelled canceled excluded exclusion exception inverse reverse
+"""
+ELSEWHERE = frozenset(form for word in _ELSEWHERE.split() for form in canonical((word,)))
+_NEGATING = re.compile(r"(?:un|non|dis|mis|anti)\w{3,}|\w{3,}less")
+
 # Prepositions that compare only before numbers, where they have another name.
 _OPEN_DECIDING = frozenset(("by", "over", "above", "under", "below"))
 _TIMES = frozenset(("next", "previous", "past", "current", "coming", "upcoming", "recent"))
@@ -82,6 +91,8 @@ class Terms(NamedTuple):
     """Those that compare, each with the word that follows it: "largest" what?"""
     head: str
     """The first word that carries meaning: mostly what is asked for."""
+    governing: frozenset[str]
+    """The words directly before a value: "visits fail in ‹city.name›"."""
 
     def compares_like(self, other: Terms) -> bool:
         """Whether both compare, count and negate alike."""
@@ -99,10 +110,12 @@ def terms(frame: Frame) -> Terms:
             counted[word] += 1
             content.append(word if counted[word] == 1 else f"{word}#{counted[word]}")
     pairs = {(word, after) for word, after in pairwise([*said, ""]) if word in OPERATORS or word in _TIMES}
+    pairs |= {("to", word) for word in frame.words if is_slot(word) and word.startswith("to ")}
+    governing = frozenset(word for word, after in pairwise(said) if is_slot(after) and not is_slot(word))
     deciding = tuple(sorted(word for word in words if _decides(word)))
     head = next((word for word in words if word != POLAR and not _decides(word)), "")
     kinds = tuple(sorted(slot.kind for slot in frame.slots))
-    return Terms(kinds, frozenset(content), deciding, frozenset(pairs), head)
+    return Terms(kinds, frozenset(content), deciding, frozenset(pairs), head, governing)
 
 
 def _said(frame: Frame) -> list[str]:
@@ -332,11 +345,26 @@ class Consensus:
             return None
         if said.head not in group.heads:
             return None
-        if _has_rival(template, groups, scored):
+        if _has_rival(template, groups, scored) or not self._is_harmless(said, nearest, template):
             return None
         if not _returned(template).isdisjoint(nearest.content - said.content):
             return None  # The SQL returns what only the proven question names.
         return Agreement(template, [proven_id])
+
+    def _is_harmless(self, said: Terms, nearest: Terms, template: str) -> bool:
+        """Whether what only one of two questions says neither negates nor excludes, as far as words tell: one that no
+        other SQL is asked with must not govern a value, add a verb or look like the opposite of something."""
+        for mine, other in ((said, nearest), (nearest, said)):
+            others = other.content - mine.content
+            adds_verb = not any(word.endswith("+ed") for word in others)
+            for word in mine.content - other.content:
+                if word in ELSEWHERE or any(difference(word, each) for each in others):
+                    return False
+                if self._users.get(word, set()) <= {(said.kinds, template)} and (
+                    word in mine.governing or (adds_verb and word.endswith("+ed")) or _NEGATING.fullmatch(word)
+                ):
+                    return False
+        return True
 
     def _agreement(self, said: Terms) -> Agreement | None:
         groups = self._groups.get(said.kinds, {})

@@ -45,7 +45,7 @@ BEFORE_NUMBERS = {
 _SAME = """
 largest biggest greatest; large big; larger bigger; smallest littlest tiniest; small little tiny; smaller tinier
 average mean avg; total sum; maximum max; minimum min; fewest least; latest newest; each every per; no none
-except excluding; only solely exclusively; begin start; end finish; buy purchase
+except excluding exclude excludes; only solely exclusively; begin start; end finish; buy purchase
 movie film; car automobile; doctor physician; airplane plane aircraft; photo photograph
 """
 FILLERS = frozenset(
@@ -66,7 +66,7 @@ _ASKED = frozenset("know see please hello hi hey want need like ask mind".split(
 """What an introduction ends with where nothing like "show" follows."""
 SCOPE_AT_LEAD = frozenset(("all", "some", "any"))
 
-NEGATIONS = frozenset("not no never without except neither nor nobody nothing non but exclude".split())  # noqa: SIM905
+NEGATIONS = frozenset("not no never without except neither nor nobody nothing non but".split())  # noqa: SIM905
 AGGREGATES = frozenset(
     "how_many how_much how average total maximum minimum median who when where why whom count percentage share".split()  # noqa: SIM905
 )
