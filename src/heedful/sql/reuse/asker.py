@@ -16,7 +16,8 @@ from typing import NamedTuple
 from sqlglot.tokenizer_core import TokenType
 
 from heedful.sql.reuse.evidence import Study
-from heedful.sql.reuse.question_reading import is_name, name, number, spans
+from heedful.sql.reuse.question_reading import is_name, name, spans
+from heedful.sql.reuse.question_words import number
 from heedful.sql.reuse.values import Values, plain, split
 from heedful.sql.statements import QUOTED, tokenize
 

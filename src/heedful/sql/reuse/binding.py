@@ -14,7 +14,8 @@ from heedful.sql.reuse import reasons
 from heedful.sql.reuse.evidence import OpenValue, Study
 from heedful.sql.reuse.inflection import singular
 from heedful.sql.reuse.query_parts import Literal
-from heedful.sql.reuse.question_reading import DATE, NUMBER, Frame, Slot, is_scaled, is_slot, number
+from heedful.sql.reuse.question_reading import Frame, Slot
+from heedful.sql.reuse.question_words import DATE, NUMBER, is_scaled, is_slot, number
 from heedful.sql.reuse.values import Column, Values, plain, split
 from heedful.sql.reuse.verdict import Bound, Difference, Gate
 

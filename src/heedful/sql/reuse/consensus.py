@@ -17,7 +17,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
 from heedful.ranking.similarity import difference
-from heedful.sql.reuse.question_reading import DECIDING, OPERATORS, POLAR, Frame, canonical, is_slot, number
+from heedful.sql.reuse.question_reading import POLAR, Frame, canonical
+from heedful.sql.reuse.question_words import DECIDING, OPERATORS, is_slot, number
 from heedful.sql.reuse.values import split
 
 Words = tuple[str, ...]

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from heedful.sql.reuse import question_reading, reasons
+from heedful.sql.reuse import question_reading, question_words, reasons
 from heedful.sql.reuse.binding import (
     Change,
     Doubt,
@@ -25,17 +25,13 @@ from heedful.sql.reuse.exchanges import Exchange, learned_readings, nearby
 from heedful.sql.reuse.moments import moments, outdated, resolution
 from heedful.sql.reuse.query_parts import canonical, follows_clock
 from heedful.sql.reuse.question_reading import (
-    DATE,
     MAX_WORDS,
-    NUMBER,
     PLURAL,
     POLAR,
     Frame,
     Span,
     is_name,
-    is_slot,
     name,
-    number,
     quoted,
     read,
     readings,
@@ -43,16 +39,17 @@ from heedful.sql.reuse.question_reading import (
     verbatim,
     vocabulary,
 )
+from heedful.sql.reuse.question_words import DATE, NUMBER, is_slot, number
 from heedful.sql.reuse.values import Values, plain
 from heedful.sql.reuse.verbs import opposition
 from heedful.sql.reuse.verdict import Difference, Gate, Verdict
 
 _ORDER: tuple[tuple[Gate, frozenset[str]], ...] = (
     ("form", frozenset((question_reading.POLAR,))),
-    ("negation", question_reading.NEGATIONS),
-    ("aggregate", question_reading.AGGREGATES),
-    ("operators", question_reading.OPERATORS),
-    ("scope", question_reading.SCOPES),
+    ("negation", question_words.NEGATIONS),
+    ("aggregate", question_words.AGGREGATES),
+    ("operators", question_words.OPERATORS),
+    ("scope", question_words.SCOPES),
 )
 _PRESENT = frozenset(("now", "nowadays", "currently"))  # What is so when the SQL runs, unless it names a date.
 _RANKED: tuple[Gate, ...] = ("form", "literals", *(gate for gate, _ in _ORDER[1:]))

@@ -20,21 +20,8 @@ from cachetools import FIFOCache
 
 from heedful.sql.reuse.consensus import Agreement, Author, Consensus, is_settled, less
 from heedful.sql.reuse.query_parts import Literal, Query, parse_query
-from heedful.sql.reuse.question_reading import (
-    DATE,
-    MAX_WORDS,
-    NUMBER,
-    Frame,
-    Span,
-    frame,
-    is_name,
-    is_slot,
-    name,
-    number,
-    read,
-    spans,
-    vocabulary,
-)
+from heedful.sql.reuse.question_reading import MAX_WORDS, Frame, Span, frame, is_name, name, read, spans, vocabulary
+from heedful.sql.reuse.question_words import DATE, NUMBER, is_slot, number
 from heedful.sql.reuse.values import Values, other_numbers, plain, split
 from heedful.sql.reuse.verbs import Mark, opposition
 

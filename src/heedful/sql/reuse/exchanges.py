@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from heedful.ranking.similarity import difference
 from heedful.sql.reuse.evidence import Evidence, Study, Words
-from heedful.sql.reuse.question_reading import AGGREGATES, NEGATIONS, OPERATORS, SCOPES, Frame, is_slot, number
+from heedful.sql.reuse.question_reading import Frame
+from heedful.sql.reuse.question_words import AGGREGATES, NEGATIONS, OPERATORS, SCOPES, is_slot, number
 
 _NEAR = 8  # Words in which two frames may differ before they are held apart without looking closer.
 _FIXED = NEGATIONS | AGGREGATES

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from heedful.sql.reuse import reasons
 from heedful.sql.reuse.binding import relative_dates
 from heedful.sql.reuse.query_parts import parsed
-from heedful.sql.reuse.question_reading import number
+from heedful.sql.reuse.question_words import number
 from heedful.sql.reuse.values import split
 from heedful.sql.statements import QUOTED, tokenize
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
-from heedful.sql.reuse.question_reading import FILLERS, SUPERLATIVES, canonical
+from heedful.sql.reuse.question_reading import canonical
+from heedful.sql.reuse.question_words import FILLERS, SUPERLATIVES
 from heedful.sql.reuse.values import places
 from heedful.sql.reuse.verdict import Difference, Verdict
 
