@@ -107,6 +107,10 @@ def refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple[
     gate: Gate = next((name for name in _RANKED if name in kinds), "words")
     deciding = [each for each in found if each.kind == gate]
     sides = [each.asked for each in deciding if each.asked], [each.proven for each in deciding if each.proven]
+    if not any(sides):
+        # Only who does something to whom differs, which no word of its own says.
+        whole = slice(None)
+        return "argument_order", reasons.another_order(_run(asked, whole).typed, _run(proven, whole).typed), found
     return gate, reasons.differing(gate, *sides), found
 
 

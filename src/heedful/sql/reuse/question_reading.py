@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from heedful.ranking.similarity import quotations
 from heedful.sql.reuse.inflection import past_of, singular
+from heedful.sql.reuse.phrasing import rephrased
 from heedful.sql.reuse.question_words import (
     ASKED,
     ASKING,
@@ -32,7 +33,7 @@ from heedful.sql.reuse.question_words import (
     number,
 )
 from heedful.sql.reuse.values import Values, other_numbers, plain, split
-from heedful.sql.reuse.verbs import names_time, verbs
+from heedful.sql.reuse.verbs import Mark, names_time, verbs
 
 MAX_WORDS = 100
 """Words of a question beyond which it is no longer compared word by word."""
@@ -219,6 +220,7 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]], known: Vocab
     """The frame in which each chosen span is a value of the kind beside it."""
     at = {span.start: (span, kind) for span, kind in chosen}
     parts: list[str] = []
+    participles: list[int] = []
     slots = []
     place = 0
     while place < len(words):
@@ -229,10 +231,12 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]], known: Vocab
         span, kind = at[place]
         if parts and parts[-1] == "the" and kind not in (NUMBER, DATE):
             parts[-1] = "the_"  # "border the Mississippi" names the river and "border Mississippi" the state.
+        if past_of(words[span.stop - 1]) is not None:
+            participles.append(len(parts))
         parts.append(f"‹{kind}›")
         slots.append(Slot(kind, name(words, span), place, span.held))
         place = span.stop
-    said = canonical_words(tuple(parts), known)
+    said = canonical_words(tuple(parts), known, frozenset(participles))
     marks = tuple(word.mark for word in said if word.mark is not None)
     if names_time(words):
         marks = tuple(each._replace(mark=each.mark._replace(tense="")) for each in marks)
@@ -296,14 +300,20 @@ def canonical(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16384)
-def canonical_words(words: tuple[str, ...], known: Vocabulary) -> tuple[Word, ...]:
-    """The words that carry meaning, each with what was typed for it."""
+def canonical_words(
+    words: tuple[str, ...], known: Vocabulary, participles: frozenset[int] = frozenset()
+) -> tuple[Word, ...]:
+    """The words that carry meaning, each with what was typed for it. `participles` are the places of values like
+    "cancelled"."""
     found = verbs(words, known.names)
-    phrased = _phrased(words)
-    asked = (phrased[place] for place in _without_lead([word.canonical for word in phrased]))
-    kept = [word for word in asked if word.canonical not in FILLERS]
+    phrased = [word._replace(participle=word.place in participles) for word in _phrased(words)]
+    asked = [phrased[place] for place in _without_lead([word.canonical for word in phrased])]
+    kept = [word for word in rephrased(asked) if word.canonical not in FILLERS]
     made = []
     for word in kept:
+        if word.turned:
+            made.append(word._replace(mark=Said(word.canonical, Mark("", "passive", word.turned), word.typed)))
+            continue
         form = _canonical(word.canonical, known.apart)
         form = form if word.canonical in SAME else found.forms.get(word.place, form)
         mark = found.marks.get(word.place)

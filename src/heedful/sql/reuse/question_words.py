@@ -95,6 +95,15 @@ MAX_PHRASE_WORDS = max(map(len, PHRASES))
 GROUPS = [group.split() for group in _SAME.replace("\n", ";").split(";") if group.strip()]
 SAME: dict[str, str] = {word: group[0] for group in GROUPS for word in group}
 
+# Words that are units behind a number.
+_UNITS = """
+second seconds sec secs; minute minutes min mins; hour hours hr hrs h; day days; week weeks; month months; year years
+gram grams g gramme grammes; kilogram kilograms kg kgs kilo kilos; milligram milligrams mg; percent % pct
+meter meters metre metres m; kilometer kilometers kilometre kilometres km kms; centimeter centimeters centimetre cm
+mile miles; euro euros eur €; dollar dollars usd $; pound pounds gbp £; cent cents; liter liters litre litres l
+"""
+UNITS = {word: group.split()[0] for group in _UNITS.replace("\n", ";").split(";") for word in group.split()}
+
 NUMBER, DATE = "number", "date"
 DECIDING = OPERATORS | AGGREGATES | NEGATIONS | SCOPES
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
@@ -118,6 +127,10 @@ class Word(NamedTuple):
     place: int = -1
     """Where they begin."""
     mark: Said | None = None
+    participle: bool = False
+    """Whether it stands for a value that is a participle: "cancelled"."""
+    turned: str = ""
+    """The tense of what was an active verb and is a passive one now."""
 
 
 def is_slot(word: str) -> bool:
