@@ -63,8 +63,8 @@ QUIET = frozenset(("the_", *_QUIET.split())) | {form for word in _QUIET.split() 
 # Words beside a value that make it another question: not that one, or somewhere else.
 _ELSEWHERE = """
 outside beyond near nearby close around far away off opposite against unlike despite beside besides minus instead
-regardless north south east west avoid bypass omit skip ignore lack miss missing fail failed failing failure reject
-rejected refuse refused deny denied cancel cancelled canceled excluded exclusion exception inverse reverse
+regardless aside apart north south east west avoid bypass omit skip ignore lack miss missing fail failed failing failure
+reject rejected refuse refused deny denied cancel cancelled canceled excluded exclusion exception inverse reverse
 """
 ELSEWHERE = frozenset(form for word in _ELSEWHERE.split() for form in canonical((word,)))
 _NEGATING = re.compile(r"(?:un|non|dis|mis|anti)\w{3,}|\w{3,}less")

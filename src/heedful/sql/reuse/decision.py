@@ -40,6 +40,7 @@ from heedful.sql.reuse.question_reading import (
     vocabulary,
 )
 from heedful.sql.reuse.question_words import DATE, NUMBER, is_slot, number
+from heedful.sql.reuse.typos import corrected
 from heedful.sql.reuse.values import Values, plain
 from heedful.sql.reuse.verbs import opposition
 from heedful.sql.reuse.verdict import Difference, Gate, Verdict
@@ -224,7 +225,9 @@ def choose(
     if all(verdict.decision == "refuse" for verdict in verdicts):
         verdicts = _by_consensus(asked, candidates, verdicts, evidence)
     if all(verdict.decision == "refuse" for verdict in verdicts):
-        return _with_suggestion(asked, candidates, verdicts, evidence)
+        verdicts = _with_suggestion(asked, candidates, verdicts, evidence)
+        is_open = all(verdict.suggested is None for verdict in verdicts)
+        return _with_correction(asked, candidates, verdicts, evidence) if is_open else verdicts
     answers = [verdict for verdict in verdicts if verdict.decision != "refuse"]
     if _are_same(answers, evidence.dialect) and not _is_contested(asked, candidates, verdicts, evidence):
         return verdicts
@@ -269,7 +272,33 @@ def same_frame_ids(asked: Question, evidence: Evidence) -> list[Hashable]:
     agreements = agreements or [agreement for frame in frames if (agreement := evidence.likely(frame))]
     for agreement in agreements:
         found.update(dict.fromkeys(agreement.ids))
+    if right := _corrected(asked, evidence):
+        found.update(dict.fromkeys(same_frame_ids(right, evidence)))
     return list(found)
+
+
+def _corrected(asked: Question, evidence: Evidence) -> Question | None:
+    """The question with one word put right."""
+    if len(asked.words) > MAX_WORDS:
+        return None
+    text = evidence.recalled(
+        ("corrected", asked.text), lambda: corrected(asked.text, asked.words, asked.spans, evidence)
+    )
+    return None if text is None else Question(text, evidence.values, asked.now)
+
+
+def _with_correction(
+    asked: Question, candidates: Sequence[ProvenQuery], verdicts: Sequence[Verdict], evidence: Evidence
+) -> list[Verdict]:
+    """The refusals, the first of them that a question without a typing error would pass with what that gives."""
+    right = _corrected(asked, evidence)
+    made = list(verdicts)
+    for place, verdict in enumerate(choose(right, candidates, evidence=evidence, explained=0) if right else ()):
+        if right and verdict.decision != "refuse":
+            likely = reasons.written(verdict, right.text, candidates[place].question)
+            made[place] = replace(made[place], suggested=likely)
+            break
+    return made
 
 
 def _with_suggestion(

@@ -52,9 +52,15 @@ class Evidence:
     Threads may read it at the same time, but not while one of them adds or removes.
     """
 
-    def __init__(self, dialect: str, values: Values, proven: Iterable[ProvenQuery] = ()) -> None:
+    def __init__(
+        self, dialect: str, values: Values, proven: Iterable[ProvenQuery] = (), names: Iterable[str] = ()
+    ) -> None:
         self.dialect = dialect
         self.values = values
+        self.names = frozenset(word for name in names for word in split(name.replace("_", " ")))
+        """The words of the names of tables and columns."""
+        self.vocabulary: Counter[str] = Counter()
+        """The words of proven questions as they were typed."""
         self._studies: dict[Hashable, Study | None] = {}
         self._read: FIFOCache[tuple[str, str], Study | None] = FIFOCache(_MAX_CACHED)
         self._reading = threading.Lock()
@@ -114,6 +120,7 @@ class Evidence:
         for said in known.frame.marks:
             self._marks[template, said.word][said.mark] += 1
         self._proven[proven.id] = proven
+        self.vocabulary.update(known.words)
         self._by_author.update(proven.authors)
         self._by_template[template].update(proven.authors)
         self._consensus.add(proven.id, known.frame, template, proven.authors)
@@ -143,6 +150,8 @@ class Evidence:
             less(self._texts[template, each.comparisons], each.text)
         for said in known.frame.marks:
             less(self._marks[template, said.word], said.mark)
+        for word in known.words:
+            less(self.vocabulary, word)
         authors = self._proven.pop(proven_id).authors
         self._by_author -= Counter(authors)
         self._by_template[template] -= Counter(authors)

@@ -283,7 +283,7 @@ class Proofs:
         made = _ConnectorState(
             connector,
             monotonic(),
-            Evidence(connector_access.dialect_of(connector), values),
+            Evidence(connector_access.dialect_of(connector), values, names=connector_access.schema_names(connector)),
             self._authors,
         )
         with read() as connection:

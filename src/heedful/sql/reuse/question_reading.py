@@ -189,11 +189,11 @@ def spans(words: Sequence[str], values: Values) -> list[Span]:
     while place < len(words):
         length, held = values.longest(words, place), ""
         kinds: tuple[str, ...] = ()
-        if not length and not _common(words[place]):
+        if not length and not is_common(words[place]):
             held = next((each for each in other_numbers(words[place]) if values.columns_of(each)), "")
             columns = values.columns_of(held) if held else set()
             kinds = tuple(sorted({values.kind(*column) for column in columns}))
-        if length and not (length == 1 and _common(words[place])):
+        if length and not (length == 1 and is_common(words[place])):
             columns = values.columns_of(" ".join(words[place : place + length]))
             kinds = tuple(sorted({values.kind(*column) for column in columns}))
         if length <= 1 and number(words[place]) is not None:
@@ -349,7 +349,7 @@ def _is_plural(word: str) -> bool:
     return singular(word) != word
 
 
-def _common(word: str) -> bool:
+def is_common(word: str) -> bool:
     """Whether a word is one that questions are made of, even if some column holds it."""
     return (
         word in FILLERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from cachetools import LRUCache
 
@@ -32,6 +32,7 @@ _SHARED = """
 SELECT mine.place, other.place, COUNT(DISTINCT mine.hash) FROM spellings mine
 JOIN spellings other ON other.hash = mine.hash AND other.place <> mine.place GROUP BY mine.place, other.place
 """
+_AMONG = "SELECT DISTINCT hash FROM spellings WHERE hash IN ({})"
 _FIND = "SELECT place, spelling FROM spellings WHERE hash = ?"
 
 
@@ -93,6 +94,15 @@ class ValueIndex(ValuesByText):
         self._longest = max(self._longest, words)
         # Hashes of texts hold for one process, as the file does.
         return hash(text)
+
+    def among(self, texts: Set[str]) -> set[str]:
+        if not self.is_usable:
+            return set()
+        hashes = [hash(text) for text in texts]
+        with self._lock:
+            rows = self._database.execute(_AMONG.format(", ".join("?" * len(hashes))), hashes).fetchall()
+        found = {row[0] for row in rows}
+        return super().among({text for text in texts if hash(text) in found})
 
     def _find(self, text: str) -> Spellings:
         if not self.is_usable:

@@ -149,6 +149,10 @@ class Values(Protocol):
         """How many words the longest value has that begins at `start`; 0 when none does."""
         ...
 
+    def among(self, texts: Set[str]) -> set[str]:
+        """Those of many texts, as they are compared, that are values."""
+        ...
+
 
 Spellings = Mapping[Column, Set[str]]
 
@@ -185,6 +189,9 @@ class ValuesByText:
             if self._find(" ".join(words[start : start + length])):
                 return length
         return 0
+
+    def among(self, texts: Set[str]) -> set[str]:
+        return {text for text in texts if self._find(text)}
 
 
 def lowered(columns: Iterable[Column]) -> frozenset[Column]:
