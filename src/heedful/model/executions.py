@@ -188,11 +188,11 @@ class CacheMatch(Model):
     gate: str
     """Which gate decided."""
     reason: str
-    """Why, in words."""
+    """Why, as a sentence."""
     question: str
     """The question it was run for."""
     differences: list[str]
-    """What the two questions don't have in common."""
+    """Where the two questions differ, one sentence each."""
     age_days: float
     stale: bool
     """Whether its schema, or its data where that can be detected, has changed since."""
