@@ -40,6 +40,7 @@ CALLED = "SELECT id FROM customers WHERE name = 'Ann'"
 CALLERS = "SELECT caller FROM calls WHERE callee = 'Ann'"
 RATE, RATING = (f"SELECT {column} FROM hotels WHERE hotel = 'Rex'" for column in ("rate", "rating"))
 POPULATION = "SELECT population FROM cities WHERE town = 'Hull'"
+NO_MANAGER = "SELECT name FROM employees WHERE manager IS NULL"
 SEEN = "SELECT patient FROM visits WHERE doctor = 'Dr. Clark'"
 
 
@@ -58,6 +59,18 @@ OTHERS = [
         "SELECT name FROM employees WHERE manager IS NOT NULL",
         "Which employees are managers?",
         "SELECT DISTINCT manager FROM employees",
+    ),
+    Pair(
+        "Who has a manager?",
+        "SELECT name FROM employees WHERE manager IS NOT NULL",
+        "Who is a manager?",
+        "SELECT DISTINCT manager FROM employees",
+    ),
+    Pair(
+        "Which employees have no managers?",
+        "SELECT name FROM employees WHERE manager IS NULL",
+        "Which employees are not managers?",
+        "SELECT name FROM employees WHERE name NOT IN ('Ann', 'Bob')",
     ),
     Pair("Which books are borrowed?", BORROWED, "Which books were borrowed?", EVER_BORROWED),
     Pair("Which books are borrowed?", BORROWED, "Which books have been borrowed?", EVER_BORROWED),
@@ -146,6 +159,10 @@ SAME = [
     ),
     ("All patients except Eve", "SELECT patient FROM patients WHERE patient <> 'Eve'", "All patients excluding Eve"),
     ("What are the ratings of Rex?", RATING, "What is the rating of Rex?"),
+    ("Which employees have no manager?", NO_MANAGER, "Which employees do not have any manager?"),
+    ("Which employees have no manager?", NO_MANAGER, "Which employees don't have a manager?"),
+    ("Which employees have no manager?", NO_MANAGER, "Employees without a manager"),
+    ("Which employees have no manager?", NO_MANAGER, "List the employees who have no manager"),
 ]
 
 

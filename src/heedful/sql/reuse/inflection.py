@@ -17,7 +17,7 @@ wives wife; elves elf; scarves scarf; movies movie; cookies cookie; calories cal
 selfies selfie; hoodies hoodie; smoothies smoothie; prairies prairie; ties tie; dies die; lies lie; pies pie; vies vie
 shoes shoe; toes toe; canoes canoe; caches cache; headaches headache; toothaches toothache; aches ache; niches niche
 avalanches avalanche; gases gas; quizzes quiz; biases bias; canvases canvas; atlases atlas; aliases alias; lenses lens
-busses bus; does do; has have; buses bus; focuses focus; menus menu; flus flu
+busses bus; does do; goes go; has have; buses bus; focuses focus; menus menu; flus flu
 """
 # They end as plurals do and are none, or are the same in both numbers.
 _UNCHANGED = frozenset(

@@ -321,7 +321,7 @@ def canonical_words(
         made.append(Word(form, word.typed, word.place, said))
     head = next((place for place, word in enumerate(made) if _is_subject(word.canonical)), None)
     superlative = any(word.canonical in SUPERLATIVES for word in made)
-    if head is not None and superlative and _is_plural(kept[head].canonical):
+    if head is not None and superlative and _is_plural(made[head].typed):
         made.insert(head + 1, Word(PLURAL, ""))
     joined: list[Word] = []
     for word in made:
@@ -342,7 +342,7 @@ def _key(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_subject(word: str) -> bool:
-    return not is_slot(word) and word not in DECIDING and number(word) is None and word != "the_"
+    return bool(word) and not is_slot(word) and word not in DECIDING and number(word) is None and word != "the_"
 
 
 def _is_plural(word: str) -> bool:

@@ -36,7 +36,7 @@ BEFORE_NUMBERS = {
 # Only words that mean the same of anything: "cost" and "price" may be two columns.
 _SAME = """
 largest biggest greatest; large big; larger bigger; smallest littlest tiniest; small little tiny; smaller tinier
-average mean avg; total sum; maximum max; minimum min; fewest least; latest newest; each every per; no none
+average mean avg; total sum; maximum max; minimum min; fewest least; latest newest; each every per; not no none without
 except excluding exclude excludes; only solely exclusively; begin start; end finish; buy purchase
 movie film; car automobile; doctor physician; airplane plane aircraft; photo photograph
 """

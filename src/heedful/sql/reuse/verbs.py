@@ -18,7 +18,7 @@ _INFINITIVES = frozenset(("be", "have"))
 _MODALS = frozenset("will would can could shall should may might must to".split())  # noqa: SIM905
 _BETWEEN = frozenset(
     """
-    the the_ a an not also still already currently now ever never all any some only been being
+    the the_ a an no not also still already currently now ever never all any some only been being
     """.split()  # noqa: SIM905
 )
 _WH = frozenset("what which who whom whose where when why how many much".split())  # noqa: SIM905
@@ -101,7 +101,7 @@ class _Reader:
                 self._participle(place, self._next(place), "present")
             elif word == "did":
                 self._did(place)
-            elif word == "with" and self._is_content(place - 1):
+            elif word in ("with", "without") and self._is_content(place - 1):
                 self._has(place, self._next(place), "")
         self._alone()
         return self.found
@@ -111,14 +111,17 @@ class _Reader:
         if at is None or self._participle(place, at, tense):
             return
         before = self.words[place - 1] if place else ""
-        if place == 0 or before in _ADVERBIAL:
-            # "When was the book Dune borrowed?"
-            at = next((each for each in self._clause(at) if past_of(self.words[each]) is not None), at)
-            if self._participle(place, at, tense):
-                return
+        if _is_slot(self.words[at]) and self.words[at + 1 : at + 2] == ("s",):
+            at = min(at + 2, len(self.words) - 1)  # "Who is ‹Ann› s manager?"
+        elif place == 0 or before in _ADVERBIAL or _is_slot(self.words[at]) or self.words[at] in _PRONOUNS:
+            # "When was the book Dune borrowed?", "Which drugs is Ann taking?"
+            for each in self._clause(at):
+                if self._participle(place, each, tense):
+                    return
         at = self._noun(at)
         if self._is_content(at) and not _is_slot("".join(self.words[at + 1 : at + 2])):  # "Is the city ‹Hull› in"
-            is_main = self._is_content(place - 1) or (before in _RELATIVE and self._is_content(place - 2))
+            relative = before in _RELATIVE and self._is_content(place - 2)
+            is_main = relative or before == "who" or self._is_content(place - 1)
             self._mark(place, at, Mark("be" if is_main else "", "", tense))
 
     def _have(self, place: int, tense: str) -> None:
