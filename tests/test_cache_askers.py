@@ -18,7 +18,10 @@ from heedful.testing import ScriptedModel
 MY_STREETS = "What are my streets?"
 ROMAN = "SELECT name FROM street WHERE city_id = 1 ORDER BY id"
 OF_OSLO = "SELECT name FROM street WHERE city_id = 2 ORDER BY id"
-REASON = "A question in the first person is only reused in the chat session where it was proven."
+REASON = (
+    "A question in the first person is only reused for the author who proved it, or in the chat session where it was "
+    "proven."
+)
 
 
 @pytest.fixture

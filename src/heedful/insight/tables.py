@@ -142,6 +142,7 @@ _TABLES = (
         ("origin", "text", "Where the SQL came from."),
         ("derived_from", "text", "The execution whose SQL was used again."),
         ("message_id", "text", "The message of a chat that it belongs to."),
+        ("audience", "text", "Whom it may be reused for; nothing for everybody."),
         ("created_at", "time", "When it ran."),
     ),
     _table(

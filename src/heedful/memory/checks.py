@@ -87,6 +87,21 @@ def author(value: Any) -> str | None:
         raise Invalid(f"author {error.message}", field="author", value=error.value, remedy=error.remedy) from None
 
 
+def audience(value: Any) -> str | None:
+    """Whom something is for, compared to the letter; None for everybody."""
+    if value is None:
+        return None
+    text = name("audience", value)
+    if not (text[0].isprintable() and text[-1].isprintable() and text == text.strip()):
+        raise Invalid(
+            f"audience must not begin or end with a space or an invisible character, got {value!r}",
+            field="audience",
+            value=value,
+            remedy="Pass the name alone, or leave it out for everybody",
+        )
+    return text
+
+
 def idempotency_key(value: Any) -> str | None:
     """What makes a retry recognisable, if it is given."""
     return None if value is None else name("idempotency_key", value)

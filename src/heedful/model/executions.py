@@ -115,6 +115,8 @@ class Execution(Model):
     created_at: datetime
     external_id: str | None = None
     """The caller's own id, such as that of a run or a trace."""
+    audience: str | None = None
+    """Whom it may be reused for; None is everybody."""
 
 
 class ExecutionFeedback(Model):
@@ -173,6 +175,8 @@ class GoldenExample(Model):
     """The execution it was promoted from."""
     created_at: datetime
     updated_at: datetime
+    audience: str | None = None
+    """Whom it is for; None is everybody."""
 
 
 class CacheMatch(Model):
@@ -295,6 +299,8 @@ class ChatSession(Model):
     name: str | None
     created_at: datetime
     updated_at: datetime
+    audience: str | None = None
+    """Whom it is held with; what is proven for another audience is not used in it. None is everybody."""
 
 
 class ChatQuestion(Model):

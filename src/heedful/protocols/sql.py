@@ -94,6 +94,7 @@ class ExecutionsProtocol(Protocol):
         parameters: dict[str, Any] | None = None,
         chat_message_id: str | None = None,
         external_id: str | None = None,
+        audience: str | None = None,
     ) -> Execution:
         """Runs one statement that only reads, and keeps it with its result.
 
@@ -101,10 +102,13 @@ class ExecutionsProtocol(Protocol):
 
         `external_id` is an id of your own, such as that of a run or a span, which no other execution of the project
         has. Feedback may name it in place of the `execution_id`. The same query with it again runs once.
+
+        `audience` is whom it may be reused for, such as a user or a tenant; without one, that of the chat session, or
+        everybody.
         """
 
     def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
-        """Runs the SQL that a message of a chat has."""
+        """Runs the SQL that a message of a chat has, for the audience of its chat session."""
 
     def get(self, execution_id: str) -> Execution:
         """One execution with its result."""
@@ -203,10 +207,13 @@ class ChatProtocol(Protocol):
         connector_id: str | None = None,
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
+        author: str | None = None,
     ) -> ChatSql:
         """The SQL for a question: proven if it can be, else written by the language model.
 
-        SQL that was proven for a question in the first person ("my orders") is used in its own chat session alone.
+        What is proven for the audience of the chat session comes first, then what is proven for everybody. SQL without
+        an audience that is about one person ("my orders", or a value that the question doesn't name) is used in the
+        chat session where it ran, or else for the `author` who proved it.
 
         The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
         `remarks` before them.
@@ -223,6 +230,7 @@ class ChatProtocol(Protocol):
         connector_id: str | None = None,
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
+        author: str | None = None,
     ) -> ChatAnswer:
         """The SQL for a question, run now, and what it gave in words.
 
@@ -241,16 +249,27 @@ class ChatProtocol(Protocol):
         top_n: int = 5,
         only_positive_feedback: bool = False,
         reuse: Reuse = "sql",
+        audience: str | None = None,
+        author: str | None = None,
     ) -> CacheLookup:
         """Looks for executions that answer a question, and says of each whether it may be used, and why.
 
         Similarity finds candidates; it never decides. The first match that may be used is run now; with
-        `reuse="result"`, its stored result is taken instead, as old as it is. A question in the first person ("my
-        orders") is refused, since a lookup doesn't know who asks: use a chat session.
+        `reuse="result"`, its stored result is taken instead, as old as it is.
+
+        With an `audience`, what is proven for it comes first, then what is proven for everybody; what is proven for
+        another audience does not exist. SQL without an audience that is about one person ("my orders", or a value that
+        the question doesn't name) is used for the `author` who proved it.
         """
 
     def confirm_suggestion(
-        self, user_query: str, execution_id: str, *, connector_id: str | None = None, author: str | None = None
+        self,
+        user_query: str,
+        execution_id: str,
+        *,
+        connector_id: str | None = None,
+        author: str | None = None,
+        audience: str | None = None,
     ) -> Execution:
         """Says that what was suggested for a question is what it means, and runs it.
 
@@ -271,8 +290,8 @@ class ChatProtocol(Protocol):
 class ChatSessionsProtocol(Protocol):
     """The chat sessions of one project."""
 
-    def create(self, *, name: str | None = None) -> ChatSession:
-        """Begins a conversation."""
+    def create(self, *, name: str | None = None, audience: str | None = None) -> ChatSession:
+        """Begins a conversation; what runs in it is for its `audience`, and uses nothing that is for another."""
 
     def get(self, chat_session_id: str) -> ChatSession:
         """One chat session."""
@@ -288,13 +307,18 @@ class ChatSessionsProtocol(Protocol):
 
 
 class GoldenExamplesProtocol(Protocol):
-    """Question and SQL pairs of one project. A question has one example on a connector."""
+    """Question and SQL pairs of one project. A question has one example on a connector for each audience."""
 
-    def create(self, question: str, sql_query: str, *, connector_id: str | None = None) -> GoldenExample:
-        """Adds an example; one for the same question on the same connector is a `Conflict`."""
+    def create(
+        self, question: str, sql_query: str, *, connector_id: str | None = None, audience: str | None = None
+    ) -> GoldenExample:
+        """Adds an example, for everybody or for one `audience`; one for the same question, connector and audience is a
+        `Conflict`."""
 
-    def promote(self, execution_id: str, *, question: str | None = None) -> GoldenExample:
-        """Makes an example of an execution that people say was right, and nobody that it was wrong."""
+    def promote(self, execution_id: str, *, question: str | None = None, audience: str | None = None) -> GoldenExample:
+        """Makes an example of an execution that people say was right, and nobody that it was wrong. It is for the
+        audience of the execution, or for the one that is given. A question in the first person whose SQL has a value
+        that it doesn't name needs one."""
 
     def get(self, example_id: str) -> GoldenExample:
         """One example."""
@@ -303,9 +327,15 @@ class GoldenExamplesProtocol(Protocol):
         """Examples, the newest first."""
 
     def update(
-        self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED, if_match: str | None = None
+        self,
+        example_id: str,
+        *,
+        question: str = UNCHANGED,
+        sql_query: str = UNCHANGED,
+        audience: str | None = UNCHANGED,
+        if_match: str | None = None,
     ) -> GoldenExample:
-        """Changes the question, the SQL, or both.
+        """Changes what is given and leaves the rest; `audience=None` makes it an example for everybody.
 
         With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
         """
@@ -314,13 +344,13 @@ class GoldenExamplesProtocol(Protocol):
         """Removes an example; an unknown one is `NotFound`."""
 
     def import_file(self, path: str | Path, *, connector_id: str | None = None) -> Examples:
-        """Adds examples from a .csv or .jsonl file with `question` and `sql_query`, all or none.
+        """Adds examples from a .csv or .jsonl file with `question`, `sql_query` and perhaps `audience`, all or none.
 
         A question that has an example already gets the new SQL.
         """
 
     def import_examples(self, examples: Iterable[Mapping[str, Any]], *, connector_id: str | None = None) -> Examples:
-        """Adds examples, mappings with `question` and `sql_query`, all or none.
+        """Adds examples, mappings with `question`, `sql_query` and perhaps `audience`, all or none.
 
         A question that has an example already gets the new SQL.
         """

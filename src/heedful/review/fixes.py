@@ -136,7 +136,7 @@ def _prepare_promotion(space: ExecutionSpace, arguments: FixArguments, author: s
         raise Invalid(
             f"execution {execution_id} has no question", field="question", remedy="Pass the question it answers"
         )
-    add = golden.prepare(space, question, row.sql_query, row.connector_id, "promoted", execution_id)
+    add = golden.prepare(space, question, row.sql_query, row.connector_id, "promoted", execution_id, row.audience)
 
     def apply(connection: Connection) -> Metadata:
         row = _get_run(space, connection, execution_id)

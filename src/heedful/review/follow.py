@@ -16,6 +16,7 @@ from heedful.sessions.entries import answer
 from heedful.sql.chat import MAX_CANDIDATES, MIN_SIMILARITY
 from heedful.sql.reuse import reasons
 from heedful.sql.reuse.cache import Limits, judge
+from heedful.sql.reuse.ownership import NOBODY, Asker
 from heedful.sql.space import NO_PROJECT, ExecutionSpace
 from heedful.storage import receipts
 from heedful.storage.ledger import RETRACTION
@@ -181,14 +182,14 @@ def _compare_cached(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase,
     """What the cache would do; nothing is run, and no language model is asked."""
     subject = loaded.subject
     assert subject is not None
-    connector_id = subject.run.connector_id if subject.run is not None else None
-    if subject.turn is not None:
-        connector_id = subject.turn.connector_id
+    about = subject.turn or subject.run
+    connector_id = None if about is None else about.connector_id
+    asker = NOBODY if about is None else Asker(about.audience, None, about.chat_session_id)
     with space.workspace.read() as connection:
         connector = space.connector(connection, connector_id)
     vector = space.workspace.embed([question])[0]
     limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=False, examples=True, explained=1)
-    verdicts, _ = judge(space, connector, question, vector, limits, "sql")
+    verdicts, _ = judge(space, connector, question, vector, limits, "sql", asker)
     best = verdicts[0] if verdicts else None
     sql = None if best is None or best.decision == "refuse" else best.written
     return ReviewComparison(

@@ -46,6 +46,9 @@ class QuestionIndex:
         self._revision = -1
         self._unchecked = 0
         self._seqs: Growable[np.int64] = Growable(np.empty(0, np.int64))
+        self._audiences: Growable[np.int64] = Growable(np.empty(0, np.int64))
+        """The number of the audience of each."""
+        self._numbers_of_audiences: dict[str | None, int] = {}
         self._rows_of: Growable[np.int64] = Growable(np.empty(0, np.int64))
         """Which of the vectors each execution has: those with the same question share one."""
         self._vectors: Growable[np.float32] = Growable(np.empty((0, model.dimensions), np.float32))
@@ -87,17 +90,22 @@ class QuestionIndex:
         least: float,
         limit: int,
         also: Collection[str] = (),
+        audience: str | None = None,
     ) -> list[Near]:
-        """The executions with the most similar questions, best first, then those that are wanted by their ids whatever
-        their similarity. One that was removed takes no other's place."""
+        """The executions for exactly this audience with the most similar questions, best first, then those that are
+        wanted by their ids whatever their similarity. One that was removed takes no other's place."""
         with self._lock:
             seqs, places = self._seqs.rows, self._places
             cosines = (self._vectors.rows @ vector)[self._rows_of.rows]
+            if len(self._numbers_of_audiences) > 1 or audience not in self._numbers_of_audiences:
+                wanted_audience = self._audiences.rows == self._numbers_of_audiences.get(audience, -1)
+                cosines = np.where(wanted_audience, cosines, np.float32(-2))
         size = limit
         while True:
             order = _best(seqs, cosines, least, size)
             there = self._read(connection, state, seqs[order].tolist())
-            found = [(row, place) for place in order if (row := there.get(int(seqs[place]))) is not None][:limit]
+            rows = ((there.get(int(seqs[place])), place) for place in order)
+            found = [(row, place) for row, place in rows if row is not None and row.audience == audience][:limit]
             if len(found) == limit or len(order) < size:
                 break
             # Twice as many each time, because where some were removed there are often more.
@@ -106,7 +114,8 @@ class QuestionIndex:
         wanted = [seq for seq in self._numbers_of(connection, also) if seq not in near]
         wanted = [seq for seq in wanted if places.get(seq, len(seqs)) < len(seqs)]
         for seq, row in self._read(connection, state, wanted).items():
-            near[seq] = Near(row, float(cosines[places[seq]]))
+            if row.audience == audience:
+                near[seq] = Near(row, float(cosines[places[seq]]))
         with self._lock:
             self._unchecked += len(order) - len(there)
         return list(near.values())
@@ -165,6 +174,9 @@ class QuestionIndex:
         self._vectors.append(unpack(list(new.values()), self._model.dimensions))
         self._rows_of.append(np.array([self._known[digest] for digest in digests], np.int64))
         self._seqs.append(np.array([row.candidate.seq for row in rows], np.int64))
+        numbers = self._numbers_of_audiences
+        audiences = [numbers.setdefault(row.candidate.audience, len(numbers)) for row in rows]
+        self._audiences.append(np.array(audiences, np.int64))
         self._places.update((row.candidate.seq, place) for place, row in enumerate(rows, start=len(self._places)))
         self._unchecked += len(rows)
         return list(fresh.items())
@@ -179,6 +191,7 @@ class QuestionIndex:
         self._known = {digest: places[old] for digest, old in self._known.items() if old in places}
         self._seqs, self._rows_of = Growable(self._seqs.rows[mask]), Growable(rows_of.astype(np.int64))
         self._vectors = Growable(self._vectors.rows[used])
+        self._audiences = Growable(self._audiences.rows[mask])
         self._places = {seq: place for place, seq in enumerate(self._seqs.rows.tolist())}
         self._unchecked = 0
 

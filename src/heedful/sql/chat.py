@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.clock import DAY
@@ -25,8 +25,8 @@ from heedful.sql.feedback import new_opinion, put, relevant
 from heedful.sql.generation import Example, write_sql
 from heedful.sql.reuse import cache, candidates, reasons
 from heedful.sql.reuse import coverage as covering
-from heedful.sql.reuse.asker import Person, may_be_personal
 from heedful.sql.reuse.cache import JudgedCandidate, Limits
+from heedful.sql.reuse.ownership import Asker
 from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.feedback import SqlFeedbacks
@@ -72,8 +72,9 @@ class Chat(ChatProtocol):
         connector_id: str | None = None,
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
+        author: str | None = None,
     ) -> ChatSql:
-        return self._answer(chat_session_id, query, connector_id, feedback_cutoff, remarks, suggest=False)[-1]
+        return self._answer(chat_session_id, query, connector_id, feedback_cutoff, remarks, author, suggest=False)[-1]
 
     def chat_to_answer(
         self,
@@ -83,9 +84,10 @@ class Chat(ChatProtocol):
         connector_id: str | None = None,
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
+        author: str | None = None,
     ) -> ChatAnswer:
-        connector, vector, plan, answered = self._answer(
-            chat_session_id, query, connector_id, feedback_cutoff, remarks, suggest=True
+        asker, connector, vector, plan, answered = self._answer(
+            chat_session_id, query, connector_id, feedback_cutoff, remarks, author, suggest=True
         )
         if plan.origin == "suggested":
             return ChatAnswer(**dict(answered), answer=plan.explanation, execution_result=None)
@@ -93,7 +95,7 @@ class Chat(ChatProtocol):
             self._space,
             connector,
             plan.statement,
-            QuestionSource(query, answered.chat_message_id, pack(vector)),
+            QuestionSource(query, answered.chat_message_id, pack(vector), chat_session_id, asker.audience),
             plan.origin,
             plan.derived_from,
         )
@@ -110,6 +112,8 @@ class Chat(ChatProtocol):
         top_n: int = 5,
         only_positive_feedback: bool = False,
         reuse: Reuse = "sql",
+        audience: str | None = None,
+        author: str | None = None,
     ) -> CacheLookup:
         checks.question("user_query", user_query)
         limits = Limits(
@@ -121,21 +125,28 @@ class Chat(ChatProtocol):
             explained=checks.whole_number("top_n", top_n, 1, 1_000),
         )
         checks.reuse(reuse)
+        asker = Asker(values.audience(audience), values.author(author))
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
-        return cache.lookup(self._space, connector, user_query, limits, top_n, reuse)
+        return cache.lookup(self._space, connector, user_query, limits, top_n, reuse, asker)
 
     def confirm_suggestion(
-        self, user_query: str, execution_id: str, *, connector_id: str | None = None, author: str | None = None
+        self,
+        user_query: str,
+        execution_id: str,
+        *,
+        connector_id: str | None = None,
+        author: str | None = None,
+        audience: str | None = None,
     ) -> Execution:
         checks.question("user_query", user_query)
         values.identifier("execution_id", execution_id)
-        author = values.author(author)
+        asker = Asker(values.audience(audience), values.author(author))
         space = self._space
         with space.workspace.read() as connection:
             connector = space.connector(connection, connector_id)
         vector = space.workspace.embed([user_query])[0]
-        judged, _ = cache.judge(space, connector, user_query, vector, _LIKELY, "sql")
+        judged, _ = cache.judge(space, connector, user_query, vector, _LIKELY, "sql", asker)
         likely = cache.suggested(judged)
         if likely is None or likely.execution_id != execution_id:
             raise Conflict(
@@ -145,11 +156,11 @@ class Chat(ChatProtocol):
                 value=execution_id,
                 remedy="Look it up again: chat.execution_cache_lookup",
             )
-        source = QuestionSource(user_query, None, pack(vector))
+        source = QuestionSource(user_query, None, pack(vector), audience=asker.audience)
         execution = runs.execute(space, connector, Statement(likely.sql_query, {}), source, "rebound", execution_id)
         with space.workspace.write() as connection:
             opinions = SqlFeedbacks.on(connection, space.own_project(connection))
-            put(opinions, new_opinion(execution.execution_id, None, True, None, author, space.now()), None, None)
+            put(opinions, new_opinion(execution.execution_id, None, True, None, asker.author, space.now()), None, None)
         return execution
 
     def execution_cache_coverage(
@@ -161,13 +172,6 @@ class Chat(ChatProtocol):
             connector = self._space.connector(connection, connector_id)
         return covering.coverage(self._space, connector, since, limit)
 
-    def _checked(self, chat_session_id: str, query: str, connector_id: str | None, cutoff: float) -> AnyRow:
-        checks.question("query", query)
-        values.fraction("feedback_cutoff", cutoff)
-        row_of(self._space, chat_session_id)
-        with self._space.workspace.read() as connection:
-            return self._space.connector(connection, connector_id)
-
     def _answer(
         self,
         chat_session_id: str,
@@ -175,22 +179,29 @@ class Chat(ChatProtocol):
         connector_id: str | None,
         cutoff: float,
         remarks: Sequence[str],
+        author: str | None,
         *,
         suggest: bool,
-    ) -> tuple[AnyRow, Vectors, Plan, ChatSql]:
+    ) -> tuple[Asker, AnyRow, Vectors, Plan, ChatSql]:
         """Finds or writes the SQL for a question, and stores both as a turn of the conversation."""
-        connector = self._checked(chat_session_id, query, connector_id, cutoff)
+        checks.question("query", query)
+        values.fraction("feedback_cutoff", cutoff)
+        audience = row_of(self._space, chat_session_id).metadata.get("audience")
+        asker = Asker(audience, values.author(author), chat_session_id)
+        with self._space.workspace.read() as connection:
+            connector = self._space.connector(connection, connector_id)
         checked_remarks = checks.remarks(remarks)
         vector = self._space.workspace.embed([query])[0]
-        plan = self._plan(connector, chat_session_id, query, vector, cutoff, checked_remarks)
+        plan = self._plan(connector, asker, chat_session_id, query, vector, cutoff, checked_remarks)
         if plan.origin == "suggested" and not suggest:
             assert plan.suggestion is not None
             raise _only_suggested(query, plan.suggestion)
-        return connector, vector, plan, self._store_turn(connector, chat_session_id, query, plan)
+        return asker, connector, vector, plan, self._store_turn(connector, asker, chat_session_id, query, plan)
 
     def _plan(
         self,
         connector: AnyRow,
+        asker: Asker,
         chat_session_id: str,
         query: str,
         vector: Vectors,
@@ -198,8 +209,7 @@ class Chat(ChatProtocol):
         remarks: Sequence[str],
     ) -> Plan:
         limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
-        messages = self._own_messages(chat_session_id, query)
-        verdicts, _ = cache.judge(self._space, connector, query, vector, limits, "sql", messages)
+        verdicts, _ = cache.judge(self._space, connector, query, vector, limits, "sql", asker)
         failed = set()
         for verdict in verdicts:
             if verdict.decision != "refuse" and verdict.sql is not None and verdict.written not in failed:
@@ -218,11 +228,12 @@ class Chat(ChatProtocol):
             first = first.refused("run", reasons.NOT_RUN)
         cache.record(self._space, connector, query, first)
         likely = cache.suggested(verdicts)
-        return self._write_plan(connector, chat_session_id, query, vector, cutoff, remarks, first, likely)
+        return self._write_plan(connector, asker, chat_session_id, query, vector, cutoff, remarks, first, likely)
 
     def _write_plan(
         self,
         connector: AnyRow,
+        asker: Asker,
         chat_session_id: str,
         query: str,
         vector: Vectors,
@@ -248,7 +259,7 @@ class Chat(ChatProtocol):
                 value=query,
                 remedy="Add it: golden_examples.create(question, sql_query), or configure HEEDFUL_LANGUAGE_MODEL",
             )
-        examples, warnings = self._examples_and_warnings(connector, chat_session_id, query, vector, cutoff)
+        examples, warnings = self._examples_and_warnings(connector, asker, vector, cutoff)
         earlier = [
             (turn.question, turn.sql)
             for turn in chat_sessions.turns(self._space.sessions, chat_session_id, MAX_EARLIER)
@@ -280,22 +291,20 @@ class Chat(ChatProtocol):
             explanation = f"written by {written.model} from the schema and {len(examples)} proven examples{suffix}"
             return Plan(statement, "written", explanation, None, written.model, likely)
 
-    def _own_messages(self, chat_session_id: str, query: str) -> Collection[str]:
-        """The messages of the asker, where it matters who asks."""
-        return chat_sessions.message_ids(self._space.sessions, chat_session_id) if may_be_personal(query) else ()
-
     def _examples_and_warnings(
-        self, connector: AnyRow, chat_session_id: str, query: str, vector: Vectors, cutoff: float
+        self, connector: AnyRow, asker: Asker, vector: Vectors, cutoff: float
     ) -> tuple[list[Example], list[Example]]:
         """The examples for a model's prompt: reliable ones, and ones that were rated as wrong."""
         space = self._space
         wanted = candidates.Wanted(MIN_EXAMPLE_SIMILARITY, MAX_CANDIDATES, max_age_days=None, examples=True)
-        messages = self._own_messages(chat_session_id, query)
-        with space.proofs.reading(connector, space.target, space.workspace.read) as known:
-            found = candidates.find(space, known, connector, vector, wanted)
-            # A model would copy the values of somebody else.
-            hidden = cache.of_others(known, Person.NOBODY, found, messages)
-            similar = [each for each in found if each.id not in hidden]
+        similar: list[candidates.Candidate] = []
+        with space.proofs.reading(connector, space.target, space.workspace.read, asker.audience) as known:
+            for circle in known.circles:
+                found = candidates.find(space, known, connector, vector, wanted, audience=circle.audience)
+                # A model would copy the values of somebody else.
+                hidden = cache.of_others(circle, "", found, asker)
+                similar += (each for each in found if each.id not in hidden)
+        similar.sort(key=lambda each: -each.similarity)
         good = [
             candidate
             for candidate in similar
@@ -309,10 +318,11 @@ class Chat(ChatProtocol):
         )
         return list(examples)[:EXAMPLES], list(warnings)[:WARNINGS]
 
-    def _store_turn(self, connector: AnyRow, chat_session_id: str, query: str, plan: Plan) -> ChatSql:
+    def _store_turn(self, connector: AnyRow, asker: Asker, chat_session_id: str, query: str, plan: Plan) -> ChatSql:
         message_id = chat_sessions.store_turn(
             self._space.sessions,
             chat_session_id,
+            asker.audience,
             query,
             connector.id,
             plan.statement,

@@ -31,8 +31,10 @@ class ChatSessions(ChatSessionsProtocol):
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
 
-    def create(self, *, name: str | None = None) -> ChatSession:
+    def create(self, *, name: str | None = None, audience: str | None = None) -> ChatSession:
         metadata: Metadata = dict(KIND)
+        if audience is not None:
+            metadata["audience"] = values.audience(audience)
         if name is not None:
             metadata["name"] = values.name("name", name)
         session_id = new_id()
@@ -52,6 +54,7 @@ class ChatSessions(ChatSessionsProtocol):
                     name=session.metadata.get("name"),
                     created_at=session.created_at,
                     updated_at=session.updated_at,
+                    audience=session.metadata.get("audience"),
                 )
                 for session in sessions.items
             ],
@@ -97,6 +100,7 @@ def _to_session(row: SessionRow) -> ChatSession:
         name=row.metadata.get("name"),
         created_at=from_stored(row.created_at),
         updated_at=from_stored(row.updated_at),
+        audience=row.metadata.get("audience"),
     )
 
 
@@ -115,6 +119,8 @@ class Turn:
     origin: Origin
     derived_from: str | None
     at: int
+    chat_session_id: str | None
+    audience: str | None
 
     @property
     def sql(self) -> str:
@@ -125,6 +131,7 @@ class Turn:
 def store_turn(
     space: SessionSpace,
     session_id: str,
+    audience: str | None,
     question: str,
     connector_id: str,
     statement: Statement,
@@ -141,6 +148,8 @@ def store_turn(
         "display": statement.display,
         "origin": origin,
         "derived_from": derived_from,
+        "chat_session_id": session_id,
+        "audience": audience,
     }
     question_row = MessageRow(new_id(), "user", question, now)
     answer_row = MessageRow(new_id(), "assistant", orjson.dumps(body).decode(), now)
@@ -156,15 +165,6 @@ def turns(space: SessionSpace, session_id: str, last: int = MAX_MESSAGES // 2) -
 
     rows = space.store.read(read)[::-1]
     return [turn for row in rows if (turn := _turn(row)) is not None]
-
-
-def message_ids(space: SessionSpace, session_id: str) -> frozenset[str]:
-    """The ids of the newest messages of a session."""
-
-    def read(tx: Transaction) -> list[MessageRow]:
-        return tx.conversations.messages(session_id, None, MAX_MESSAGES, True)
-
-    return frozenset(row.id for row in space.store.read(read))
 
 
 def turn(space: SessionSpace, message_id: str) -> Turn | None:
@@ -186,6 +186,8 @@ def _turn(row: MessageRow) -> Turn | None:
             origin=cast(Origin, body["origin"]),
             derived_from=body["derived_from"],
             at=row.at,
+            chat_session_id=body.get("chat_session_id"),
+            audience=body.get("audience"),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError):
         # Somebody else's message in the same session.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -198,13 +198,6 @@ def check_sensitive(columns: Sequence[str], schema: Schema) -> None:
 def stored_schema(schema: Schema) -> Metadata:
     """A schema as it is stored."""
     return asdict(schema)
-
-
-def schema_names(connector: AnyRow) -> Iterator[str]:
-    """The names of all tables and columns."""
-    for table in (connector.schema or {"tables": []})["tables"]:
-        yield table["name"]
-        yield from (column["name"] for column in table["columns"])
 
 
 def describe_schema(connector: AnyRow) -> str:

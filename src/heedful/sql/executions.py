@@ -32,20 +32,30 @@ class Executions(ExecutionsProtocol):
         parameters: dict[str, Any] | None = None,
         chat_message_id: str | None = None,
         external_id: str | None = None,
+        audience: str | None = None,
     ) -> Execution:
         checks.sql(sql_query)
+        audience = values.audience(audience)
         if external_id is not None:
             values.external_id(external_id)
         message = self._message(chat_message_id)
-        if question is None and message is not None:
-            turn = chat_sessions.turn(self._space.sessions, message)
-            question = None if turn is None else turn.question
-        source = QuestionSource(None if question is None else checks.question("question", question), message)
+        turn = None if message is None else chat_sessions.turn(self._space.sessions, message)
+        if question is None and turn is not None:
+            question = turn.question
+        source = QuestionSource(
+            None if question is None else checks.question("question", question),
+            message,
+            chat_session_id=None if turn is None else turn.chat_session_id,
+            audience=audience if audience is not None or turn is None else turn.audience,
+        )
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         statement = Statement(sql_query, values.metadata("parameters", parameters or {}))
-        first = None if external_id is None else running.earlier(self._space, connector, statement, external_id)
-        return first or running.execute(self._space, connector, statement, source, "query", external_id=external_id)
+        if external_id is not None:
+            first = running.earlier(self._space, connector, statement, external_id, source.audience)
+            if first is not None:
+                return first
+        return running.execute(self._space, connector, statement, source, "query", external_id=external_id)
 
     def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
         name = values.identifier("chat_message_id", chat_message_id)
@@ -59,7 +69,7 @@ class Executions(ExecutionsProtocol):
             )
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id or turn.connector_id)
-        source = QuestionSource(turn.question, name)
+        source = QuestionSource(turn.question, name, chat_session_id=turn.chat_session_id, audience=turn.audience)
         # What was suggested and is run is a proven query with other values, like any other.
         origin: Origin = "rebound" if turn.origin == "suggested" else turn.origin
         return running.execute(self._space, connector, turn.statement, source, origin, turn.derived_from)

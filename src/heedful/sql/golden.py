@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -17,6 +17,9 @@ from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, Examples, GoldenExample
 from heedful.sql import checks
 from heedful.sql.connector_access import dialect_of
 from heedful.sql.example_files import read
+from heedful.sql.reuse.asker import may_be_personal, person
+from heedful.sql.reuse.evidence import study
+from heedful.sql.reuse.ownership import has_unnamed_values
 from heedful.sql.sandbox.pool import Checked
 from heedful.sql.space import ExecutionSpace
 from heedful.sql.statements import question_digest
@@ -34,10 +37,12 @@ class GoldenExamples(GoldenExamplesProtocol):
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
 
-    def create(self, question: str, sql_query: str, *, connector_id: str | None = None) -> GoldenExample:
-        return self._added(question, sql_query, connector_id, "given", None)
+    def create(
+        self, question: str, sql_query: str, *, connector_id: str | None = None, audience: str | None = None
+    ) -> GoldenExample:
+        return self._added(question, sql_query, connector_id, "given", None, audience)
 
-    def promote(self, execution_id: str, *, question: str | None = None) -> GoldenExample:
+    def promote(self, execution_id: str, *, question: str | None = None, audience: str | None = None) -> GoldenExample:
         values.identifier("execution_id", execution_id)
         with self._space.workspace.read() as connection:
             project = self._space.project(connection)
@@ -64,7 +69,15 @@ class GoldenExamples(GoldenExamplesProtocol):
             raise Invalid(
                 f"execution {execution_id} has no question", field="question", remedy="Pass the question it answers"
             )
-        return self._added(text, row.sql_query, row.connector_id, "promoted", execution_id)
+        whom = values.audience(audience) or row.audience
+        if row.audience not in (None, whom):
+            raise Conflict(
+                f"execution {execution_id} is for the audience {row.audience!r}, not for {audience!r}",
+                field="audience",
+                value=audience,
+                remedy="Leave audience out to keep it, or add an example: golden_examples.create(…, audience='…')",
+            )
+        return self._added(text, row.sql_query, row.connector_id, "promoted", execution_id, whom)
 
     def get(self, example_id: str) -> GoldenExample:
         with self._space.workspace.read() as connection:
@@ -79,7 +92,13 @@ class GoldenExamples(GoldenExamplesProtocol):
         return [_to_example(row) for row in rows]
 
     def update(
-        self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED, if_match: str | None = None
+        self,
+        example_id: str,
+        *,
+        question: str = UNCHANGED,
+        sql_query: str = UNCHANGED,
+        audience: str | None = UNCHANGED,
+        if_match: str | None = None,
     ) -> GoldenExample:
         with self._space.workspace.read() as connection:
             row = _row(self._space, connection, example_id)
@@ -88,17 +107,21 @@ class GoldenExamples(GoldenExamplesProtocol):
         changed: dict[str, Any] = {}
         if question is not UNCHANGED:
             vector = self._space.vector(checks.question("question", question))
-            changed |= {"question": question, "digest": question_digest(question), "vector": vector}
+            changed |= {"question": question, "vector": vector}
         if sql_query is not UNCHANGED:
             checked = _checked(self._space, sql_query, connector)
             changed |= {"sql_query": checked.sql, "template": checked.template}
+        if audience is not UNCHANGED:
+            changed["audience"] = values.audience(audience)
         with self._space.workspace.write() as connection:
             row = _row(self._space, connection, example_id)
             values.if_match(if_match, _to_example(row))
-            if "digest" in changed:
-                other = golden.find_by_question(connection, row.connector_id, changed["digest"])
-                if other is not None and other.id != row.id:
-                    raise _already_exists(question, other.id)
+            new = _changed(row, changed)
+            changed["digest"] = question_digest(new.question, new.audience)
+            other = golden.find_by_question(connection, row.connector_id, changed["digest"])
+            if other is not None and other.id != row.id:
+                raise _already_exists(new.question, other.id)
+            if "vector" in changed:
                 changed["model_id"] = self._space.embedded(connection, changed["vector"])
             golden.change(connection, row.id, **changed, updated_at=self._space.now())
             return _to_example(_row(self._space, connection, example_id))
@@ -128,7 +151,9 @@ class GoldenExamples(GoldenExamplesProtocol):
         for number, row in enumerate(rows, start=1):
             try:
                 question = checks.question("question", row.get("question"))
-                ready.append((question, _checked(self._space, row.get("sql_query"), connector)))
+                sql = _checked(self._space, row.get("sql_query"), connector)
+                new = _Whom(question, sql.sql, values.audience(row.get("audience") or None))
+                ready.append((new, sql))
             except (Invalid, Forbidden) as error:
                 raise type(error)(
                     f"{label}{number}: {error.message}",
@@ -137,17 +162,23 @@ class GoldenExamples(GoldenExamplesProtocol):
                     value=error.value,
                     remedy=error.remedy or "Nothing was imported",
                 ) from error
-        vectors = [self._space.vector(question) for question, _ in ready]
+        vectors = [self._space.vector(new.question) for new, _ in ready]
         with self._space.workspace.write() as connection:
             return [
-                _put(self._space, connection, connector, question, sql, vector, "imported", None, replace=True)
-                for (question, sql), vector in zip(ready, vectors, strict=True)
+                _put(self._space, connection, connector, new, sql, vector, "imported", None, replace=True)
+                for (new, sql), vector in zip(ready, vectors, strict=True)
             ]
 
     def _added(
-        self, question: str, sql_query: str, connector_id: str | None, origin: str, execution_id: str | None
+        self,
+        question: str,
+        sql_query: str,
+        connector_id: str | None,
+        origin: str,
+        execution_id: str | None,
+        audience: str | None,
     ) -> GoldenExample:
-        add = prepare(self._space, question, sql_query, connector_id, origin, execution_id)
+        add = prepare(self._space, question, sql_query, connector_id, origin, execution_id, audience)
         with self._space.workspace.write() as connection:
             return add(connection)
 
@@ -159,23 +190,56 @@ def prepare(
     connector_id: str | None,
     origin: str,
     execution_id: str | None,
+    audience: str | None = None,
 ) -> Callable[[Connection], GoldenExample]:
     """Checks and embeds an example now; returns the function that adds it in an open transaction."""
     checks.question("question", question)
+    whom = values.audience(audience)
     with space.workspace.read() as connection:
         connector = space.connector(connection, connector_id)
     sql = _checked(space, sql_query, connector)
+    new = _Whom(question, sql.sql, whom)
+    if origin == "promoted":
+        _check_audience(space, connector, new)
     vector = space.vector(question)
-    return lambda connection: _put(
-        space, connection, connector, question, sql, vector, origin, execution_id, replace=False
-    )
+    return lambda connection: _put(space, connection, connector, new, sql, vector, origin, execution_id, replace=False)
+
+
+class _Whom(NamedTuple):
+    """A question with its SQL, and whom it is for."""
+
+    question: str
+    sql_query: str
+    audience: str | None
+
+
+def _changed(row: AnyRow, changed: Mapping[str, Any]) -> _Whom:
+    return _Whom(*(changed.get(name, getattr(row, name)) for name in _Whom._fields))
+
+
+def _check_audience(space: ExecutionSpace, connector: AnyRow, new: _Whom) -> None:
+    """Refuses to make an example for everybody of what was right for one person: "my orders" with their name in it."""
+    if new.audience is not None or not may_be_personal(new.question):
+        return
+    with space.proofs.reading(connector, space.target, space.workspace.read) as known:
+        seen = known.evidence.values
+    about = study(new.question, new.sql_query, dialect_of(connector), seen)
+    if person(new.question, seen) and about is not None and has_unnamed_values(about):
+        raise Invalid(
+            f"{new.question!r} is in the first person, and the SQL has a value that it doesn't name: "
+            "an example for everybody would answer each of them with one person's rows",
+            code="personal_example",
+            field="audience",
+            value=new.audience,
+            remedy="Say whom it is for: audience='…', or pass a question that names the person",
+        )
 
 
 def _put(
     space: ExecutionSpace,
     connection: Connection,
     connector: AnyRow,
-    question: str,
+    example: _Whom,
     sql: Checked,
     vector: bytes,
     origin: str,
@@ -184,9 +248,10 @@ def _put(
     replace: bool,
 ) -> GoldenExample:
     now = space.now()
-    existing = golden.find_by_question(connection, connector.id, question_digest(question))
+    digest = question_digest(example.question, example.audience)
+    existing = golden.find_by_question(connection, connector.id, digest)
     if existing is not None and not replace:
-        raise _already_exists(question, existing.id)
+        raise _already_exists(example.question, existing.id)
     if existing is not None:
         golden.change(connection, existing.id, sql_query=sql.sql, template=sql.template, updated_at=now)
         return _to_example(_row(space, connection, existing.id))
@@ -194,14 +259,15 @@ def _put(
         id=new_id(),
         project_id=connector.project_id,
         connector_id=connector.id,
-        question=question,
-        digest=question_digest(question),
+        question=example.question,
+        digest=digest,
         model_id=space.embedded(connection, vector),
         vector=vector,
         sql_query=sql.sql,
         template=sql.template,
         origin=origin,
         execution_id=execution_id,
+        audience=example.audience,
         created_at=now,
         updated_at=now,
     )
@@ -251,6 +317,7 @@ def _to_example(row: AnyRow) -> GoldenExample:
         sql_query=row.sql_query,
         origin=row.origin,
         execution_id=row.execution_id,
+        audience=row.audience,
         created_at=from_stored(row.created_at),
         updated_at=from_stored(row.updated_at),
     )

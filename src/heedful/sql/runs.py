@@ -24,12 +24,15 @@ from heedful.storage.rows import AnyRow
 
 @dataclass(frozen=True, slots=True)
 class QuestionSource:
-    """The question behind an execution, and the message of a chat that it belongs to."""
+    """The question behind an execution, the message of a chat that it belongs to, and whom it is for."""
 
     question: str | None
     message_id: str | None
     vector: bytes | None = None
     """The question's vector, if it is known already."""
+    chat_session_id: str | None = None
+    audience: str | None = None
+    """Whom the execution may be reused for; None is everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,14 @@ def execute(
             data_version=ran.version,
             at=space.now(),
             result_digest=_digest(ran.encoded),
+            chat_session_id=source.chat_session_id,
+            audience=source.audience,
             external_id=external_id,
         )
         # Another call may have used the external id meanwhile.
-        first = None if external_id is None else _earlier(connection, connector, statement, external_id)
+        first = (
+            None if external_id is None else _earlier(connection, connector, statement, external_id, source.audience)
+        )
         if first is not None:
             return first
         stored = runs.as_stored(connection, new)
@@ -94,20 +101,24 @@ def execute(
     return _execution(new, result)
 
 
-def earlier(space: ExecutionSpace, connector: AnyRow, statement: Statement, external_id: str) -> Execution | None:
+def earlier(
+    space: ExecutionSpace, connector: AnyRow, statement: Statement, external_id: str, audience: str | None
+) -> Execution | None:
     """The execution that was first sent with an external id; `Conflict` if it was another one."""
     with space.workspace.read() as connection:
-        return _earlier(connection, connector, statement, external_id)
+        return _earlier(connection, connector, statement, external_id, audience)
 
 
-def _earlier(connection: Connection, connector: AnyRow, statement: Statement, external_id: str) -> Execution | None:
+def _earlier(
+    connection: Connection, connector: AnyRow, statement: Statement, external_id: str, audience: str | None
+) -> Execution | None:
     target = external_ids.target(connection, connector.project_id, "execution", external_id)
     row = None if target is None else runs.get(connection, connector.project_id, target)
     if row is None:
         return None
     execution = to_execution(row)
-    stored = (execution.connector_id, _words(execution.sql_query), execution.parameters)
-    if stored != (connector.id, _words(statement.sql), statement.parameters):
+    stored = (execution.connector_id, _words(execution.sql_query), execution.parameters, execution.audience)
+    if stored != (connector.id, _words(statement.sql), statement.parameters, audience):
         raise values.external_id_reused(external_id, "execution")
     return execution
 
@@ -147,4 +158,5 @@ def _execution(row: Any, result: Result) -> Execution:
         chat_message_id=row.message_id,
         created_at=from_stored(row.at),
         external_id=row.external_id,
+        audience=row.audience,
     )

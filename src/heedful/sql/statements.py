@@ -227,11 +227,10 @@ def template(sql: str, dialect: str) -> bytes:
     return hashlib.blake2b(canonical.encode(), digest_size=16).digest()
 
 
-def question_digest(question: str) -> bytes:
-    """A hash of a question that ignores layout and case."""
-    return hashlib.blake2b(
-        _SPACE.sub(" ", question).strip().rstrip("?!. ").casefold().encode(), digest_size=16
-    ).digest()
+def question_digest(question: str, audience: str | None) -> bytes:
+    """A hash of a question that ignores layout and case, and of whom it is for."""
+    text = _SPACE.sub(" ", question).strip().rstrip("?!. ").casefold()
+    return hashlib.blake2b((text if audience is None else f"{text}\0{audience}").encode(), digest_size=16).digest()
 
 
 _DIALECTS = {"postgresql": "postgres", "cockroachdb": "postgres", "mariadb": "mysql", "mssql": "tsql"}

@@ -491,6 +491,8 @@ executions = Table(
     Column("origin", String(20), nullable=False),
     Column("derived_from", String(36)),
     Column("message_id", String(36)),
+    Column("chat_session_id", String(200)),
+    Column("audience", String(200)),
     Column("fingerprint", String(64)),
     Column("data_version", String(200)),
     Column("at", BigInteger, nullable=False),
@@ -535,7 +537,8 @@ executions = Table(
 A `hit` (see `storage.executions.runs`) is what the cache ran again. It has no vector; `repeats_id` is the execution
 with the same SQL, and `result_id` the one that has the same result, which is stored once. `last_hit_id` is the newest
 execution that repeats this one, and `used_at` when it was last used, with other values or not. `revision` is that of
-its connector when what people say of it changed last."""
+its connector when what people say of it changed last. `audience` is whom it may be reused for: all, if it is NULL.
+`chat_session_id` is the session of the message that it ran for."""
 
 golden_examples = Table(
     "golden_examples",
@@ -552,13 +555,14 @@ golden_examples = Table(
     Column("template", LargeBinary(16), nullable=False),
     Column("origin", String(20), nullable=False),
     Column("execution_id", String(36)),
+    Column("audience", String(200)),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     UniqueConstraint("connector_id", "digest"),
     Index("ix_golden_examples_project_id_seq", "project_id", "seq"),
     sqlite_autoincrement=True,
 )
-"""Questions with the SQL that answers them, by people's word."""
+"""Questions with the SQL that answers them, by people's word, for an audience or for all. `digest` is of both."""
 
 keys = Table(
     "keys",

@@ -71,6 +71,5 @@ def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[E
 def example(heedful: Heedful, connector_id: str, execution_id: str) -> GoldenExample | None:
     """The golden example that an execution was made to."""
     with project_of(heedful).workspace.read() as connection:
-        rows = golden.of_connector(connection, connector_id)
-    example_id = next((row.id for row in rows if row.execution_id == execution_id), None)
-    return None if example_id is None else heedful.golden_examples.get(example_id)
+        row = golden.of_execution(connection, connector_id, execution_id)
+    return None if row is None else heedful.golden_examples.get(row.id)

@@ -121,6 +121,7 @@ class NewExample(Model):
 
     question: str = Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS})
     sql_query: str = Field(json_schema_extra={"minLength": 1, "pattern": WORDS})
+    audience: str | None = None
 
 
 NARROWED: dict[tuple[str, str], Any] = {
@@ -154,6 +155,7 @@ CURSOR = {"pattern": "^[0-9]{1,18}$"}
 _LIMITS: dict[str, dict[str, Any]] = {
     "answer": {"pattern": TEXT},
     "assignee": _NAME,
+    "audience": _NAME,
     "author": _NAME,
     "by": _ID,
     "chat_message_id": _ID,

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from sqlglot.tokenizer_core import TokenType
-
-from heedful.sql.reuse.evidence import Study
 from heedful.sql.reuse.question_reading import is_name, name, spans
-from heedful.sql.reuse.question_words import number
-from heedful.sql.reuse.values import Values, plain, split
-from heedful.sql.statements import QUOTED, tokenize
+from heedful.sql.reuse.values import Values, split
 
 
 class Person(IntEnum):
@@ -169,28 +163,3 @@ def _person(question: str) -> Person:
         if any(words & (each[pronouns] if each in spoken else each[pronouns] - _AMBIGUOUS) for each in _LANGUAGES):
             return about
     return Person.NOBODY
-
-
-def is_personal(people: Sequence[Person], known: Study | None) -> bool:
-    """Whether SQL may be right for one asker alone, given whom its question and the one that is asked are about.
-
-    What "we" have is the same for all who ask, unless the SQL has a value that its question doesn't name.
-    """
-    about = max(people)
-    if about is Person.GROUP:
-        return known is None or _has_own_values(known)
-    return about is Person.ASKER
-
-
-def _has_own_values(known: Study) -> bool:
-    said = f" {' '.join(known.words)} "
-    numbers = {number(word) for word in known.words}
-    sql, dialect = known.query.sql, known.query.dialect
-    # SQLite reads "ann" as a text if there is no such column.
-    names = frozenset() if dialect == "sqlite" else frozenset((TokenType.IDENTIFIER,))
-    texts = (each.text for each in tokenize(sql, dialect) if each.token_type in QUOTED - names)
-    return any(f" {plain(text)} " not in said for text in texts) or any(
-        number(each.text) not in numbers
-        for each in known.query.literals
-        if not each.quoted and each.operator != "limit"
-    )

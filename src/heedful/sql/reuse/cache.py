@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,10 +24,11 @@ from heedful.sql.reuse import (
     reasons,
     same_frame_ids,
 )
-from heedful.sql.reuse.asker import Person, is_personal, person
+from heedful.sql.reuse.asker import Person, person
 from heedful.sql.reuse.candidates import Candidate, Wanted
 from heedful.sql.reuse.moments import resolution
-from heedful.sql.reuse.proofs import Reading
+from heedful.sql.reuse.ownership import NOBODY, Asker
+from heedful.sql.reuse.proofs import Circle, Reading
 from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import runs
@@ -40,6 +41,7 @@ GATES_OF_WORDS = frozenset(
 )
 WRONG = Verdict("refuse", "sql", reasons.WRONG)
 ANOTHER_ASKER = Verdict("refuse", "asker", reasons.ANOTHER_ASKER)
+ANOTHER_OWNER = Verdict("refuse", "asker", reasons.ANOTHER_OWNER)
 
 
 class JudgedCandidate(NamedTuple):
@@ -86,11 +88,11 @@ def judge(
     vector: Vectors,
     limits: Limits,
     reuse: Reuse,
-    messages: Collection[str] = (),
+    asker: Asker = NOBODY,
 ) -> tuple[list[JudgedCandidate], int]:
     """The candidates for a question with what the gates say, best first, and how many were looked at.
 
-    `messages` are those of the chat session it is asked in: what was proven there is the asker's own.
+    What is proven for the asker's audience decides first; if all of it is refused, what is proven for everybody.
     """
     if limits.examples:
         candidates.follow_examples(space, connector)
@@ -99,30 +101,16 @@ def judge(
     wanted = Wanted(
         limits.similarity_threshold, limits.limit, limits.max_age_days, limits.examples, results=reuse == "result"
     )
-    with space.proofs.reading(connector, space.target, space.workspace.read) as known:
-        # What is made of a question hangs on the day, since "last month" does, and on what is proven. SQL that names a
-        # time of the day hangs on the minute.
-        evidence, now = known.evidence, from_stored(space.now())
-        day = question, now.date()
-        asked = evidence.recalled(("read", day), lambda: Question(question, evidence.values, now)).asked_at(now)
-        alike = evidence.recalled(("alike", day), lambda: frozenset(map(str, same_frame_ids(asked, evidence))))
-        found = candidates.find(space, known, connector, vector, wanted, alike)
-        checked = len(found)
-        if limits.only_positive_feedback:
-            found = [each for each in found if _is_positive(each)]
-        # What people say is wrong has no voice, nor has what is somebody else's; it is refused below.
-        refused = dict.fromkeys((each.id for each in found if each.template in known.blocked), WRONG)
-        refused |= dict.fromkeys(of_others(known, person(question, evidence.values), found, messages), ANOTHER_ASKER)
-        allowed = [each for each in found if each.id not in refused]
-        times = frozenset(resolution(each.sql, evidence.dialect, now) for each in allowed)
-        made = evidence.recalled(
-            ("chosen", day, times, limits.explained, tuple(each.proof for each in allowed)),
-            lambda: choose(asked, _proven(allowed), evidence=evidence, explained=limits.explained),
-        )
-        verdicts = refused | dict(zip([each.id for each in allowed], made, strict=True))
-        judged = [_judge_candidate(each, verdicts[each.id]) for each in found]
-        oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
-        judged = [_apply_gates(each, connector, known.blocked, reuse, current, oldest) for each in judged]
+    judged: list[JudgedCandidate] = []
+    checked = 0
+    with space.proofs.reading(connector, space.target, space.workspace.read, asker.audience) as known:
+        for circle in known.circles:
+            found, count = _judge_circle(space, known, circle, connector, question, vector, limits, wanted, asker)
+            oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
+            judged += [_apply_gates(each, connector, known, reuse, current, oldest) for each in found]
+            checked += count
+            if any(each.decision != "refuse" for each in judged):
+                break
         order = {decision: place for place, decision in enumerate(DECISIONS)}
         judged.sort(key=lambda each: (order[each.decision], -each.candidate.similarity))
         shown = candidates.with_last_use(known.connection, [each.candidate for each in judged[: limits.explained]])
@@ -131,20 +119,72 @@ def judge(
     return first + judged[len(first) :], checked
 
 
-def of_others(known: Reading, asking: Person, found: Sequence[Candidate], messages: Collection[str]) -> set[str]:
-    """The ids of candidates that are about whoever asked then, or would be about whoever asks now, and were not run for
-    one of these messages. Golden examples are for everybody."""
-    evidence, personal = known.evidence, set()
+def _judge_circle(
+    space: ExecutionSpace,
+    known: Reading,
+    circle: Circle,
+    connector: AnyRow,
+    question: str,
+    vector: Vectors,
+    limits: Limits,
+    wanted: Wanted,
+    asker: Asker,
+) -> tuple[list[JudgedCandidate], int]:
+    """What the words of the candidates for one audience say, and how many there are."""
+    # What is made of a question hangs on the day, since "last month" does, and on what is proven. SQL that names a
+    # time of the day hangs on the minute.
+    evidence, now = circle.evidence, from_stored(space.now())
+    day = question, now.date()
+    asked = known.evidence.recalled(("read", day), lambda: Question(question, evidence.values, now)).asked_at(now)
+    alike = evidence.recalled(("alike", day), lambda: frozenset(map(str, same_frame_ids(asked, evidence))))
+    found = candidates.find(space, known, connector, vector, wanted, alike, circle.audience)
+    checked = len(found)
+    if limits.only_positive_feedback:
+        found = [each for each in found if _is_positive(each)]
+    # What people say is wrong has no voice, nor has what is somebody else's; it is refused below.
+    refused = dict.fromkeys((each.id for each in found if known.complaint(each.template) is not None), WRONG)
+    refused |= of_others(circle, question, found, asker)
+    allowed = [each for each in found if each.id not in refused]
+    times = frozenset(resolution(each.sql, evidence.dialect, now) for each in allowed)
+    made = evidence.recalled(
+        ("chosen", day, times, limits.explained, tuple(each.proof for each in allowed)),
+        lambda: choose(asked, _proven(allowed), evidence=evidence, explained=limits.explained),
+    )
+    verdicts = refused | dict(zip([each.id for each in allowed], made, strict=True))
+    return [_judge_candidate(each, verdicts[each.id]) for each in found], checked
+
+
+def of_others(circle: Circle, asked: str, found: Sequence[Candidate], asker: Asker) -> dict[str, Verdict]:
+    """The refusals of candidates that are right for somebody else alone, as far as that is known.
+
+    What names an audience is right for all of it, and golden examples for everybody.
+    """
+    if circle.audience is not None:
+        return {}
+    values, refused = circle.evidence.values, {}
+    asking = person(asked, values)
     for each in found:
-        people = asking, person(each.question, evidence.values)
-        if any(people) and not each.golden:
-            proven = ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at))
-            if is_personal(people, evidence.study(proven)):
-                personal.add(each.id)
-    if personal and messages:
-        ran_for = runs.messages(known.connection, sorted(personal))
-        personal -= {each for each, message in ran_for.items() if message in messages}
-    return personal
+        if each.golden:
+            continue
+        about = max(asking, person(each.question, values))
+        if _is_owner(asker, each, circle.authors(each.proof), program=not about):
+            continue
+        known = circle.evidence.study(ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)))
+        if about is Person.ASKER:
+            refused[each.id] = ANOTHER_ASKER
+        elif known is not None and circle.conditions.is_owned(known):
+            refused[each.id] = ANOTHER_ASKER if about else ANOTHER_OWNER
+    return refused
+
+
+def _is_owner(asker: Asker, each: Candidate, authors: frozenset[str | None], *, program: bool) -> bool:
+    """Whether an execution is the asker's: by the chat session that it ran for, else by an author who proved it. The
+    program, which is the author of what nobody rated, counts where `program` says so: it asks for many people."""
+    if each.message_id is not None:
+        return each.chat_session_id is not None and each.chat_session_id == asker.chat_session_id
+    if asker.author is None:
+        return program and (None in authors or not (authors or each.opinions.negatives))
+    return asker.author in authors
 
 
 def lookup(
@@ -154,11 +194,12 @@ def lookup(
     limits: Limits,
     top_n: int,
     reuse: Reuse,
+    asker: Asker,
 ) -> CacheLookup:
     """What the cache has for a question; the first match is filled with a result if it may be used."""
     vector = space.workspace.embed([question])[0]
-    asked = QuestionSource(question, None, pack(vector))
-    judged, checked = judge(space, connector, question, vector, limits, reuse)
+    asked = QuestionSource(question, None, pack(vector), audience=asker.audience)
+    judged, checked = judge(space, connector, question, vector, limits, reuse, asker)
     matches: list[tuple[JudgedCandidate, Execution | None]] = []
     decisive: JudgedCandidate | None = None
     used: Execution | None = None
@@ -309,15 +350,15 @@ def suggested(judged: Sequence[JudgedCandidate]) -> CacheSuggestion | None:
 def _apply_gates(
     each: JudgedCandidate,
     connector: AnyRow,
-    blocked: Mapping[bytes, str | None],
+    known: Reading,
     reuse: Reuse,
     current: str | None,
     oldest: int,
 ) -> JudgedCandidate:
     """The gates that look beyond the words: what people say, the schema, the data, and the SQL itself."""
     candidate = each.candidate
-    if candidate.template in blocked:
-        return each.refused("feedback", reasons.marked_wrong(blocked[candidate.template]))
+    if (said := known.complaint(candidate.template)) is not None:
+        return each.refused("feedback", reasons.marked_wrong(said))
     if candidate.fingerprint is not None and candidate.fingerprint != connector.fingerprint:
         return each.refused("schema", reasons.OTHER_SCHEMA, stale=True)
     if each.decision == "refuse":
@@ -332,8 +373,8 @@ def _apply_gates(
         if stored.at < oldest:
             return each.refused("data", reasons.TOO_OLD, stale=True)
         if stored.data_version != current:
-            known = None not in (stored.data_version, current)
-            return each.refused("data", reasons.OTHER_DATA if known else reasons.UNKNOWN_DATA, stale=known)
+            compared = None not in (stored.data_version, current)
+            return each.refused("data", reasons.OTHER_DATA if compared else reasons.UNKNOWN_DATA, stale=compared)
         if current is None and connector_access.dialect_of(connector) in connector_access.NOTICE_CHANGES:
             return each.refused("data", reasons.CHANGING_DATA)
         if each.decision == "rebind":

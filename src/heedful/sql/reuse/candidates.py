@@ -49,6 +49,9 @@ class Candidate(NamedTuple):
     """The newest result of it that is stored, if it was asked for."""
     golden: bool
     opinions: Opinions
+    message_id: str | None = None
+    chat_session_id: str | None = None
+    """The message that it ran for, and its chat session."""
 
     @property
     def reliability(self) -> float:
@@ -78,8 +81,9 @@ def find(
     vector: Vectors,
     wanted: Wanted,
     alike: Collection[str] = (),
+    audience: str | None = None,
 ) -> list[Candidate]:
-    """The candidates whose questions are similar enough, the most similar first.
+    """The candidates for exactly this audience whose questions are similar enough, the most similar first.
 
     Those with the same frame, by their proofs, are candidates whatever their similarity.
     """
@@ -88,7 +92,7 @@ def find(
         return []
     index = space.workspace.questions(connector.id, model)
     space.workspace.keep_questions(model, index.follow(connection, known.state, space.workspace.embed))
-    near = index.nearest(connection, known.state, vector, wanted.least, wanted.limit, alike)
+    near = index.nearest(connection, known.state, vector, wanted.least, wanted.limit, alike, audience)
     oldest = 0 if wanted.max_age_days is None else space.now() - int(wanted.max_age_days * DAY)
     # When it was last used is only looked up where it matters: it changes with each use.
     used = runs.usage(connection, [each.row.seq for each in near if wanted.results or each.row.at < oldest])
@@ -98,7 +102,7 @@ def find(
     if wanted.results:
         found = _with_results(connection, found, near, used)
     if wanted.examples:
-        found += _examples(connection, connector, vector, wanted.least, alike)
+        found += _examples(connection, connector, audience, vector, wanted.least, alike)
     # Among equals, what was proven comes before what was only run again, and what was used last before the others.
     return sorted(found, key=lambda each: (-each.similarity, not each.golden, -each.reliability, -each.used_at))
 
@@ -141,9 +145,14 @@ def follow_examples(space: ExecutionSpace, connector: AnyRow) -> None:
 
 
 def _examples(
-    connection: Connection, connector: AnyRow, vector: Vectors, least: float, alike: Collection[str]
+    connection: Connection,
+    connector: AnyRow,
+    audience: str | None,
+    vector: Vectors,
+    least: float,
+    alike: Collection[str],
 ) -> list[Candidate]:
-    rows = [row for row in golden.of_connector(connection, connector.id) if row.vector is not None]
+    rows = [row for row in golden.of_connector(connection, connector.id, audience) if row.vector is not None]
     if not rows:
         return []
     cosines = unpack([row.vector for row in rows], len(vector)) @ vector
@@ -174,6 +183,8 @@ def _of_run(near: Near, used_at: int, said: Opinions) -> Candidate:
         None,
         False,
         said,
+        row.message_id,
+        row.chat_session_id,
     )
 
 

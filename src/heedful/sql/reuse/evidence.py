@@ -32,6 +32,7 @@ _MAX_SWAP_WORDS = 3  # Words in a row that are exchanged as a whole.
 _GAP = "_"
 _MAX_CACHED = 20_000  # Questions with SQL whose reading is kept, proven or not.
 _MAX_RECALLED = 1_000  # What was made of questions that are kept until a proven one is added or removed.
+_MAX_RECALLED_APART = 20
 _MAX_ALIKE = 50  # Proven questions that are looked at beside those that similarity finds.
 
 
@@ -52,13 +53,9 @@ class Evidence:
     Threads may read it at the same time, but not while one of them adds or removes.
     """
 
-    def __init__(
-        self, dialect: str, values: Values, proven: Iterable[ProvenQuery] = (), names: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, dialect: str, values: Values, proven: Iterable[ProvenQuery] = ()) -> None:
         self.dialect = dialect
         self.values = values
-        self.names = frozenset(word for name in names for word in split(name.replace("_", " ")))
-        """The words of the names of tables and columns."""
         self.vocabulary: Counter[str] = Counter()
         """The words of proven questions as they were typed."""
         self._studies: dict[Hashable, Study | None] = {}
@@ -79,15 +76,24 @@ class Evidence:
         self._by_template: dict[str, Counter[Author]] = defaultdict(Counter)
         self._consensus = Consensus()
         self._recalled: dict[Hashable, Any] = {}
+        self._max_recalled = _MAX_RECALLED
         for each in proven:
             self.add(each)
+
+    def apart(self) -> Evidence:
+        """An empty one for the same database, which shares how questions and SQL were read, and is forgetful: there may
+        be hundreds of them."""
+        made = Evidence(self.dialect, self.values)
+        made._read, made._reading = self._read, self._reading
+        made._max_recalled = _MAX_RECALLED_APART
+        return made
 
     def recalled(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What was made for a key since a question was last added or removed, or is made now."""
         try:
             found: Made = self._recalled[key]
         except KeyError:
-            if len(self._recalled) >= _MAX_RECALLED:
+            if len(self._recalled) >= self._max_recalled:
                 self._recalled.clear()
             found = self._recalled[key] = make()
         return found

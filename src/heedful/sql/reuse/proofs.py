@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
+from types import MappingProxyType
 
 from sqlalchemy import Connection
 
@@ -14,8 +15,9 @@ from heedful.clock import from_stored
 from heedful.search.bounded import Bounded
 from heedful.sql import connector_access
 from heedful.sql.reuse import Evidence, ProvenQuery
-from heedful.sql.reuse.asker import is_personal, person
+from heedful.sql.reuse.asker import Person, person
 from heedful.sql.reuse.column_values import ColumnValues
+from heedful.sql.reuse.ownership import Conditions, has_unnamed_values
 from heedful.sql.reuse.ratings import Ratings
 from heedful.sql.sandbox.pool import Queries, Target
 from heedful.storage.executions import golden, proofs, runs
@@ -66,6 +68,11 @@ VALUES_TTL_SECONDS = 600.0
 
 OF_EXAMPLES: frozenset[str | None] = frozenset(("golden examples",))
 """The author of golden examples, which have no other: all of them together have one vote."""
+
+MAX_AUDIENCES = 2_000
+MAX_PROOFS_OF_AUDIENCES = 20_000
+"""Audiences of a connector whose proofs are kept in memory, and how many proofs of them. Others are read again when
+they ask."""
 
 ToTarget = Callable[[AnyRow], Target]
 OpenConnection = Callable[[], AbstractContextManager[Connection]]
@@ -127,15 +134,81 @@ def _author_count(rows: list[FeedbackRow]) -> int:
     return len({row.author for row in rows if row.author is not None}) + sum(row.author is None for row in rows)
 
 
+class Circle:
+    """What is proven for one audience, or for everybody. Others neither dispute it nor learn from it."""
+
+    def __init__(self, audience: str | None, evidence: Evidence) -> None:
+        self.audience = audience
+        self.evidence = evidence
+        self.conditions = Conditions()
+        self._authors_of: dict[str, frozenset[str | None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._authors_of)
+
+    def authors(self, proof: str) -> frozenset[str | None]:
+        """Who has proven something, by its name among what is proven; nobody, if it isn't."""
+        return self._authors_of.get(proof, frozenset())
+
+    def fill(self, connection: Connection, connector: str, proven: Mapping[str, frozenset[str | None] | None]) -> None:
+        """Makes it know these executions, the golden examples of its audience, and nothing else."""
+        # An example that was changed is another one: its time is part of its name.
+        rows = golden.of_connector(connection, connector, self.audience)
+        examples = {f"{row.id}/{row.updated_at}": row for row in rows}
+        gone: dict[str, frozenset[str | None] | None] = dict.fromkeys(self._authors_of)
+        self.study(connection, gone | dict(proven) | dict.fromkeys(examples, OF_EXAMPLES), examples)
+
+    def study(
+        self,
+        connection: Connection,
+        authors_of: Mapping[str, frozenset[str | None] | None],
+        examples: Mapping[str, AnyRow] = MappingProxyType({}),
+    ) -> None:
+        """Has the evidence know these proofs by these authors; None if there is no such proof any more."""
+        changed = {name: authors for name, authors in authors_of.items() if self._authors_of.get(name) != authors}
+        for name in changed.keys() & self._authors_of.keys():
+            self.evidence.remove(name)
+            self.conditions.remove(name)
+            del self._authors_of[name]
+        new = {name: authors for name, authors in changed.items() if authors is not None}
+        self._authors_of |= new
+        for row in proofs.questions(connection, sorted(new.keys() - examples.keys())):
+            self._add(ProvenQuery(row.id, row.question, row.sql_query, from_stored(row.at), new[row.id]))
+        for name in new.keys() & examples.keys():
+            row = examples[name]
+            self._add(ProvenQuery(name, row.question, row.sql_query, from_stored(row.updated_at), OF_EXAMPLES))
+
+    def _add(self, proven: ProvenQuery) -> None:
+        known = self.evidence.study(proven)
+        if self.audience is None and proven.authors is not OF_EXAMPLES:
+            about = person(proven.question, self.evidence.values)
+            # What one person proved about themselves says nothing about others.
+            if about and (about is Person.ASKER or known is None or has_unnamed_values(known)):
+                return
+        self.evidence.add(proven)
+        if self.audience is None and known is not None:
+            self.conditions.add(str(proven.id), known, proven.authors)
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What is proven and what is wrong on a connector, as one moment of the store has it."""
 
     connection: Connection
     state: ConnectorState
-    evidence: Evidence
-    blocked: Mapping[bytes, str | None]
+    circles: Sequence[Circle]
+    """What is proven for the audience that asks, if it is one, then what is proven for everybody."""
+    ratings: Ratings
     opinions: OpinionCache
+
+    @property
+    def evidence(self) -> Evidence:
+        """What is proven for everybody."""
+        return self.circles[-1].evidence
+
+    def complaint(self, template: bytes) -> str | None:
+        """What was said last against SQL that is blocked for whoever asks, perhaps nothing; None if it isn't."""
+        return self.ratings.complaint(template, self.circles[0].audience)
 
 
 @dataclass(slots=True)
@@ -144,66 +217,58 @@ class _ConnectorState:
 
     connector: AnyRow
     read_at: float
-    evidence: Evidence
-    authors: int
+    everybody: Circle
+    veto: int
     """How many authors must call SQL wrong to block it."""
-    authors_of: dict[str, frozenset[str | None]] = field(default_factory=dict)
-    """Who has proven what, by the names of the proofs in the evidence."""
     revision: int | None = None
     ratings: Ratings = field(init=False)
     opinions: OpinionCache = field(init=False)
     lock: SharedLock = field(default_factory=SharedLock)
+    audiences: dict[str, Circle] = field(default_factory=dict)
+    """Those that have asked."""
 
     def __post_init__(self) -> None:
-        self.ratings = Ratings(self.authors)
-        self.opinions = OpinionCache(self.authors)
+        self.ratings = Ratings(self.veto)
+        self.opinions = OpinionCache(self.veto)
 
-    def follow(self, connection: Connection) -> None:
-        """Brings it to what the connection sees."""
+    def circles(self, audience: str | None) -> Sequence[Circle] | None:
+        """What is proven for an audience and for everybody; None if that must be read first."""
+        if audience is None:
+            return (self.everybody,)
+        own = self.audiences.get(audience)
+        return None if own is None else (own, self.everybody)
+
+    def follow(self, connection: Connection, audience: str | None = None) -> None:
+        """Brings it to what the connection sees, and reads what is proven for an audience."""
         project, connector = self.connector.project_id, self.connector.id
         now = read_state(connection, connector)
-        if now.revision == self.revision:
-            return
         if self.revision is not None and now.full_revision <= self.revision < now.revision:
             ids = [each.id for each in runs.rated_after(connection, connector, self.revision)]
             known = proofs.proven(connection, project, connector, ids)
             names = self.ratings.take_in(ids, known, proofs.complaints(connection, project, connector, ids))
-            self._study(connection, {name: self.ratings.active.get(name) for name in names}, {})
+            for circle in (self.everybody, *self.audiences.values()):
+                circle.study(connection, self.ratings.proven(circle.audience, names))
             self.opinions.forget(ids)
-        else:
+        elif now.revision != self.revision:
             known = proofs.proven(connection, project, connector)
-            self.ratings = Ratings(self.authors, proofs.retained_complaints(connection, project, connector))
+            self.ratings = Ratings(self.veto, proofs.retained_complaints(connection, project, connector))
             self.ratings.take_in((), known, proofs.complaints(connection, project, connector))
-            # An example that was changed is another one: its time is part of its name.
-            examples = {f"{row.id}/{row.updated_at}": row for row in golden.of_connector(connection, connector)}
-            gone: dict[str, frozenset[str | None] | None] = dict.fromkeys(self.authors_of)
-            self._study(connection, gone | self.ratings.active | dict.fromkeys(examples, OF_EXAMPLES), examples)
-            self.opinions = OpinionCache(self.authors)
+            self.everybody.fill(connection, connector, self.ratings.proven(None))
+            self.audiences.clear()
+            self.opinions = OpinionCache(self.veto)
         self.revision = now.revision
+        if audience is not None and audience not in self.audiences:
+            self._read_audience(connection, audience)
 
-    def _study(
-        self,
-        connection: Connection,
-        authors_of: Mapping[str, frozenset[str | None] | None],
-        examples: Mapping[str, AnyRow],
-    ) -> None:
-        """Has the evidence know these proofs by these authors; None if there is no such proof any more."""
-        changed = {name: authors for name, authors in authors_of.items() if self.authors_of.get(name) != authors}
-        for name in changed.keys() & self.authors_of.keys():
-            self.evidence.remove(name)
-            del self.authors_of[name]
-        new = {name: authors for name, authors in changed.items() if authors is not None}
-        self.authors_of |= new
-        for row in proofs.questions(connection, sorted(new.keys() - examples.keys())):
-            proven = ProvenQuery(row.id, row.question, row.sql_query, from_stored(row.at), new[row.id])
-            about = person(row.question, self.evidence.values)
-            # What one person proved about themselves says nothing about others.
-            if not about or not is_personal([about], self.evidence.study(proven)):
-                self.evidence.add(proven)
-        for name in new.keys() & examples.keys():
-            row = examples[name]
-            proven_at = from_stored(row.updated_at)
-            self.evidence.add(ProvenQuery(name, row.question, row.sql_query, proven_at, OF_EXAMPLES))
+    def _read_audience(self, connection: Connection, audience: str) -> None:
+        circle = Circle(audience, self.everybody.evidence.apart())
+        circle.fill(connection, self.connector.id, self.ratings.proven(audience))
+        self.audiences[audience] = circle
+        held = sum(map(len, self.audiences.values()))
+        for each in list(self.audiences):
+            if len(self.audiences) == 1 or (len(self.audiences) <= MAX_AUDIENCES and held <= MAX_PROOFS_OF_AUDIENCES):
+                return
+            held -= len(self.audiences.pop(each))
 
 
 class Proofs:
@@ -217,18 +282,22 @@ class Proofs:
         self._loading: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def reading(self, connector: AnyRow, target: ToTarget, read: OpenConnection) -> Iterator[Reading]:
-        """All that is proven on a connector, with the transaction that sees it. It does not change meanwhile."""
+    def reading(
+        self, connector: AnyRow, target: ToTarget, read: OpenConnection, audience: str | None = None
+    ) -> Iterator[Reading]:
+        """What is proven on a connector for everybody and for an audience, with the transaction that sees it. It does
+        not change meanwhile."""
         kept = self._current(connector, target, read)
         while True:
             # In this order: who holds the lock sees at least what those before have seen.
             with kept.lock.shared(), read() as connection:
                 state = read_state(connection, connector.id)
-                if kept.revision == state.revision:
-                    yield Reading(connection, state, kept.evidence, kept.ratings.blocked, kept.opinions)
+                circles = kept.circles(audience)
+                if kept.revision == state.revision and circles is not None:
+                    yield Reading(connection, state, circles, kept.ratings, kept.opinions)
                     return
             with kept.lock.alone(), read() as connection:
-                kept.follow(connection)
+                kept.follow(connection, audience)
 
     def forget(self, connector_id: str) -> None:
         """Has everything about a connector read again."""
@@ -275,15 +344,15 @@ class Proofs:
         read: OpenConnection,
     ) -> _ConnectorState:
         values = self._values.newest(connector.id)
-        if values is None or before is None or before.evidence.values is values:
+        if values is None or before is None or before.everybody.evidence.values is values:
             values = self._values.read(connector.id, _identity(connector), target(connector))
-        if before is not None and before.evidence.values is values:
+        if before is not None and before.everybody.evidence.values is values:
             before.read_at = monotonic()
             return before
         made = _ConnectorState(
             connector,
             monotonic(),
-            Evidence(connector_access.dialect_of(connector), values, names=connector_access.schema_names(connector)),
+            Circle(None, Evidence(connector_access.dialect_of(connector), values)),
             self._authors,
         )
         with read() as connection:
@@ -291,7 +360,7 @@ class Proofs:
         return made
 
     def _is_fresh(self, kept: _ConnectorState) -> bool:
-        is_newest = self._values.newest(kept.connector.id) in (None, kept.evidence.values)
+        is_newest = self._values.newest(kept.connector.id) in (None, kept.everybody.evidence.values)
         return is_newest and monotonic() - kept.read_at <= VALUES_TTL_SECONDS
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from string import ascii_lowercase
 
 from heedful.sql.reuse.evidence import Evidence
-from heedful.sql.reuse.question_reading import Span, canonical, is_common
+from heedful.sql.reuse.question_reading import Span, canonical, is_common, vocabulary
 from heedful.sql.reuse.values import other_numbers, places
 
 MIN_LETTERS, MAX_LETTERS = 7, 30
@@ -36,7 +36,8 @@ def corrected(question: str, words: Sequence[str], spans: Sequence[Span], eviden
 def _is_unknown(word: str, evidence: Evidence) -> bool:
     if not MIN_LETTERS <= len(word) <= MAX_LETTERS or not (word.isascii() and word.isalpha()) or is_common(word):
         return False
-    return not any(each in evidence.vocabulary or each in evidence.names for each in (word, *other_numbers(word)))
+    names = vocabulary(evidence.values).names
+    return not any(each in evidence.vocabulary or each in names for each in (word, *other_numbers(word)))
 
 
 def _known(words: Sequence[str], place: int, edits: Set[str], evidence: Evidence) -> set[str]:

@@ -27,6 +27,7 @@ class NewExample:
     template: bytes
     origin: str
     execution_id: str | None
+    audience: str | None
     created_at: int
     updated_at: int
 
@@ -49,9 +50,20 @@ def find_by_question(connection: Connection, connector: str, digest: bytes) -> A
     ).first()
 
 
-def of_connector(connection: Connection, connector: str) -> list[AnyRow]:
-    statement = select(golden_examples).where(golden_examples.c.connector_id == connector)
+def of_connector(connection: Connection, connector: str, audience: str | None) -> list[AnyRow]:
+    """The examples of a connector for an audience, or for all."""
+    statement = select(golden_examples).where(
+        golden_examples.c.connector_id == connector, golden_examples.c.audience.is_not_distinct_from(audience)
+    )
     return list(connection.execute(statement.order_by(golden_examples.c.seq)))
+
+
+def of_execution(connection: Connection, connector: str, execution_id: str) -> AnyRow | None:
+    """The example that was made of an execution."""
+    statement = select(golden_examples).where(
+        golden_examples.c.connector_id == connector, golden_examples.c.execution_id == execution_id
+    )
+    return connection.execute(statement.order_by(golden_examples.c.seq)).first()
 
 
 def of_another_model(connection: Connection, connector: str, model: int) -> list[AnyRow]:

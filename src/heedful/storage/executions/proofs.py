@@ -46,30 +46,38 @@ class Complaint(NamedTuple):
 _COMPLAINT = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_kind)
 
 
+class Wrong(NamedTuple):
+    """The template and the audience of an execution that opinions say is wrong, and what they say."""
+
+    template: bytes
+    audience: str | None
+    said: list[Complaint]
+
+
 def complaints(
     connection: Connection, project: int, connector: str, ids: Sequence[str] | None = None
-) -> dict[str, tuple[bytes, list[Complaint]]]:
-    """The template of each execution of a connector, or of these, that opinions say is wrong, and what they say.
+) -> dict[str, Wrong]:
+    """The executions of a connector, or of these, that opinions say are wrong, by id.
 
     What is said of a message is said of all that ran for it.
     """
-    found: dict[str, tuple[bytes, list[Complaint]]] = {}
+    found: dict[str, Wrong] = {}
     for kind, column in zip(TARGETS, (executions.c.id, executions.c.message_id), strict=True):
         statement = (
-            select(executions.c.id, executions.c.template, *_COMPLAINT)
+            select(executions.c.id, executions.c.template, executions.c.audience, *_COMPLAINT)
             .select_from(feedbacks)
             .join(executions, column == feedbacks.c.target_id)
             .where(*rated(project, kind, "down"), executions.c.connector_id == connector)
         )
         for row in _among(connection, statement, executions.c.id, ids):
-            found.setdefault(row.id, (row.template, []))[1].append(Complaint(*row[2:]))
+            found.setdefault(row.id, Wrong(row.template, row.audience, [])).said.append(Complaint(*row[3:]))
     return found
 
 
-def retained_complaints(connection: Connection, project: int, connector: str) -> list[tuple[bytes, Complaint]]:
-    """What opinions say against SQL of executions that were deleted, by template."""
+def retained_complaints(connection: Connection, project: int, connector: str) -> list[Wrong]:
+    """What opinions say against SQL of executions that were deleted."""
     return [
-        (bytes.fromhex(item["template"]), Complaint(*said))
+        Wrong(bytes.fromhex(item["template"]), item.get("audience"), [Complaint(*said)])
         for kind in TARGETS
         for extra, *said in connection.execute(
             select(feedbacks.c.extra, *_COMPLAINT).where(*rated(project, kind, "down"), feedbacks.c.extra.is_not(None))
@@ -92,7 +100,7 @@ def _among(
 
 def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
     """Stores the SQL of an execution with the negative opinions about it, before it is deleted."""
-    sql_reference = {"connector_id": run.connector_id, "template": run.template.hex()}
+    sql_reference = {"connector_id": run.connector_id, "template": run.template.hex(), "audience": run.audience}
     rows = connection.execute(
         select(feedbacks.c.seq, feedbacks.c.extra).where(
             of_project(connection, feedbacks.c.project_id, project),
@@ -109,16 +117,20 @@ def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The template of an execution that somebody says is right, and who says so; None is the program."""
+    """The template of an execution that somebody says is right, whom it is for, and who says so.
+
+    The author None is the program, the audience None everybody.
+    """
 
     template: bytes
+    audience: str | None
     authors: frozenset[str | None]
 
 
 def proven(connection: Connection, project: int, connector: str, ids: Sequence[str] | None = None) -> dict[str, Proof]:
     """The executions of a connector, or of these, that have a question and that somebody says are right."""
     statement = (
-        select(executions.c.id, executions.c.template, feedbacks.c.author)
+        select(executions.c.id, executions.c.template, executions.c.audience, feedbacks.c.author)
         .select_from(feedbacks)
         .join(executions, executions.c.id == feedbacks.c.about_id)
         .where(
@@ -127,10 +139,12 @@ def proven(connection: Connection, project: int, connector: str, ids: Sequence[s
             executions.c.question.is_not(None),
         )
     )
-    authors: dict[tuple[str, bytes], set[str | None]] = {}
+    authors: dict[tuple[str, bytes, str | None], set[str | None]] = {}
     for row in _among(connection, statement, feedbacks.c.about_id, ids):
-        authors.setdefault((row.id, row.template), set()).add(row.author)
-    return {name: Proof(template, frozenset(raters)) for (name, template), raters in authors.items()}
+        authors.setdefault((row.id, row.template, row.audience), set()).add(row.author)
+    return {
+        name: Proof(template, audience, frozenset(raters)) for (name, template, audience), raters in authors.items()
+    }
 
 
 def questions(connection: Connection, ids: Sequence[str]) -> list[AnyRow]:

@@ -50,6 +50,8 @@ class NewRun:
     data_version: str | None
     at: int
     result_digest: bytes
+    chat_session_id: str | None = None
+    audience: str | None = None
     hit: int = RUN
     repeats_id: str | None = None
     result_id: str | None = None
@@ -158,6 +160,9 @@ class CandidateRow(NamedTuple):
     fingerprint: str | None
     data_version: str | None
     at: int
+    message_id: str | None
+    chat_session_id: str | None
+    audience: str | None
 
 
 class Usage(NamedTuple):
@@ -173,7 +178,6 @@ _BY_SEQ = Prepared(
     select(*_CANDIDATE).where(one_of(executions.c.seq), _IS_CANDIDATE, executions.c.question.is_not(None))
 )
 _SEQS = Prepared(select(executions.c.id, executions.c.seq).where(one_of(executions.c.id)))
-_MESSAGES = Prepared(select(executions.c.id, executions.c.message_id).where(one_of(executions.c.id)))
 _USAGE = Prepared(
     select(executions.c.seq, executions.c.used_at, executions.c.last_hit_id).where(one_of(executions.c.seq))
 )
@@ -192,11 +196,6 @@ def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, CandidateRo
 def seqs(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
     """The numbers of executions, by id."""
     return dict(Direct.on(connection).run_for(_SEQS, ids))
-
-
-def messages(connection: Connection, ids: Sequence[str]) -> dict[str, str | None]:
-    """The messages that executions belong to, by the ids of the executions."""
-    return dict(Direct.on(connection).run_for(_MESSAGES, ids))
 
 
 def usage(connection: Connection, seqs: Sequence[int]) -> dict[int, Usage]:
@@ -376,6 +375,7 @@ _SAME = select(
 ).where(
     executions.c.sql_query == bindparam("sql"),
     executions.c.fingerprint.is_not_distinct_from(bindparam("fingerprint")),
+    executions.c.audience.is_not_distinct_from(bindparam("audience")),
     executions.c.question.is_not(None),
 )
 # One after the other, sorted and compared with the connector here: otherwise SQLite looks at all of its executions.
@@ -386,9 +386,11 @@ _SOURCES = (
 
 
 def _repeated(direct: Direct, new: NewRun, source: str) -> str | None:
-    """The candidate that a served run repeats: the one it was served from, or what ran for the same golden example."""
+    """The candidate that a served run repeats: the one it was served from, or what ran for the same audience and golden
+    example. What an audience says of SQL that is everybody's counts for that audience alone."""
     for statement in _SOURCES:
-        rows = direct.run(statement, sql=new.sql_query, fingerprint=new.fingerprint, source=source)
+        about = {"sql": new.sql_query, "fingerprint": new.fingerprint, "audience": new.audience}
+        rows = direct.run(statement, **about, source=source)
         for _, connector, execution_id, repeats_id, parameters in sorted(rows, key=itemgetter(0)):
             if connector == new.connector_id and unpacked(parameters) == new.parameters:
                 return str(repeats_id or execution_id)

@@ -117,11 +117,11 @@ ORIGINS: Mapping[str, Origin] = {
     "executions": Origin(
         executions,
         "execution_id=id connector_id question sql_query parameters row_count truncated seconds origin derived_from "
-        "message_id created_at=at",
+        "message_id audience created_at=at",
     ),
     "golden_examples": Origin(
         golden_examples,
-        "example_id=id connector_id question sql_query origin execution_id created_at updated_at",
+        "example_id=id connector_id question sql_query origin execution_id audience created_at updated_at",
         at="created_at",
     ),
     "decisions": Origin(
