@@ -155,11 +155,16 @@ class Executions(Part):
         sql_query: str = "",
         chat_message_id: str | None = None,
         question: str | None = None,
+        audience: str | None = None,
     ) -> Execution:
         return self._in(
             project_id,
             lambda project: project.executions.execute_query(
-                sql_query, connector_id=connector_id, chat_message_id=chat_message_id, question=question
+                sql_query,
+                connector_id=connector_id,
+                chat_message_id=chat_message_id,
+                question=question,
+                audience=audience,
             ),
         )
 
@@ -213,6 +218,8 @@ class Chat(Part):
         limit: int = 50,
         top_n: int = 5,
         only_positive_feedback: bool = False,
+        audience: str | None = None,
+        author: str | None = None,
     ) -> CacheLookup:
         return self._in(
             project_id,
@@ -224,13 +231,15 @@ class Chat(Part):
                 limit=limit,
                 top_n=top_n,
                 only_positive_feedback=only_positive_feedback,
+                audience=audience,
+                author=author,
             ),
         )
 
 
 class ChatSessions(Part):
-    def create(self, project_id: str, name: str | None = None) -> ChatSession:
-        return self._in(project_id, lambda project: project.chat_sessions.create(name=name))
+    def create(self, project_id: str, name: str | None = None, audience: str | None = None) -> ChatSession:
+        return self._in(project_id, lambda project: project.chat_sessions.create(name=name, audience=audience))
 
     def get(self, project_id: str, chat_session_id: str) -> ChatSession:
         return self._in(project_id, lambda project: project.chat_sessions.get(chat_session_id))
@@ -258,10 +267,18 @@ class Connectors(Part):
 
 class GoldenExamples(Part):
     def create(
-        self, project_id: str, user_query: str, sql_query: str, connector_id: str | None = None
+        self,
+        project_id: str,
+        user_query: str,
+        sql_query: str,
+        connector_id: str | None = None,
+        audience: str | None = None,
     ) -> GoldenExample:
         return self._in(
-            project_id, lambda project: project.golden_examples.create(user_query, sql_query, connector_id=connector_id)
+            project_id,
+            lambda project: project.golden_examples.create(
+                user_query, sql_query, connector_id=connector_id, audience=audience
+            ),
         )
 
     def list(self, project_id: str) -> Examples:

@@ -154,6 +154,7 @@ _TABLES = (
         ("sql_query", "text", "The SQL."),
         ("origin", "text", "Where it comes from."),
         ("execution_id", "text", "The execution it was made from."),
+        ("audience", "text", "Whom it is for; nothing for everybody."),
         ("created_at", "time", "When it was made."),
         ("updated_at", "time", "When it was last changed."),
     ),

@@ -99,7 +99,7 @@ def _erase_local(
     dataset_ids = forget.remove(connection, places)
     messages = [item for record in records for item in record.messages]
     entries = [item for record in records for item in record.entries]
-    executions = erasure.clear_executions(connection, project, messages)
+    executions = erasure.clear_executions(connection, project, erased, messages)
     questions = erasure.clear_questions(connection, [item for record in records for item in record.recalls])
     erasure.release_external_ids(connection, project, erased)
     ids = {*opinions, *places, *sessions, *messages, *entries}

@@ -43,6 +43,10 @@ connector = click.option(
     help="The connector, if the project has several.",
 )
 
+audience = click.option("--audience", metavar="NAME", help="Whom it is for; everybody by default.")
+
+asker = click.option("--author", metavar="NAME", help="Who asks; your program by default.")
+
 privileged = click.option("--privileged", is_flag=True, help="Accept a login that may do more than read.")
 
 sensitive_columns = click.option(
@@ -185,6 +189,7 @@ def delete(options: Options, name: str, yes: bool, as_json: bool) -> None:
     help="The message of a chat that it belongs to.",
 )
 @click.option("--external-id", metavar="ID", help="Your own id for it, which feedback may name.")
+@audience
 @as_json
 @needs_project
 def run(
@@ -195,6 +200,7 @@ def run(
     parameters: tuple[str, ...],
     chat_message_id: str | None,
     external_id: str | None,
+    audience: str | None,
     as_json: bool,
 ) -> None:
     """Run one read-only statement; - reads it from standard input."""
@@ -207,6 +213,7 @@ def run(
             parameters=pairs("parameters", parameters),
             chat_message_id=chat_message_id,
             external_id=external_id,
+            audience=audience,
         )
     show(ran, as_json)
 
@@ -223,6 +230,8 @@ def run(
 )
 @click.option("--feedback-cutoff", default=0.5, show_default=True, help="How reliable examples must be, 0 to 1.")
 @click.option("--remark", "remarks", multiple=True, metavar="TEXT", help="What the model should know; may be repeated.")
+@asker
+@click.option("--audience", metavar="NAME", help="Whom a new chat session is for; everybody by default.")
 @as_json
 @needs_project
 def ask(
@@ -232,14 +241,23 @@ def ask(
     chat_session_id: str | None,
     feedback_cutoff: float,
     remarks: tuple[str, ...],
+    author: str | None,
+    audience: str | None,
     as_json: bool,
 ) -> None:
     """Answer a question about data, by proven or newly written SQL."""
+    if audience is not None and chat_session_id is not None:
+        raise click.UsageError("--audience is for a new chat session; --chat-session has its own")
     with waiting("asking"), options.open() as heedful:
-        session = chat_session_id or heedful.chat_sessions.create().id
+        session = chat_session_id or heedful.chat_sessions.create(audience=audience).id
         try:
             answer = heedful.chat.chat_to_answer(
-                session, query, connector_id=connector_id, feedback_cutoff=feedback_cutoff, remarks=remarks
+                session,
+                query,
+                connector_id=connector_id,
+                feedback_cutoff=feedback_cutoff,
+                remarks=remarks,
+                author=author,
             )
         except HeedfulError:
             if chat_session_id is None:
@@ -273,6 +291,8 @@ def cache() -> None:
 @click.option("--only-positive-feedback", is_flag=True, help="Only executions rated as right.")
 @click.option("--reuse", type=click.Choice(("sql", "result")), default="sql", show_default=True, help="What to reuse.")
 @click.option("--explain", is_flag=True, help="Also show the gate that decided, and each difference.")
+@audience
+@asker
 @as_json
 @needs_project
 def lookup(
@@ -286,6 +306,8 @@ def lookup(
     only_positive_feedback: bool,
     reuse: str,
     explain: bool,
+    audience: str | None,
+    author: str | None,
     as_json: bool,
 ) -> None:
     """Show what the cache has for a question, and why."""
@@ -299,6 +321,8 @@ def lookup(
             top_n=top_n,
             only_positive_feedback=only_positive_feedback,
             reuse="result" if reuse == "result" else "sql",
+            audience=audience,
+            author=author,
         )
     if as_json:
         print_json(result)
@@ -312,14 +336,23 @@ def lookup(
 @click.argument("execution_id")
 @connector
 @click.option("--author", metavar="NAME", help="Who says so.")
+@audience
 @as_json
 @needs_project
 def confirm_suggestion(
-    options: Options, user_query: str, execution_id: str, connector_id: str | None, author: str | None, as_json: bool
+    options: Options,
+    user_query: str,
+    execution_id: str,
+    connector_id: str | None,
+    author: str | None,
+    audience: str | None,
+    as_json: bool,
 ) -> None:
     """Confirm a suggestion: run it, and prove it."""
     with waiting("running"), options.open() as heedful:
-        result = heedful.chat.confirm_suggestion(user_query, execution_id, connector_id=connector_id, author=author)
+        result = heedful.chat.confirm_suggestion(
+            user_query, execution_id, connector_id=connector_id, author=author, audience=audience
+        )
     show(result, as_json)
 
 
@@ -420,12 +453,15 @@ def golden() -> None:
 @click.argument("question")
 @click.argument("sql_query")
 @connector
+@audience
 @as_json
 @click.pass_obj
-def add(options: Options, question: str, sql_query: str, connector_id: str | None, as_json: bool) -> None:
+def add(
+    options: Options, question: str, sql_query: str, connector_id: str | None, audience: str | None, as_json: bool
+) -> None:
     """Add a golden example."""
     with options.open() as heedful:
-        example = heedful.golden_examples.create(question, sql_query, connector_id=connector_id)
+        example = heedful.golden_examples.create(question, sql_query, connector_id=connector_id, audience=audience)
     if as_json:
         print_json(example)
     else:
@@ -435,12 +471,13 @@ def add(options: Options, question: str, sql_query: str, connector_id: str | Non
 @golden.command()
 @click.argument("execution_id")
 @click.option("--question", metavar="TEXT", help="The question, reworded.")
+@click.option("--audience", metavar="NAME", help="Whom it is for; the audience of the execution by default.")
 @as_json
 @needs_project
-def promote(options: Options, execution_id: str, question: str | None, as_json: bool) -> None:
+def promote(options: Options, execution_id: str, question: str | None, audience: str | None, as_json: bool) -> None:
     """Make a golden example of an execution that was rated right."""
     with options.open() as heedful:
-        example = heedful.golden_examples.promote(execution_id, question=question)
+        example = heedful.golden_examples.promote(execution_id, question=question, audience=audience)
     if as_json:
         print_json(example)
     else:
@@ -455,7 +492,7 @@ def promote(options: Options, execution_id: str, question: str | None, as_json: 
 def import_file(options: Options, path: Path, connector_id: str | None, as_json: bool) -> None:
     """Add golden examples from a .csv or .jsonl file.
 
-    It has the columns question and sql_query.
+    It has the columns question and sql_query, and may have audience.
     """
     with waiting("importing"), options.open() as heedful:
         examples = heedful.golden_examples.import_file(path, connector_id=connector_id)
@@ -478,10 +515,14 @@ def list_examples(options: Options, connector_id: str | None, skip: int, limit: 
     if as_json:
         print_json(examples)
         return
-    rows = table("question", "sql_query", "origin", "id")
+    rows = table("question", "sql_query", "origin", "audience", "id", less=("audience",))
     for example in examples:
         rows.add_row(
-            escape(shortened(example.question, 50)), escape(shortened(example.sql_query)), example.origin, example.id
+            escape(shortened(example.question, 50)),
+            escape(shortened(example.sql_query)),
+            example.origin,
+            escape(example.audience or ""),
+            example.id,
         )
     console().print(rows)
 
@@ -490,6 +531,7 @@ def list_examples(options: Options, connector_id: str | None, skip: int, limit: 
 @click.argument("example_id")
 @click.option("--question", metavar="TEXT", help="The question, reworded.")
 @click.option("--sql-query", metavar="SQL", help="The new SQL.")
+@click.option("--audience", metavar="NAME", help="Whom it is for from now on.")
 @if_match
 @as_json
 @needs_project
@@ -498,11 +540,12 @@ def update(
     example_id: str,
     question: str | None,
     sql_query: str | None,
+    audience: str | None,
     if_match: str | None,
     as_json: bool,
 ) -> None:
     """Update a golden example; omitted fields stay unchanged."""
-    fields: dict[str, Any] = {"question": question, "sql_query": sql_query}
+    fields: dict[str, Any] = {"question": question, "sql_query": sql_query, "audience": audience}
     changed = {name: value for name, value in fields.items() if value is not None}
     with options.open() as heedful:
         example = heedful.golden_examples.update(example_id, **changed, if_match=if_match)

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, 
 from heedful.model import VISITOR, Metadata
 from heedful.storage import external_ids, facts
 from heedful.storage.executions import connectors
-from heedful.storage.executions.proofs import RETAINED_SQL
+from heedful.storage.executions.proofs import RETAINED_SQL, TARGETS, rated
 from heedful.storage.ledger import REVIEW, SUPERSESSION
 from heedful.storage.review.actions import TAUGHT
 from heedful.storage.rows import batches
@@ -24,6 +24,8 @@ from heedful.storage.schema import (
     event_keys,
     events,
     executions,
+    feedbacks,
+    golden_examples,
     keys,
     notes,
     queries,
@@ -168,14 +170,15 @@ def rename_keys(connection: Connection, project: int, erased: Erased) -> int:
     return connection.execute(update(keys).where(*conditions).values(name=erased.pseudonym)).rowcount
 
 
-def clear_executions(connection: Connection, project: int, messages: Sequence[str]) -> int:
-    """Removes the questions of executions that ran for messages of the person's sessions."""
+def clear_executions(connection: Connection, project: int, erased: Erased, messages: Sequence[str]) -> int:
+    """Removes the questions of executions that ran for the person, or for messages of their sessions."""
+    conditions = [executions.c.message_id.in_(run) for run in batches(messages)]
     cleared = 0
-    for run in batches(messages):
+    for condition in (executions.c.audience == erased.name, *conditions):
         rows = connection.execute(
             select(executions.c.id, executions.c.connector_id).where(
                 executions.c.project_id == project,
-                executions.c.message_id.in_(run),
+                condition,
                 executions.c.question.is_not(None),
             )
         ).all()
@@ -189,7 +192,27 @@ def clear_executions(connection: Connection, project: int, messages: Sequence[st
         )
         connectors.bump_revisions(connection, {row.connector_id for row in rows})
         cleared += len(ids)
+    _clear_audience(connection, project, erased)
     return cleared
+
+
+def _clear_audience(connection: Connection, project: int, erased: Erased) -> None:
+    """Renames the audience with the person's name; golden examples that were for them alone go."""
+    own = (executions.c.project_id == project, executions.c.audience == erased.name)
+    connection.execute(update(executions).where(*own).values(audience=erased.pseudonym))
+    examples = (golden_examples.c.project_id == project, golden_examples.c.audience == erased.name)
+    connection.execute(delete(golden_examples).where(*examples))
+    for kind in TARGETS:
+        statement = select(feedbacks.c.seq, feedbacks.c.extra).where(*rated(project, kind, "down"))
+        for row in connection.execute(statement.where(feedbacks.c.extra.is_not(None))).all():
+            retained = (row.extra or {}).get(RETAINED_SQL, ())
+            renamed = [
+                {**item, "audience": erased.pseudonym} if item.get("audience") == erased.name else item
+                for item in retained
+            ]
+            if renamed != list(retained):
+                changed = update(feedbacks).where(feedbacks.c.seq == row.seq)
+                connection.execute(changed.values(extra={**row.extra, RETAINED_SQL: renamed}))
 
 
 def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
@@ -253,7 +276,7 @@ def _digest(name: str) -> bytes:
     return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
 
-PERSON_KEYS = ("author", "user", "user_id")
+PERSON_KEYS = ("author", "user", "user_id", "audience")
 """Metadata keys that name the person whom a fact or a session belongs to."""
 
 PLACEHOLDER = "[erased]"

@@ -31,7 +31,11 @@ def get_session(heedful: Heedful, request: ForeignRequest) -> Any:
 def create_session(heedful: Heedful, request: ForeignRequest) -> Any:
     if reading.optional(request, "custom_tool_id") is not None:
         raise reading.missing(reading.CUSTOM_TOOLS)
-    return _to_session(heedful.chat_sessions.create(name=reading.optional(request, "name")))
+    return _to_session(
+        heedful.chat_sessions.create(
+            name=reading.optional(request, "name"), audience=reading.optional(request, "audience")
+        )
+    )
 
 
 def delete_session(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -80,6 +84,7 @@ def _question(heedful: Heedful, request: ForeignRequest) -> dict[str, Any]:
         "query": reading.text(request, "query"),
         "connector_id": reading.optional(request, "connector_id"),
         "remarks": _remarks(heedful, request),
+        "author": request.author,
     }
     if body.get("feedback_cutoff") is not None:
         options["feedback_cutoff"] = body["feedback_cutoff"]
@@ -97,7 +102,8 @@ def _remarks(heedful: Heedful, request: ForeignRequest) -> list[str]:
         texts.append(reading.remarks(heedful, SCHEMA_METADATA).get(schema).text)
     if example is not None:
         texts.append(golden.as_text(heedful, example))
-    return [*texts, *golden.always_shown(heedful)]
+    audience = heedful.chat_sessions.get(request.path["chat_session_id"]).audience
+    return [*texts, *golden.always_shown(heedful, audience)]
 
 
 def _answer(heedful: Heedful, request: ForeignRequest, result: ChatSql) -> dict[str, Any]:

@@ -26,12 +26,13 @@ def execute(heedful: Heedful, request: ForeignRequest) -> Any:
     sql, message = reading.optional(request, "sql_query"), reading.optional(request, "chat_message_id")
     connector = reading.text(request, "connector_id")
     session = reading.optional(request, "h2ogpte_session_id")
+    audience = reading.optional(request, "audience")
     if session is not None:
-        heedful.chat_sessions.get(session)
+        audience = audience or heedful.chat_sessions.get(session).audience
     if (sql is None) == (message is None):
         raise Invalid("exactly one of sql_query and chat_message_id must be given", field="sql_query")
     if sql is not None:
-        return to_execution(heedful.executions.execute_query(sql, connector_id=connector))
+        return to_execution(heedful.executions.execute_query(sql, connector_id=connector, audience=audience))
     assert message is not None
     if is_execution(heedful, message):
         execution = heedful.executions.get(message)
@@ -41,6 +42,7 @@ def execute(heedful: Heedful, request: ForeignRequest) -> Any:
                 connector_id=connector,
                 question=execution.question,
                 parameters=execution.parameters,
+                audience=audience or execution.audience,
             )
         )
     return to_execution(heedful.executions.execute_from_chat(message, connector_id=connector))
@@ -67,6 +69,8 @@ def look_up(heedful: Heedful, request: ForeignRequest) -> Any:
         reading.text(request, "user_query"),
         connector_id=reading.text(request, "connector_id"),
         only_positive_feedback=reading.flag(request, "only_positive_feedback"),
+        audience=reading.optional(request, "audience"),
+        author=request.author,
         **{name: body[name] for name in _TUNING if body.get(name) is not None},
     )
     # The SQL of one to rebind has other values, unless it was just run.

@@ -41,6 +41,7 @@ def create_example(heedful: Heedful, request: ForeignRequest) -> Any:
         reading.text(request, "user_query"),
         reading.text(request, "sql_query"),
         connector_id=reading.optional(request, "connector_id"),
+        audience=reading.optional(request, "audience"),
     )
     _describe(heedful, request, example.id)
     return _to_example(heedful, example)
@@ -65,14 +66,15 @@ def bulk_delete(heedful: Heedful, request: ForeignRequest) -> Any:
     return reading.bulk(lambda example_id: _delete(heedful, example_id), request)
 
 
-def always_shown(heedful: Heedful) -> list[str]:
-    """The examples that every question should come with, in words."""
+def always_shown(heedful: Heedful, audience: str | None) -> list[str]:
+    """The examples that every question of an audience should come with, in words."""
     texts = []
     for description in reading.descriptions(heedful).values():
         if description.metadata.get(ALWAYS):
             # An example goes with its connector, and what was said of it stays.
             with suppress(NotFound):
-                texts.append(as_text(heedful, description.id))
+                if heedful.golden_examples.get(description.id).audience in (None, audience):
+                    texts.append(as_text(heedful, description.id))
     return texts
 
 
