@@ -290,6 +290,7 @@ CODES = {
     "not_suggested": "Something is confirmed that is not suggested for the question, or no longer: look it up again.",
     "nothing_proven": "There is no proven SQL for the question, and no language model to write it.",
     "other_model": "The store's vectors were made by another model. Open it with that one, or reembed.",
+    "personal_example": "What was right for one person would become an example for everybody.",
     "query_failed": "The database can't run the SQL; the message has its words.",
     "query_busy": "Other queries, of this key or of others, take all the room that there is. Send it again soon.",
     "query_crashed": "The process that ran the query has ended, perhaps for want of memory. Others are not affected.",

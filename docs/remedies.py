@@ -209,6 +209,7 @@ REMEDIES: dict[str, dict[str, str]] = {
             "model](../howto/ask-questions-of-data.md)."
         ),
         "no_sql_written": "Ask in other words, or add a golden example for it.",
+        "personal_example": "Pass `audience`, or a question that names the person.",
         "not_proven": ("Rate the execution first, or retract the negative feedback about it. Visitors don't count."),
         "not_suggested": "Look the question up again: the suggestion has changed.",
         "unknown_table": (

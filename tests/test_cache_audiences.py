@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 import heedful
 from heedful import Heedful
 from heedful.errors import Conflict, Invalid, Unavailable
-from heedful.model import CacheMatch
+from heedful.model import CacheLookup, CacheMatch
 from heedful.sql.reuse import proofs
 from heedful.storage.executions import proofs as stored_proofs
 from heedful.storage.rows import AnyRow
@@ -68,7 +68,7 @@ def served(store: Any, question: str, **asker: Any) -> str | None:
 
 
 def refusal(store: Any, question: str, **asker: Any) -> CacheMatch:
-    found = look(store, question, **asker)
+    found: CacheLookup = look(store, question, **asker)
     assert not found.cache_hit
     return found.matches[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from vanna.capabilities.agent_memory import (
     ToolMemorySearchResult,
 )
 from vanna.core.tool import ToolContext
+from vanna.core.user import User
 
 from heedful.errors import Conflict, NotFound
 from heedful.integrations.turns import Turns
@@ -36,6 +37,10 @@ class HeedfulAgentMemory(AgentMemory):
     differs in a number, a date or a name is found with the new values in place, or not at all. SQL that was rated as
     wrong is never found. What other tools do can't be proven, so it is not saved.
 
+    What a user's agent saves is found for that user alone, since SQL may be right for one user only, and users may have
+    different rights. `audience` says who shares: a function of the user that returns the same name for all who have
+    equal rights, or None for everybody.
+
     If Heedful fails, searches find nothing, and the log says so once; Vanna's tools tell the agent what can't be saved.
     """
 
@@ -47,12 +52,14 @@ class HeedfulAgentMemory(AgentMemory):
         dataset: str = "vanna",
         sql_tool: str = SQL_TOOL,
         max_age_days: float = 30,
+        audience: Callable[[User], str | None] = lambda user: user.id,
     ) -> None:
         self._memory = memory
         self._connector_id = connector_id
         self._dataset = dataset
         self._sql_tool = sql_tool
         self._max_age_days = max_age_days
+        self._audience = audience
         self._turns = Turns(memory)
         self._turns.require_sync()
 
@@ -67,7 +74,7 @@ class HeedfulAgentMemory(AgentMemory):
     ) -> None:
         """Runs SQL for a question and stores it, to be rated; what failed, and other tools, are left out."""
         if success and tool_name == self._sql_tool and args.get("sql"):
-            await asyncio.to_thread(self._execute, str(args["sql"]), question, context.request_id)
+            await asyncio.to_thread(self._execute, str(args["sql"]), question, context)
 
     async def search_similar_usage(
         self,
@@ -88,6 +95,8 @@ class HeedfulAgentMemory(AgentMemory):
             connector_id=self._connector_id,
             max_age_days=self._max_age_days,
             only_positive_feedback=True,
+            audience=self._audience(context.user),
+            author=context.user.id,
         )
         if found is None or not found.cache_hit:
             return []
@@ -97,10 +106,11 @@ class HeedfulAgentMemory(AgentMemory):
         return [ToolMemorySearchResult(memory=memory, similarity_score=match.similarity_score, rank=1)]
 
     async def get_recent_memories(self, context: ToolContext, limit: int = 10) -> list[ToolMemory]:
-        """SQL that was saved, the newest first, whether it is proven or not."""
+        """SQL that was saved for the user or for everybody, the newest first, whether it is proven or not."""
+        audiences = (None, self._audience(context.user))
 
         def read() -> list[ToolMemory]:
-            saved = (_tool_memory(each, self._sql_tool) for each in self._saved())
+            saved = (_tool_memory(each, self._sql_tool) for each in self._saved() if each.audience in audiences)
             return [each for each, _ in zip(saved, range(limit), strict=False)]
 
         return await asyncio.to_thread(read)
@@ -158,10 +168,14 @@ class HeedfulAgentMemory(AgentMemory):
 
         return await asyncio.to_thread(clear)
 
-    def _execute(self, sql: str, question: str, request_id: str) -> None:
-        options: dict[str, Any] = {"connector_id": self._connector_id, "question": question}
+    def _execute(self, sql: str, question: str, context: ToolContext) -> None:
+        options: dict[str, Any] = {
+            "connector_id": self._connector_id,
+            "question": question,
+            "audience": self._audience(context.user),
+        }
         try:
-            self._memory.executions.execute_query(sql, **options, external_id=request_id)
+            self._memory.executions.execute_query(sql, **options, external_id=context.request_id)
         except Conflict:
             # The request has saved another query: this one is rated by its own id.
             self._memory.executions.execute_query(sql, **options)

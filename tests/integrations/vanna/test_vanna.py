@@ -78,8 +78,8 @@ def _call(name: str, **arguments: Any) -> LlmResponse:
     )
 
 
-def context(saved: HeedfulAgentMemory, request_id: str = "request-1") -> ToolContext:
-    return ToolContext(user=User(id="ada"), conversation_id="chat-1", request_id=request_id, agent_memory=saved)
+def context(saved: HeedfulAgentMemory, request_id: str = "request-1", user: str = "ada") -> ToolContext:
+    return ToolContext(user=User(id=user), conversation_id="chat-1", request_id=request_id, agent_memory=saved)
 
 
 def look(saved: HeedfulAgentMemory, question: str) -> list[str]:
@@ -101,6 +101,19 @@ def test_sql_is_found_once_it_is_proven_and_no_more_when_that_is_retracted(memor
     assert look(saved, IN_FRANCE) in ([], [IN_ITALY_SQL.replace("Italy", "France")])
     memory.feedback.delete(rated.id)
     assert look(saved, IN_ITALY) == []
+
+
+def test_what_one_user_saved_is_found_for_others_where_they_share_an_audience(memory: Memory) -> None:
+    for saved, request, found in (
+        (HeedfulAgentMemory(memory, "geo"), "request-1", 0),
+        (HeedfulAgentMemory(memory, "geo", audience=lambda user: "staff"), "request-2", 1),
+    ):
+        save(saved, IN_ITALY, IN_ITALY_SQL, request)
+        memory.feedback.create_positive(execution_id=request, author="ada")
+        assert look(saved, IN_ITALY) == [IN_ITALY_SQL]
+        other = context(saved, user="bo")
+        assert len(asyncio.run(saved.search_similar_usage(IN_ITALY, other))) == found
+        assert len(asyncio.run(saved.get_recent_memories(other))) >= found
 
 
 def test_an_agent_uses_what_was_proven_instead_of_writing_it_again(memory: Memory, tmp_path: Path) -> None:
