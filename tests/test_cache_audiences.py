@@ -43,7 +43,15 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def shop(open_either: Callable[..., Heedful], url: str) -> Heedful:
+def shop(open_store: Callable[..., Heedful], url: str) -> Heedful:
+    store = open_store()
+    store.connectors.create("shop", url)
+    return store
+
+
+@pytest.fixture
+def either(open_either: Callable[..., Heedful], url: str) -> Heedful:
+    """A store with its sessions in it, or in MongoDB."""
     store = open_either()
     store.connectors.create("shop", url)
     return store
@@ -173,20 +181,20 @@ def test_many_audiences_are_read_when_they_ask_and_no_other_is_read_again(
     assert read == [ids["0"]]
 
 
-def test_a_chat_session_has_an_audience_and_what_runs_in_it_has_the_same(shop: Heedful) -> None:
-    prove(shop, ORDERS, ANNS, audience="acme")
-    chat = shop.chat_sessions.create(name="orders", audience="acme")
-    assert (chat.audience, shop.chat_sessions.get(chat.id).audience) == ("acme", "acme")
-    assert [each.audience for each in shop.chat_sessions.list().items] == ["acme"]
-    answer = shop.chat.chat_to_answer(chat.id, ORDERS)
+def test_a_chat_session_has_an_audience_and_what_runs_in_it_has_the_same(either: Heedful) -> None:
+    prove(either, ORDERS, ANNS, audience="acme")
+    chat = either.chat_sessions.create(name="orders", audience="acme")
+    assert (chat.audience, either.chat_sessions.get(chat.id).audience) == ("acme", "acme")
+    assert [each.audience for each in either.chat_sessions.list().items] == ["acme"]
+    answer = either.chat.chat_to_answer(chat.id, ORDERS)
     assert answer.execution_result is not None
     assert (answer.sql_query, answer.execution_result.audience) == (ANNS, "acme")
-    message = shop.chat.chat_to_sql(chat.id, ORDERS).chat_message_id
-    assert shop.executions.execute_from_chat(message).audience == "acme"
-    assert shop.executions.execute_query(ANNS, chat_message_id=message).audience == "acme"
+    message = either.chat.chat_to_sql(chat.id, ORDERS).chat_message_id
+    assert either.executions.execute_from_chat(message).audience == "acme"
+    assert either.executions.execute_query(ANNS, chat_message_id=message).audience == "acme"
     for other in (None, "bolt"):
         with pytest.raises(Unavailable, match="Nothing like it was proven"):
-            shop.chat.chat_to_answer(shop.chat_sessions.create(audience=other).id, ORDERS)
+            either.chat.chat_to_answer(either.chat_sessions.create(audience=other).id, ORDERS)
 
 
 def test_a_language_model_reads_nothing_of_another_audience(open_store: Callable[..., Heedful], url: str) -> None:
@@ -287,15 +295,15 @@ def test_the_program_and_visitors_prove_nothing_about_a_person(shop: Heedful) ->
         assert refusal(shop, "What are my orders?", author=asker).gate == "asker"
 
 
-def test_who_rates_the_chat_of_somebody_else_does_not_own_it(shop: Heedful) -> None:
-    anns = shop.chat_sessions.create().id
-    example = shop.golden_examples.create("What are my orders?", ANNS)
-    message = shop.chat.chat_to_sql(anns, "What are my orders?").chat_message_id
-    shop.golden_examples.delete(example.id)
-    done = shop.executions.execute_from_chat(message).execution_id
-    shop.feedback.create_positive(execution_id=done, author="bo")
-    assert refusal(shop, "What are my orders?", author="bo").gate == "asker"
-    assert shop.chat.chat_to_sql(anns, "What are my orders?").sql_query == ANNS
+def test_who_rates_the_chat_of_somebody_else_does_not_own_it(either: Heedful) -> None:
+    anns = either.chat_sessions.create().id
+    example = either.golden_examples.create("What are my orders?", ANNS)
+    message = either.chat.chat_to_sql(anns, "What are my orders?").chat_message_id
+    either.golden_examples.delete(example.id)
+    done = either.executions.execute_from_chat(message).execution_id
+    either.feedback.create_positive(execution_id=done, author="bo")
+    assert refusal(either, "What are my orders?", author="bo").gate == "asker"
+    assert either.chat.chat_to_sql(anns, "What are my orders?").sql_query == ANNS
 
 
 @pytest.mark.parametrize(
@@ -357,28 +365,28 @@ def test_a_condition_that_several_authors_have_in_other_questions_is_a_default(s
     assert served(shop, "What is the total?", author="cy") is None
 
 
-def test_a_persons_own_value_is_no_default_however_often_they_use_it(shop: Heedful) -> None:
+def test_a_persons_own_value_is_no_default_however_often_they_use_it(either: Heedful) -> None:
     for number, what in enumerate(("id", "total", "status", "deleted", "customer")):
-        prove(shop, f"Give the {what} in question", f"SELECT {what} FROM orders WHERE customer = 'ann'", "ann")
-        chat = shop.chat_sessions.create(name=str(number)).id
-        example = shop.golden_examples.create(OWED, OWED_BY_ANN)
-        message = shop.chat.chat_to_sql(chat, OWED).chat_message_id
-        shop.golden_examples.delete(example.id)
-        done = shop.executions.execute_from_chat(message).execution_id
-        shop.feedback.create_positive(execution_id=done, author="ann")
+        prove(either, f"Give the {what} in question", f"SELECT {what} FROM orders WHERE customer = 'ann'", "ann")
+        chat = either.chat_sessions.create(name=str(number)).id
+        example = either.golden_examples.create(OWED, OWED_BY_ANN)
+        message = either.chat.chat_to_sql(chat, OWED).chat_message_id
+        either.golden_examples.delete(example.id)
+        done = either.executions.execute_from_chat(message).execution_id
+        either.feedback.create_positive(execution_id=done, author="ann")
     for other in (None, "bo"):
-        assert refusal(shop, OWED, author=other).gate == "asker"
-        assert refusal(shop, "Give the total in question", author=other).gate == "asker"
+        assert refusal(either, OWED, author=other).gate == "asker"
+        assert refusal(either, "Give the total in question", author=other).gate == "asker"
     with pytest.raises(Unavailable, match="a value that the question doesn't name"):
-        shop.chat.chat_to_answer(shop.chat_sessions.create().id, OWED)
+        either.chat.chat_to_answer(either.chat_sessions.create().id, OWED)
 
 
-def test_a_lookup_in_the_first_person_reads_no_messages(shop: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
-    chat = shop.chat_sessions.create().id
-    prove(shop, "What are my orders?", ANNS, "ann")
-    monkeypatch.setattr(type(shop._project.sessions.store), "messages", None, raising=False)
+def test_a_lookup_in_the_first_person_reads_no_messages(either: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = either.chat_sessions.create().id
+    prove(either, "What are my orders?", ANNS, "ann")
+    monkeypatch.setattr(type(either._project.sessions.store), "messages", None, raising=False)
     with pytest.raises(Unavailable, match="first person"):
-        shop.chat.chat_to_sql(chat, "What are my orders?")
+        either.chat.chat_to_sql(chat, "What are my orders?")
 
 
 @pytest.mark.parametrize("reuse", ["sql", "result"])
@@ -445,22 +453,22 @@ def test_the_author_of_a_lookup_on_the_other_systems_routes_is_in_a_header(tmp_p
             assert found.json()["cache_hit"] is hits
 
 
-def test_erasing_a_person_erases_their_audience(shop: Heedful) -> None:
-    done = prove(shop, ORDERS, ANNS, "ann", audience="ann")
-    wrong = shop.executions.execute_query("SELECT 7", question="Whose?", audience="ann").execution_id
-    shop.feedback.create_negative(execution_id=wrong, author="bo")
-    shop.executions.delete(wrong)
-    shop.golden_examples.create(ORDERS, ANNS, audience="ann")
-    chat = shop.chat_sessions.create(audience="ann").id
-    shop.chat.chat_to_answer(chat, ORDERS)
-    assert served(shop, ORDERS, audience="ann") == ANNS
-    report = shop.forget(author="ann").erased
+def test_erasing_a_person_erases_their_audience(either: Heedful) -> None:
+    done = prove(either, ORDERS, ANNS, "ann", audience="ann")
+    wrong = either.executions.execute_query("SELECT 7", question="Whose?", audience="ann").execution_id
+    either.feedback.create_negative(execution_id=wrong, author="bo")
+    either.executions.delete(wrong)
+    either.golden_examples.create(ORDERS, ANNS, audience="ann")
+    chat = either.chat_sessions.create(audience="ann").id
+    either.chat.chat_to_answer(chat, ORDERS)
+    assert served(either, ORDERS, audience="ann") == ANNS
+    report = either.forget(author="ann").erased
     assert report is not None
     assert (report.sessions, report.executions >= 2) == (1, True)
-    execution = shop.executions.get(done)
+    execution = either.executions.get(done)
     assert (execution.question, execution.audience) == (None, report.author)
-    assert shop.chat_sessions.get(chat).audience == report.author
-    assert shop.golden_examples.list() == []
-    assert look(shop, ORDERS, audience="ann").matches == []
-    with shop._workspace.read() as connection:
+    assert either.chat_sessions.get(chat).audience == report.author
+    assert either.golden_examples.list() == []
+    assert look(either, ORDERS, audience="ann").matches == []
+    with either._workspace.read() as connection:
         assert "ann" not in {str(each.audience) for each in stored_proofs.retained_complaints(connection, 1, "shop")}
