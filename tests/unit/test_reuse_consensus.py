@@ -262,3 +262,24 @@ def test_nothing_is_suggested_that_returns_what_only_the_proven_question_names()
     question = Question("what is the total rent of all shops", VALUES, NOW)
     verdicts = choose(question, PROVEN_OF[id(known)], evidence=known)
     assert [verdict.suggested for verdict in verdicts] == [None]
+
+
+@pytest.mark.parametrize("asked", ["planes to Hull and back", "I would like to know the cost of planes to Hull"])
+def test_words_that_add_to_what_is_asked_are_never_optional(asked: str) -> None:
+    """Although three other queries are proven with and without them."""
+    town = ["Leeds", "York", "Bath", "Hull"]
+    known = Known({("route", "town"): town}, [("route", "cost")])
+    rows = [
+        (question.format(vehicle, place), f"SELECT {vehicle} FROM route WHERE town = '{place}'")
+        for vehicle in ("trains", "buses", "ferries")
+        for question, place in zip(
+            ("{} to {}", "{} to {}", "{} to {}", "{} to {} and back", "the cost of {} to {}"),
+            (*town, "Leeds"),
+            strict=True,
+        )
+    ]
+    rows += [(f"planes to {place}", f"SELECT planes FROM route WHERE town = '{place}'") for place in town[:3]]
+    proven = [ProvenQuery(place, question, sql, NOW) for place, (question, sql) in enumerate(rows)]
+    made = Evidence("sqlite", known, proven)
+    verdicts = choose(Question(asked, known, NOW), proven, evidence=made)
+    assert {verdict.decision for verdict in verdicts} == {"refuse"}

@@ -72,6 +72,7 @@ _NEGATING = re.compile(r"(?:un|non|dis|mis|anti)\w{3,}|\w{3,}less")
 # Prepositions that compare only before numbers, where they have another name.
 _OPEN_DECIDING = frozenset(("by", "over", "above", "under", "below"))
 _TIMES = frozenset(("next", "previous", "past", "current", "coming", "upcoming", "recent"))
+_AGAIN = frozenset(("back", "return", "again", "else", "instead"))  # They ask for more than the rest does.
 _NOT = frozenset(("no", "not", "without", "non"))
 _OF_COUNTING = frozenset(("as", "for", "toward", "towards"))
 _GENERIC = frozenset(("name", "title", "id", "code", "label", "key", "value", "text", "full", "short"))
@@ -172,7 +173,9 @@ def _rests(said: Terms) -> Iterator[tuple[Rest, str]]:
 
 
 def _decides(word: str) -> bool:
-    return (word in DECIDING and word not in _OPEN_DECIDING) or word in _TIMES or number(word) is not None
+    if word in _TIMES or word in _AGAIN:
+        return True
+    return (word in DECIDING and word not in _OPEN_DECIDING) or number(word) is not None
 
 
 @dataclass(slots=True)
@@ -242,7 +245,9 @@ def less(counts: Counter[Item], item: Item) -> None:
 class Consensus:
     """The proven questions of one connector by the kinds of their values; they can be added and removed."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: frozenset[str] = frozenset()) -> None:
+        """`columns` are words that name something in the schema: they are never said for nothing."""
+        self._columns = columns
         self._groups: dict[Kinds, dict[str, _Template]] = defaultdict(dict)
         self._authors: dict[Hashable, frozenset[Author]] = {}
         self._frequency: Counter[str] = Counter()
@@ -402,7 +407,7 @@ class Consensus:
         """Whether a word comes and goes within the same SQL wherever it is used: then it says nothing."""
         known = self._known.optional
         if (word, least) not in known:
-            known[word, least] = self._comes_and_goes(word, least)
+            known[word, least] = word not in self._columns and self._comes_and_goes(word, least)
         return known[word, least]
 
     def _is_core(self, word: str) -> bool:

@@ -74,7 +74,7 @@ class Evidence:
         self._proven: dict[Hashable, ProvenQuery] = {}
         self._by_author: Counter[Author] = Counter()
         self._by_template: dict[str, Counter[Author]] = defaultdict(Counter)
-        self._consensus = Consensus()
+        self._consensus = Consensus(vocabulary(values).names)
         self._recalled: dict[Hashable, Any] = {}
         self._max_recalled = _MAX_RECALLED
         for each in proven:
