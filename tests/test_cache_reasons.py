@@ -136,7 +136,8 @@ REASONS = [
     ("Which patients are ill?", "SELECT name FROM patient", f"Which patients are ill{40 * ', where are they ill'}?",
      "words", "Questions of more than 100 words are only reused word for word."),
     ("What are my allergies?", "SELECT allergy FROM patient", "What are my allergies?", "asker",
-     "A question in the first person is only reused in the chat session where it was proven."),
+     "A question in the first person is only reused for the author who proved it, or in the chat session where it was "
+     "proven."),
 ]  # fmt: skip
 
 

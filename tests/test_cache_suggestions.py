@@ -216,7 +216,7 @@ def test_opposite_words_are_not_suggested(visits: Heedful) -> None:
     assert (found.cache_hit, found.suggestion) == (False, None)
 
 
-@pytest.mark.parametrize("words", ["again", "urgently", "altogether", "today or tomorrow"])
+@pytest.mark.parametrize("words", ["urgently", "altogether", "today or tomorrow"])
 def test_a_harmless_word_is_still_suggested(shop: Heedful, words: str) -> None:
     likely = shop.chat.execution_cache_lookup(f"The private mobile phone contact of Cy Moss, {words}").suggestion
     assert (likely is None) == ("or" in words)
