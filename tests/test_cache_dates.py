@@ -1,4 +1,4 @@
-"""SQL with a date that its question doesn't name: reused on the day it was proven, and on no other."""
+"""Dates of proven SQL: bound from the question and the clock, or else reused on the day of the proof and no other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CREATE TABLE loan (id integer PRIMARY KEY, book text, at text, town text);
 INSERT INTO loan VALUES (1, 'Dune', '2026-11-01', 'Hull'), (2, 'Emma', '2026-11-14', 'York'),
     (3, 'Ulysses', '2026-11-16 08:30', 'Hull'), (4, 'Hamlet', '2026-11-09', 'York');
 """
-IN_HULL = "How many books were borrowed in Hull over the weekend?"
+IN_HULL = "How many books were borrowed in Hull lately?"
 IN_HULL_SQL = "SELECT count(*) AS n FROM loan WHERE at >= '2026-11-14' AND at < '2026-11-16' AND town = 'Hull'"
 
 
@@ -49,9 +49,8 @@ def gate(store: Heedful, question: str, **options: Any) -> str:
 @pytest.mark.parametrize(
     ("when", "condition"),
     [
-        ("on Monday", "LIKE '2026-11-16%'"),
-        ("on the last Mon", "LIKE '2026-11-16%'"),
-        ("over the weekend", "BETWEEN '2026-11-14' AND '2026-11-16'"),
+        ("on Monday", ">= '2026-11-13'"),
+        ("over the weekend", "BETWEEN '2026-11-12' AND '2026-11-16'"),
         ("in the last few days", ">= '2026-11-13'"),
         ("in recent days", ">= '2026-11-13'"),
         ("in November so far", ">= '2026-11-03'"),
@@ -72,7 +71,7 @@ def test_the_same_words_on_another_day_are_another_question(
     )
 
 
-@pytest.mark.parametrize("when", ["in the last hour", "in the past 24h", "since breakfast"])
+@pytest.mark.parametrize("when", ["in the last 2 hours", "in the past 24h", "since breakfast"])
 def test_a_time_of_the_day_is_another_one_in_the_next_minute(library: Heedful, clock: ManualClock, when: str) -> None:
     question = f"How many books were borrowed {when}?"
     prove(library, question, "SELECT count(*) AS n FROM loan WHERE at >= '2026-11-16 08:00'")
@@ -120,3 +119,90 @@ def test_what_is_proven_again_today_is_served_today(library: Heedful, clock: Man
     assert gate(library, IN_HULL) == "relative_dates"
     prove(library, IN_HULL, IN_HULL_SQL)
     assert gate(library, IN_HULL) == ""
+
+
+def answer(store: Heedful, question: str) -> tuple[str, str]:
+    """How a question is answered, and by which condition."""
+    match = store.chat.execution_cache_lookup(question).matches[0]
+    return match.decision, match.execution["sql_query"].partition(" at ")[2]
+
+
+@pytest.mark.parametrize(
+    ("when", "condition", "days", "wanted"),
+    [
+        ("on Monday", "LIKE '2026-11-16%'", 10, "LIKE '2026-11-23%'"),
+        ("on the last Mon", "= '2026-11-09'", 7, "= '2026-11-16'"),
+        ("over the weekend", "IN ('2026-11-14', '2026-11-15')", 10, "IN ('2026-11-21', '2026-11-22')"),
+        ("in the past 24h", ">= '2026-11-15 09:00'", 10, ">= '2026-11-25 09:00'"),
+        ("in the last hour", ">= '2026-11-16 08:00'", 0.375, ">= '2026-11-16 17:00'"),
+        ("yesterday", "LIKE '2026-11-15%'", 1, "LIKE '2026-11-16%'"),
+        ("this month", ">= '2026-11-01'", 20, ">= '2026-12-01'"),
+    ],
+)
+def test_a_date_is_bound_from_the_clock(
+    library: Heedful, clock: ManualClock, when: str, condition: str, days: float, wanted: str
+) -> None:
+    question = f"How many books were borrowed {when}?"
+    prove(library, question, f"SELECT count(*) AS n FROM loan WHERE at {condition}")
+    assert answer(library, question) == ("serve", condition)
+    clock.advance(days=days)
+    assert answer(library, question) == ("rebind", wanted)
+    assert gate(library, question, reuse="result") == "rebind"
+
+
+def test_a_minute_later_the_last_hour_is_another_one(library: Heedful, clock: ManualClock) -> None:
+    question = "How many books were borrowed in the last hour?"
+    prove(library, question, "SELECT count(*) AS n FROM loan WHERE at >= '2026-11-16 08:00'")
+    for minute in range(1, 4):
+        clock.advance(minutes=1)
+        assert answer(library, question) == ("rebind", f">= '2026-11-16 08:0{minute}'")
+
+
+def test_what_is_proven_again_on_another_day_is_no_conflict(library: Heedful, clock: ManualClock) -> None:
+    on_monday, lately = "How many books were borrowed on Monday?", "How many books were borrowed lately?"
+    for day in ("2026-11-16", "2026-11-23"):
+        prove(library, on_monday, f"SELECT count(*) AS n FROM loan WHERE at LIKE '{day}%'")
+        prove(library, lately, f"SELECT count(*) AS n FROM loan WHERE at > '{day}'")
+        assert answer(library, on_monday) == ("serve", f"LIKE '{day}%'")
+        assert answer(library, lately) == ("serve", f"> '{day}'")
+        clock.advance(days=7)
+    assert answer(library, on_monday) == ("rebind", "LIKE '2026-11-30%'")
+    assert gate(library, lately) == "relative_dates"
+
+
+def test_what_is_rebound_and_proven_is_bound_from_its_own_day(library: Heedful, clock: ManualClock) -> None:
+    question = "How many books were borrowed yesterday?"
+    prove(library, question, "SELECT count(*) AS n FROM loan WHERE at LIKE '2026-11-15%'")
+    for day in ("2026-11-16", "2026-11-17"):
+        clock.advance(days=1)
+        (match,) = library.chat.execution_cache_lookup(question, top_n=1).matches
+        assert match.execution["sql_query"].endswith(f"'{day}%'")
+        library.feedback.create_positive(execution_id=match.execution["execution_id"])
+
+
+def test_a_year_in_every_spelling(library: Heedful, tmp_path: Path) -> None:
+    for place, condition in enumerate(
+        (
+            "strftime('%Y', at) = '{}'",
+            "CAST(strftime('%Y', at) AS INTEGER) = {}",
+            "at LIKE '{}%'",
+            "at BETWEEN '{}-01-01' AND '{}-12-31'",
+            "substr(at, 1, 4) = '{}'",
+            "year = {}",
+            "year_text = '{}'",
+        )
+    ):
+        visits = Cities(tmp_path / f"{place}.db")
+        visits.write(
+            "CREATE TABLE visit (at text, year integer, year_text text);"
+            "INSERT INTO visit VALUES ('2024-05-01', 2024, '2024'), ('2025-05-01', 2025, '2025'),"
+            " ('2025-06-01', 2025, '2025')"
+        )
+        name = f"visits{place}"
+        library.connectors.create(name, visits.url)
+        sql = f"SELECT count(*) AS n FROM visit WHERE {condition.replace('{}', '2025')}"
+        done = library.executions.execute_query(sql, connector_id=name, question="How many visits were there in 2025?")
+        library.feedback.create_positive(execution_id=done.execution_id)
+        found = library.chat.execution_cache_lookup("How many visits were there in 2024?", connector_id=name)
+        assert found.cache_hit, (condition, found.matches[0].reason)
+        assert found.matches[0].execution["result"].rows == [[1]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -141,12 +141,62 @@ def test_a_question_in_the_first_person_is_reused_for_who_proved_it(towns: Any) 
 def test_a_date_that_only_the_sql_names_ends_with_the_day(
     towns: Any, place: Place, server: Running, clock: ManualClock
 ) -> None:
-    on_monday, cast = "How many cities were there on Monday?", "DATE " if place.kind != "sqlite" else ""
-    prove(towns, on_monday, f"SELECT count(*) AS n FROM city WHERE id > 0 AND {cast}'2026-11-16' > '2026-11-15'")
-    assert towns.chat.execution_cache_lookup(on_monday).cache_hit
+    lately, cast = "How many cities were there lately?", "DATE " if place.kind != "sqlite" else ""
+    prove(towns, lately, f"SELECT count(*) AS n FROM city WHERE id > 0 AND {cast}'2026-11-16' > '2026-11-15'")
+    assert towns.chat.execution_cache_lookup(lately).cache_hit
     (server.clock if isinstance(towns, RemoteHeedful) else clock).advance(days=7)
-    found = towns.chat.execution_cache_lookup(on_monday)
+    found = towns.chat.execution_cache_lookup(lately)
     assert (found.cache_hit, found.matches[0].gate) == (False, "relative_dates")
+
+
+VISITS = """
+CREATE TABLE visit (id integer PRIMARY KEY, day date, seen timestamp NULL);
+INSERT INTO visit VALUES (1, '2024-02-01', '2024-02-01 00:00:00'), (2, '2024-02-29', '2024-02-29 23:59:59'),
+    (3, '2024-03-01', '2024-03-01 00:00:00'), (4, '2025-03-31', '2025-03-31 12:00:00'),
+    (5, '2026-11-23', '2026-11-23 08:30:00'), (6, '2026-11-24', '2026-11-24 07:00:00');
+"""
+MARCH = {
+    "sqlite": ("strftime('%Y-%m', day) = '2025-03'", "day LIKE '2025-03%'"),
+    "postgresql": ("day >= '2025-03-01'::date AND day < '2025-04-01'::date", "to_char(day, 'YYYY-MM') = '2025-03'"),
+    "duckdb": ("day >= '2025-03-01'::date AND day < '2025-04-01'::date", "strftime(day, '%Y-%m') = '2025-03'"),
+    "mysql": ("YEAR(day) = 2025 AND MONTH(day) = 3", "DATE_FORMAT(day, '%Y-%m') = '2025-03'"),
+}
+IN_MARCH = (
+    "day BETWEEN DATE '2025-03-01' AND DATE '2025-03-31'",
+    "seen >= TIMESTAMP '2025-03-01 00:00:00' AND seen < TIMESTAMP '2025-04-01 00:00:00'",
+    "EXTRACT(YEAR FROM day) = 2025 AND EXTRACT(MONTH FROM day) = 3",
+)
+OF_ANY_KIND = ("day >= '2025-03-01' AND day < '2025-04-01'", "day BETWEEN '2025-03-01' AND '2025-03-31'")
+
+
+def test_dates_are_rebound_as_the_database_writes_them(towns: Any, place: Place) -> None:
+    place.write(VISITS)
+    towns.connectors.create("visits", place.url)
+    ways = (*OF_ANY_KIND, *MARCH[place.kind], *(IN_MARCH if place.kind != "sqlite" else ()))
+    for letter, condition in zip("abcdefg", ways, strict=False):
+        question = f"How many visits of group {letter} were there in March 2025?"
+        sql = f"SELECT count(*) AS n FROM visit WHERE {condition}"
+        done = towns.executions.execute_query(sql, question=question, connector_id="visits")
+        assert done.result.rows == [[1]]
+        towns.feedback.create_positive(execution_id=done.execution_id)
+        asked = question.replace("March 2025", "February 2024")
+        found = towns.chat.execution_cache_lookup(asked, connector_id="visits")
+        assert found.cache_hit, (condition, found.matches[0].reason)
+        assert found.matches[0].execution["result"].rows == [[2]], found.matches[0].execution["sql_query"]
+
+
+def test_hours_are_rebound_from_the_clock(towns: Any, place: Place, server: Running, clock: ManualClock) -> None:
+    place.write(VISITS)
+    towns.connectors.create("visits", place.url)
+    question, cast = "How many visits were there in the past 24 hours?", "TIMESTAMP " if place.kind != "sqlite" else ""
+    ticking = server.clock if isinstance(towns, RemoteHeedful) else clock
+    sql, proven_at = f"SELECT count(*) AS n FROM visit WHERE seen >= {cast}'{{:%Y-%m-%d %H:%M}}'", ticking()
+    written = sql.format(proven_at - timedelta(hours=24))
+    done = towns.executions.execute_query(written, question=question, connector_id="visits")
+    towns.feedback.create_positive(execution_id=done.execution_id)
+    ticking.advance(days=8)
+    match = towns.chat.execution_cache_lookup(question, connector_id="visits").matches[0]
+    assert (match.decision, match.execution["sql_query"]) == ("rebind", sql.format(proven_at + timedelta(days=7)))
 
 
 def test_a_number_with_a_fraction_is_rebound(towns: Any) -> None:

@@ -14,7 +14,7 @@ from heedful.model import Hit
 from heedful.notifications import wording
 from heedful.ranking import similarity
 from heedful.sql import generation
-from heedful.sql.reuse import asker, binding, moments, question_reading, values
+from heedful.sql.reuse import asker, moments, periods, question_reading, values
 from heedful.text import complaints, conflicts, corrections, entities, sentences, statements, themes, words
 
 LENGTH = 12_000
@@ -104,7 +104,8 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "question_reading.read": question_reading.read,
     "question_reading.quoted": lambda text: question_reading.quoted(text * 5),
     "values.split": values.split,
-    "binding.relative_dates": lambda text: binding.relative_dates(text, NOW),
+    "periods.periods": lambda text: [each.ranges(NOW) for each in periods.periods(tuple(values.split(text)))],
+    "periods.impossible": lambda text: periods.impossible(values.split(text)),
     "asker.may_be_personal": asker.may_be_personal,
     "moments.outdated": lambda text: moments.outdated(text, DATED, "sqlite", NOW, NOW - timedelta(days=9)),
     "documents.split": documents.split,

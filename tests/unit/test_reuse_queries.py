@@ -1,11 +1,10 @@
-"""Proven SQL: its literals, whether it is deterministic, and relative dates."""
+"""Proven SQL: its literals, whether it is deterministic."""
 
-from datetime import date, datetime
+from datetime import datetime
 
 import pytest
 
 from heedful.sql.reuse import Known, is_deterministic, study
-from heedful.sql.reuse.binding import relative_dates
 from heedful.sql.reuse.query_parts import follows_clock, parse_query
 
 VALUES = Known({("city", "state"): ["texas", "ohio"], ("city", "name"): ["austin", "ohio"], ("t", "x"): ["texas"]})
@@ -93,7 +92,7 @@ def test_the_column_of_a_literal_is_unknown_when_several_tables_might_have_it() 
     ],
 )
 def test_a_value_is_certain_only_when_question_and_sql_agree_on_it(question: str, sql: str, opened: list[str]) -> None:
-    found = study(question, sql, "sqlite", VALUES)
+    found = study(question, sql, "sqlite", VALUES, datetime(2024, 3, 15))
     assert found is not None
     assert [each.text for each in found.open if each.certain] == opened
 
@@ -161,39 +160,11 @@ def test_statements_that_differ_in_open_values_alone_have_one_template() -> None
         ("ohio cities", "select NAME from CITY where state='ohio'"),
         ("cities", "SELECT name FROM city WHERE state = 'texas'"),
     ]
-    first, second, third = (study(question, sql, "sqlite", VALUES) for question, sql in rows)
+    first, second, third = (study(question, sql, "sqlite", VALUES, datetime(2024, 3, 15)) for question, sql in rows)
     assert first is not None
     assert second is not None
     assert third is not None
     assert first.template == second.template != third.template
-
-
-@pytest.mark.parametrize(
-    ("words", "first", "last"),
-    [
-        ("today", date(2024, 3, 15), date(2024, 3, 15)),
-        ("yesterday", date(2024, 3, 14), date(2024, 3, 14)),
-        ("this week", date(2024, 3, 11), date(2024, 3, 17)),
-        ("last week", date(2024, 3, 4), date(2024, 3, 10)),
-        ("last month", date(2024, 2, 1), date(2024, 2, 29)),
-        ("this quarter", date(2024, 1, 1), date(2024, 3, 31)),
-        ("previous quarter", date(2023, 10, 1), date(2023, 12, 31)),
-        ("next year", date(2025, 1, 1), date(2025, 12, 31)),
-        ("the last 3 months", date(2023, 12, 1), date(2024, 3, 15)),
-        ("past seven days", date(2024, 3, 8), date(2024, 3, 15)),
-        ("two years ago", date(2022, 1, 1), date(2022, 12, 31)),
-        ("year to date", date(2024, 1, 1), date(2024, 3, 15)),
-        ("last Friday", date(2024, 3, 8), date(2024, 3, 8)),
-        ("next Monday", date(2024, 3, 18), date(2024, 3, 18)),
-    ],
-)
-def test_relative_dates_are_resolved(words: str, first: date, last: date) -> None:
-    (found,) = relative_dates(f"Sales of {words}?", datetime(2024, 3, 15, 9))
-    assert (found.first, found.last) == (first, last)
-
-
-def test_no_date_is_relative_without_saying_so() -> None:
-    assert relative_dates("the last customer of May 2024", datetime(2024, 3, 15)) == []
 
 
 def test_columns_that_share_their_values_have_one_kind() -> None:

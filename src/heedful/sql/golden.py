@@ -223,7 +223,7 @@ def _check_audience(space: ExecutionSpace, connector: AnyRow, new: _Whom) -> Non
         return
     with space.proofs.reading(connector, space.target, space.workspace.read) as known:
         seen = known.evidence.values
-    about = study(new.question, new.sql_query, dialect_of(connector), seen)
+    about = study(new.question, new.sql_query, dialect_of(connector), seen, from_stored(space.now()))
     if person(new.question, seen) and about is not None and has_unnamed_values(about):
         raise Invalid(
             f"{new.question!r} is in the first person, and the SQL has a value that it doesn't name: "

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
-from functools import lru_cache
-from typing import NamedTuple
 
 from heedful.sql.reuse import reasons
+from heedful.sql.reuse.dated_literals import Unclear, rebound_dates
 from heedful.sql.reuse.evidence import OpenValue, Study
 from heedful.sql.reuse.inflection import singular
+from heedful.sql.reuse.periods import Period
+from heedful.sql.reuse.periods import periods as periods_of
 from heedful.sql.reuse.query_parts import Literal
 from heedful.sql.reuse.question_reading import Frame, Slot
 from heedful.sql.reuse.question_words import DATE, NUMBER, is_scaled, is_slot, number
 from heedful.sql.reuse.values import Column, Values, plain, split
-from heedful.sql.reuse.verdict import Bound, Difference, Gate
+from heedful.sql.reuse.verdict import Bound, Difference, Gate, Inline
 
 _LONGEST_NUMBER = 100
 
@@ -45,22 +45,27 @@ class Doubt(Exception):
 
 def changed_values(asked: Frame, study: Study) -> list[Change]:
     """The values in which a question differs from a proven one with the same kinds of values; raises `Doubt` when the
-    SQL doesn't use one of them.
+    SQL doesn't use one of them."""
+    opened = {each.start: each for each in study.open}
+    found = []
+    for word, slot, before in pairs(asked, study.frame):
+        if slot.text != before.text and number(slot.text) != (number(before.text) or before.text):
+            if before.start not in opened:
+                raise Doubt("literals", reasons.unused(slot.text, before.text))
+            found.append(Change(opened[before.start], slot, word))
+    return found
+
+
+def pairs(asked: Frame, proven: Frame) -> Iterator[tuple[str, Slot, Slot]]:
+    """Each slot of a question with that of a proven one, and the word that stands for it.
 
     Values of one kind are taken in their order, but for "from" and "to", which say which is which.
     """
-    old, opened = study.frame.bound(), {each.start: each for each in study.open}
-    new = asked.bound()
+    new, old = asked.bound(), proven.bound()
     if new.keys() != old.keys():
-        old, new = study.frame.bound(by_kind=True), asked.bound(by_kind=True)
-    found = []
+        new, old = asked.bound(by_kind=True), proven.bound(by_kind=True)
     for word, slots in new.items():
-        for slot, before in zip(slots, old[word], strict=True):
-            if slot.text != before.text and number(slot.text) != (number(before.text) or before.text):
-                if before.start not in opened:
-                    raise Doubt("literals", reasons.unused(slot.text, before.text))
-                found.append(Change(opened[before.start], slot, word))
-    return found
+        yield from ((word, slot, before) for slot, before in zip(slots, old[word], strict=True))
 
 
 def differences(changes: Sequence[Change]) -> tuple[Difference, ...]:
@@ -72,16 +77,55 @@ def bindings(text: str, words: Sequence[str], changes: Sequence[Change], values:
     """The new value of each literal that changes; raises `Doubt` when one isn't certain."""
     made: dict[int, Bound] = {}
     for change in changes:
+        if change.old.kind == DATE:
+            continue
         if _count(words, change.new.text) != 1:
             raise Doubt("literals", reasons.repeated(change.new.text))
         for literal in change.old.literals:
             if change.old.kind == NUMBER:
                 made[literal.place] = _numeric(text, change.new.text, literal.operator)
-            elif change.old.kind == DATE:
-                made[literal.place] = change.new.text
             else:
                 made[literal.place] = _spelled(text, change, literal, values)
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """The dates of a statement that follow from the periods of a question."""
+
+    bound: dict[int, Inline]
+    """What each of these literals is now, by its place."""
+    moved: Sequence[tuple[str, str]]
+    """Those that were others in the proven statement, as (new, old)."""
+    named: frozenset[tuple[str, str]]
+    """Those that the question names by that, each with the part of a date that it is."""
+
+
+def dates(asked: Frame, study: Study, named: Mapping[int, Period], now: datetime) -> Dates:
+    """The dates for the periods of a question, given by their first words; raises `Doubt` when one isn't certain. Words
+    that are the same may still be right on the day they were proven: then there are none."""
+    opened = [each for each in study.open if each.kind == DATE]
+    places = {each.start: place for place, each in enumerate(opened)}
+    found = [(slot, before) for _, slot, before in pairs(asked, study.frame) if slot.kind == DATE]
+    periods = {places[before.start]: named[slot.start] for slot, before in found}
+    for slot, before in found:
+        period = named[slot.start]
+        if not (period.names_year or period.follows_clock) and _names_year(before.text):
+            raise Doubt("relative_dates", reasons.unclear_days(period.words))  # "In March" of which year?
+    try:
+        bound = rebound_dates(study.dated, periods, now, asked.words)
+    except Unclear as unclear:
+        if any(slot.text != before.text for slot, before in found):
+            raise Doubt("relative_dates", str(unclear)) from unclear
+        bound = {}
+    literals = study.query.literals
+    moved = [(text, literals[place].text) for place, text in bound.items() if text != literals[place].text]
+    own = {(str(bound[each.literal.place]), each.part) for each in study.dated if each.literal.place in bound}
+    return Dates(bound, moved, frozenset(own))
+
+
+def _names_year(text: str) -> bool:
+    return any(each.names_year for each in periods_of(tuple(text.split())))
 
 
 def ambiguous(change: Change, asked: Frame, values: Values) -> str | None:
@@ -170,97 +214,3 @@ def _spelled(asked: str, change: Change, literal: Literal, values: Values) -> st
         # The SQL may compare in another case than the column is written in; keep to a form that both have.
         raise Doubt("kind", reasons.other_spelling(plain(old), column))
     return spelling
-
-
-class Period(NamedTuple):
-    """What a relative date stood for on the day it was asked: the words, the first day, and the last."""
-
-    words: str
-    first: date
-    last: date
-
-
-_NUMBER_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
-_UNIT = r"(day|week|month|quarter|year|hour|minute|night|morning|afternoon|evening|weekend)s?"
-_RELATIVE = re.compile(
-    rf"\b(?:(?P<named>today|tonight|yesterday|tomorrow|now|nowadays|currently|recently|ytd|mtd|qtd)"
-    rf"|(?P<which>last|past|previous|this|current|next|coming|upcoming)\s+(?:(?P<count>\d+|{'|'.join(_NUMBER_WORDS)})\s+)?"
-    rf"(?P<unit>{_UNIT})"
-    rf"|(?P<ago>\d+|{'|'.join(_NUMBER_WORDS)}|a|an)\s+(?P<ago_unit>{_UNIT})\s+(?P<way>ago|from now)"
-    rf"|(?P<todate>year|month|week|quarter)[\s-]to[\s-]date"
-    rf"|(?P<weekday_which>last|this|next)\s+(?P<weekday>monday|tuesday|wednesday|thursday|friday|saturday|sunday))\b",
-    re.IGNORECASE,
-)
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
-_PARTS_OF_DAYS = frozenset(("day", "hour", "minute", "night", "morning", "afternoon", "evening"))
-
-
-def relative_dates(text: str, at: datetime) -> list[Period]:
-    """The relative dates of a question asked at `at`.
-
-    >>> relative_dates("sales last month", datetime(2024, 3, 5))
-    [Period(words='last month', first=datetime.date(2024, 2, 1), last=datetime.date(2024, 2, 29))]
-    """
-    return list(_relative_dates(text, at.date()))
-
-
-@lru_cache(maxsize=16384)
-def _relative_dates(text: str, today: date) -> tuple[Period, ...]:
-    return tuple(
-        Period(" ".join(match.group().lower().split()), *_resolved(match, today)) for match in _RELATIVE.finditer(text)
-    )
-
-
-def _resolved(match: re.Match[str], today: date) -> tuple[date, date]:
-    parts = {name: (value or "").lower() for name, value in match.groupdict().items()}
-    if parts["named"]:
-        day = today + timedelta(days={"yesterday": -1, "tomorrow": 1}.get(parts["named"], 0))
-        return {"ytd": today.replace(month=1, day=1), "mtd": today.replace(day=1)}.get(parts["named"], day), day
-    if parts["todate"]:
-        return _period(today, parts["todate"], 0)[0], today
-    if parts["weekday"]:
-        return _weekday(today, parts["weekday"], parts["weekday_which"])
-    if parts["ago"]:
-        step = _number(parts["ago"]) * (-1 if parts["way"] == "ago" else 1)
-        return _period(today, parts["ago_unit"].rstrip("s"), step)
-    unit = parts["unit"].rstrip("s")
-    if not parts["count"]:
-        step = {"this": 0, "current": 0, "next": 1, "coming": 1, "upcoming": 1}.get(parts["which"], -1)
-        return _period(today, unit, step)
-    count = _number(parts["count"])
-    if parts["which"] in ("next", "coming", "upcoming"):
-        return today, _period(today, unit, count)[1]
-    return _period(today, unit, -count)[0], today
-
-
-def _number(word: str) -> int:
-    if word.isdigit():
-        return min(int(word), 1000)
-    return _NUMBER_WORDS.index(word) + 1 if word in _NUMBER_WORDS else 1
-
-
-def _weekday(today: date, name: str, which: str) -> tuple[date, date]:
-    ahead = (_WEEKDAYS.index(name) - today.weekday()) % 7
-    if which == "last":
-        ahead -= 7
-    elif which == "next" and ahead == 0:
-        ahead = 7
-    day = today + timedelta(days=ahead)
-    return day, day
-
-
-def _period(today: date, unit: str, step: int) -> tuple[date, date]:
-    """The whole day, week, month, quarter or year that lies `step` of them from today."""
-    if unit in _PARTS_OF_DAYS:
-        day = today + timedelta(days=step)
-        return day, day
-    if unit in ("week", "weekend"):
-        monday = today - timedelta(days=today.weekday()) + timedelta(weeks=step)
-        return monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(days=6)
-    months = {"month": 1, "quarter": 3, "year": 12}[unit]
-    start = (today.year * 12 + today.month - 1) // months * months + step * months
-    return _first_of(start), _first_of(start + months) - timedelta(days=1)
-
-
-def _first_of(month: int) -> date:
-    return date(max(1, min(9998, month // 12)), month % 12 + 1, 1)

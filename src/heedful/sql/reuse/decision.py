@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from heedful.sql.reuse import question_reading, question_words, reasons
 from heedful.sql.reuse.binding import (
     Change,
+    Dates,
     Doubt,
     ambiguous,
     bindings,
     changed_values,
+    dates,
     differences,
-    relative_dates,
     says_otherwise,
 )
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
 from heedful.sql.reuse.exchanges import Exchange, learned_readings, nearby
 from heedful.sql.reuse.moments import moments, outdated, resolution
+from heedful.sql.reuse.periods import impossible, periods
 from heedful.sql.reuse.query_parts import canonical, follows_clock
 from heedful.sql.reuse.question_reading import (
     MAX_WORDS,
@@ -30,6 +32,7 @@ from heedful.sql.reuse.question_reading import (
     POLAR,
     Frame,
     Span,
+    in_order,
     is_name,
     name,
     quoted,
@@ -101,10 +104,11 @@ def unquoted(asked: str, proven: str, frames: Sequence[Frame], frame: Frame) -> 
 def refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple[Difference, ...]]:
     """Why no reading of a question meets a proven frame: gate, sentence and differences."""
     asked = min(readings, key=lambda frame: len(set(frame.words).symmetric_difference(proven.words)))
-    found = tuple(_difference(new, old) for new, old in changes(asked, proven))
+    every = [_difference(new, old) for new, old in changes(asked, proven)]
+    found = tuple(each for each in every if each.asked or each.proven)
     if sorted(asked.words) == sorted(proven.words):
         return "argument_order", reasons.another_order(*_apart(asked, proven)), found
-    kinds = [each.kind for each in found]
+    kinds = [each.kind for each in every]
     gate: Gate = next((name for name in _RANKED if name in kinds), "words")
     deciding = [each for each in found if each.kind == gate]
     sides = [each.asked for each in deciding if each.asked], [each.proven for each in deciding if each.proven]
@@ -129,18 +133,33 @@ def _apart(asked: Frame, proven: Frame) -> tuple[str, str]:
     return _run(asked, part).typed, _run(proven, part).typed
 
 
-def date_conflict(asked: str, proven: str, sql: str, dialect: str, now: datetime, proven_at: datetime) -> str | None:
-    """Why the relative dates of two questions don't mean the same days, or None when they do."""
-    new, old = relative_dates(asked, now), relative_dates(proven, proven_at)
+def date_conflict(asked: Question, frame: Frame | None, proven: ProvenQuery, known: Study) -> str | None:
+    """Why what two questions say about the clock doesn't mean the same days, or None when it does. Without a frame,
+    the periods that are values of the SQL count, too."""
+    new = _clocked(asked.words, frame, asked.now)
+    old = _clocked(known.words, known.frame if frame is not None else None, proven.at)
     if not new and not old:
         return None
-    if all(period.words in _PRESENT for period in (*new, *old)) and not moments(sql, dialect):
+    sql, dialect = proven.sql, known.query.dialect
+    if all(words in _PRESENT for words, _ in (*new, *old)) and not moments(sql, dialect):
         return None
-    if [period.words for period in new] == [period.words for period in old] and follows_clock(sql, dialect):
+    if [words for words, _ in new] == [words for words, _ in old] and follows_clock(sql, dialect):
         return None
-    if [period[1:] for period in new] == [period[1:] for period in old] and not follows_clock(sql, dialect):
+    if [days for _, days in new] == [days for _, days in old] and not follows_clock(sql, dialect):
         return None
-    return reasons.other_dates(new, old)
+    return reasons.other_dates([(words, *days) for words, days in new], [(words, *days) for words, days in old])
+
+
+def _clocked(words: Words, frame: Frame | None, at: datetime) -> list[tuple[str, tuple[date, date]]]:
+    """The periods that follow the clock and are no values of a frame, with their first and last days."""
+    values = {slot.start for slot in frame.slots if slot.kind == DATE} if frame is not None else set()
+    found = []
+    for each in periods(words):
+        if each.follows_clock and each.start not in values:
+            days = next(iter(each.ranges(at).values()), None)
+            last = at if days is None else days.end - timedelta(microseconds=1)
+            found.append((each.words, ((at if days is None else days.first).date(), last.date())))
+    return found
 
 
 def _gate(words: Sequence[str]) -> Gate:
@@ -166,7 +185,12 @@ class Question:
         self.joined = " ".join(self.words)
         self.vocabulary = vocabulary(values)
         self.spans: list[Span] = spans(self.words, values)
-        self.frames: list[Frame] = list(readings(self.words, self.spans, self.vocabulary))
+        self.periods = {each.start: each for each in periods(self.words) if each.ranges(now)}
+        named = [Span(each.start, each.stop, (DATE,)) for each in self.periods.values()]
+        self.frames: list[Frame] = [
+            in_order(frame, self.periods, now) for frame in readings(self.words, self.spans, self.vocabulary, named)
+        ]
+        self.impossible = impossible(self.words)
         self.by_key: dict[Words, list[Frame]] = {}
         for frame in self.frames:
             self.by_key.setdefault(frame.key, []).append(frame)
@@ -197,7 +221,7 @@ def decide(
     `values` tells which names the database's columns hold. With `evidence`, words that its proven questions show to
     mean the same may differ.
     """
-    known = study(proven, sql, dialect, values)
+    known = study(proven, sql, dialect, values, proven_at)
     query = ProvenQuery(None, proven, sql, proven_at)
     return reasons.written(
         _decide(Question(asked, values, now), query, known, dialect, values, evidence), asked, proven
@@ -348,7 +372,7 @@ def _by_consensus(
 
 
 def _agreed(asked: Question, frame: Frame, proven: ProvenQuery, known: Study, evidence: Evidence) -> Verdict:
-    if reason := date_conflict(asked.text, proven.question, proven.sql, evidence.dialect, asked.now, proven.at):
+    if reason := date_conflict(asked, frame, proven, known):
         return Verdict("refuse", "relative_dates", reason)
     if reason := unquoted(asked.text, proven.question, asked.frames, known.frame):
         return Verdict("refuse", "literals", reason)
@@ -373,7 +397,9 @@ def _decide(
         return Verdict("refuse", "sql", reasons.UNREADABLE)
     if not asked.words:
         return Verdict("refuse", "words", reasons.NOTHING_ASKED)
-    if reason := date_conflict(asked.text, proven.question, proven.sql, dialect, asked.now, proven.at):
+    if asked.impossible and asked.words != known.words:
+        return Verdict("refuse", "literals", reasons.no_date(asked.impossible))
+    if not known.dated and (reason := date_conflict(asked, None, proven, known)):
         return Verdict("refuse", "relative_dates", reason)
     if max(len(asked.words), len(known.words)) > MAX_WORDS and asked.words != known.words:
         return Verdict("refuse", "words", reasons.too_long(MAX_WORDS))
@@ -450,6 +476,7 @@ def _with_values(
     """The verdict when the frames are the same: on the values in them."""
     try:
         found = changed_values(frame, known)
+        dated = _dates(asked, frame, proven, known)
     except Doubt as doubt:
         return Verdict("refuse", doubt.gate, doubt.reason, learned)
     shown = (*differences(found), *learned)
@@ -458,8 +485,8 @@ def _with_values(
     if refused := _contradicted(asked, frame, known, evidence):
         return replace(refused, differences=(*shown, *refused.differences))
     dialect = known.query.dialect
-    if not found:
-        if reason := outdated(asked.text, proven.sql, dialect, asked.now, proven.at):
+    if not found and not dated.moved:
+        if reason := outdated(asked.text, proven.sql, dialect, asked.now, proven.at, bound=dated.named):
             return Verdict("refuse", "relative_dates", reason, shown)
         reason = reasons.shown_the_same(learned) or reasons.SAME
         return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql)
@@ -467,7 +494,7 @@ def _with_values(
         if not change.old.certain and (evidence is None or evidence.distinct_values(known.template, change.old) < 2):
             return Verdict("refuse", "literals", reasons.unplaced(change.old.text), shown)
     try:
-        made = bindings(asked.text, asked.words, found, values)
+        made = bindings(asked.text, asked.words, found, values) | dated.bound
     except Doubt as doubt:
         return Verdict("refuse", doubt.gate, doubt.reason, shown)
     for change in found:
@@ -475,16 +502,33 @@ def _with_values(
         if others and (says_otherwise(change, frame, values) or not _always_meant(frame, change, known, evidence)):
             return Verdict("refuse", "kind", reasons.other_kinds(change.new.text, others), shown)
     rebound = known.query.rebound(made)
-    if reason := outdated(asked.text, rebound.display, dialect, asked.now, proven.at):
+    if reason := outdated(
+        asked.text,
+        rebound.display,
+        dialect,
+        asked.now,
+        proven.at,
+        bound=dated.named,
+        rebound=bool(dated.moved),
+    ):
         return Verdict("refuse", "relative_dates", reason, shown)
-    reason = reasons.other_values(differences(found), learned)
+    moved = [Difference("value", new, old) for new, old in dated.moved]
+    reason = reasons.other_values(differences(found) or moved, learned)
     return Verdict("rebind", "rebind", reason, shown, rebound.sql, rebound.parameters, rebound.display)
+
+
+def _dates(asked: Question, frame: Frame, proven: ProvenQuery, known: Study) -> Dates:
+    if known.dated and (reason := date_conflict(asked, frame, proven, known)):
+        raise Doubt("relative_dates", reason)
+    return dates(frame, known, asked.periods, asked.now)
 
 
 def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Difference]) -> str | None:
     """Why a value that stays as it is and is in one question only keeps them apart: "Alien" is not "Aliens"."""
     slots = {slot.text for slot in frame.slots}
-    names = {name(asked.words, span) for span in asked.spans if is_name(span)} - slots
+    dated = [slot.span for slot in frame.slots if slot.kind == DATE]
+    spans = (span for span in asked.spans if is_name(span) and not any(span.overlaps(each) for each in dated))
+    names = {name(asked.words, span) for span in spans} - slots
     mine, theirs = f" {asked.joined} ", f" {' '.join(known.words)} "
     for text, other in [*[(text, mine) for text in known.fixed], *[(text, theirs) for text in sorted(names)]]:
         exchanged = any(f" {text} " in f" {each.asked} {each.proven} " for each in learned)

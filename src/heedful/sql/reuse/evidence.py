@@ -11,7 +11,7 @@ from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
@@ -19,8 +19,22 @@ from typing import Any, NamedTuple, TypeVar
 from cachetools import FIFOCache
 
 from heedful.sql.reuse.consensus import Agreement, Author, Consensus, is_settled, less
+from heedful.sql.reuse.dated_literals import DatedLiteral, Shape, dated_literals
+from heedful.sql.reuse.moments import moments, resolution, unnamed
+from heedful.sql.reuse.periods import Period, periods
 from heedful.sql.reuse.query_parts import Literal, Query, parse_query
-from heedful.sql.reuse.question_reading import MAX_WORDS, Frame, Span, frame, is_name, name, read, spans, vocabulary
+from heedful.sql.reuse.question_reading import (
+    MAX_WORDS,
+    Frame,
+    Span,
+    frame,
+    in_order,
+    is_name,
+    name,
+    read,
+    spans,
+    vocabulary,
+)
 from heedful.sql.reuse.question_words import DATE, NUMBER, is_slot, number
 from heedful.sql.reuse.values import Values, other_numbers, plain, split
 from heedful.sql.reuse.verbs import Mark, opposition
@@ -33,6 +47,7 @@ _GAP = "_"
 _MAX_CACHED = 20_000  # Questions with SQL whose reading is kept, proven or not.
 _MAX_RECALLED = 1_000  # What was made of questions that are kept until a proven one is added or removed.
 _MAX_RECALLED_APART = 20
+_LONGEST_PART = 4  # Signs of a year, the longest part of a date.
 _MAX_ALIKE = 50  # Proven questions that are looked at beside those that similarity finds.
 
 
@@ -59,7 +74,7 @@ class Evidence:
         self.vocabulary: Counter[str] = Counter()
         """The words of proven questions as they were typed."""
         self._studies: dict[Hashable, Study | None] = {}
-        self._read: FIFOCache[tuple[str, str], Study | None] = FIFOCache(_MAX_CACHED)
+        self._read: FIFOCache[tuple[str, str, date | None], Study | None] = FIFOCache(_MAX_CACHED)
         self._reading = threading.Lock()
         self._members: dict[Words, dict[str, dict[Words, list[Hashable]]]] = {}
         self._ids: dict[tuple[Words, str], list[Hashable]] = {}
@@ -102,11 +117,12 @@ class Evidence:
         """A proven question read together with its SQL, or None when the SQL can't be read."""
         if proven.id in self._studies:
             return self._studies[proven.id]
-        key = (proven.question, proven.sql)
+        is_dated = bool(moments(proven.sql, self.dialect))
+        key = proven.question, proven.sql, resolution(proven.sql, self.dialect, proven.at) if is_dated else None
         with self._reading:
             if key in self._read:
                 return self._read[key]
-        made = study(proven.question, proven.sql, self.dialect, self.values)
+        made = study(proven.question, proven.sql, self.dialect, self.values, proven.at)
         with self._reading:
             self._read[key] = made
         return made
@@ -355,6 +371,11 @@ class OpenValue:
     """What the literals have, where that is the singular or plural of what the question says."""
 
     @property
+    def span(self) -> Span:
+        """The words of the question that are the value."""
+        return Span(self.start, self.start + len(self.text.split()), (self.kind,), self.held)
+
+    @property
     def comparisons(self) -> Comparisons:
         """The columns that the value is compared with, and how: the same in another spelling of the SQL."""
         return tuple(sorted((*(each.column or ("", "")), each.operator) for each in self.literals))
@@ -370,11 +391,15 @@ class Study:
     frame: Frame
     fixed: tuple[str, ...]
     """Values that stand in the question and are not open: known ones, and texts of the SQL."""
+    dated: tuple[DatedLiteral, ...] = ()
+    """Literals that follow from the periods of the question which are open, by their places among those."""
+    passing: tuple[int, ...] = ()
+    """The places of dates that the question doesn't name: another proof of it has others on another day."""
 
     @cached_property
     def template(self) -> str:
         """The SQL without its open values. It takes longer than the rest, and most candidates are refused before."""
-        return self.query.template([literal.place for each in self.open for literal in each.literals])
+        return self.query.template([*[literal.place for each in self.open for literal in each.literals], *self.passing])
 
     @property
     def values(self) -> list[tuple[str, str]]:
@@ -382,8 +407,8 @@ class Study:
         return [(slot.kind, slot.text) for slot in self.frame.slots]
 
 
-def study(question: str, sql: str, dialect: str, values: Values) -> Study | None:
-    """Read a proven question with its SQL, or None when the SQL can't be read."""
+def study(question: str, sql: str, dialect: str, values: Values, at: datetime) -> Study | None:
+    """Read a question with the SQL that was proven for it at a time, or None when the SQL can't be read."""
     query = parse_query(sql, dialect)
     if query is None:
         return None
@@ -407,16 +432,74 @@ def study(question: str, sql: str, dialect: str, values: Values) -> Study | None
         if len(places) == 1 and kind is not None and not _inside(places[0], said, known):
             certain = all(each.operator in _SETTLED for each in literals) and (len(literals) == 1 or quoted)
             found.append(OpenValue(places[0], said, kind, tuple(literals), certain, held))
+    named, dated = _open_periods(words, query, found, values, at)
+    within = [Span(each.start, each.stop, (DATE,)) for each in named]
+    found = [each for each in found if not any(each.span.overlaps(span) for span in within)]
+    for place, span in enumerate(within):
+        own = tuple(each.literal for each in dated if any(edge.period == place for edge in each.edges))
+        found.append(OpenValue(span.start, name(words, span), DATE, own))
+        taken.update(range(span.start, span.stop))
+    known = [span for span in known if not any(span.overlaps(each) for each in within)]
     found.sort(key=lambda each: each.start)
     chosen = []
     for each in found:
         kinds = next((span.kinds for span in known if span.start == each.start), (each.kind,))
-        chosen.append((Span(each.start, each.start + len(each.text.split()), kinds, each.held), each.kind))
+        chosen.append((each.span._replace(kinds=kinds), each.kind))
     chosen += [(span, span.kinds[0]) for span in known if _is_ignored(words, span, taken, groups)]
-    opened = {each.text for each in found}
+    opened = {each.text for each in found} | {plain(each.literal.searched or "") for each in dated}
     texts = {text for text, quoted in groups if quoted and _places(words, text, quoted)}
     fixed = tuple(sorted((texts | {name(words, span) for span in known if is_name(span)}) - opened))
-    return Study(words, query, tuple(found), frame(words, chosen, vocabulary(values)), fixed)
+    bound = {literal.place for each in found for literal in each.literals}
+    passing = _passing(question, query, at, bound)
+    made = in_order(frame(words, chosen, vocabulary(values)), {each.start: each for each in named}, at)
+    return Study(words, query, tuple(found), made, fixed, tuple(dated), passing)
+
+
+def _open_periods(
+    words: Sequence[str], query: Query, found: Sequence[OpenValue], values: Values, at: datetime
+) -> tuple[list[Period], list[DatedLiteral]]:
+    """The periods that decide about dates of the SQL, and these dates. A year that is a number like others is none, nor
+    is a value of a column."""
+    named = periods(tuple(words))
+    if not named:
+        return [], []
+    found = [each for each in found if each.kind == NUMBER or _is_held(each, values)]
+    held = {literal.place: each for each in found for literal in each.literals}
+    chosen: list[Period] = []
+    by_literal: dict[tuple[int, Shape], DatedLiteral] = {}
+    for period, dated in zip(named, dated_literals(query, named, at), strict=True):
+        span = Span(period.start, period.stop, (DATE,))
+        others = [held.get(each.literal.place) for each in dated]
+        explained = {each.literal.place for each in dated}
+        is_own = all(each is None or each.span.overlaps(span) for each in others)
+        inside = [literal.place for each in found if each.span.overlaps(span) for literal in each.literals]
+        if all(others) or not is_own or not explained.issuperset(inside):
+            continue
+        for each in dated:
+            # It may follow from another period as well.
+            before = by_literal.get((each.literal.place, each.shape))
+            edges = [edge._replace(period=len(chosen)) for edge in each.edges]
+            by_literal[each.literal.place, each.shape] = each._replace(
+                edges=(*(before.edges if before is not None else ()), *edges)
+            )
+        chosen.append(period)
+    return chosen, list(by_literal.values())
+
+
+def _is_held(value: OpenValue, values: Values) -> bool:
+    """Whether a column that a value is compared with has it."""
+    columns = (each.column for each in value.literals if each.column is not None)
+    return any(values.has(*column, value.held or value.text) for column in columns)
+
+
+def _passing(question: str, query: Query, at: datetime, bound: Set[int]) -> tuple[int, ...]:
+    texts = unnamed(question, query.sql, query.dialect, at)
+    return tuple(
+        each.place
+        for each in query.literals
+        # A short number may be anything else where it occurs a second time.
+        if each.text in texts and len(each.text) > _LONGEST_PART and each.span and each.place not in bound
+    )
 
 
 def _is_ignored(words: Sequence[str], span: Span, taken: Set[int], literals: Mapping[tuple[str, bool], object]) -> bool:
@@ -448,8 +531,6 @@ def _kind(text: str, quoted: bool, literals: Sequence[Literal], values: Values) 
         return NUMBER if all((literal.operator, text) != ("limit", "1") for literal in literals) else None
     if any(literal.operator not in (*_SETTLED, "like") for literal in literals):
         return None
-    if len(text) == 10 and text[4:5] == "-":
-        return DATE if len(literals) == 1 else None
     columns = {literal.column for literal in literals}
     if len(columns) > 1 and all(literal.operator == "like" for literal in literals):
         # A text that is searched in several columns is of the kind of those that hold it.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,53 +13,16 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from heedful.sql.reuse import reasons
-from heedful.sql.reuse.binding import relative_dates
+from heedful.sql.reuse.periods import Written, is_possible, periods, written_dates
 from heedful.sql.reuse.query_parts import parsed
 from heedful.sql.reuse.question_words import number
 from heedful.sql.reuse.values import split
 from heedful.sql.statements import QUOTED, tokenize
 
-_MONTH_NAMES = """
-january jan januar janvier enero; february feb februar fevrier febrero; march mar marz mars marzo
-april apr avril abril; may mai mayo; june jun juni juin junio; july jul juli juillet julio
-august aug aout agosto; september sep sept septembre septiembre; october oct oktober octobre octubre
-november nov novembre noviembre; december dec dezember decembre diciembre
-"""
-_MONTHS = {
-    name: place
-    for place, names in enumerate(_MONTH_NAMES.replace("\n", ";").strip(";").split(";"), start=1)
-    for name in names.split()
-}
-_ALSO_WORDS = frozenset(("may", "march", "mar", "mars", "mai", "sep", "dec"))
-"""Months without a day or a year only where a word of time is before them: "in March", not "march on"."""
-_OF_TIME = frozenset("in of since until till by during through from to before after early mid late between".split())  # noqa: SIM905
-_LONGEST_WORD = 20
 _WEEKDAYS = re.compile(r"\b(?:mon|tues?|wednes|wed|thurs?|fri|satur|sat|sun)(?:days?)?\b|\bweek(?:end|day)s?\b")
 _PARTS_OF_DAY = re.compile(r"\b(?:morning|noon|afternoon|evening|night|midnight|lunch\w*)s?\b")
 _OPEN_ENDED = re.compile(r"\b(?:after|before|since|until|till|than|following|prior|later|earlier)\b")
 
-_YEAR, _GAP = r"(?P<year>(?:19|20)\d\d)", r"[\s,./-]"
-_NAME = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_WRITTEN = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"(?<!\d){_YEAR}[-/._](?P<month>0?[1-9]|1[0-2])(?:[-/._](?P<day>\d\d?)(?!\d))?(?!\d)",
-        rf"(?<!\d){_YEAR}(?P<month>0[1-9]|1[0-2])(?P<day>[0-2]\d|3[01])?(?!\d)",
-        r"(?<!\d)(?P<first>\d\d?)[./-](?P<second>\d\d?)[./-](?P<short>(?:19|20)?\d\d)(?!\d)",
-        rf"\b{_NAME}\b{_GAP}*{_DAY}\b(?:{_GAP}*(?:of\s+|de\s+)?{_YEAR}\b)?",
-        rf"(?<![\d.]){_DAY}{_GAP}*(?:of\s+|de\s+)?{_NAME}\b(?:{_GAP}*(?:of\s+|de\s+)?{_YEAR}\b|-(?P<short>\d\d)\b)?",
-        rf"\b{_NAME}\b{_GAP}*(?:of\s+|de\s+)?{_YEAR}\b",
-        rf"\bq(?P<quarter>[1-4])\b(?:{_GAP}*(?:of\s+|fy\s*)?{_YEAR}\b)?",
-        rf"(?<!\d){_YEAR}{_GAP}*q(?P<quarter>[1-4])\b",
-        rf"\b(?P<nth>first|second|third|fourth|1st|2nd|3rd|4th)\s+quarter(?:\s+(?:of\s+)?{_YEAR}\b)?",
-        r"(?<!\d)(?P<year>(?:19|20)\d0)'?(?P<decade>s)\b",
-        rf"(?<!\d){_YEAR}(?!\d)",
-        rf"\b{_NAME}\b",
-    )
-)
-"""The ways to write a date, the fullest first: what one of them has taken, those after it don't see."""
-_NTH = {word: place % 4 + 1 for place, word in enumerate("first second third fourth 1st 2nd 3rd 4th".split())}  # noqa: SIM905
 _CLOCK = re.compile(
     r"(?<![\d:])(?P<half>1[0-2]|0?[1-9])(?::(?P<past>[0-5]\d))?\s*(?P<side>[ap])\.?m\b"
     r"|(?<!\d)(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)"
@@ -71,15 +33,16 @@ _MONTH_DAY = re.compile(rf"(?:%?[-/.]?(?P<first>{_TWO})|%)[-/.](?P<second>{_TWO}
 """A month and a day, in either order, or one of them behind a wildcard."""
 _WEEK = re.compile(r"(?:19|20)\d\d-?[wW]\d\d")
 
-_FIRST_EPOCH, _LAST_EPOCH = 978_307_200, 4_102_444_800  # 2001 to 2099.
+FIRST_EPOCH, LAST_EPOCH = 978_307_200, 4_102_444_800  # 2001 to 2099.
 _LONGEST_EPOCH = 13  # In milliseconds.
 _ROUND = 1_000_000  # A number of so many zeros is rather a count than a moment.
 _MAY_NAME_DATE = re.compile(
-    r"\d{4}|\d[./:-]\w|day|month|\bmon\b|week|quarter|hour|minute|second|do[wy]\b|julian|epoch|extract|to_char|_?part|%-?[a-z]|%[./-]\d",
+    r"\d{4}|\d[./:-]\w|day|month|\bmon\b|week|quarter|hour|minute|second|do[wy]\b|julian|epoch|extract|substr|to_char|_?part|%-?[a-z]|%[./-]\d",
     re.IGNORECASE,
 )
 _MAY_NAME_TIME = re.compile(r":\d\d|hour|minute|second|%|\d{10}|date_?part|to_char", re.IGNORECASE)
 """What a statement has that names one: most have none, and needn't be parsed."""
+_TIME = re.compile(r":\d\d|^\d{10,}$")
 HOUR = "hour"
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.Is)
 _PARTS = {
@@ -92,6 +55,8 @@ _PARTS = {
     **dict.fromkeys(("hour", "minute", "second", "%h", "%i", "%s", "%t"), HOUR),
     **dict.fromkeys(("julianday", "julian", "epoch", "unixepoch", "to_days"), "day"),
 }
+
+_CUT = {("6", "2"): "month", ("9", "2"): "day"}
 
 
 class Moment(NamedTuple):
@@ -114,25 +79,42 @@ class Named(NamedTuple):
     months: frozenset[tuple[int, int]]
     years: frozenset[int]
     quarters: frozenset[int]
+    parts_of_months: frozenset[int]
+    """The months of periods that are no longer than a quarter: a year is not named by its first one."""
+    parts_of_days: frozenset[int]
     clocks: frozenset[tuple[int, int]]
     any_clock: bool
     words: tuple[str, ...]
     text: str
 
 
-def outdated(question: str, sql: str, dialect: str, now: datetime, proven_at: datetime) -> str | None:
+def outdated(
+    question: str,
+    sql: str,
+    dialect: str,
+    now: datetime,
+    proven_at: datetime,
+    *,
+    bound: Collection[tuple[str, str]] = (),
+    rebound: bool = False,
+) -> str | None:
     """Why a statement no longer answers a question as it did when it was proven: it names a date that the question
     doesn't, and another day has begun, or another minute if it names a time of the day. None if it still does.
 
+    The dates `bound`, with the parts of a date that they are, were taken from the question. If one of them is another
+    now (`rebound`), no day is the one of the proof.
+
     >>> outdated("Loans on Monday", "SELECT 1 WHERE d = '2026-11-16'", "sqlite", *2 * [datetime(2026, 11, 16, 9)])
     """
-    another_day = now.date() != proven_at.date()
+    another_day = rebound or now.date() != proven_at.date()
     if not another_day and (now.hour, now.minute) == (proven_at.hour, proven_at.minute):
         return None
     readings: dict[tuple[str, str], list[Moment]] = {}
     for each in moments(sql, dialect):
         readings.setdefault((each.text, each.part), []).append(each)
-    for (text, _), ways in readings.items():
+    for (text, part), ways in readings.items():
+        if (text, part) in bound:
+            continue
         named = _named(question, now.date())
         if any(_is_named(each, named) for each in ways):
             continue
@@ -169,11 +151,18 @@ def resolution(sql: str, dialect: str, at: datetime) -> date:
     return at.replace(second=0, microsecond=0) if _names_time(sql, dialect) else at.date()
 
 
+def unnamed(question: str, sql: str, dialect: str, at: datetime) -> set[str]:
+    """The dates and times of a statement that its question doesn't name: it is right until they are others."""
+    found = moments(sql, dialect)
+    return {each.text for each in found if not _is_named(each, _named(question, at.date()))}
+
+
 @lru_cache(maxsize=16384)
 def _names_time(sql: str, dialect: str) -> bool:
     if not _MAY_NAME_TIME.search(sql):
         return False
-    return any(each.clock is not None or each.part == HOUR for each in moments(sql, dialect))
+    # Midnight is a time as well, where it is bound from the clock.
+    return any(each.part == HOUR or _TIME.search(each.text) for each in moments(sql, dialect))
 
 
 def _of_text(text: str) -> Iterator[Moment]:
@@ -183,9 +172,9 @@ def _of_text(text: str) -> Iterator[Moment]:
         yield Moment(text)
         return
     # A month alone may be a name; where it is compared with a month, that shows it.
-    dates = [each for each in _dates(plain) if each[0] is not None or each[2] is not None]
+    dates = [each for each in written_dates(plain) if each[0] is not None or each[2] is not None]
     if not dates and (alone := _MONTH_DAY.fullmatch(text)):
-        dates = [each for each in _without_year(alone) if _is_possible(*each)]
+        dates = [each for each in _without_year(alone) if is_possible(*each)]
     for year, month, day in dates:
         yield Moment(text, year, month, day, clock)
     if clock is not None and not dates:
@@ -204,8 +193,8 @@ def _of_number(text: str) -> Iterator[Moment]:
     value = int(text)
     seconds = value // 1000 if len(text) == _LONGEST_EPOCH else value
     if len(text) in (4, 6, 8):
-        yield from (Moment(text, *each) for each in _dates(text))
-    elif _FIRST_EPOCH <= seconds < _LAST_EPOCH and seconds % _ROUND:
+        yield from (Moment(text, *each) for each in written_dates(text))
+    elif FIRST_EPOCH <= seconds < LAST_EPOCH and seconds % _ROUND:
         at = datetime.fromtimestamp(seconds, UTC)
         clock = (at.hour, at.minute)
         yield Moment(text, at.year, at.month, at.day, None if clock in _OF_WHOLE_DAYS else clock)
@@ -215,17 +204,21 @@ def _of_parts(tree: exp.Expr) -> Iterator[Moment]:
     """What is compared with a part of a date: "EXTRACT(MONTH FROM day) = 3"."""
     for node in tree.find_all(*_COMPARED):
         sides = [each for each in node.iter_expressions() if not isinstance(each, exp.Literal)]
-        part = next((part for side in sides if (part := _part(side))), None)
+        part = next((part for side in sides if (part := date_part(side))), None)
         if part is not None:
             texts = [str(each.this) for each in node.iter_expressions() if isinstance(each, exp.Literal)]
             yield from (Moment(text, part=part) for text in texts if next(_of_text(text), None) is None)
 
 
-def _part(node: exp.Expr) -> str | None:
+def date_part(node: exp.Expr) -> str | None:
+    """The part of a date that an expression is, such as "month", or None for any other."""
     while isinstance(node, (exp.Cast, exp.Paren)):
         node = node.this
     if isinstance(node, exp.Column):
         return _PARTS.get(node.name.lower())
+    if isinstance(node, exp.Substring):
+        # Of an ISO date: "substr(day, 6, 2)".
+        return _CUT.get((node.text("start"), node.text("length")))
     if isinstance(node, exp.Extract):
         return _PARTS.get(node.this.name.lower())
     if isinstance(node, exp.Anonymous):
@@ -242,57 +235,6 @@ def _letter(sign: str) -> str:
     return {"%M": "%i", "%-M": "%i"}.get(sign, sign.replace("-", "").lower())
 
 
-Written = tuple[int | None, int | None, int | None]
-
-
-def _dates(text: str) -> Iterator[Written]:
-    """The dates of a text in lower case, each as year, month and day, in all ways that it can be read."""
-    for pattern in _WRITTEN:
-        rest = []
-        done = 0
-        for match in pattern.finditer(text):
-            found = [each for each in _read(match) if _is_possible(*each)]
-            if found and not _is_word(text, match):
-                yield from found
-                rest.append(text[done : match.start()])
-                done = match.end()
-        text = "\n".join((*rest, text[done:]))
-
-
-def _read(match: re.Match[str]) -> list[Written]:
-    said = match.groupdict()
-    year = int(said["year"]) if said.get("year") else _full_year(said.get("short"))
-    if said.get("first"):
-        one, other = int(said["first"]), int(said["second"])
-        return [(year, one, other), (year, other, one)]
-    if said.get("decade"):
-        return [(int(said["year"]) + step, None, None) for step in range(10)]
-    quarter = int(said["quarter"]) if said.get("quarter") else _NTH.get(said.get("nth") or "")
-    if quarter is not None:
-        return [(year, 3 * quarter - 2, None), (year, 3 * quarter - 1, None), (year, 3 * quarter, None)]
-    month = _MONTHS[said["name"]] if said.get("name") else said.get("month")
-    return [(year, None if month is None else int(month), int(said["day"]) if said.get("day") else None)]
-
-
-def _full_year(short: str | None) -> int | None:
-    return None if short is None else int(short) if len(short) == 4 else 2000 + int(short)
-
-
-def _is_possible(year: int | None, month: int | None, day: int | None) -> bool:
-    with suppress(ValueError):
-        date(year or 2000, 1 if month is None else month, 1 if day is None else day)
-        return True
-    return False
-
-
-def _is_word(text: str, match: re.Match[str]) -> bool:
-    """Whether what may be a month is a word: "may" in "which may be late"."""
-    if match.group() not in _ALSO_WORDS or text == match.group():
-        return False
-    before = text[max(0, match.start() - _LONGEST_WORD) : match.start()].split()
-    return not before or before[-1] not in _OF_TIME
-
-
 def _clocks(text: str) -> Iterator[tuple[int, int]]:
     for match in _CLOCK.finditer(text):
         if match["side"]:
@@ -306,29 +248,28 @@ def _named(question: str, today: date) -> Named:
     words = tuple(split(question))
     text = unicodedata.normalize("NFKD", question.casefold())
     text = " ".join("".join(sign for sign in text if not unicodedata.combining(sign)).split())
-    written = list(_dates(text))
+    written = list(written_dates(text))
     years = {year for year, _, _ in written if year is not None}
-    periods: list[tuple[date, date]] = []
+    explicit: list[tuple[date, date]] = []
     for year, month, day in written:
         # "In March" is in the year that the question names, or in this one.
         for each in (year,) if year is not None else sorted(years) or (today.year,):
-            if _is_possible(each, month, day):
-                periods.append(_period(each, month, day))
-    edges = {day for first, last in periods for day in (first - _A_DAY, first, last, last + _A_DAY)}
-    relative = [
-        (period.first, period.last)
-        for period in relative_dates(question, datetime(today.year, today.month, today.day))
-        if not re.search(r"hour|minute", period.words)
-    ]
+            if is_possible(each, month, day):
+                explicit.append(_period(each, month, day))
+    edges = {day for first, last in explicit for day in (first - _A_DAY, first, last, last + _A_DAY)}
+    relative = _relative(words, today)
     edges |= {day for first, last in relative for day in (first, last, last + _A_DAY)}
-    ends = [day for period in (*periods, *relative) for day in period]
+    found = [*explicit, *relative]
+    ends = [day for period in found for day in period]
     # "After 2019" is "from 2020 on", too.
     beside = edges if _OPEN_ENDED.search(text) else ends
     return Named(
         frozenset(edges),
         frozenset((day.year, day.month) for day in (*ends, *beside)),
         frozenset(day.year for day in (*ends, *beside)) | years,
-        frozenset((first.month + 2) // 3 for first, last in (*periods, *relative) if (last - first).days > 80),
+        frozenset((first.month + 2) // 3 for first, last in found if (last - first).days > 80),
+        frozenset(day.month for first, last in found if (last - first).days <= _QUARTER for day in (first, last)),
+        frozenset(first.day for first, last in found if first == last),
         frozenset(_clocks(text)),
         _PARTS_OF_DAY.search(text) is not None,
         words,
@@ -337,6 +278,17 @@ def _named(question: str, today: date) -> Named:
 
 
 _A_DAY = timedelta(days=1)
+_QUARTER = 92  # Days, at most.
+
+
+def _relative(words: tuple[str, ...], today: date) -> list[tuple[date, date]]:
+    """The first and the last day of each period that follows the clock, if it can be read in one way only."""
+    found = []
+    for each in periods(words):
+        ranges = set(each.ranges(datetime(today.year, today.month, today.day)).values())
+        if each.follows_clock and len(ranges) == 1 and (only := ranges.pop()).kind != "hours":
+            found.append((only.first.date(), only.end.date() - _A_DAY))
+    return found
 
 
 def _period(year: int, month: int | None, day: int | None) -> tuple[date, date]:
@@ -378,8 +330,8 @@ def _is_part_named(each: Moment, named: Named) -> bool:
     if each.part == HOUR:
         return named.any_clock or value in {str(hour) for hour, _ in named.clocks}
     known = {
-        "month": {month for _, month in named.months},
-        "day": {day.day for day in named.edges},
+        "month": named.parts_of_months,
+        "day": named.parts_of_days,
         "quarter": named.quarters,
     }
     return value in map(str, known.get(each.part, ()))

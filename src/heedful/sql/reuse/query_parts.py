@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from heedful.sql.reuse.meaning import meaning
 from heedful.sql.reuse.values import Column
-from heedful.sql.reuse.verdict import Bound
+from heedful.sql.reuse.verdict import Bound, Inline
 from heedful.sql.statements import parse, tokenize, write
 
 _VOLATILE = frozenset(
@@ -104,16 +104,17 @@ class Query:
     def rebound(self, values: Mapping[int, Bound]) -> Rebound:
         """The statement with other values at these places, and not a character changed elsewhere.
 
-        A number with a fraction is written out in both: drivers would bind it as a float, which isn't what it was.
+        A number with a fraction is written out in both: drivers would bind it as a float, which isn't what it was. So
+        is a date: `DATE :p1` is no SQL, and PostgreSQL compares no date with a text.
         """
         names: dict[Bound, str] = {}
         bound, written = [], []
         for place, value in values.items():
             span = self.literals[place].span
             assert span is not None
-            shown = write(_literal(value), self.dialect)
+            shown = write(_literal(value, self.literals[place].quoted), self.dialect)
             written.append((span, shown))
-            if isinstance(value, Decimal):
+            if isinstance(value, (Decimal, Inline)):
                 bound.append((span, shown))
             else:
                 bound.append((span, f":{names.setdefault(value, f'p{len(names) + 1}')}"))
@@ -228,9 +229,9 @@ def follows_clock(sql: str, dialect: str) -> bool:
     return tree is not None and (_reads_clock(tree) or any(name in _CLOCKS for name in _functions(tree)))
 
 
-def _literal(value: Bound) -> exp.Expr:
+def _literal(value: Bound, quoted: bool) -> exp.Expr:
     if isinstance(value, str):
-        return exp.Literal.string(value)
+        return exp.Literal.string(value) if quoted or not isinstance(value, Inline) else exp.Literal.number(value)
     return exp.Literal.number(format(value, "f") if isinstance(value, Decimal) else value)
 
 

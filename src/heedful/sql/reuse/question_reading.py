@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
 from functools import lru_cache
-from itertools import product
+from itertools import combinations, islice, pairwise, product
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from heedful.ranking.similarity import quotations
 from heedful.sql.reuse.inflection import past_of, singular
+from heedful.sql.reuse.periods import Period
 from heedful.sql.reuse.phrasing import rephrased
 from heedful.sql.reuse.question_words import (
     ASKED,
@@ -92,6 +95,10 @@ class Span(NamedTuple):
     held: str = ""
     """What the columns hold, where that is the singular or plural of what the question says."""
 
+    def overlaps(self, other: Span) -> bool:
+        """Whether both have a word in common."""
+        return self.start < other.stop and other.start < self.stop
+
 
 class Slot(NamedTuple):
     """A value that a frame leaves open: its kind, its words, where they begin, and what columns may hold instead."""
@@ -105,6 +112,11 @@ class Slot(NamedTuple):
     def value(self) -> str:
         """The words as columns hold them."""
         return self.held or self.text
+
+    @property
+    def span(self) -> Span:
+        """The words that are the value."""
+        return Span(self.start, self.start + len(self.text.split()), (self.kind,), self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +195,7 @@ def quoted(text: str) -> set[str]:
 
 
 def spans(words: Sequence[str], values: Values) -> list[Span]:
-    """The numbers, dates and known values among the words, the longest first where they overlap."""
+    """The numbers and known values among the words, the longest first where they overlap."""
     found = []
     place = 0
     while place < len(words):
@@ -198,8 +210,6 @@ def spans(words: Sequence[str], values: Values) -> list[Span]:
             kinds = tuple(sorted({values.kind(*column) for column in columns}))
         if length <= 1 and number(words[place]) is not None:
             length, kinds = 1, (*kinds, NUMBER)
-        elif _is_date(words[place]):
-            length, kinds = 1, (DATE,)
         if kinds:
             found.append(Span(place, place + max(1, length), kinds, held))
         place += max(1, length)
@@ -229,7 +239,7 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]], known: Vocab
             place += 1
             continue
         span, kind = at[place]
-        if parts and parts[-1] == "the" and kind not in (NUMBER, DATE):
+        if parts and parts[-1] == "the" and len(span.kinds) > 1 and kind not in (NUMBER, DATE):
             parts[-1] = "the_"  # "border the Mississippi" names the river and "border Mississippi" the state.
         if past_of(words[span.stop - 1]) is not None:
             participles.append(len(parts))
@@ -266,13 +276,44 @@ def _is_polar(words: Sequence[str]) -> bool:
     return said[start + 1] != "you" and not (said[start + 1] == "there" and is_list)
 
 
-def readings(words: Sequence[str], found: Sequence[Span], known: Vocabulary) -> Iterator[Frame]:
-    """All frames of a question: each span as a value of one of its kinds, or as plain words."""
-    choices = [[*[(span, kind) for kind in span.kinds], None] for span in found]
-    for count, chosen in enumerate(product(*choices)):
-        if count == _MAX_READINGS:
-            return
-        yield frame(words, [each for each in chosen if each is not None], known)
+def readings(
+    words: Sequence[str], found: Sequence[Span], known: Vocabulary, named: Sequence[Span] = ()
+) -> Iterator[Frame]:
+    """All frames of a question: each span as a value of one of its kinds, or as plain words. So are the periods in
+    `named`, but all of them together if there are more than two."""
+    for some in _some(named):
+        rest = [span for span in found if not any(span.overlaps(each) for each in some)]
+        choices = [[*[(span, kind) for kind in span.kinds], None] for span in rest]
+        for chosen in islice(product(*choices), _MAX_READINGS):
+            values = [each for each in chosen if each is not None]
+            yield frame(words, [*values, *[(each, DATE) for each in some]], known)
+
+
+def _some(named: Sequence[Span]) -> Iterator[Sequence[Span]]:
+    for count in range(len(named) + 1) if len(named) < 3 else (0, len(named)):
+        yield from combinations(named, count)
+
+
+def in_order(frame: Frame, named: Mapping[int, Period], at: datetime) -> Frame:
+    """The frame with the ends of "between 100 and 50" in their order; `named` has the periods, by their first words."""
+    if "between" not in frame.words:
+        return frame
+    slots = list(frame.slots)
+    places = [place for place, word in enumerate(frame.words) if is_slot(word)]
+    for place, (here, there) in enumerate(pairwise(places)):
+        if frame.words[here - 1 : here] == ("between",) and frame.words[here + 1 : there] == ("and",):
+            first, second = (_size(slot, named, at) for slot in slots[place : place + 2])
+            if first is not None and second is not None and type(first) is type(second) and second < first:  # type: ignore[operator]
+                slots[place : place + 2] = slots[place + 1], slots[place]
+    return replace(frame, slots=tuple(slots))
+
+
+def _size(slot: Slot, named: Mapping[int, Period], at: datetime) -> Decimal | datetime | None:
+    if slot.kind == NUMBER:
+        return Decimal(number(slot.text) or 0)
+    if slot.kind == DATE and slot.start in named:
+        return min((each.first for each in named[slot.start].ranges(at).values()), default=None)
+    return None
 
 
 def verbatim(
@@ -359,10 +400,6 @@ def is_common(word: str) -> bool:
         or word in ASKING
         or word in ("how", "many", "much", "one")
     )
-
-
-def _is_date(word: str) -> bool:
-    return len(word) == 10 and word[4] == word[7] == "-" and word[:4].isdigit()
 
 
 def _canonical(word: str, apart: frozenset[str]) -> str:

@@ -105,6 +105,26 @@ def perhaps_no_number(value: str) -> str:
     return f"“{value}” may be a number, a unit or a name."
 
 
+def no_date(value: str) -> str:
+    return f"“{value}” is not a date of the calendar."
+
+
+def unclear_days(period: str) -> str:
+    return f"It isn't clear which days “{period}” means."
+
+
+def unclear_date(text: str, periods: Sequence[str]) -> str:
+    return f"It isn't clear what “{text}” of the proven SQL is for {' or '.join(f'“{each}”' for each in periods)}."
+
+
+def no_year(period: str) -> str:
+    return f"The proven SQL names no year, but “{period}” does."
+
+
+def one_end(period: str) -> str:
+    return f"The proven SQL has only one end of “{period}”."
+
+
 def no_count(value: str) -> str:
     return f"“{value}” is not a number of rows."
 

@@ -25,6 +25,14 @@ Gate = Literal[
     "sql",
     "asker",
 ]
+
+
+class Inline(str):
+    """A date or time that is written into the SQL where the proven one is: what type it has hangs on its place."""
+
+    __slots__ = ()
+
+
 Bound = str | int | Decimal
 
 
