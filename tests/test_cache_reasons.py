@@ -99,7 +99,7 @@ REASONS = [
     ("Which patients of the 7 doctors are ill?", "SELECT name FROM patient", "Which patients of the 8 doctors are ill?",
      "literals", "The proven SQL doesn't use “7”, so it can't use “8” either."),
     ("How many patients live in Boston?", CITY.format("Boston"), "How many patients live in Denver, the Denver?",
-     "literals", "Only the question you asked names “the Denver”."),
+     "literals", "Only the question you asked names “Denver”."),
     ("Which patients are from the state Ohio?", "SELECT name FROM patient WHERE state = 'Ohio'",
      "Which patients are from the state Rhine?", "literals", "You asked about “Rhine”; proven is “Ohio”."),
     ("Which patients see the Ohio?", "SELECT name FROM patient", "Which patients see Maine?", "literals",

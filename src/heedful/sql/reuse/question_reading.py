@@ -226,8 +226,11 @@ def name(words: Sequence[str], span: Span) -> str:
     return " ".join(words[span.start : span.stop])
 
 
-def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]], known: Vocabulary) -> Frame:
-    """The frame in which each chosen span is a value of the kind beside it."""
+def frame(
+    words: Sequence[str], chosen: Sequence[tuple[Span, str]], known: Vocabulary, *, articles: bool = True
+) -> Frame:
+    """The frame in which each chosen span is a value of the kind beside it. Without `articles`, "the" before a value
+    that can be of one kind alone says nothing."""
     at = {span.start: (span, kind) for span, kind in chosen}
     parts: list[str] = []
     participles: list[int] = []
@@ -239,7 +242,7 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]], known: Vocab
             place += 1
             continue
         span, kind = at[place]
-        if parts and parts[-1] == "the" and len(span.kinds) > 1 and kind not in (NUMBER, DATE):
+        if parts and parts[-1] == "the" and kind not in (NUMBER, DATE) and (articles or len(span.kinds) > 1):
             parts[-1] = "the_"  # "border the Mississippi" names the river and "border Mississippi" the state.
         if past_of(words[span.stop - 1]) is not None:
             participles.append(len(parts))
@@ -285,8 +288,10 @@ def readings(
         rest = [span for span in found if not any(span.overlaps(each) for each in some)]
         choices = [[*[(span, kind) for kind in span.kinds], None] for span in rest]
         for chosen in islice(product(*choices), _MAX_READINGS):
-            values = [each for each in chosen if each is not None]
-            yield frame(words, [*values, *[(each, DATE) for each in some]], known)
+            values = [*[each for each in chosen if each is not None], *[(each, DATE) for each in some]]
+            yield frame(words, values, known)
+            if any(words[span.start - 1 : span.start] == ("the",) and len(span.kinds) == 1 for span, _ in values):
+                yield frame(words, values, known, articles=False)
 
 
 def _some(named: Sequence[Span]) -> Iterator[Sequence[Span]]:

@@ -13,6 +13,7 @@ from heedful.sql.reuse.verbs import Mark
 _PHRASES = """
 the total number of = how_many; the number of = how_many; number of = how_many; the count of = how_many
 count of = how_many; count the = how_many; how many = how_many; how much = how_much
+how many different = how_many distinct; how many unique = how_many distinct
 at least = at_least; no less than = at_least; no fewer than = at_least; a minimum of = at_least; or more = at_least
 at most = at_most; no more than = at_most; not more than = at_most; a maximum of = at_most; up to = at_most
 or less = at_most; or fewer = at_most
