@@ -18,7 +18,7 @@ from random import Random
 
 import numpy as np
 
-from bench import cache_sets, data
+from bench import cache_pairs, cache_sets, data
 from bench.cache_data import DIALECT, Database, Question, questions
 from bench.cache_lookup import lookups
 from bench.measure import Bar, Report, Timing, about, console, load, say
@@ -168,6 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cache_sets.evaluate_alone(report, folder, options.name, options.out)
     there = [name for name in options.sets if (folder / f"{name}.sqlite").is_file()]
     cache_sets.evaluate(report, folder, there, options.out)
+    cache_pairs.evaluate(report, cache_pairs.pairs(), options.out)
     report.about["took"] = f"{(time.monotonic() - began) / 60:.1f} minutes; the load at its end was {load()}"
     report.show()
     report.save(options.out / f"cache_{options.name}.json")

@@ -1,0 +1,321 @@
+"""Pairs of questions that try to mislead reuse: `python -m bench.cache_pairs --half tuning --list-wrong`.
+
+Each pair of tests/data/reuse proves one or more questions, asks another, and names the SQL of the right answer. It has
+a project of its own, and all goes through the public calls: run, rate, look up. An answer is wrong when its rows
+differ from those of the right SQL, or when nothing should have been served. A refusal is needless when both questions
+mean the same. Rules may be tuned on the half `tuning`; nobody looks at the half `aside`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from bench.measure import Bar, Report, about, console, say
+from bench.pair_databases import KINDS, databases
+from bench.vectors import Served, embedded
+from heedful import Heedful
+from heedful.providers.embedding.onnx import bundled
+from heedful.providers.llm.contract import ChatMessage
+from heedful.store import Store
+from heedful.testing import ManualClock, ScriptedModel
+
+FOLDER = Path(__file__).parents[1] / "tests/data/reuse"
+SCHEMAS = ("shop", "clinic", "hr")
+Half = Literal["tuning", "aside"]
+REFUSE = "refuse"
+DEFAULT_TIME = datetime(2026, 3, 16, 10, tzinfo=UTC)
+"""A Monday: what the clock says where a pair doesn't."""
+
+AGE = 365
+"""Days that a proof is used for: refusals should come from the questions."""
+
+WRONG, REUSED = 0.5, 60.0
+NEVER = ("who asks", "another day")
+"""Where no answer may be wrong."""
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One question as somebody asks it, with its SQL where it is proven."""
+
+    question: str
+    sql: str = ""
+    at: datetime = DEFAULT_TIME
+    audience: str | None = None
+    author: str | None = None
+    chat: str | None = None
+    """A name for the chat session, in which it is asked."""
+
+    @classmethod
+    def of(cls, written: Mapping[str, str]) -> Turn:
+        fields: dict[str, Any] = dict(written)
+        if "at" in fields:
+            fields["at"] = datetime.fromisoformat(fields["at"]).replace(tzinfo=UTC)
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What is proven, what is asked then, and the SQL of the right answer."""
+
+    id: str
+    half: Half
+    schema: str
+    kind: str
+    """Its class: what it tries to mislead by."""
+    means_same: bool
+    another_day: bool
+    proven: tuple[Turn, ...]
+    asked: Turn
+    right: str
+    """SQL, or `refuse` where the schema has no answer or nobody may give it."""
+
+    @property
+    def texts(self) -> list[str]:
+        """All its questions."""
+        return [each.question for each in (*self.proven, self.asked)]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was served for a pair, if anything was, and the reason given."""
+
+    pair: Pair
+    sql: str | None
+    is_right: bool
+    reason: str
+    suggestion: str | None = None
+
+    @property
+    def wrong(self) -> bool:
+        return self.sql is not None and not self.is_right
+
+    @property
+    def needless(self) -> bool:
+        return self.pair.means_same and self.sql is None
+
+
+def pairs(half: Half | None = None) -> list[Pair]:
+    """The pairs of a half, or all."""
+    return [
+        Pair(
+            each["id"],
+            name,
+            each["schema"],
+            each["class"],
+            each["means_same"],
+            each.get("another_day", False),
+            tuple(map(Turn.of, each["proven"])),
+            Turn.of(each["asked"]),
+            each["right"],
+        )
+        for name in get_args(Half)
+        if half in (None, name)
+        for each in json.loads((FOLDER / f"pairs_{name}.json").read_text(encoding="utf-8"))
+    ]
+
+
+def statements(schema: str) -> list[str]:
+    """The SQL that makes the tables of a schema and fills them."""
+    script = (FOLDER / f"{schema}.sql").read_text(encoding="utf-8")
+    return [each for each in script.split(";\n") if each.strip()]
+
+
+class Judge:
+    """A store in which every pair has a project of its own."""
+
+    def __init__(self, file: Path, urls: Mapping[str, str], embedding: Any = None) -> None:
+        self._clock = ManualClock(DEFAULT_TIME)
+        self._written = ""
+        self._urls = urls
+        self._store = Store(
+            file, clock=self._clock, embedding=embedding, language_model=ScriptedModel(self._write), auto_improve=False
+        )
+        self._rows: dict[tuple[str, str], Rows] = {}
+
+    def close(self) -> None:
+        self._store.close()
+
+    def rows(self, schema: str, sql: str) -> Rows:
+        """What a statement gives, in an order of our own unless it sorts."""
+        key = schema, sql
+        if key not in self._rows:
+            with self._store.open(f"rows-{schema}") as memory:
+                if not any(memory.connectors.list()):
+                    memory.connectors.create(schema, self._urls[schema])
+                self._rows[key] = comparable(memory.executions.execute_query(sql).result.rows, sql)
+        return self._rows[key]
+
+    def judge(self, pair: Pair) -> Outcome:
+        """Proves what a pair has proven, asks its question and compares the rows."""
+        with self._store.open(pair.id) as memory:
+            memory.connectors.create(pair.schema, self._urls[pair.schema])
+            chats: dict[str, str] = {}
+            for turn in pair.proven:
+                self._prove(memory, turn, chats)
+            self._clock.now = pair.asked.at
+            ask = self._ask if pair.asked.chat is None else self._chat
+            sql, rows, reason, suggestion = ask(memory, pair.asked, chats)
+        if rows is None or pair.right == REFUSE:
+            return Outcome(pair, sql, False, reason, suggestion)
+        is_right = comparable(rows, pair.right) == self.rows(pair.schema, pair.right)
+        return Outcome(pair, sql, is_right, reason, suggestion)
+
+    def _prove(self, memory: Heedful, turn: Turn, chats: dict[str, str]) -> None:
+        self._clock.now = turn.at
+        if turn.chat is None:
+            given = _accepted(memory.executions.execute_query, audience=turn.audience)
+            execution = memory.executions.execute_query(turn.sql, question=turn.question, **given)
+        else:
+            self._written = turn.sql
+            answer = memory.chat.chat_to_answer(self._session(memory, turn, chats), turn.question)
+            assert answer.execution_result is not None
+            execution = answer.execution_result
+        memory.feedback.create_positive(execution_id=execution.execution_id, author=turn.author)
+
+    def _ask(self, memory: Heedful, turn: Turn, chats: dict[str, str]) -> tuple[str | None, Any, str, str | None]:
+        given = _accepted(memory.chat.execution_cache_lookup, audience=turn.audience, author=turn.author)
+        found = memory.chat.execution_cache_lookup(turn.question, max_age_days=AGE, **given)
+        first = found.matches[0] if found.matches else None
+        suggestion = None if found.suggestion is None else found.suggestion.question
+        reason = "nothing like it was found" if first is None else f"{first.gate}: {first.reason}"
+        if first is None or not found.cache_hit:
+            return None, None, reason, suggestion
+        return first.execution["sql_query"], first.execution["result"].rows, reason, suggestion
+
+    def _chat(self, memory: Heedful, turn: Turn, chats: dict[str, str]) -> tuple[str | None, Any, str, str | None]:
+        self._written = "SELECT 1"
+        answer = memory.chat.chat_to_answer(self._session(memory, turn, chats), turn.question)
+        if answer.origin not in ("served", "rebound") or answer.execution_result is None:
+            return None, None, "the language model was asked", None
+        return answer.sql_query, answer.execution_result.result.rows, answer.explanation, None
+
+    def _session(self, memory: Heedful, turn: Turn, chats: dict[str, str]) -> str:
+        assert turn.chat is not None
+        if turn.chat not in chats:
+            given = _accepted(memory.chat_sessions.create, audience=turn.audience)
+            chats[turn.chat] = memory.chat_sessions.create(**given).id
+        return chats[turn.chat]
+
+    def _write(self, messages: Sequence[ChatMessage]) -> str:
+        return f"```sql\n{self._written}\n```"
+
+
+def comparable(rows: Iterable[Iterable[Any]], sql: str) -> Rows:
+    """Rows as every database gives them: numbers as far as they matter, dates as text; sorted unless the SQL sorts."""
+    plain = [tuple(_plain(value) for value in row) for row in rows]
+    return plain if "order by" in sql.lower() else sorted(plain, key=repr)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, int | float | Decimal):
+        return round(float(value), 2)
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _accepted(call: Callable[..., Any], **given: str | None) -> dict[str, Any]:
+    """Those of the arguments that are given and that the call takes."""
+    names = inspect.signature(call).parameters
+    return {name: value for name, value in given.items() if value is not None and name in names}
+
+
+def evaluate(report: Report, chosen: Sequence[Pair], out: Path, connector: str = "sqlite") -> list[Outcome]:
+    """Adds to a report what came of the pairs, and holds it against the bars."""
+    texts = sorted({text for pair in chosen for text in pair.texts})
+    embedding = Served(bundled(), texts, embedded(texts, out, say))
+    with (
+        tempfile.TemporaryDirectory() as place,
+        databases(connector, Path(place), {schema: statements(schema) for schema in SCHEMAS}) as urls,
+    ):
+        judge = Judge(Path(place) / "store.db", urls, embedding)
+        try:
+            outcomes = [judge.judge(pair) for pair in chosen]
+        finally:
+            judge.close()
+    columns = "class", "must differ", "wrong", "mean the same", "reused", "needless"
+    for half in sorted({pair.half for pair in chosen}, reverse=True):
+        section = report.section(f"Pairs that try to mislead, half “{half}”", *columns)
+        for name, found in _grouped([each for each in outcomes if each.pair.half == half]):
+            section.rows.append([name, *_counts(found)])
+    every = dict(_grouped(outcomes))
+    differing = sum(not each.pair.means_same for each in outcomes) or 1
+    alike = [each for each in outcomes if each.pair.means_same]
+    wrong = 100 * sum(each.wrong for each in outcomes) / differing
+    reused = 100 * sum(not each.needless for each in alike) / (len(alike) or 1)
+    report.bars.append(Bar("pairs: wrong, of those that must differ", wrong, WRONG, "at most", "%"))
+    for name in NEVER:
+        report.bars.append(Bar(f"pairs: wrong, {name}", sum(each.wrong for each in every.get(name, [])), 0, "at most"))
+    report.bars.append(Bar("pairs: reused, of those that mean the same", reused, REUSED, "at least", "%"))
+    report.figures["pairs"] = [
+        {"id": each.pair.id, "half": each.pair.half, "wrong": each.wrong, "needless": each.needless}
+        for each in outcomes
+    ]
+    return outcomes
+
+
+def _grouped(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
+    """By class, then those about another day, which belong to ranges of time, and all."""
+    for kind in Counter(each.pair.kind for each in outcomes):
+        yield kind, [each for each in outcomes if each.pair.kind == kind]
+    yield "another day", [each for each in outcomes if each.pair.another_day]
+    yield "all", list(outcomes)
+
+
+def _counts(found: Sequence[Outcome]) -> list[str]:
+    alike = [each for each in found if each.pair.means_same]
+    needless = sum(each.needless for each in alike)
+    reused = f"{100 * (len(alike) - needless) / len(alike):.0f}%" if alike else ""
+    wrong = sum(each.wrong for each in found)
+    return [str(len(found) - len(alike)), str(wrong), str(len(alike)), reused, str(needless)]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.cache_pairs", description=__doc__)
+    parser.add_argument("--half", choices=get_args(Half), help="one half of the pairs; both if left out")
+    parser.add_argument("--connector", choices=KINDS, default="sqlite", help="the database that queries run on")
+    parser.add_argument("--list-wrong", action="store_true", help="list each wrong and each needless pair")
+    parser.add_argument("--id", nargs="*", help="only these pairs, listed whatever came of them")
+    parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where vectors are kept")
+    options = parser.parse_args(arguments)
+    chosen = [each for each in pairs(options.half) if not options.id or each.id in options.id]
+    report = Report("May a proven query be used again? Pairs", about(connector=options.connector))
+    outcomes = evaluate(report, chosen, options.out, options.connector)
+    for each in outcomes:
+        if options.id or (options.list_wrong and (each.wrong or each.needless)):
+            _list(each)
+    report.show()
+
+
+def _list(outcome: Outcome) -> None:
+    pair = outcome.pair
+    verdict = "WRONG" if outcome.wrong else "needless" if outcome.needless else "right"
+    lines = [f"{verdict}  {pair.id}  ({pair.kind}, {pair.schema}, {pair.half})"]
+    for name, turn in [*(("proven", each) for each in pair.proven), ("asked ", pair.asked)]:
+        given = {"at": None if turn.at == DEFAULT_TIME else f"{turn.at:%a %Y-%m-%d %H:%M}"}
+        given |= {"audience": turn.audience, "author": turn.author, "chat": turn.chat}
+        notes = ", ".join(f"{key} {value}" for key, value in given.items() if value is not None)
+        lines.append(f"  {name} {turn.question}" + (f"  [{notes}]" if notes else ""))
+        if turn.sql:
+            lines.append(f"         {turn.sql}")
+    lines.append(f"  right  {pair.right}")
+    lines.append(f"  served {outcome.sql}" if outcome.sql is not None else "  refused")
+    lines.append(f"  why    {outcome.reason}")
+    if outcome.suggestion is not None:
+        lines.append(f"  suggested {outcome.suggestion}")
+    console.print("\n".join(lines) + "\n", highlight=False, markup=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()
