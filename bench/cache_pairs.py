@@ -14,6 +14,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -23,7 +24,6 @@ from typing import Any, Literal, get_args
 from bench.measure import Bar, Report, about, console, say
 from bench.pair_databases import KINDS, databases
 from bench.vectors import Served, embedded
-from heedful import Heedful
 from heedful.providers.embedding.onnx import bundled
 from heedful.providers.llm.contract import ChatMessage
 from heedful.store import Store
@@ -44,6 +44,8 @@ NEVER = ("who asks", "another day")
 """Where no answer may be wrong."""
 
 Rows = list[tuple[Any, ...]]
+Opening = Callable[[str], AbstractContextManager[Any]]
+"""Opens a project by its name: embedded or over HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +91,30 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What was served for a question, if anything was, and the reason given."""
+
+    reason: str
+    sql: str | None = None
+    rows: Sequence[Sequence[Any]] | None = None
+    suggestion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was served for a pair, if anything was, and the reason given."""
+    """What became of a pair."""
 
     pair: Pair
-    sql: str | None
+    answer: Answer
     is_right: bool
-    reason: str
-    suggestion: str | None = None
 
     @property
     def wrong(self) -> bool:
-        return self.sql is not None and not self.is_right
+        return self.answer.rows is not None and not self.is_right
 
     @property
     def needless(self) -> bool:
-        return self.pair.means_same and self.sql is None
+        return self.pair.means_same and self.answer.rows is None
 
 
 def pairs(half: Half | None = None) -> list[Pair]:
@@ -134,47 +144,31 @@ def statements(schema: str) -> list[str]:
 
 
 class Judge:
-    """A store in which every pair has a project of its own."""
+    """Puts pairs to a store that uses its clock and its language model, each pair in a project of its own."""
 
-    def __init__(self, file: Path, urls: Mapping[str, str], embedding: Any = None) -> None:
-        self._clock = ManualClock(DEFAULT_TIME)
+    def __init__(self, urls: Mapping[str, str]) -> None:
+        self.clock = ManualClock(DEFAULT_TIME)
+        self.model = ScriptedModel(self._write)
         self._written = ""
         self._urls = urls
-        self._store = Store(
-            file, clock=self._clock, embedding=embedding, language_model=ScriptedModel(self._write), auto_improve=False
-        )
-        self._rows: dict[tuple[str, str], Rows] = {}
 
-    def close(self) -> None:
-        self._store.close()
-
-    def rows(self, schema: str, sql: str) -> Rows:
-        """What a statement gives, in an order of our own unless it sorts."""
-        key = schema, sql
-        if key not in self._rows:
-            with self._store.open(f"rows-{schema}") as memory:
-                if not any(memory.connectors.list()):
-                    memory.connectors.create(schema, self._urls[schema])
-                self._rows[key] = comparable(memory.executions.execute_query(sql).result.rows, sql)
-        return self._rows[key]
-
-    def judge(self, pair: Pair) -> Outcome:
+    def outcome(self, pair: Pair, open_project: Opening) -> Outcome:
         """Proves what a pair has proven, asks its question and compares the rows."""
-        with self._store.open(pair.id) as memory:
+        with open_project(pair.id) as memory:
             memory.connectors.create(pair.schema, self._urls[pair.schema])
             chats: dict[str, str] = {}
             for turn in pair.proven:
                 self._prove(memory, turn, chats)
-            self._clock.now = pair.asked.at
+            self.clock.now = pair.asked.at
             ask = self._ask if pair.asked.chat is None else self._chat
-            sql, rows, reason, suggestion = ask(memory, pair.asked, chats)
-        if rows is None or pair.right == REFUSE:
-            return Outcome(pair, sql, False, reason, suggestion)
-        is_right = comparable(rows, pair.right) == self.rows(pair.schema, pair.right)
-        return Outcome(pair, sql, is_right, reason, suggestion)
+            answer = ask(memory, pair.asked, chats)
+            if answer.rows is None or pair.right == REFUSE:
+                return Outcome(pair, answer, is_right=False)
+            rows = memory.executions.execute_query(pair.right).result.rows
+        return Outcome(pair, answer, is_right=comparable(answer.rows, pair.right) == comparable(rows, pair.right))
 
-    def _prove(self, memory: Heedful, turn: Turn, chats: dict[str, str]) -> None:
-        self._clock.now = turn.at
+    def _prove(self, memory: Any, turn: Turn, chats: dict[str, str]) -> None:
+        self.clock.now = turn.at
         if turn.chat is None:
             given = _accepted(memory.executions.execute_query, audience=turn.audience)
             execution = memory.executions.execute_query(turn.sql, question=turn.question, **given)
@@ -185,24 +179,24 @@ class Judge:
             execution = answer.execution_result
         memory.feedback.create_positive(execution_id=execution.execution_id, author=turn.author)
 
-    def _ask(self, memory: Heedful, turn: Turn, chats: dict[str, str]) -> tuple[str | None, Any, str, str | None]:
+    def _ask(self, memory: Any, turn: Turn, chats: dict[str, str]) -> Answer:
         given = _accepted(memory.chat.execution_cache_lookup, audience=turn.audience, author=turn.author)
         found = memory.chat.execution_cache_lookup(turn.question, max_age_days=AGE, **given)
         first = found.matches[0] if found.matches else None
         suggestion = None if found.suggestion is None else found.suggestion.question
         reason = "nothing like it was found" if first is None else f"{first.gate}: {first.reason}"
         if first is None or not found.cache_hit:
-            return None, None, reason, suggestion
-        return first.execution["sql_query"], first.execution["result"].rows, reason, suggestion
+            return Answer(reason, suggestion=suggestion)
+        return Answer(reason, first.execution["sql_query"], first.execution["result"].rows)
 
-    def _chat(self, memory: Heedful, turn: Turn, chats: dict[str, str]) -> tuple[str | None, Any, str, str | None]:
+    def _chat(self, memory: Any, turn: Turn, chats: dict[str, str]) -> Answer:
         self._written = "SELECT 1"
         answer = memory.chat.chat_to_answer(self._session(memory, turn, chats), turn.question)
         if answer.origin not in ("served", "rebound") or answer.execution_result is None:
-            return None, None, "the language model was asked", None
-        return answer.sql_query, answer.execution_result.result.rows, answer.explanation, None
+            return Answer("the language model was asked")
+        return Answer(answer.explanation, answer.sql_query, answer.execution_result.result.rows)
 
-    def _session(self, memory: Heedful, turn: Turn, chats: dict[str, str]) -> str:
+    def _session(self, memory: Any, turn: Turn, chats: dict[str, str]) -> str:
         assert turn.chat is not None
         if turn.chat not in chats:
             given = _accepted(memory.chat_sessions.create, audience=turn.audience)
@@ -239,11 +233,10 @@ def evaluate(report: Report, chosen: Sequence[Pair], out: Path, connector: str =
         tempfile.TemporaryDirectory() as place,
         databases(connector, Path(place), {schema: statements(schema) for schema in SCHEMAS}) as urls,
     ):
-        judge = Judge(Path(place) / "store.db", urls, embedding)
-        try:
-            outcomes = [judge.judge(pair) for pair in chosen]
-        finally:
-            judge.close()
+        judge = Judge(urls)
+        file = Path(place) / "store.db"
+        with closing(Store(file, clock=judge.clock, embedding=embedding, language_model=judge.model)) as store:
+            outcomes = [judge.outcome(pair, store.open) for pair in chosen]
     columns = "class", "must differ", "wrong", "mean the same", "reused", "needless"
     for half in sorted({pair.half for pair in chosen}, reverse=True):
         section = report.section(f"Pairs that try to mislead, half “{half}”", *columns)
@@ -310,10 +303,11 @@ def _list(outcome: Outcome) -> None:
         if turn.sql:
             lines.append(f"         {turn.sql}")
     lines.append(f"  right  {pair.right}")
-    lines.append(f"  served {outcome.sql}" if outcome.sql is not None else "  refused")
-    lines.append(f"  why    {outcome.reason}")
-    if outcome.suggestion is not None:
-        lines.append(f"  suggested {outcome.suggestion}")
+    answer = outcome.answer
+    lines.append(f"  served {answer.sql}" if answer.sql is not None else "  refused")
+    lines.append(f"  why    {answer.reason}")
+    if answer.suggestion is not None:
+        lines.append(f"  suggested {answer.suggestion}")
     console.print("\n".join(lines) + "\n", highlight=False, markup=False, soft_wrap=True)
 
 
