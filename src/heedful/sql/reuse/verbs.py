@@ -118,6 +118,9 @@ class _Reader:
             for each in self._clause(at):
                 if self._participle(place, each, tense):
                     return
+            if place == 0 and _is_slot(self.words[at]):
+                self._owned(place, at, "be", tense)  # "Is ‹Ann› a manager?"
+                return
         at = self._noun(at)
         if self._is_content(at) and not _is_slot("".join(self.words[at + 1 : at + 2])):  # "Is the city ‹Hull› in"
             relative = before in _RELATIVE and self._is_content(place - 2)
@@ -137,11 +140,23 @@ class _Reader:
             at = next((each for each in self._clause(at) if past_of(self.words[each]) is not None), at)
         if past_of(self.words[at]) is not None:
             self._mark(place, at, Mark("", "active", "past"))
+        elif place == 0 and _is_slot(self.words[at]):
+            self._owned(place, at, "have", tense)
         else:
             self._has(place, at, tense)
 
+    def _owned(self, place: int, subject: int, main: str, tense: str) -> None:
+        """Marks what the value behind a verb that comes first is or has."""
+        at = self._next(subject)
+        if at is not None and self._is_content(at := self._noun(at)):
+            self._mark(place, at, Mark(main, "", tense))
+
     def _has(self, place: int, at: int | None, tense: str) -> None:
-        if at is not None and self._is_content(at := self._noun(at)) and past_of(self.words[at]) is None:
+        if at is None:
+            return
+        at = self._noun(at)
+        is_value = at < len(self.words) and _is_slot(self.words[at])
+        if is_value or (self._is_content(at) and past_of(self.words[at]) is None):
             self._mark(place, at, Mark("have", "", tense))
 
     def _participle(self, place: int, at: int | None, tense: str) -> bool:
