@@ -351,7 +351,7 @@ def canonical_words(
 ) -> tuple[Word, ...]:
     """The words that carry meaning, each with what was typed for it. `participles` are the places of values like
     "cancelled"."""
-    found = verbs(words, known.names)
+    found = verbs(words, known.names, participles)
     phrased = [word._replace(participle=word.place in participles) for word in _phrased(words)]
     asked = [phrased[place] for place in _without_lead([word.canonical for word in phrased])]
     kept = [word for word in rephrased(asked) if word.canonical not in FILLERS]

@@ -56,15 +56,18 @@ class Verbs(NamedTuple):
     """What was typed for a mark: "have been borrowed"."""
 
 
-def verbs(words: Sequence[str], nouns: frozenset[str] = frozenset()) -> Verbs:
-    """What the small words of a question say; those in `nouns` are names of the schema, and no verbs.
+def verbs(
+    words: Sequence[str], nouns: frozenset[str] = frozenset(), participles: frozenset[int] = frozenset()
+) -> Verbs:
+    """What the small words of a question say; those in `nouns` are names of the schema, and no verbs. `participles` are
+    the places of values like "cancelled".
 
     >>> verbs("which books have been borrowed".split()).marks
     {4: Mark(main='', voice='passive', tense='past')}
     >>> verbs("which employees have managers".split()).marks
     {3: Mark(main='have', voice='', tense='present')}
     """
-    return _Reader(words, nouns).read()
+    return _Reader(words, nouns, participles).read()
 
 
 def names_time(words: Sequence[str]) -> bool:
@@ -83,9 +86,10 @@ def opposition(asked: Mark, proven: Iterable[Mark]) -> bool:
 
 
 class _Reader:
-    def __init__(self, words: Sequence[str], nouns: frozenset[str]) -> None:
+    def __init__(self, words: Sequence[str], nouns: frozenset[str], participles: frozenset[int]) -> None:
         self.words = words
         self.nouns = nouns
+        self.participles = participles
         self.found = Verbs({}, {}, {})
 
     def read(self) -> Verbs:
@@ -164,7 +168,7 @@ class _Reader:
         if at is None:
             return False
         word = self.words[at]
-        if past_of(word) is not None:
+        if at in self.participles or past_of(word) is not None:
             self._mark(place, at, Mark("", "passive", tense))
             if word in _NAMED:
                 self.found.forms[at] = NAMED
