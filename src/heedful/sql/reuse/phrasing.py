@@ -144,6 +144,31 @@ def _superlative_first(words: list[Word]) -> list[Word]:
     return [*counted, *words[first:last], *noun, *words[last:]]
 
 
+def _adjective_first(words: list[Word]) -> list[Word]:
+    """ "Which customers are active" and "customers that are active" ask for "active customers"."""
+    said = _texts(words)
+    for at in range(1, len(said) - 1):
+        if said[at] not in _BE:
+            continue
+        noun = at - 2 if said[at - 1] in _RELATIVE else at - 1
+        before = said[noun - 1] if noun > 0 else "the"
+        follows = said[at + 2] if at + 2 < len(said) else "in"
+        adjective = words[at + 1]
+        is_one = _is_value(adjective.canonical) or (
+            _is_noun(adjective.canonical) and singular(adjective.canonical) == adjective.canonical
+        )
+        if (
+            noun < 0
+            or not _is_noun(said[noun])
+            or before.rstrip("_") not in _BEFORE_NOUNS
+            or follows not in _PREPOSITIONS
+        ):
+            continue
+        if is_one and not _is_participle(adjective) and gerund_of(adjective.canonical) is None:
+            return [*words[:noun], adjective, words[noun], *words[at + 2 :]]
+    return words
+
+
 def _participle_behind(words: list[Word]) -> list[Word]:
     """ "Cancelled visits" are "visits cancelled"."""
     made = list(words)
@@ -191,6 +216,7 @@ _RULES: tuple[Callable[[list[Word]], list[Word]], ...] = (
     _comparing,
     _possessive,
     _superlative_first,
+    _adjective_first,
     _participle_behind,
     _passive,
 )
