@@ -120,7 +120,7 @@ REASONS = [
      "How many patients live in Denver?", "kind", "The proven SQL spells “Boston” differently from patient.city."),
     ("Which tags are “blue”?", "SELECT label FROM tag", "Which tags are “red”?", "words",
      "You said “red”; the proven question says “blue”."),
-    ('Which tags are "the" late?', "SELECT label FROM tag", "Which tags are late?", "literals",
+    ('Which tags come "the" late?', "SELECT label FROM tag", "Which tags come late?", "literals",
      "Only the proven question names “the”."),
     ("Who came last month?", "SELECT name FROM patient WHERE since >= '2025-12-01'", "Who came last week?",
      "relative_dates", "The proven SQL has only one end of “last week”."),

@@ -253,7 +253,13 @@ def tokenize(sql: str, kind: str) -> list[Token]:
 
 def parse(sql: str, kind: str) -> list[exp.Expr]:
     """The statements of a text in the SQL of a kind of database; raises `SqlglotError`."""
-    return [tree for tree in sqlglot.parse(sql, read=parser_dialect(kind)) if tree is not None]
+    return parse_tokens(tokenize(sql, kind), sql, kind)
+
+
+def parse_tokens(tokens: list[Token], sql: str, kind: str) -> list[exp.Expr]:
+    """The statements of a text whose tokens are known; raises `SqlglotError`."""
+    parser = sqlglot.Dialect.get_or_raise(parser_dialect(kind)).parser()
+    return [tree for tree in parser.parse(tokens, sql) if tree is not None]
 
 
 def write(tree: exp.Expr, kind: str, *, normalize: bool = False) -> str:

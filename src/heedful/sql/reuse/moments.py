@@ -14,10 +14,10 @@ from sqlglot.tokenizer_core import TokenType
 
 from heedful.sql.reuse import reasons
 from heedful.sql.reuse.periods import Written, is_possible, periods, written_dates
-from heedful.sql.reuse.query_parts import parsed
+from heedful.sql.reuse.query_parts import parsed_tokens
 from heedful.sql.reuse.question_words import number
 from heedful.sql.reuse.values import split
-from heedful.sql.statements import QUOTED, tokenize
+from heedful.sql.statements import QUOTED
 
 _WEEKDAYS = re.compile(r"\b(?:mon|tues?|wednes|wed|thurs?|fri|satur|sat|sun)(?:days?)?\b|\bweek(?:end|day)s?\b")
 _PARTS_OF_DAY = re.compile(r"\b(?:morning|noon|afternoon|evening|night|midnight|lunch\w*)s?\b")
@@ -37,7 +37,7 @@ FIRST_EPOCH, LAST_EPOCH = 978_307_200, 4_102_444_800  # 2001 to 2099.
 _LONGEST_EPOCH = 13  # In milliseconds.
 _ROUND = 1_000_000  # A number of so many zeros is rather a count than a moment.
 _MAY_NAME_DATE = re.compile(
-    r"\d{4}|\d[./:-]\w|day|month|\bmon\b|week|quarter|hour|minute|second|do[wy]\b|julian|epoch|extract|substr|to_char|_?part|%-?[a-z]|%[./-]\d",
+    r"\d{4}|(?<![a-z_])\d{1,2}[./:-]\w|day|month|\bmon\b|week|quarter|hour|minute|second|do[wy]\b|julian|epoch|extract|substr|to_char|_?part|%-?[a-z]|%[./-]\d",
     re.IGNORECASE,
 )
 _MAY_NAME_TIME = re.compile(r":\d\d|hour|minute|second|%|\d{10}|date_?part|to_char", re.IGNORECASE)
@@ -130,11 +130,11 @@ def moments(sql: str, dialect: str) -> tuple[Moment, ...]:
     >>> [(each.year, each.month, each.day, each.clock) for each in moments("SELECT DATE '2024-05-01'", "postgres")]
     [(2024, 5, 1, None)]
     """
-    tree = parsed(sql, dialect) if _MAY_NAME_DATE.search(sql) else None
-    if tree is None:
+    statement = parsed_tokens(sql, dialect) if _MAY_NAME_DATE.search(sql) else None
+    if statement is None:
         return ()
     found: list[Moment] = []
-    for token in tokenize(sql, dialect):
+    for token in statement.tokens:
         if token.token_type is TokenType.NUMBER:
             found += _of_number(token.text)
         elif token.token_type in QUOTED or token.token_type is TokenType.VAR:
@@ -142,7 +142,7 @@ def moments(sql: str, dialect: str) -> tuple[Moment, ...]:
             is_name = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
             is_text = not is_name or token.text[:1].isdigit()
             found += [each for each in _of_text(token.text) if is_text or (each.year and each.month)]
-    return (*found, *_of_parts(tree))
+    return (*found, *_of_parts(statement.tree))
 
 
 def resolution(sql: str, dialect: str, at: datetime) -> date:

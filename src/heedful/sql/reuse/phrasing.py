@@ -148,25 +148,22 @@ def _adjective_first(words: list[Word]) -> list[Word]:
     """ "Which customers are active" and "customers that are active" ask for "active customers"."""
     said = _texts(words)
     for at in range(1, len(said) - 1):
-        if said[at] not in _BE:
-            continue
+        negated = said[at] == "not" and words[at].typed.split()[0] in _BE
         noun = at - 2 if said[at - 1] in _RELATIVE else at - 1
-        before = said[noun - 1] if noun > 0 else "the"
+        before = said[noun - 1].rstrip("_") if noun > 0 else "the"
         follows = said[at + 2] if at + 2 < len(said) else "in"
-        adjective = words[at + 1]
-        is_one = _is_value(adjective.canonical) or (
-            _is_noun(adjective.canonical) and singular(adjective.canonical) == adjective.canonical
-        )
-        if (
-            noun < 0
-            or not _is_noun(said[noun])
-            or before.rstrip("_") not in _BEFORE_NOUNS
-            or follows not in _PREPOSITIONS
-        ):
+        if not (negated or said[at] in _BE) or noun < 0 or not _is_noun(said[noun]):
             continue
-        if is_one and not _is_participle(adjective) and gerund_of(adjective.canonical) is None:
-            return [*words[:noun], adjective, words[noun], *words[at + 2 :]]
+        if before in _BEFORE_NOUNS and follows in _PREPOSITIONS and _is_adjective(words[at + 1]):
+            return [*words[:noun], *words[at : at + 1] * negated, words[at + 1], words[noun], *words[at + 2 :]]
     return words
+
+
+def _is_adjective(word: Word) -> bool:
+    """Whether what is said to be so may be an adjective, or a value that is used as one."""
+    text = word.canonical
+    is_plain = _is_noun(text) and singular(text) == text and gerund_of(text) is None
+    return (is_plain or _is_value(text)) and not _is_participle(word)
 
 
 def _participle_behind(words: list[Word]) -> list[Word]:

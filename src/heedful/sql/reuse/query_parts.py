@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from heedful.sql.reuse.meaning import meaning
 from heedful.sql.reuse.values import Column
 from heedful.sql.reuse.verdict import Bound, Inline
-from heedful.sql.statements import parse, tokenize, write
+from heedful.sql.statements import parse, parse_tokens, tokenize, write
 
 _VOLATILE = frozenset(
     """
@@ -168,29 +169,43 @@ def _depth(sql: str) -> int:
     return deepest
 
 
-@lru_cache(maxsize=256)
+class Parsed(NamedTuple):
+    """A statement as a tree, with the tokens that it is made of."""
+
+    tree: exp.Expression
+    tokens: list[Token]
+
+
 def parsed(sql: str, dialect: str) -> exp.Expression | None:
     """The tree of exactly one statement that can be read soon, with all its values; None for anything else."""
+    found = parsed_tokens(sql, dialect)
+    return None if found is None else found.tree
+
+
+@lru_cache(maxsize=256)
+def parsed_tokens(sql: str, dialect: str) -> Parsed | None:
+    """The same with its tokens."""
     if not is_short(sql):
         return None
     try:
-        trees = parse(sql, dialect)
+        tokens = tokenize(sql, dialect)
+        trees = parse_tokens(tokens, sql, dialect)
     except (SqlglotError, RecursionError):
         return None
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression) or _is_tall(trees[0]):
         return None
-    return None if trees[0].find(exp.Placeholder, exp.Parameter) else trees[0]
+    return None if trees[0].find(exp.Placeholder, exp.Parameter) else Parsed(trees[0], tokens)
 
 
 @lru_cache(maxsize=512)
 def parse_query(sql: str, dialect: str) -> Query | None:
     """The statement, or None when it is not exactly one that can be read soon, with all its values."""
-    tree = parsed(sql, dialect)
-    if tree is None:
+    found = parsed_tokens(sql, dialect)
+    if found is None:
         return None
-    spans = {(token.start, token.end) for token in tokenize(sql, dialect) if token.token_type in _WRITTEN}
+    spans = {(token.start, token.end) for token in found.tokens if token.token_type in _WRITTEN}
     literals = []
-    for place, node in enumerate(tree.find_all(exp.Literal, bfs=False)):
+    for place, node in enumerate(found.tree.find_all(exp.Literal, bfs=False)):
         column, operator = _compared(node)
         span = (node.meta.get("start"), node.meta.get("end"))
         literals.append(
