@@ -26,6 +26,8 @@ from heedful.ranking.similarity import normal
 from heedful.sql.reuse.query_parts import parse_query
 
 PROVEN, ASKED = 1_200, 300
+AUTHOR = "student"
+"""Who proves and asks: questions in the first person are about them."""
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 COSINES = (0.80, 0.90, 0.95)
 WRONG, WRONG_ALONE, SUGGESTED_RIGHT = 0.5, 0.2, 80.0
@@ -134,7 +136,7 @@ def leave_one_out(database: Path, every: Sequence[SetQuestion], out: Path) -> li
     found = []
     with _opened(database, every, out) as memory:
         runs = [memory.executions.execute_query(each.spellings[0], question=each.text).execution_id for each in every]
-        rated = [memory.feedback.create_positive(execution_id=each).id for each in runs]
+        rated = [memory.feedback.create_positive(execution_id=each, author=AUTHOR).id for each in runs]
         say(f"{len(every)} questions proven")
         twins: dict[str, list[int]] = {}
         for place, each in enumerate(every):
@@ -146,7 +148,7 @@ def leave_one_out(database: Path, every: Sequence[SetQuestion], out: Path) -> li
             left = siblings - Counter(every[place].entry for place in gone)
             found.append(_looked(memory, each, left, proven_only=True))
             for place in gone:
-                rated[place] = memory.feedback.create_positive(execution_id=runs[place]).id
+                rated[place] = memory.feedback.create_positive(execution_id=runs[place], author=AUTHOR).id
     return found
 
 
@@ -180,11 +182,11 @@ def _opened(database: Path, questions: Sequence[SetQuestion], out: Path) -> Iter
 
 def _prove(memory: heedful.Heedful, each: SetQuestion) -> None:
     done = memory.executions.execute_query(each.spellings[0], question=each.text)
-    memory.feedback.create_positive(execution_id=done.execution_id)
+    memory.feedback.create_positive(execution_id=done.execution_id, author=AUTHOR)
 
 
 def _looked(memory: heedful.Heedful, each: SetQuestion, siblings: Counter[int], *, proven_only: bool = False) -> Looked:
-    lookup = memory.chat.execution_cache_lookup(each.text, only_positive_feedback=proven_only)
+    lookup = memory.chat.execution_cache_lookup(each.text, only_positive_feedback=proven_only, author=AUTHOR)
     first = lookup.matches[0] if lookup.matches else None
     gate = first.gate if first is not None else "candidates"
     sibling = siblings[each.entry] > 0
