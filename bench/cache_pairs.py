@@ -9,7 +9,6 @@ mean the same. Rules may be tuned on the half `tuning`; nobody looks at the half
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import tempfile
 from collections import Counter
@@ -170,8 +169,7 @@ class Judge:
     def _prove(self, memory: Any, turn: Turn, chats: dict[str, str]) -> None:
         self.clock.now = turn.at
         if turn.chat is None:
-            given = _accepted(memory.executions.execute_query, audience=turn.audience)
-            execution = memory.executions.execute_query(turn.sql, question=turn.question, **given)
+            execution = memory.executions.execute_query(turn.sql, question=turn.question, audience=turn.audience)
         else:
             self._written = turn.sql
             answer = memory.chat.chat_to_answer(self._session(memory, turn, chats), turn.question)
@@ -180,8 +178,9 @@ class Judge:
         memory.feedback.create_positive(execution_id=execution.execution_id, author=turn.author)
 
     def _ask(self, memory: Any, turn: Turn, chats: dict[str, str]) -> Answer:
-        given = _accepted(memory.chat.execution_cache_lookup, audience=turn.audience, author=turn.author)
-        found = memory.chat.execution_cache_lookup(turn.question, max_age_days=AGE, **given)
+        found = memory.chat.execution_cache_lookup(
+            turn.question, max_age_days=AGE, audience=turn.audience, author=turn.author
+        )
         first = found.matches[0] if found.matches else None
         suggestion = None if found.suggestion is None else found.suggestion.question
         reason = "nothing like it was found" if first is None else f"{first.gate}: {first.reason}"
@@ -199,8 +198,7 @@ class Judge:
     def _session(self, memory: Any, turn: Turn, chats: dict[str, str]) -> str:
         assert turn.chat is not None
         if turn.chat not in chats:
-            given = _accepted(memory.chat_sessions.create, audience=turn.audience)
-            chats[turn.chat] = memory.chat_sessions.create(**given).id
+            chats[turn.chat] = memory.chat_sessions.create(audience=turn.audience).id
         return chats[turn.chat]
 
     def _write(self, messages: Sequence[ChatMessage]) -> str:
@@ -217,12 +215,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, int | float | Decimal):
         return round(float(value), 2)
     return value.isoformat() if isinstance(value, date) else value
-
-
-def _accepted(call: Callable[..., Any], **given: str | None) -> dict[str, Any]:
-    """Those of the arguments that are given and that the call takes."""
-    names = inspect.signature(call).parameters
-    return {name: value for name, value in given.items() if value is not None and name in names}
 
 
 def evaluate(report: Report, chosen: Sequence[Pair], out: Path, connector: str = "sqlite") -> list[Outcome]:

@@ -125,11 +125,11 @@ export interface CacheMatch {
   decision: "serve" | "rebind" | "refuse";
   /** Which gate decided. */
   gate: string;
-  /** Why, in words. */
+  /** Why, as a sentence. */
   reason: string;
   /** The question it was run for. */
   question: string;
-  /** What the two questions don't have in common. */
+  /** Where the two questions differ, one sentence each. */
   differences: string[];
   /** How long ago it ran. */
   age_days: number;
@@ -197,6 +197,8 @@ export interface ChatChatToAnswerRequest {
   feedback_cutoff?: number;
   /** Texts about the data that a language model should read, beside those that it finds itself. */
   remarks?: string[];
+  /** Who asks: what they proved about themselves is theirs. */
+  author?: string | null;
 }
 
 /** The parameters of `chat.chat_to_sql`. */
@@ -209,6 +211,8 @@ export interface ChatChatToSqlRequest {
   feedback_cutoff?: number;
   /** Texts about the data that a language model should read, beside those that it finds itself. */
   remarks?: string[];
+  /** Who asks: what they proved about themselves is theirs. */
+  author?: string | null;
 }
 
 /** The parameters of `chat.confirm_suggestion`. */
@@ -221,6 +225,8 @@ export interface ChatConfirmSuggestionRequest {
   connector_id?: string | null;
   /** Who says that it answers the question. */
   author?: string | null;
+  /** Whom it is for, such as a user or a tenant, compared to the letter; everybody if left out. */
+  audience?: string | null;
 }
 
 /** The parameters of `chat.execution_cache_lookup`. */
@@ -241,6 +247,10 @@ export interface ChatExecutionCacheLookupRequest {
   only_positive_feedback?: boolean;
   /** `sql` runs the SQL now; `result` takes the stored result, as old as it is. */
   reuse?: "sql" | "result";
+  /** Who asks: what is proven for other audiences is not looked at. */
+  audience?: string | null;
+  /** Who asks: what they proved about themselves is theirs. */
+  author?: string | null;
 }
 
 /** A question that was asked in a chat session. */
@@ -267,12 +277,16 @@ export interface ChatSession {
   created_at: string;
   /** When it was changed last. */
   updated_at: string;
+  /** Whom it is held with; what is proven for another audience is not used in it. None is everybody. */
+  audience: string | null;
 }
 
 /** The parameters of `chat_sessions.create`. */
 export interface ChatSessionsCreateRequest {
   /** What to call it. */
   name?: string | null;
+  /** Whom it is for, such as a user or a tenant, compared to the letter; everybody if left out. */
+  audience?: string | null;
 }
 
 /** SQL for a question. */
@@ -625,6 +639,8 @@ export interface Execution {
   created_at: string;
   /** The caller's own id, such as that of a run or a trace. */
   external_id: string | null;
+  /** Whom it may be reused for; None is everybody. */
+  audience: string | null;
 }
 
 /** What somebody says of an execution, or of a message. */
@@ -669,6 +685,8 @@ export interface ExecutionsExecuteQueryRequest {
   chat_message_id?: string | null;
   /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
   external_id?: string | null;
+  /** Whom it is for, such as a user or a tenant, compared to the letter; everybody if left out. */
+  audience?: string | null;
 }
 
 /** Why a hit has its score: the parts, the evidence and the arithmetic. */
@@ -999,6 +1017,8 @@ export interface GoldenExample {
   created_at: string;
   /** When it was changed last. */
   updated_at: string;
+  /** Whom it is for; None is everybody. */
+  audience: string | null;
 }
 
 /** The parameters of `golden_examples.create`. */
@@ -1009,6 +1029,8 @@ export interface GoldenExamplesCreateRequest {
   sql_query: string;
   /** The connector, by id or name; it may be left out if the project has one. */
   connector_id?: string | null;
+  /** Whom it is for, such as a user or a tenant, compared to the letter; everybody if left out. */
+  audience?: string | null;
 }
 
 /** The parameters of `golden_examples.import_examples`. */
@@ -1025,6 +1047,8 @@ export interface GoldenExamplesPromoteRequest {
   execution_id: string;
   /** The question in other words. */
   question?: string | null;
+  /** Whom it is for; the audience of the execution if left out. */
+  audience?: string | null;
 }
 
 /** The parameters of `golden_examples.update`. */
@@ -1033,6 +1057,8 @@ export interface GoldenExamplesUpdateRequest {
   question?: string;
   /** The new SQL: one statement that only reads. */
   sql_query?: string;
+  /** Whom it is for from now on; None is everybody. */
+  audience?: string | null;
 }
 
 /** One recalled fact. */
@@ -1258,6 +1284,8 @@ export interface NewExample {
   question: string;
   /** The SQL. */
   sql_query: string;
+  /** Whom it is for; None is everybody. */
+  audience?: string | null;
 }
 
 /** A key that was just made, with its secret. */
@@ -2920,6 +2948,9 @@ export interface ExecutionsMethods {
    * `external_id` is an id of your own, such as that of a run or a span, which no other execution of the project
    * has. Feedback may name it in place of the `execution_id`. The same query with it again runs once.
    *
+   * `audience` is whom it may be reused for, such as a user or a tenant; without one, that of the chat session, or
+   * everybody.
+   *
    * Needs the scope `write`.
    */
   executeQuery(fields: ExecutionsExecuteQueryRequest, options?: ChangeOptions): Promise<Execution>;
@@ -2932,7 +2963,7 @@ export interface ExecutionsMethods {
   /** All items of `list`, page by page as they are needed; `limit` is the size of a page. */
   iterate(fields?: ExecutionsListRequest, options?: CallOptions): AsyncGenerator<Execution, void>;
   /**
-   * Runs the SQL that a message of a chat has.
+   * Runs the SQL that a message of a chat has, for the audience of its chat session.
    *
    * Needs the scope `write`.
    */
@@ -3032,8 +3063,11 @@ export interface ChatMethods {
    * Looks for executions that answer a question, and says of each whether it may be used, and why.
    *
    * Similarity finds candidates; it never decides. The first match that may be used is run now; with
-   * `reuse="result"`, its stored result is taken instead, as old as it is. A question in the first person ("my
-   * orders") is refused, since a lookup doesn't know who asks: use a chat session.
+   * `reuse="result"`, its stored result is taken instead, as old as it is.
+   *
+   * With an `audience`, what is proven for it comes first, then what is proven for everybody; what is proven for
+   * another audience does not exist. SQL without an audience that is about one person ("my orders", or a value that
+   * the question doesn't name) is used for the `author` who proved it.
    *
    * Needs the scope `write`.
    */
@@ -3058,7 +3092,9 @@ export interface ChatMethods {
   /**
    * The SQL for a question: proven if it can be, else written by the language model.
    *
-   * SQL that was proven for a question in the first person ("my orders") is used in its own chat session alone.
+   * What is proven for the audience of the chat session comes first, then what is proven for everybody. SQL without
+   * an audience that is about one person ("my orders", or a value that the question doesn't name) is used in the
+   * chat session where it ran, or else for the `author` who proved it.
    *
    * The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
    * `remarks` before them.
@@ -3083,7 +3119,7 @@ export interface ChatMethods {
 /** Conversations about data. */
 export interface ChatSessionsMethods {
   /**
-   * Begins a conversation.
+   * Begins a conversation; what runs in it is for its `audience`, and uses nothing that is for another.
    *
    * Needs the scope `write`.
    */
@@ -3119,7 +3155,7 @@ export interface ChatSessionsMethods {
 /** Questions with the SQL that answers them. */
 export interface GoldenExamplesMethods {
   /**
-   * Adds an example; one for the same question on the same connector is a `Conflict`.
+   * Adds an example, for everybody or for one `audience`; one for the same question, connector and audience is a `Conflict`.
    *
    * Needs the scope `write`.
    */
@@ -3131,13 +3167,13 @@ export interface GoldenExamplesMethods {
    */
   list(fields?: GoldenExamplesListRequest, options?: CallOptions): Promise<GoldenExample[]>;
   /**
-   * Makes an example of an execution that people say was right, and nobody that it was wrong.
+   * Makes an example of an execution that people say was right, and nobody that it was wrong. It is for the audience of the execution, or for the one that is given. A question in the first person whose SQL has a value that it doesn't name needs one.
    *
    * Needs the scope `write`.
    */
   promote(fields: GoldenExamplesPromoteRequest, options?: ChangeOptions): Promise<GoldenExample>;
   /**
-   * Adds examples, mappings with `question` and `sql_query`, all or none.
+   * Adds examples, mappings with `question`, `sql_query` and perhaps `audience`, all or none.
    *
    * A question that has an example already gets the new SQL.
    *
@@ -3151,7 +3187,7 @@ export interface GoldenExamplesMethods {
    */
   get(example_id: string, options?: CallOptions): Promise<GoldenExample>;
   /**
-   * Changes the question, the SQL, or both.
+   * Changes what is given and leaves the rest; `audience=None` makes it an example for everybody.
    *
    * With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
    *
