@@ -41,6 +41,11 @@ CALLS: dict[str, Callable[[Any, str, Any], Any]] = {
         execution_id="x", author=author
     ),
     "chat.confirm_suggestion": lambda store, fact, author: store.chat.confirm_suggestion(QUESTION, "x", author=author),
+    "chat.chat_to_sql": lambda store, fact, author: store.chat.chat_to_sql("s", QUESTION, author=author),
+    "chat.chat_to_answer": lambda store, fact, author: store.chat.chat_to_answer("s", QUESTION, author=author),
+    "chat.execution_cache_lookup": lambda store, fact, author: store.chat.execution_cache_lookup(
+        QUESTION, author=author
+    ),
     "keys.create_token": lambda store, fact, author: store.keys.create_token([{"session_id": "s"}], author=author),
     "review.assign": lambda store, fact, author: store.review.assign("i", "mara", author=author),
     "review.resolve": lambda store, fact, author: store.review.resolve("i", author=author),

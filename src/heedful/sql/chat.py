@@ -186,8 +186,8 @@ class Chat(ChatProtocol):
         """Finds or writes the SQL for a question, and stores both as a turn of the conversation."""
         checks.question("query", query)
         values.fraction("feedback_cutoff", cutoff)
-        audience = row_of(self._space, chat_session_id).metadata.get("audience")
-        asker = Asker(audience, values.author(author), chat_session_id)
+        author = values.author(author)
+        asker = Asker(row_of(self._space, chat_session_id).metadata.get("audience"), author, chat_session_id)
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         checked_remarks = checks.remarks(remarks)

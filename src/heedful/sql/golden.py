@@ -17,7 +17,7 @@ from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, Examples, GoldenExample
 from heedful.sql import checks
 from heedful.sql.connector_access import dialect_of
 from heedful.sql.example_files import read
-from heedful.sql.reuse.asker import may_be_personal, person
+from heedful.sql.reuse.asker import Person, may_be_personal, person
 from heedful.sql.reuse.evidence import study
 from heedful.sql.reuse.ownership import has_unnamed_values
 from heedful.sql.sandbox.pool import Checked
@@ -224,7 +224,7 @@ def _check_audience(space: ExecutionSpace, connector: AnyRow, new: _Whom) -> Non
     with space.proofs.reading(connector, space.target, space.workspace.read) as known:
         seen = known.evidence.values
     about = study(new.question, new.sql_query, dialect_of(connector), seen, from_stored(space.now()))
-    if person(new.question, seen) and about is not None and has_unnamed_values(about):
+    if person(new.question, seen) is Person.ASKER and about is not None and has_unnamed_values(about):
         raise Invalid(
             f"{new.question!r} is in the first person, and the SQL has a value that it doesn't name: "
             "an example for everybody would answer each of them with one person's rows",

@@ -210,8 +210,8 @@ class Evidence:
     def is_disputed(self, frame: Frame, template: str) -> bool:
         """Whether those who prove a frame don't agree on a template. Each author has one vote, however much they prove.
 
-        Those who use the words that were asked decide: all of them, or those that carry meaning. What nobody else
-        proves otherwise in these words, with other values, is not disputed in the very same question.
+        Those who use the words that were asked decide: all of them, or those that carry meaning. About the very same
+        question, those who prove it decide, unless they disagree, or as many others prove other SQL in these words.
         """
         members = self._members.get(frame.key, {})
         if not members.keys() - {template}:
@@ -219,7 +219,9 @@ class Evidence:
         proven = [(name, ids) for name, by_values in members.items() for ids in by_values.values()]
         worded = self._alike(proven, frame, _is_worded_alike)
         same = self._alike(worded, frame, _has_same_values)
-        if same and self._authors_of(same) == self._authors_of(worded):
+        templates = {name for name, _ in same}
+        others = self._authors_of([each for each in worded if each[0] not in templates]) - self._authors_of(same)
+        if len(templates) == 1 and len(self._authors_of(same)) > len(others):
             worded = same
         proven = worded or self._alike(proven, frame, _says_alike) or proven
         votes = [(author, name) for name, ids in proven for author in self._authors_of([(name, ids)])]
