@@ -302,7 +302,7 @@ class Chat(ChatProtocol):
             for circle in known.circles:
                 found = candidates.find(space, known, connector, vector, wanted, audience=circle.audience)
                 # A model would copy the values of somebody else.
-                hidden = cache.of_others(circle, "", found, asker)
+                hidden = cache.of_others(circle, None, found, asker)
                 similar += (each for each in found if each.id not in hidden)
         similar.sort(key=lambda each: -each.similarity)
         good = [

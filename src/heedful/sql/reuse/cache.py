@@ -154,19 +154,23 @@ def _judge_circle(
     return [_judge_candidate(each, verdicts[each.id]) for each in found], checked
 
 
-def of_others(circle: Circle, asked: str, found: Sequence[Candidate], asker: Asker) -> dict[str, Verdict]:
-    """The refusals of candidates that are right for somebody else alone, as far as that is known.
+def of_others(circle: Circle, asked: str | None, found: Sequence[Candidate], asker: Asker) -> dict[str, Verdict]:
+    """The refusals of candidates that are right for somebody else alone, as far as that is known, or that only one of
+    two questions, if one is asked, is about the asker.
 
     What names an audience is right for all of it, and golden examples for everybody.
     """
-    if circle.audience is not None:
-        return {}
     values, refused = circle.evidence.values, {}
-    asking = person(asked, values)
+    asking = Person.NOBODY if asked is None else person(asked, values)
     for each in found:
-        if each.golden:
+        proven = person(each.question, values)
+        if asked is not None and Person.ASKER in (asking, proven) and asking is not proven:
+            reason = reasons.first_person(asked=asking is Person.ASKER)
+            refused[each.id] = Verdict("refuse", "asker", reason)
             continue
-        about = max(asking, person(each.question, values))
+        if each.golden or circle.audience is not None:
+            continue
+        about = max(asking, proven)
         if _is_owner(asker, each, circle.authors(each.proof), program=not about):
             continue
         known = circle.evidence.study(ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)))

@@ -81,6 +81,10 @@ def shown_the_same(learned: Sequence[Difference]) -> str:
     return f"Other proven questions show that {', and that '.join(said)}." if said else ""
 
 
+def first_person(*, asked: bool) -> str:
+    return f"Only the {'question you asked' if asked else 'proven question'} is in the first person."
+
+
 def too_long(words: int) -> str:
     return f"Questions of more than {words} words are only reused word for word."
 
