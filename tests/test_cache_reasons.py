@@ -126,6 +126,8 @@ REASONS = [
      "relative_dates", "The proven SQL has only one end of “last week”."),
     ("What are the allergies?", "SELECT allergy FROM patient", "What are my allergies?", "asker",
      "Only the question you asked is in the first person."),
+    ("Which patients are called Ann?", "SELECT allergy FROM patient", "Which patients called Ann?", "words",
+     "You said “called”; the proven question says “are called”."),
     ("Who came on 2025-12-01?", "SELECT name FROM patient WHERE since = '2025-12-01'", "Who came on 2025-02-29?",
      "literals", "“2025-02-29” is not a date of the calendar."),
     ("Who came last month?", "SELECT name FROM patient", "Who came last week?",

@@ -364,7 +364,9 @@ def canonical_words(
         form = form if word.canonical in SAME else found.forms.get(word.place, form)
         mark = found.marks.get(word.place)
         said = None if mark is None else Said(form, mark, found.said[word.place])
-        made.append(Word(form, word.typed, word.place, said))
+        # "Are called" is another word than "called".
+        typed = found.said.get(word.place, word.typed) if word.place in found.forms else word.typed
+        made.append(Word(form, typed, word.place, said))
     head = next((place for place, word in enumerate(made) if _is_subject(word.canonical)), None)
     superlative = any(word.canonical in SUPERLATIVES for word in made)
     if head is not None and superlative and _is_plural(made[head].typed):
