@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -448,7 +448,7 @@ def test_an_error_is_kept_short_and_on_one_line(post: Post) -> None:
 
 
 CHILD = """
-import os, signal, sys
+import os, signal, sys, time
 from heedful.notifications.dispatcher import Dispatcher
 from heedful.clock import to_stored
 from heedful.storage.database import Database
@@ -471,11 +471,15 @@ database = Database(path)
 store = SqlSessionStore(database, "default", now)
 dispatcher = Dispatcher(store, now)
 if task == "fork":
+    from heedful.storage.sessions.base import AlertRow
+    store.write(lambda tx: tx.outbox.add("s1", [AlertRow("before", "desk", {}, now(), next_at=now())]))
     dispatcher.add(Lines())
+    # Its thread must not be within SQLite when it is left behind: a lock that it holds there would never be released.
+    while store.read(lambda tx: tx.outbox.list(None, 1, True)):
+        time.sleep(0.01)
     child = os.fork()
     if child == 0:
         # No thread came along, so only a new one can deliver what is written now.
-        from heedful.storage.sessions.base import AlertRow
         store.write(lambda tx: tx.outbox.add("s1", [AlertRow("forked", "desk", {}, now(), next_at=now())]))
         dispatcher.wake()
         dispatcher.close(20)
@@ -502,14 +506,15 @@ def start(path: Path, tmp_path: Path) -> Iterator[Callable[[str], subprocess.Pop
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         children.append(child)
         return child
 
     yield starting
     for child in children:
-        if child.poll() is None:
-            child.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # What it forked would keep its pipes open.
         child.communicate()
 
 
@@ -557,5 +562,5 @@ def test_a_forked_child_starts_a_thread_of_its_own(
 ) -> None:
     child = start("fork")
     assert child.wait(SOON) == 0, child.communicate()[1]
-    assert (tmp_path / "out").read_text() == "forked\n"
+    assert (tmp_path / "out").read_text() == "before\nforked\n"
     assert post.row("forked").delivered_at is not None
