@@ -102,3 +102,19 @@ def test_money_is_in_millions(geo: Heedful) -> None:
     match = look(geo, "Which cities have a budget over $1.5m?")
     assert match.execution["sql_query"] == SQL.replace("200000", "1500000"), match.reason
     assert look(geo, "Which cities have a budget over 10%?").decision == "refuse"
+
+
+@pytest.mark.parametrize(("number", "bound"), [(".5", "0.5"), ("\u22125", "-5"), ("\u20135", "-5")])
+def test_a_point_or_a_minus_before_a_number_belongs_to_it(geo: Heedful, number: str, bound: str) -> None:
+    match = look(geo, f"Which cities have more than {number} inhabitants?")
+    assert match.execution["sql_query"] == SQL.replace("200000", bound), match.reason
+
+
+@pytest.mark.parametrize("number", ["1\u00b2", "\u00bd", "\u221a9", "5\u2030", "\u00b15", "~5", "5\u00b0", "9" * 19])
+def test_what_is_more_than_a_number_is_refused(geo: Heedful, number: str) -> None:
+    assert look(geo, f"Which cities have more than {number} inhabitants?").decision == "refuse"
+
+
+def test_a_question_of_thousands_of_numbers_is_refused_without_reading_it_in_all_ways(geo: Heedful) -> None:
+    found = geo.chat.execution_cache_lookup("Which cities have more than " + "0 " * 4_900)
+    assert not found.cache_hit

@@ -334,6 +334,14 @@ def test_what_does_not_follow_for_certain_is_refused(proven: str, asked: str, co
     assert (made.decision, made.display) == ("refuse", None), made.display
 
 
+@pytest.mark.parametrize("asked", ["How many loans were due on Monday?", "How many loans were due on Friday?"])
+def test_what_was_due_is_not_bound_to_a_day_that_comes(asked: str) -> None:
+    proven = "How many loans are due on Friday?"
+    assert verdict(proven, asked, "day = '2026-11-20'", later=timedelta(0)).decision == "refuse"
+    coming = verdict(proven, "How many loans are due on Thursday?", "day = '2026-11-20'", later=timedelta(0))
+    assert condition_of(coming) == "day = '2026-11-19'"
+
+
 def test_a_weekday_without_a_tense_may_be_the_last_or_the_next() -> None:
     on_monday = "Visits on Monday"
     assert verdict(on_monday, on_monday, "day = '2026-11-16'", later=timedelta(hours=5)).decision == "serve"

@@ -251,7 +251,7 @@ class Chat(ChatProtocol):
         if model is None:
             hint = "Nothing like it was proven"
             if nearest is not None:
-                hint = f"The nearest, “{nearest.candidate.question}”, is not used: {nearest.reason}"
+                hint = f"The nearest, “{nearest.candidate.question}”, is not used: {nearest.reason.rstrip('.')}"
             raise Unavailable(
                 f"there is no proven SQL for {query!r}, and no language model to write it. {hint}",
                 code="nothing_proven",

@@ -20,6 +20,7 @@ from heedful.sql.reuse.values import Column, Values, plain, split
 from heedful.sql.reuse.verdict import Bound, Difference, Gate, Inline
 
 _LONGEST_NUMBER = 100
+_LONGEST_INTEGER = 18  # Databases have 64 bits.
 
 _GENERIC = {"name", "title", "id", "code", "label", "key", "value", "text", "full", "short"}
 
@@ -178,6 +179,8 @@ def _numeric(asked: str, text: str, operator: str) -> int | Decimal:
         raise Doubt("kind", reasons.perhaps_no_number(text))
     if value is None or len(value) > _LONGEST_NUMBER:
         raise Doubt("literals", reasons.no_number(text[:_LONGEST_NUMBER]))
+    if "." not in value and len(value.lstrip("-")) > _LONGEST_INTEGER:
+        raise Doubt("literals", reasons.too_large(text))
     if operator == "limit" and not value.isdigit():
         raise Doubt("literals", reasons.no_count(text))
     return Decimal(value) if "." in value else int(value)

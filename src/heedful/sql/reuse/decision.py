@@ -184,7 +184,9 @@ class Question:
         self.words = read(text)
         self.joined = " ".join(self.words)
         self.vocabulary = vocabulary(values)
-        self.spans: list[Span] = spans(self.words, values)
+        # Longer ones are only compared word for word.
+        is_read = len(self.words) <= MAX_WORDS
+        self.spans: list[Span] = spans(self.words, values) if is_read else []
         self.periods = {each.start: each for each in periods(self.words) if each.ranges(now)}
         named = [Span(each.start, each.stop, (DATE,)) for each in self.periods.values()]
         self.frames: list[Frame] = [
@@ -290,6 +292,8 @@ def _is_contested(
 
 def same_frame_ids(asked: Question, evidence: Evidence) -> list[Hashable]:
     """The ids of proven questions that ask alike whatever their values: candidates that similarity may miss."""
+    if len(asked.words) > MAX_WORDS:
+        return []
     frames = asked.frames
     found = dict.fromkeys(evidence.like(frames))
     agreements = [agreement for frame in frames if (agreement := evidence.agreed(frame))]

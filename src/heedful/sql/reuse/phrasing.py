@@ -154,7 +154,8 @@ def _adjective_first(words: list[Word]) -> list[Word]:
         follows = said[at + 2] if at + 2 < len(said) else "in"
         if not (negated or said[at] in _BE) or noun < 0 or not _is_noun(said[noun]):
             continue
-        if before in _BEFORE_NOUNS and follows in _PREPOSITIONS and _is_adjective(words[at + 1]):
+        ends = follows in _PREPOSITIONS or follows == f"‹{DATE}›"
+        if before in _BEFORE_NOUNS and ends and _is_adjective(words[at + 1]):
             return [*words[:noun], *words[at : at + 1] * negated, words[at + 1], words[noun], *words[at + 2 :]]
     return words
 

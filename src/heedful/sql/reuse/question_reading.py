@@ -36,7 +36,7 @@ from heedful.sql.reuse.question_words import (
     number,
 )
 from heedful.sql.reuse.values import Values, other_numbers, plain, split
-from heedful.sql.reuse.verbs import Mark, names_time, verbs
+from heedful.sql.reuse.verbs import NAMED, Mark, names_time, verbs
 
 MAX_WORDS = 100
 """Words of a question beyond which it is no longer compared word by word."""
@@ -365,7 +365,7 @@ def canonical_words(
         mark = found.marks.get(word.place)
         said = None if mark is None else Said(form, mark, found.said[word.place])
         # "Are called" is another word than "called".
-        typed = found.said.get(word.place, word.typed) if word.place in found.forms else word.typed
+        typed = found.said.get(word.place, word.typed) if form == NAMED else word.typed
         made.append(Word(form, typed, word.place, said))
     head = next((place for place, word in enumerate(made) if _is_subject(word.canonical)), None)
     superlative = any(word.canonical in SUPERLATIVES for word in made)

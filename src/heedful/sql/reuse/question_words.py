@@ -24,7 +24,7 @@ prior to = before; earlier than = before; later than = after
 for each = each; for every = each
 as well as = and; along with = and; in addition to = and
 other than = except; apart from = except; except for = except
-such that = that; in terms of = by; according to = by
+of these = of_these; of those = of_these; such that = that; in terms of = by; according to = by
 can not = not; do not = not; does not = not; did not = not; is not = not; are not = not; was not = not; were not = not
 """
 BEFORE_NUMBERS = {

@@ -129,6 +129,10 @@ def one_end(period: str) -> str:
     return f"The proven SQL has only one end of “{period}”."
 
 
+def too_large(value: str) -> str:
+    return f"“{value}” is too large a number."
+
+
 def no_count(value: str) -> str:
     return f"“{value}” is not a number of rows."
 

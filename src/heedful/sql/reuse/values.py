@@ -14,11 +14,15 @@ Column = tuple[str, str]
 """(table, column), in lower case."""
 
 _WORD = re.compile(
-    r"\d{4}-\d{2}-\d{2}|(?<![\w.)])-?\d+(?:[.,]\d+)*(?:k|mn?|bn)?(?![^\W_])|[^\W_]+|!=|<>|[<>]=|[<>=≤≥≠$€£¥%+#]",
+    r"\d{4}-\d{2}-\d{2}|(?<![\w.)])-?(?:\d+(?:[.,]\d+)*|\.\d+)(?:k|mn?|bn)?(?![^\W_])|[^\W_]+"
+    r"|!=|<>|[<>]=|!(?=[^\W_])|[<>=≤≥≠$€£¥%+#√‰±≈~°′″§¬^×÷∞\u0334-\u0338\u2600-\u27bf\U0001f000-\U0001faff]",
     re.IGNORECASE,
 )
 _TYPED = re.compile(rf"[^\W_]+n['’]t(?![^\W_])|{_WORD.pattern}", re.IGNORECASE)
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile("[\u0300-\u0333\u0339-\u036f]")  # Not what strikes through.
+_MINUS = re.compile(r"(?<![\w)])[\u2010-\u2015\u2212](?=[\d.])")
+_RAISED = re.compile("[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u215f\u2189\u2460-\u24ff]")
+"""Numbers that are no digits: powers, fractions and those in circles."""
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen"""
@@ -44,6 +48,7 @@ def split(text: str) -> list[str]:
     """
     text = text.casefold().replace("’", "'").replace("can't", "can not").replace("won't", "will not")
     if not text.isascii():
+        text = _RAISED.sub(" ^ ", _MINUS.sub("-", text))
         text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     words = _WORD.findall(text.replace("n't", " not"))
     return words if _COMPOUND.isdisjoint(words) else _with_numbers(words)

@@ -35,6 +35,7 @@ _TIMES = frozenset("last past previous yesterday ago earlier recently".split()) 
 _SUPERLATIVES = frozenset("most least first last top best worst".split())  # noqa: SIM905
 _NAMED = frozenset("named called titled entitled".split())  # noqa: SIM905
 NAMED = "named"
+_NO_NAMES = ("‹date›", "‹number›")
 
 
 class Mark(NamedTuple):
@@ -126,7 +127,8 @@ class _Reader:
                 self._owned(place, at, "be", tense)  # "Is ‹Ann› a manager?"
                 return
         at = self._noun(at)
-        if self._is_content(at) and not _is_slot("".join(self.words[at + 1 : at + 2])):  # "Is the city ‹Hull› in"
+        follows = "".join(self.words[at + 1 : at + 2])
+        if self._is_content(at) and (not _is_slot(follows) or follows in _NO_NAMES):  # "Is the city ‹Hull› in"
             relative = before in _RELATIVE and self._is_content(place - 2)
             is_main = relative or before == "who" or self._is_content(place - 1)
             self._mark(place, at, Mark("be" if is_main else "", "", tense))
@@ -222,7 +224,7 @@ class _Reader:
         if any(mark) and at not in self.found.marks:
             self.found.marks[at] = mark
             small = (
-                [each for each in self.words[place:at] if each not in ("the", "the_", "a", "an")]
+                [each for each in self.words[place:at] if each not in ("the", "the_", "a", "an") and not _is_slot(each)]
                 if at - place < 4
                 else [self.words[place]]
             )
