@@ -104,9 +104,9 @@ def judge(
     judged: list[JudgedCandidate] = []
     checked = 0
     with space.proofs.reading(connector, space.target, space.workspace.read, asker.audience) as known:
+        oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
         for circle in known.circles:
             found, count = _judge_circle(space, known, circle, connector, question, vector, limits, wanted, asker)
-            oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
             judged += [_apply_gates(each, connector, known, reuse, current, oldest) for each in found]
             checked += count
             if any(each.decision != "refuse" for each in judged):
@@ -131,8 +131,8 @@ def _judge_circle(
     asker: Asker,
 ) -> tuple[list[JudgedCandidate], int]:
     """What the words of the candidates for one audience say, and how many there are."""
-    # What is made of a question hangs on the day, since "last month" does, and on what is proven. SQL that names a
-    # time of the day hangs on the minute.
+    # What is made of a question depends on the day, since "last month" does, and on what is proven. SQL that names a
+    # time of the day depends on the minute.
     evidence, now = circle.evidence, from_stored(space.now())
     day = question, now.date()
     asked = known.evidence.recalled(("read", day), lambda: Question(question, evidence.values, now)).asked_at(now)
@@ -173,10 +173,12 @@ def of_others(circle: Circle, asked: str | None, found: Sequence[Candidate], ask
         about = max(asking, proven)
         if _is_owner(asker, each, circle.authors(each.proof), program=not about):
             continue
-        known = circle.evidence.study(ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)))
         if about is Person.ASKER:
             refused[each.id] = ANOTHER_ASKER
-        elif known is not None and circle.conditions.is_owned(known):
+            continue
+        (query,) = _proven([each])
+        known = circle.evidence.study(query)
+        if known is not None and circle.conditions.is_owned(known):
             refused[each.id] = ANOTHER_ASKER if about else ANOTHER_OWNER
     return refused
 

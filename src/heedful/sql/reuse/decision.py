@@ -436,7 +436,7 @@ def _match_frames(asked: Question, known: Study, evidence: Evidence | None) -> F
         frame = verbatim(asked.words, asked.spans, known.values, asked.vocabulary)
         if frame is not None and frame.key == known.frame.key:
             return [frame], ()
-    if evidence is None or not asked.certain:  # What an ambiguous value means hangs on the words beside it.
+    if evidence is None or not asked.certain:  # What an ambiguous value means depends on the words beside it.
         return [], ()
     worth = [
         frame
@@ -546,7 +546,7 @@ def _contradicted(asked: Question, frame: Frame, known: Study, evidence: Evidenc
     SQL."""
     if opposed := _opposed(frame, known, evidence):
         return Verdict("refuse", "words", reasons.difference(opposed), (opposed,))
-    # What the same words mean doesn't hang on what others mean.
+    # What the same words mean doesn't depend on what others mean.
     frames = [frame] if asked.words == known.words else asked.frames
     if evidence is not None and any(evidence.is_disputed(each, known.template) for each in frames):
         return Verdict("refuse", "conflict", reasons.DISPUTED)

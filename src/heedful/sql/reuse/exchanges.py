@@ -35,7 +35,7 @@ class Exchange:
         """Whether proven questions show that they mean the same; those that compare, within this SQL template."""
         if has_deciding_word((*self.new, *self.old)):
             return self.places[known.template] >= MIN_WITNESSES
-        # To know the template takes long, and most of them don't hang on it.
+        # To know the template takes long, and most of them don't depend on it.
         return len(self.places) >= MIN_WITNESSES or self.places[known.template] >= MIN_WITNESSES
 
 

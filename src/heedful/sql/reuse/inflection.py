@@ -62,6 +62,7 @@ _WITH_E_US = frozenset("excus accus refus confus reus amus abus fus mus infus di
 _IN_EE = frozenset("agree disagree free guarantee decree".split())  # noqa: SIM905
 _DOUBLE = frozenset("enroll recall install instill fulfill add err boycott".split())  # noqa: SIM905
 _VOWEL = re.compile("[aeiouy]+")
+_BEFORE_E = tuple("v u c iz bl tl dl gl pl fl kl zl cl dg rg ns rs ls lg ps iat uat ced rib yz ys".split())  # noqa: SIM905
 _SIBILANT = ("ss", "sh", "ch", "x", "zz")
 
 
@@ -139,36 +140,7 @@ def _verb(stem: str) -> str:
         undoubled = stem[:-1]
         # "Call", "add" and "fill" have both letters.
         return stem if stem in _DOUBLE or (stem[-1] == "l" and len(_VOWEL.findall(undoubled)) == 1) else undoubled
-    if stem.endswith(
-        (
-            "v",
-            "u",
-            "c",
-            "iz",
-            "bl",
-            "tl",
-            "dl",
-            "gl",
-            "pl",
-            "fl",
-            "kl",
-            "zl",
-            "cl",
-            "dg",
-            "rg",
-            "ns",
-            "rs",
-            "ls",
-            "lg",
-            "ps",
-            "iat",
-            "uat",
-            "ced",
-            "rib",
-            "yz",
-            "ys",
-        )
-    ):
+    if stem.endswith(_BEFORE_E):
         return f"{stem}e"
     return f"{stem}e" if _lacks_e(stem) else stem
 

@@ -200,7 +200,7 @@ def periods(words: tuple[str, ...]) -> tuple[Period, ...]:
     found = sorted(_found(text, starts, _tense(words)), key=lambda each: each.start)
     made = []
     for each in found:
-        # What "March" or "Monday" means hangs on other periods, too.
+        # What "March" or "Monday" means depends on other periods, too.
         is_unclear = each.is_open and (len(found) > 1 or _ONE_OF.search(_before(text, each.start)))
         is_unclear = is_unclear or _PART_OF.search(_before(text, each.start)) or _OF_ANOTHER.match(text, each.stop)
         resolve = _vague if is_unclear else each.resolve

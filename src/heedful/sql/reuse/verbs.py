@@ -52,7 +52,7 @@ class Verbs(NamedTuple):
 
     marks: dict[int, Mark]
     forms: dict[int, str]
-    """Canonical forms where they hang on the words around: "are living" is "live"."""
+    """Canonical forms where they depend on the words around: "are living" is "live"."""
     said: dict[int, str]
     """What was typed for a mark: "have been borrowed"."""
 

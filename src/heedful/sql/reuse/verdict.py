@@ -28,7 +28,7 @@ Gate = Literal[
 
 
 class Inline(str):
-    """A date or time that is written into the SQL where the proven one is: what type it has hangs on its place."""
+    """A date or time that is written into the SQL where the proven one is: its type depends on its place."""
 
     __slots__ = ()
 
