@@ -169,6 +169,9 @@ bench-cache: $(VENV)/bench ## which proven queries are used again, and how many 
 bench-server: $(VENV)/dev ## requests a second over HTTP beside the embedded engine and a bare route, and memory over ten minutes
 	$(BIN)/python -m bench.server
 
+bench-fairness: $(VENV)/dev ## what a quiet project notices of a neighbour who does its worst, in twelve ways
+	$(BIN)/python -m bench.fairness
+
 bench-scale: $(VENV)/dev $(VENV)/bench ## SQLite beside PostgreSQL, processes that share it, growth to a million facts, ten thousand projects, export and import
 	$(BIN)/python -m bench.scale
 

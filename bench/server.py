@@ -142,7 +142,7 @@ def _embedded(store: Heedful, ready: Ready, work: str, connections: int, seconds
     started = time.perf_counter()
     with ThreadPoolExecutor(connections) as pool:
         times = [each for some in pool.map(one, range(connections)) for each in some]
-    return Load(time.perf_counter() - started, times, 0)
+    return Load(time.perf_counter() - started, times, {})
 
 
 def _load(port: int, requests: Sequence[bytes], connections: int, seconds: float, most: float | None = None) -> Load:

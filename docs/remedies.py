@@ -128,6 +128,11 @@ REMEDIES: dict[str, dict[str, str]] = {
         "rate_limited": (
             "Wait as long as `Retry-After` says. The operator can raise `--rate-limit`, for all or for one key."
         ),
+        "server_busy": (
+            "Wait as long as `Retry-After` says, and send fewer calls at the same time: others use the server, too. "
+            "More workers (`--workers`) help all of them."
+        ),
+        "write_limited": "Wait as long as `Retry-After` says. The operator can raise `--max-written`.",
         "body_too_large": (
             "Send it in several calls, or start the server with a larger `--max-body`. The proxy has a limit of "
             "its own. Feedback may have 128 KiB: shorten the comment or the metadata, or send text as UTF-8 instead of "

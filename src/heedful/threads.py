@@ -1,8 +1,17 @@
-"""Threads that may be wanted while the process ends."""
+"""Threads: those that may be wanted while the process ends, and what they take of the processor."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 
 def start_unless_ending(thread: threading.Thread) -> bool:
@@ -15,3 +24,58 @@ def start_unless_ending(thread: threading.Thread) -> bool:
             raise
         return False
     return True
+
+
+class ProcessorTime:
+    """Seconds of the processor that a thread takes from now on, with those that help it; any thread may read it."""
+
+    def __init__(self) -> None:
+        self._clock = _clock()
+        self._begun = time.clock_gettime(self._clock)
+        self.helped = 0.0
+        _own.time = self
+
+    def seconds(self) -> float:
+        return time.clock_gettime(self._clock) - self._begun + self.helped
+
+
+def _clock() -> int:
+    """The clock of this thread; where threads have none, the one on the wall, which is never behind it."""
+    if sys.platform == "linux":
+        return time.pthread_getcpuclockid(threading.get_ident())
+    return time.CLOCK_MONOTONIC
+
+
+class _Own(threading.local):
+    time: ProcessorTime | None = None
+    """What is measured of this thread."""
+    helpers = os.cpu_count() or 1
+    """How many threads may work for it at the same time."""
+
+
+_own = _Own()
+
+
+def in_parallel(work: Callable[[Item], object], items: Sequence[Item]) -> None:
+    """Does work that releases the interpreter's lock for each item, in as many threads as this one may use."""
+
+    def measured(item: Item) -> float:
+        begun = time.thread_time()
+        work(item)
+        return time.thread_time() - begun
+
+    waiting = list(items)
+    if min(len(items), _own.helpers) > 1:
+        # An interpreter that is ending gives no threads; work that fails fails again.
+        with suppress(RuntimeError), ThreadPoolExecutor(min(len(items), _own.helpers)) as pool:
+            for seconds in pool.map(measured, items):
+                if _own.time is not None:
+                    _own.time.helped += seconds
+            waiting = []
+    for item in waiting:
+        work(item)
+
+
+def work_alone() -> None:
+    """Has this thread do all that it does by itself, so that it keeps one processor busy and no more."""
+    _own.helpers = 1

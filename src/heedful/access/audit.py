@@ -73,7 +73,17 @@ FLUSH_SECONDS = 1.0
 SUMMARY_CODE = "more_like_this"
 """The code of an entry that summarises others; `times` has their number."""
 
-_CODES = frozenset({"store_as_connector", "query_busy", "rate_limited", "too_slow", "headers_too_large"})
+_CODES = frozenset(
+    {
+        "store_as_connector",
+        "query_busy",
+        "rate_limited",
+        "server_busy",
+        "write_limited",
+        "too_slow",
+        "headers_too_large",
+    }
+)
 _FAMILIES = ("connector_", "sql_", "role_", "secret_", "destination_")
 
 

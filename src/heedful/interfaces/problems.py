@@ -24,6 +24,8 @@ BY_CODE = {
     "method": 405,
     "changed_meanwhile": 412,
     "rate_limited": 429,
+    "server_busy": 429,
+    "write_limited": 429,
     "query_busy": 429,
     "query_timeout": 422,
     "query_memory": 422,

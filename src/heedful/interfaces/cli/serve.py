@@ -26,6 +26,12 @@ LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and 
     "--rate-limit", default=1000, show_default=True, help="Calls per second for each key and worker; 0 for no limit."
 )
 @click.option("--max-body", default=25_000_000, show_default=True, help="The largest request, in bytes.")
+@click.option(
+    "--max-written",
+    default=1000,
+    show_default=True,
+    help="Megabytes that a project may send for storing within an hour, to each worker; 0 for no limit.",
+)
 @click.option("--new-key", is_flag=True, help="Revoke all server-wide keys, and print a new one.")
 @click.option(
     "--cors-origin", "cors_origins", multiple=True, help="Allow pages of this origin, * for all; may be repeated."
@@ -40,6 +46,7 @@ def serve(
     workers: int,
     rate_limit: int,
     max_body: int,
+    max_written: int,
     cors_origins: tuple[str, ...],
     new_key: bool,
     worker: bool,
@@ -63,6 +70,7 @@ def serve(
         workers=workers,
         rate_limit=rate_limit,
         max_body=max_body,
+        max_written=max_written,
         cors_origins=list(cors_origins),
         new_key=new_key,
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,

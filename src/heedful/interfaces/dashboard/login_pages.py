@@ -69,7 +69,7 @@ async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response
     about = None if pending is None else describe(site.actions[pending.action], pending.fields)
     client = address_of(request) or "unknown"
     try:
-        site.limiter.take(client, ATTEMPTS, asyncio.get_running_loop().time())
+        site.limiter.check(client, ATTEMPTS, asyncio.get_running_loop().time())
         cookie = await run_in_threadpool(site.logins.enter, form.get("api_key", "").strip(), name, client)
     except Unavailable as error:
         site.refusals.note(Refusal("dashboard.login", error.code, address=client))

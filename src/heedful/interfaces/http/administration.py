@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 import orjson
 from starlette.requests import Request
@@ -19,6 +20,9 @@ from heedful.jobs.contract import to_job
 
 ENTRIES = 100
 """How many of the newest entries of the audit trail are on a page."""
+
+NO_PROJECT = ""
+"""Whose share the calls about the whole server take: nobody else has this name."""
 
 JOBS = 100
 """How many of the newest jobs are shown."""
@@ -79,8 +83,9 @@ def projects(state: State) -> Endpoint:
 
     async def answer(request: Request) -> Response:
         caller = await state.caller(request, "read")
-        names = [caller.project] if caller.project is not None else await state.run(state.store.projects)
-        return _json(names)
+        if caller.project is not None:
+            return _json([caller.project])
+        return _json(await state.run(state.calls, NO_PROJECT, caller, state.store.projects))
 
     return answer
 
@@ -95,7 +100,7 @@ def jobs(state: State) -> Endpoint:
     async def answer(request: Request) -> Response:
         caller = await state.caller(request, "admin")
         caller.check_everywhere(f"Look at its own jobs: /v1/projects/{caller.project}/jobs")
-        return _json(await state.run(check))
+        return _json(await state.run(state.calls, NO_PROJECT, caller, check))
 
     return answer
 
@@ -108,7 +113,8 @@ def audit(state: State) -> Endpoint:
         caller.check_everywhere(f"Look at its own: /v1/projects/{caller.project}/audit")
         query = dict(query_of(request))
         database = state.store.database
-        page = await state.run(lambda: list_entries(database, None, None, None, query.get("cursor"), ENTRIES))
+        work = partial(list_entries, database, None, None, None, query.get("cursor"), ENTRIES)
+        page = await state.run(state.calls, NO_PROJECT, caller, work)
         return Response(page.model_dump_json(), media_type="application/json")
 
     return answer
@@ -118,7 +124,7 @@ def openapi(state: State) -> Endpoint:
     """The description of the API; it holds no secret and needs no key."""
 
     async def answer(request: Request) -> Response:
-        return Response(await state.run(description), media_type="application/json")
+        return Response(await state.run_lookup(description), media_type="application/json")
 
     return answer
 

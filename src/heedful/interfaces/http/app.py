@@ -136,7 +136,7 @@ def set_up(config: Config) -> None:
     """What a process that serves needs: a log, and threads that take turns often enough."""
     log(config)
     # A thread that writes gives way while the disk is busy; by default it would wait five times as long for its turn.
-    sys.setswitchinterval(0.001)
+    sys.setswitchinterval(0.0002)
 
 
 def log(config: Config) -> None:

@@ -85,6 +85,11 @@ class Caller:
         return Heedful(project)
 
     @property
+    def share(self) -> str:
+        """With whom it shares what a server has: the visitors of a project are one."""
+        return self.key_id if self.claims is None else "visitors"
+
+    @property
     def _kind(self) -> str:
         return "key" if self.claims is None else "token"
 

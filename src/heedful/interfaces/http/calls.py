@@ -19,7 +19,7 @@ from heedful.errors import Invalid, NotFound
 from heedful.interfaces.http import callers
 from heedful.interfaces.http.callers import Caller
 from heedful.interfaces.http.envelope import document
-from heedful.interfaces.http.reading import arguments, body_of, feedback_limit, header_of, path_of
+from heedful.interfaces.http.reading import arguments, feedback_limit, header_of, path_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.operations import Operation, Shape, shape
 from heedful.model import etag
@@ -65,9 +65,12 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         project = caller.choose(path_of(request.path_params)["project"])
         request.scope["heedful.project"] = project
         most = feedback_limit(operation, caller.claims is not None)
-        raw = await body_of(request, state.config.max_body, most)
+        async with state.body(request, project, caller, operation.scope, most) as raw:
+            return await respond(request, caller, project, raw)
+
+    async def respond(request: Request, caller: Caller, project: str, raw: bytes) -> Response:
         _check_media_type(request, raw)
-        values = await state.parse(raw, lambda: arguments(operation_shape, request, raw))
+        values = await state.parse(raw, project, caller, lambda: arguments(operation_shape, request, raw))
         if values.get(operation.writes_with or "") is not None:
             caller.check("write")
         if values.get(operation.restricted or "") is not None:
@@ -83,9 +86,10 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
             with request_context.acting_as(caller.calling(request)), state.store.using(project) as opened:
                 return _called(state, opened, caller, operation_shape, values, callbacks, key)
 
+        run = runner(state, operation, values, project, caller)
         if wants_stream(request, operation_shape):
-            return stream(state, request, operation_shape, call)
-        return _response(request, operation, await runner(state, operation, values, project, caller)(lambda: call({})))
+            return stream(run, request, operation_shape, call)
+        return _response(request, operation, await run(lambda: call({})))
 
     return answer
 
@@ -93,15 +97,15 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
 def runner(
     state: State, operation: Operation, values: Mapping[str, Any], project: str, caller: Caller
 ) -> Callable[..., Awaitable[Any]]:
-    """Where a call is done: what asks a database apart, short writes in turn, recalls by as many as there are
-    processors, all else in the pool.
-    """
+    """Where a call is done: what asks a database apart, all else in turn with its like."""
     if operation.queries:
         return partial(state.query, project, caller)
     if operation.scope == "feedback":
-        return state.run_feedback
-    answers = values.get("answer") or values.get("session_id") is not None
-    return state.run_on_cpu if operation.name == "recall" and not answers else state.run
+        lane = state.short
+    else:
+        answers = values.get("answer") or values.get("session_id") is not None
+        lane = state.recalls if operation.name == "recall" and not answers else state.calls
+    return partial(state.run, lane, project, caller)
 
 
 def _called(
@@ -172,7 +176,12 @@ def wants_stream(request: Request, shape: Shape) -> bool:
     return bool(shape.callbacks) and "text/event-stream" in request.headers.get("accept", "")
 
 
-def stream(state: State, request: Request, shape: Shape, call: Callable[[Mapping[str, Any]], bytes]) -> Response:
+def stream(
+    run: Callable[..., Awaitable[bytes]],
+    request: Request,
+    shape: Shape,
+    call: Callable[[Mapping[str, Any]], bytes],
+) -> Response:
     """Runs a call and streams its events; it runs to completion, even if nobody listens any more."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -182,7 +191,7 @@ def stream(state: State, request: Request, shape: Shape, call: Callable[[Mapping
 
     async def work() -> None:
         try:
-            result = await state.run(lambda: call({name: partial(emit, name) for name in shape.callbacks}))
+            result = await run(lambda: call({name: partial(emit, name) for name in shape.callbacks}))
             queue.put_nowait(event("result", result))
         except Exception as error:
             request.scope["heedful.error"] = error

@@ -20,7 +20,7 @@ from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.envelope import document, headers_of
-from heedful.interfaces.http.reading import body_of, feedback_limit, header_of, json_of, path_of, query_of
+from heedful.interfaces.http.reading import feedback_limit, header_of, json_of, path_of, query_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.problems import ForeignRequest, Reply, Wire, status_of
 from heedful.memory import checks
@@ -76,17 +76,24 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
     path = path_of(request.path_params)
     project = _project(route, caller, path, request.headers, state)
     request.scope["heedful.project"] = project
+    most = feedback_limit(route, by_token=False)
+    async with state.body(request, project, caller, route.scope, most) as raw:
+        return await _handled(route, state, request, caller, project, path, raw)
+
+
+async def _handled(
+    route: Wire, state: State, request: Request, caller: Caller, project: str, path: dict[str, str], raw: bytes
+) -> Response:
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
     body: Any = None
-    raw = await body_of(request, state.config.max_body, feedback_limit(route, by_token=False))
     pairs = query_of(request)
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        form, files = await state.run_on_cpu(lambda: asyncio.run(_form(request, raw)))
+        form, files = await state.run(state.calls, project, caller, lambda: asyncio.run(_form(request, raw)))
         fields = dict(form)
         pairs += form
     else:
-        body = await state.parse(raw, lambda: json_of(raw))
+        body = await state.parse(raw, project, caller, lambda: json_of(raw))
     if isinstance(body, dict) and any(body.get(name) is not None for name in route.writes_with):
         caller.check("write")
 
@@ -109,7 +116,9 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
         content = b"" if reply.status == 204 else to_json(reply.body)
         return Response(content, reply.status, dict(reply.headers), "application/json")
 
-    return await (state.query(project, caller, work) if route.queries else state.run(work))
+    if route.queries:
+        return await state.query(project, caller, work)
+    return await state.run(state.short if route.scope == "feedback" else state.calls, project, caller, work)
 
 
 def _project(route: Wire, caller: Caller, path: dict[str, str], headers: Mapping[str, str], state: State) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heedful.access.audit import Refusals, is_refusal
 from heedful.errors import HeedfulError, Unavailable
 from heedful.ids import new_id
+from heedful.interfaces.http.limits import Buckets
 from heedful.interfaces.http.metrics import Measures
 from heedful.interfaces.problems import problem, status_of
 from heedful.storage.audit import Refusal
@@ -25,6 +27,13 @@ CLIENT_CLOSED_REQUEST = 499
 """What is noted of a caller who left before the answer."""
 
 
+REFUSALS = frozenset({401, 403, 429})
+REFUSALS_PER_SECOND = 10.0
+"""Refusals a second that a caller, or an address without a good key, gets at once."""
+REFUSED_SECONDS = 1.0
+"""How long the answer takes beyond that."""
+
+
 class Envelope:
     """The outermost layer. Nothing of a request but its path is logged: no key, no query, no body."""
 
@@ -32,6 +41,7 @@ class Envelope:
         self._app = app
         self._measures = measures
         self._refusals = refusals
+        self._refused = Buckets()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,6 +60,8 @@ class Envelope:
                 status = message["status"]
                 message["headers"].append((b"x-request-id", request_id.encode()))
                 message["headers"].append((b"x-content-type-options", b"nosniff"))
+                if status in REFUSALS:
+                    await self._slow_down(scope)
             await send(message)
 
         try:
@@ -65,6 +77,13 @@ class Envelope:
             await response(scope, receive, sending)
         finally:
             self._note(scope, status or CLIENT_CLOSED_REQUEST, time.perf_counter() - started)
+
+    async def _slow_down(self, scope: Scope) -> None:
+        """Keeps a caller waiting who is refused again and again: each answer takes time from others."""
+        client = scope.get("client")
+        name = scope.get("heedful.caller") or (client[0] if client else "")
+        if self._refused.take(name, 1.0, REFUSALS_PER_SECOND, 2 * REFUSALS_PER_SECOND, time.monotonic()):
+            await asyncio.sleep(REFUSED_SECONDS)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("heedful.route", "other")

@@ -18,7 +18,7 @@ from heedful.errors import Forbidden
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import runner
 from heedful.interfaces.http.envelope import document
-from heedful.interfaces.http.reading import body_of, json_of, path_of
+from heedful.interfaces.http.reading import json_of, path_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.mcp.serving import make_server
 from heedful.interfaces.mcp.tools import TOOLS, Tool
@@ -68,9 +68,9 @@ class McpEndpoint:
         project = caller.choose(named or caller.project or self._state.store.default_project)
         request.scope["heedful.project"] = project
         request.scope[ACCESS] = Access(caller, project)
-        body = await body_of(request, self._state.config.max_body)
-        # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
-        await self._state.parse(body, lambda: json_of(body, MAX_VALUES))
+        async with self._state.body(request, project, caller, "write") as body:
+            # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
+            await self._state.parse(body, project, caller, lambda: json_of(body, MAX_VALUES))
         return _Conversation(self._sessions, body)
 
     def _check_origin(self, request: Request) -> None:

@@ -31,6 +31,15 @@ def feedback_limit(call: Operation | Wire, by_token: bool) -> int | None:
     return limits.MAX_FEEDBACK_BODY if is_small else None
 
 
+def expected_size(request: Request, most: int, feedback: int | None = None) -> int:
+    """How many bytes of a body will be read: none of one that is too large."""
+    allowed = min(most, feedback or most)
+    length = request.headers.get("content-length", "")
+    if length.isdecimal():
+        return int(length) if int(length) <= allowed else 0
+    return allowed if "transfer-encoding" in request.headers else 0
+
+
 async def body_of(request: Request, most: int, feedback: int | None = None) -> bytes:
     """The whole body, if it is not larger than the server allows, or feedback; it is not read further than that."""
     allowed = most if feedback is None else min(most, feedback)

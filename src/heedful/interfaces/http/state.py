@@ -6,8 +6,10 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, nullcontext
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -18,9 +20,13 @@ from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import UNKNOWN
 from heedful.interfaces.http.executor import ShortCalls
-from heedful.interfaces.http.limits import ConcurrencyLimiter, RateLimiter
+from heedful.interfaces.http.limits import RateLimiter, Room, RoomLimiter, WriteLimiter
+from heedful.interfaces.http.reading import body_of, expected_size
+from heedful.interfaces.http.shares import Lane, Shares, server_busy
 from heedful.model import Scope
+from heedful.sql.sandbox.pool import busy as query_busy
 from heedful.store import Store, worker_of
+from heedful.threads import work_alone
 
 logger = logging.getLogger("heedful")
 
@@ -53,6 +59,9 @@ Result = TypeVar("Result")
 MAX_PARSED_AT_ONCE = 16_384
 """Bytes of a body that is read where all requests are accepted: longer ones would keep the others waiting."""
 
+WAIT = 30.0
+"""Seconds that a call waits for its turn."""
+
 FEEDBACK_THREADS = 8
 """How many calls that write feedback to a file run at once: as many share a transaction, and the wait for the disk."""
 
@@ -67,18 +76,27 @@ class State:
         self.refusals = Refusals(store.database, store.now)
         self._callers = Callers(store, config.admin_key)
         self._limiter = RateLimiter()
-        self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
-        # Who waits for a language model must not keep others from being let in.
-        self._auth_pool = ThreadPoolExecutor(2, thread_name_prefix="heedful-auth")
-        # More threads than processors only take turns; what waits for others has the pool above.
-        self._cpu_pool = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="heedful-recall")
-        # A query takes as long as a database does; who waits for one must not keep others waiting.
-        self._querying = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-query")
-        self._concurrency = ConcurrencyLimiter(
-            max(1, config.threads // 4), max(1, config.threads // 2), store.pool.limits.wait
-        )
+        processors = os.cpu_count() or 1
         # A database of many writers, or one on the network, keeps more threads waiting.
         shared = store.sessions or store.database.many_writers
+        # More threads than processors only take turns, unless they wait for something else.
+        self.calls = Lane("call", config.threads, processors + 1, config.threads)
+        self.recalls = Lane("recall", processors + 1, processors + 1, processors + 1)
+        self.short = self.calls if shared else Lane("feedback", FEEDBACK_THREADS, FEEDBACK_THREADS, FEEDBACK_THREADS)
+        slow = max(1, processors // 2)
+        self._shares = Shares((self.calls, self.recalls, self.short), slow, WAIT, time.monotonic)
+        self._pool = ThreadPoolExecutor(config.threads + processors + 1, thread_name_prefix="heedful-call")
+        self._slow_pool = ThreadPoolExecutor(slow, thread_name_prefix="heedful-slow", initializer=work_alone)
+        # Who waits for a language model must not keep others from being let in.
+        self._auth_pool = ThreadPoolExecutor(2, thread_name_prefix="heedful-auth")
+        # A query takes as long as a database does; who waits for one must not keep others waiting.
+        self._querying = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-query")
+        # A quarter for a caller, half for a project.
+        queries = Room(max(1, config.threads // 4), max(1, config.threads // 2))
+        self._queries = RoomLimiter(queries, store.pool.limits.wait, query_busy)
+        bodies = Room(2 * config.max_body, 4 * config.max_body, 8 * config.max_body)
+        self._bodies = RoomLimiter(bodies, WAIT, server_busy)
+        self._written = WriteLimiter()
         self._feedback = None if shared else ShortCalls(FEEDBACK_THREADS, "heedful-feedback")
         self._follower = Follower(store)
         self._worker = worker_of(store) if config.worker else None
@@ -89,30 +107,46 @@ class State:
             self.store.job_added = self._worker.wake
             self._worker.start()
 
-    async def run(self, work: Callable[[], Result]) -> Result:
-        """Runs what blocks in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+    async def run(self, lane: Lane, project: str, caller: Caller, work: Callable[[], Result]) -> Result:
+        """Runs what takes the processor or the store in a thread, when it is its turn."""
+
+        def execute(measured: Callable[[], Result], is_slow: bool) -> Awaitable[Result]:
+            if lane is self.short and self._feedback is not None and not is_slow:
+                return self._feedback.run(measured)
+            pool = self._slow_pool if is_slow else self._pool
+            return asyncio.get_running_loop().run_in_executor(pool, measured)
+
+        return await self._shares.run(lane, project, caller.share, work, execute)
 
     async def run_lookup(self, work: Callable[[], Result]) -> Result:
         """Runs what only looks something up, however busy the others are."""
         return await asyncio.get_running_loop().run_in_executor(self._auth_pool, work)
 
-    async def run_on_cpu(self, work: Callable[[], Result]) -> Result:
-        """Runs what takes the processor all the time."""
-        return await asyncio.get_running_loop().run_in_executor(self._cpu_pool, work)
+    @asynccontextmanager
+    async def body(
+        self, request: Request, project: str, caller: Caller, scope: Scope, most: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """The body of a request, of at most so many bytes. It takes its place in memory while the block runs; what is
+        to be stored counts for its project."""
+        size = expected_size(request, self.config.max_body, most)
+        async with self._bodies.taking(project, caller.share, size) if size > MAX_PARSED_AT_ONCE else nullcontext():
+            raw = await body_of(request, self.config.max_body, most)
+            if raw and scope != "read" and self.config.max_written:
+                self._written.check(project, len(raw), self.config.max_written, time.monotonic())
+            yield raw
 
-    async def parse(self, raw: bytes, work: Callable[[], Result]) -> Result:
+    async def parse(self, raw: bytes, project: str, caller: Caller, work: Callable[[], Result]) -> Result:
         """Runs what reads a body: in a thread, unless it is short."""
-        return work() if len(raw) <= MAX_PARSED_AT_ONCE else await self.run_on_cpu(work)
+        return work() if len(raw) <= MAX_PARSED_AT_ONCE else await self.run(self.calls, project, caller, work)
 
     async def query(self, project: str, caller: Caller, work: Callable[[], Result]) -> Result:
         """Runs what may ask a connector's database: apart from the rest, and only so much for each caller at a time."""
-        async with self._concurrency.slot(project, caller.key_id):
-            return await asyncio.get_running_loop().run_in_executor(self._querying, work)
 
-    async def run_feedback(self, work: Callable[[], Result]) -> Result:
-        """Runs what is short and writes to the store."""
-        return await (self.run(work) if self._feedback is None else self._feedback.run(work))
+        def execute(measured: Callable[[], Result]) -> Awaitable[Result]:
+            return asyncio.get_running_loop().run_in_executor(self._querying, measured)
+
+        async with self._queries.taking(project, caller.share):
+            return await self._shares.measured(project, caller.share, work, execute)
 
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """Who calls, if they may do this now."""
@@ -129,7 +163,7 @@ class State:
         if caller.claims is not None:
             rate = min(rate, RATE)
         if rate:
-            self._limiter.take(caller.key_id, rate, asyncio.get_running_loop().time())
+            self._limiter.check(caller.key_id, rate, time.monotonic())
         if scope is not None:
             caller.check(scope)
         return caller
@@ -141,7 +175,7 @@ class State:
         self._follower.close()
         if self._feedback is not None:
             self._feedback.close()
-        self._cpu_pool.shutdown()
+        self._slow_pool.shutdown()
         self._querying.shutdown()
         self._pool.shutdown()
         self._auth_pool.shutdown()

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +15,7 @@ import numpy as np
 from heedful.errors import Unavailable
 from heedful.providers.embedding.contract import Calibration, Vectors, normalize
 from heedful.ranking.similarity import MINILM, PLAIN
+from heedful.threads import in_parallel
 
 BATCH_SIZE = 8
 
@@ -60,14 +58,7 @@ class OnnxEmbedder:
         def run(batch: list[int]) -> None:
             vectors[batch] = self._pooled(session, [encoded[index].ids for index in batch])
 
-        waiting = list(batches)
-        if len(batches) > 1:
-            # An interpreter that is ending gives no threads; a model that fails fails again.
-            with suppress(RuntimeError), ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1)) as pool:
-                list(pool.map(run, batches))
-                waiting = []
-        for batch in waiting:
-            run(batch)
+        in_parallel(run, batches)
         return vectors
 
     def width(self) -> int:
