@@ -90,13 +90,28 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise AssertionError(f"MariaDB does not answer:\n{log.read_text()[-3000:]}")
 
 
-@pytest.fixture(scope="session")
-def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+@contextlib.contextmanager
+def own_server() -> Iterator[int]:
+    """The port of a server that nobody else uses, for tests that change its global settings."""
+    _require_server()
+    known = _start()
+    try:
+        yield known["port"]
+    finally:
+        _stop(known)
+
+
+def _require_server() -> None:
     if SERVER is None:
         why = "MySQL connectors are NOT tested here: install mariadb-server-core (apt-get install mariadb-server-core)"
         if REQUIRED:
             pytest.fail(why)
         pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    _require_server()
     with shared_server(run_folder(tmp_path_factory, "mysql"), _start, _stop) as known:
         yield known["port"]
 

@@ -379,3 +379,55 @@ def test_every_denied_name_in_every_syntax_of_sqlite() -> None:
                 assert not [each for each in calls if is_denied_table(each, "sqlite")], sql
     assert called > 10 * len(names)
     assert passed >= 3 * len(names)
+
+
+# Looked at one by one: each only computes, looks at the server, or works in triggers and handlers alone.
+VOLATILE_POSTGRESQL = """
+RI_FKey_cascade_del RI_FKey_cascade_upd RI_FKey_check_ins RI_FKey_check_upd RI_FKey_noaction_del RI_FKey_noaction_upd
+RI_FKey_restrict_del RI_FKey_restrict_upd RI_FKey_setdefault_del RI_FKey_setdefault_upd RI_FKey_setnull_del
+RI_FKey_setnull_upd amvalidate array_sample array_shuffle bernoulli brinhandler bthandler clock_timestamp current_query
+currtid2 currval dsnowball_init dsnowball_lexize gen_random_uuid ginhandler gisthandler hashhandler heap_tableam_handler
+lastval pg_database_size pg_get_aios pg_get_backend_memory_contexts pg_get_loaded_modules pg_get_multixact_members
+pg_get_sequence_data pg_get_shmem_allocations pg_get_shmem_allocations_numa pg_get_wait_events
+pg_get_wal_replay_pause_state pg_get_wal_resource_managers pg_get_wal_summarizer_state pg_indexes_size
+pg_is_in_recovery pg_relation_size pg_table_size pg_tablespace_size pg_total_relation_size random random_normal setseed
+spghandler suppress_redundant_updates_trigger system timeofday tsvector_update_trigger tsvector_update_trigger_column
+txid_status unique_key_recheck uuidv4 uuidv7
+"""
+
+VOLATILE_DUCKDB = """
+current_connection_id current_database current_date current_query current_query_id current_schema current_schemas
+current_setting current_transaction_id currval error gen_random_uuid get_current_time get_current_timestamp getvariable
+in_search_path now random setseed stats today transaction_timestamp txid_current uuid uuidv4 uuidv7 vector_type
+"""
+
+TABLES_DUCKDB = """
+duckdb_approx_database_count duckdb_available_metrics duckdb_columns duckdb_connection_count duckdb_constraints
+duckdb_coordinate_systems duckdb_databases duckdb_dependencies duckdb_dialects duckdb_eviction_queues
+duckdb_extension_repositories duckdb_extensions duckdb_functions duckdb_grammar_extensions duckdb_indexes
+duckdb_keywords duckdb_log_contexts duckdb_memory duckdb_optimizers duckdb_prepared_statements duckdb_schemas
+duckdb_secret_type_parameters duckdb_secret_types duckdb_sequences duckdb_settings duckdb_table_sample duckdb_tables
+duckdb_triggers duckdb_types duckdb_variables duckdb_views generate_series icu_calendar_names json_each json_tree
+pg_timezone_names range repeat repeat_row summary test_all_types test_vector_types unnest
+"""
+
+
+def test_a_new_function_of_postgresql_that_may_have_effects_is_looked_at(witness: PostgreSQLWitness) -> None:
+    rows = witness.connection.execute(
+        "SELECT proname FROM pg_proc WHERE provolatile = 'v' AND prokind = 'f' AND oid < 16384"
+    ).fetchall()
+    allowed = {name for (name,) in rows if not is_denied(name, "postgres")}
+    assert allowed <= set(VOLATILE_POSTGRESQL.split())
+
+
+def test_a_new_function_of_duckdb_that_may_have_effects_is_looked_at() -> None:
+    rows = (
+        DuckDBWitness()
+        .connection.execute(
+            "SELECT function_name, function_type, coalesce(stability, 'CONSISTENT') FROM duckdb_functions()"
+        )
+        .fetchall()
+    )
+    allowed = [row for row in rows if not is_denied(row[0], "duckdb")]
+    assert {name for name, kind, _ in allowed if kind == "table"} <= set(TABLES_DUCKDB.split())
+    assert {name for name, _, stability in allowed if stability != "CONSISTENT"} <= set(VOLATILE_DUCKDB.split())

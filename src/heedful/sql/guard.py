@@ -232,16 +232,18 @@ def check_names(words: Sequence[Token], nodes: Sequence[exp.Expr], dialect: str)
             continue
         name = word.text.lower()
         if _next_is(words, index, TokenType.L_PAREN):
-            if is_denied(name, dialect) and not _is_operator(words, index) and not _is_plain(word, aliases, dialect):
-                raise _refused(name)
+            if is_denied(name, dialect) and not (
+                _is_operator(words, index) or _is_plain(word, aliases, dialect) or _is_stored(words, index, dialect)
+            ):
+                raise _refused(name, dialect)
             # OPERATOR(schema.+) has its dot inside the brackets.
             _check_schemas(words, index + 4 if word.token_type is TokenType.OPERATOR else index, dialect)
         elif is_denied_attribute(name, dialect) and word.start not in harmless:
-            raise _refused(name, attribute=True)
+            raise _refused(name, dialect, attribute=True)
         elif is_denied_table(name, dialect) and word.start not in columns:
-            raise _refused(name)
+            raise _refused(name, dialect)
     for name in _denied_in_casts(nodes, dialect):
-        raise _refused(name)
+        raise _refused(name, dialect)
 
 
 def _is_plain(word: Token, aliases: set[int], dialect: str) -> bool:
@@ -260,12 +262,17 @@ def _is_operator(words: Sequence[Token], index: int) -> bool:
     return word.token_type is TokenType.GLOB and before.token_type in values
 
 
+def _is_stored(words: Sequence[Token], index: int, dialect: str) -> bool:
+    """Whether MySQL can only find a stored function here, which runs in the query's read-only transaction."""
+    return dialect == "mysql" and index >= 2 and words[index - 1].token_type is TokenType.DOT
+
+
 def _check_schemas(words: Sequence[Token], index: int, dialect: str) -> None:
     """Refuses a call or an operator whose schema, before the dot, is denied."""
     while index >= 2 and index < len(words) and words[index - 1].token_type is TokenType.DOT:
         index -= 2
         if is_denied_schema(words[index].text, dialect):
-            raise _refused(f"{words[index].text.lower()}.{words[index + 2].text.lower()}")
+            raise _refused(f"{words[index].text.lower()}.{words[index + 2].text.lower()}", dialect)
 
 
 def _next_is(words: Sequence[Token], index: int, kind: TokenType) -> bool:
@@ -312,10 +319,14 @@ def _denied_in_casts(nodes: Iterable[exp.Expr], dialect: str) -> Iterator[str]:
             yield from (name for name in _WORD.findall(node.this.name.lower()) if is_denied(name, dialect))
 
 
-def _refused(name: str, *, attribute: bool = False) -> Forbidden:
+def _refused(name: str, dialect: str, *, attribute: bool = False) -> Forbidden:
     advice = "; if it is a column, write it without the name of its table" if attribute else ""
+    reason = "it can do more than read tables"
+    if dialect == "mysql":
+        reason = "it is not known to only read"
+        advice = "; if it is a stored function, write it with its database: shop.tax(price)"
     return Forbidden(
-        f"the function {name} may not be called: it can do more than read tables",
+        f"the function {name} may not be called: {reason}",
         code="sql_function",
         field="sql",
         value=name,
@@ -378,18 +389,54 @@ _DUCKDB = (
     r"|\w+_external_resource\w*|duckdb_external_\w+|duckdb_temporary_files|copy_database|import_database"
 )
 
+_MYSQL_WORDS = (
+    r"[^\w$]+|\w+\s+by|all|and|any|as|between|by|case|columns|distinct|distinctrow|div|else|except|exists|for|from|group"
+    r"|having|in|index|intersect|interval|join|key|lateral|like|minus|not|of|on|or|over|partition|regexp|rlike|row|select"
+    r"|some|straight_join|then|union|using|values|when|where|xor|bigint|binary|bit|blob|char|character|date|datetime|dec"
+    r"|decimal|double|fixed|float|int|integer|mediumint|nchar|numeric|nvarchar|real|smallint|text|time|timestamp|tinyint"
+    r"|varbinary|varchar|varying|vector|year"
+)
+"""What may stand before a bracket in a query without being a function: signs, keywords and types."""
+
+_MYSQL_FUNCTIONS = (
+    r"abs|acos|add_months|adddate|addtime|aes_\w+|against|any_value|ascii|asin|atan2?|avg|bin|bin_to_uuid"
+    r"|bit_(?:and|count|length|or|xor)|cast|ceil|ceiling|char_length|character_length|charset|chr|coalesce|coercibility"
+    r"|collation|column_\w+|compress|concat|concat_ws|connection_id|contains|conv|convert|convert_tz|cos|cot|count"
+    r"|crc32c?|cume_dist|curdate|current_(?:date|role|time|timestamp|user)|curtime|database|date_(?:add|format|sub)"
+    r"|datediff|day|dayname|dayof\w+|decode|default|degrees|dense_rank|elt|encode|exp|export_set|extract|extractvalue"
+    r"|field|find_in_set|first_value|floor|format|format_(?:bytes|pico_time)|found_rows|from_(?:base64|days|unixtime)"
+    r"|get_format|greatest|group_concat|grouping|hex|hour|if|ifnull|inet6?_(?:aton|ntoa)|insert|instr|is_ipv\w+|is_uuid"
+    r"|isnull|json_\w+|lag|last_day|last_value|lcase|lead|least|left|length|lengthb|ln|localtime|localtimestamp|locate"
+    r"|log|log10|log2|lower|lpad|ltrim|make_set|makedate|maketime|match|max|mbr\w+|md5|median|member|microsecond|mid|min"
+    r"|minute|mod|month|monthname|natural_sort_key|now|nth_value|ntile|nullif|nvl2?|oct|octet_length|ord"
+    r"|percent(?:_rank|ile_cont|ile_disc)|period_(?:add|diff)|pi|position|pow|power|quarter|quote|radians|rand"
+    r"|random_bytes|rank|regexp_\w+|repeat|replace|reverse|right|round|row_(?:count|number)|rpad|rtrim"
+    r"|schemas?|sec_to_time|second|session_user|sformat|sha[12]?|sign|sin|soundex|space|sqrt|st_\w+|std|stddev"
+    r"|stddev_(?:pop|samp)|str_to_date|strcmp|subdate|substr|substring|substring_index|subtime|sum|sys_guid|sysdate"
+    r"|system_user|tan|time_(?:format|to_sec)|timediff|timestamp(?:add|diff)|to_(?:base64|char|days|seconds)|trim|trunc"
+    r"|truncate|ucase|uncompress|uncompressed_length|unhex|unix_timestamp|updatexml|upper|user|utc_\w+|uuid|uuid_to_bin"
+    r"|var_(?:pop|samp)|variance|vec_\w+|version|week|weekday|weekofyear|weight_string|yearweek"
+    r"|(?:multi)?(?:point|linestring|polygon)|geometrycollection|geomcollection"
+)
+"""Functions of MySQL and MariaDB that only compute. Another may be loaded into the server and do anything there."""
+
+_MYSQL_SCHEMAS = r"(?:mariadb|oracle|maxdb)_schema"
+"""Schemas under which MariaDB finds functions that are built in."""
+
 _OTHER = (
     r"sleep|benchmark|get_lock|release_lock|load_file|xp_\w+|openrowset|opendatasource|openquery"
     r"|url|s3\w*|hdfs\w*|file|remote|remotesecure|executable|jdbc|odbc"
 )
 
 _CALLS = {"sqlite": _SQLITE, "postgres": f"{_POSTGRESQL_NAMES}|{_POSTGRESQL_WORDS}", "duckdb": _DUCKDB}
-_TABLES = {"sqlite": _SQLITE_TABLES, "duckdb": _DUCKDB_TABLES, "postgres": None}
-_NO_ATTRIBUTES = frozenset({"sqlite", "duckdb"})
+_TABLES = {"sqlite": _SQLITE_TABLES, "duckdb": _DUCKDB_TABLES, "postgres": None, "mysql": None}
+_NO_ATTRIBUTES = frozenset({"sqlite", "duckdb", "mysql"})
 
 
 def is_denied(function: str, dialect: str) -> bool:
     """Whether a query may not call this function; a dialect without its own list uses all lists."""
+    if dialect == "mysql":
+        return _MYSQL.fullmatch(function) is None
     return _calls(dialect).fullmatch(function) is not None
 
 
@@ -406,7 +453,8 @@ def is_denied_table(name: str, dialect: str) -> bool:
 
 def is_denied_schema(name: str, dialect: str) -> bool:
     """Whether no function of this schema may be called."""
-    return dialect not in _NO_ATTRIBUTES and _SCHEMA.fullmatch(name) is not None
+    pattern = _BUILT_IN if dialect == "mysql" else _SCHEMA
+    return dialect not in ("sqlite", "duckdb") and pattern.fullmatch(name) is not None
 
 
 def connects_out(schema: str, function: str) -> bool:
@@ -417,6 +465,8 @@ def connects_out(schema: str, function: str) -> bool:
 _OUT = re.compile(_REACHING, re.IGNORECASE)
 _ATTRIBUTE = re.compile(_POSTGRESQL_NAMES, re.IGNORECASE)
 _SCHEMA = re.compile(_POSTGRESQL_SCHEMAS, re.IGNORECASE)
+_BUILT_IN = re.compile(_MYSQL_SCHEMAS, re.IGNORECASE)
+_MYSQL = re.compile(f"{_MYSQL_WORDS}|{_MYSQL_FUNCTIONS}", re.IGNORECASE)
 
 
 @cache

@@ -62,7 +62,6 @@ KINDS = (
         ("mysql", "mysql+pymysql", "mariadb", "mariadb+pymysql"),
         3306,
         {
-            "charset": "[a-z0-9]{1,20}",
             "connect_timeout": _SECONDS,
             "ssl_ca": ".{1,1000}",
             "ssl_check_hostname": "true|false",

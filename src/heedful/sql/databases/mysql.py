@@ -18,15 +18,33 @@ from heedful.sql.databases.contract import CONNECT_SECONDS, Limits, Parameters, 
 from heedful.sql.databases.other import Other, OtherSession
 from heedful.sql.guard import CheckedStatement
 
-# The guard reads a backslash as an escape and "…" as a text; the server must not read them in another way.
-_MODE = """
-SET SESSION sql_mode = REPLACE(REPLACE(REPLACE(@@sql_mode, 'NO_BACKSLASH_ESCAPES', ''), 'ANSI_QUOTES', ''), 'ANSI', '')
-"""
+# In another encoding a byte of a character may be a quote or a backslash.
+_NAMES = "SET NAMES utf8mb4"
+# The guard reads a backslash as an escape and "…" as a text; the server must not read them in another way. So only
+# modes that concern values and results are left on.
+_MODES = frozenset(
+    {
+        "ALLOW_INVALID_DATES",
+        "ERROR_FOR_DIVISION_BY_ZERO",
+        "NO_UNSIGNED_SUBTRACTION",
+        "NO_ZERO_DATE",
+        "NO_ZERO_IN_DATE",
+        "ONLY_FULL_GROUP_BY",
+        "PAD_CHAR_TO_FULL_LENGTH",
+        "STRICT_ALL_TABLES",
+        "STRICT_TRANS_TABLES",
+        "TIME_ROUND_FRACTIONAL",
+    }
+)
 _READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 _MARIADB_LIMIT = "SET SESSION max_statement_time = :seconds"
 _MYSQL_LIMIT = "SET SESSION max_execution_time = :milliseconds"
 
 _GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO .*?(?P<option>WITH GRANT OPTION)?", re.DOTALL)
+_ROLES = re.compile(r"GRANT (?P<roles>[`'][^()]*?) TO [^()]*?(?P<option>WITH ADMIN OPTION)?")
+_ROLE = re.compile(r"`(?:[^`]|``)+`(?:@`(?:[^`]|``)*`)?")
+# They give nothing: a default, and what MySQL takes away again.
+_NO_GRANT = ("SET DEFAULT ROLE ", "REVOKE ")
 # Privileges that only read; functions run in the same read-only transaction as their query.
 _READING = frozenset({"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES", "EXECUTE"})
 
@@ -58,18 +76,20 @@ class MySQL(Other):
         """Opens a read-only connection."""
         with self._connected() as connection:
             try:
-                for statement in (_MODE, _READ_ONLY):
-                    connection.execute(text(statement))
+                modes = str(connection.execute(text("SELECT @@sql_mode")).scalar()).split(",")
+                connection.execute(text(_NAMES))
+                connection.execute(text("SET SESSION sql_mode = :mode"), {"mode": ",".join(_MODES & set(modes))})
+                connection.execute(text(_READ_ONLY))
                 connection.rollback()
             except DBAPIError as error:
                 raise _translate_error(error.orig) from error
             yield MySQLSession(connection)
 
     def check_rights(self) -> None:
-        """Fails if the user may do more than read."""
+        """Fails if the user, with any of their roles, may do more than read."""
         with self._connected() as connection:
             try:
-                granted = [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
+                granted = _grants(connection)
                 user = str(connection.execute(text("SELECT CURRENT_USER()")).scalar())
             except DBAPIError as error:
                 raise _translate_error(error.orig) from error
@@ -113,10 +133,35 @@ def _limit(connection: Connection, seconds: float) -> None:
     connection.rollback()
 
 
+def _grants(connection: Connection) -> list[str]:
+    """The lines of SHOW GRANTS without a role and with each role of the user, since it lists what is active."""
+    granted = _shown(connection)
+    if any(_ROLES.fullmatch(grant) for grant in granted):
+        connection.execute(text("SET ROLE NONE"))
+        granted = _shown(connection)
+        direct = [match["roles"] for grant in granted if (match := _ROLES.fullmatch(grant))]
+        for role in (role for roles in direct for role in _ROLE.findall(roles)):
+            connection.execute(text(f"SET ROLE {role}".replace(":", "\\:")))
+            granted += _shown(connection)
+    return list(dict.fromkeys(granted))
+
+
+def _shown(connection: Connection) -> list[str]:
+    return [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
+
+
 def _more_than_reading(grant: str) -> Iterator[str]:
     """The privileges in a line of SHOW GRANTS that allow more than reading."""
+    if grant.startswith(_NO_GRANT):
+        return
+    if match := _ROLES.fullmatch(grant):
+        if match["option"]:
+            yield f"pass on the role {match['roles']}"
+        return
     match = _GRANT.fullmatch(grant)
     if match is None:
+        # What follows may be a password's hash.
+        yield f"use the grant {grant.partition(' TO ')[0]!r}, which can't be read here"
         return
     for right in re.sub(r"\(.*?\)", "", match["rights"]).split(","):
         if right.strip() not in _READING:
