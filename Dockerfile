@@ -1,16 +1,18 @@
-# syntax=docker/dockerfile:1
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1
-RUN python -m venv /opt/heedful
-# What changes seldom comes first: the locked dependencies, then the model, which is built from published weights.
-COPY requirements/image.lock requirements/
-RUN /opt/heedful/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements/image.lock
+RUN python -m venv /opt/heedful && python -m venv /opt/build
+# What changes seldom comes first: what builds, the locked dependencies, then the model, from published weights.
+COPY requirements/build.lock requirements/image.lock requirements/
+RUN /opt/build/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements/build.lock \
+    && /opt/heedful/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements/image.lock
+# Without isolation: an isolated build would download what it needs without comparing hashes.
 COPY packages/heedful-minilm packages/heedful-minilm
-RUN /opt/heedful/bin/pip install --no-deps ./packages/heedful-minilm
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels ./packages/heedful-minilm
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src src
-RUN /opt/heedful/bin/pip install --no-deps .
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
+    && /opt/heedful/bin/pip install --no-deps --no-index /wheels/*.whl
 # What only builds, downloads, tests and training need is not taken along.
 WORKDIR /opt/heedful/lib/python3.13/site-packages
 RUN rm -rf pip pip-* hf_xet* huggingface_hub* fsspec* filelock* tqdm* \

@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code lock audit setup dist clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code lock audit sbom setup dist dist-build mike clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -22,21 +22,27 @@ $(BIN)/pip:
 	@echo 'Making an environment in $(VENV). It downloads packages and builds the embedding model: a minute or two, the first time.'
 	$(PYTHON) -m venv $(VENV)
 
+# Packages are built without isolation: an isolated build would download what it needs without comparing hashes.
+$(VENV)/build: requirements/build.lock | $(BIN)/pip
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/build.lock
+	@touch $@
+
 # The embedding model, made from published weights.
-$(VENV)/minilm: $(MINILM) | $(BIN)/pip
-	$(BIN)/pip wheel --quiet --no-deps --wheel-dir $(VENV)/wheels ./packages/heedful-minilm
+$(VENV)/minilm: $(MINILM) $(VENV)/build
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --check-build-dependencies --wheel-dir $(VENV)/wheels \
+		./packages/heedful-minilm
 	@touch $@
 
 # A lock file names all that is needed. Without --no-deps, pip would still look for newer releases of what an extra asks for,
 # and refuse them because they have no hash.
-$(VENV)/core: requirements/core.lock | $(BIN)/pip
+$(VENV)/core: requirements/core.lock $(VENV)/build
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/core.lock
 	@touch $@
 
 # Both at once: one computes while the other downloads.
-$(VENV)/base: pyproject.toml requirements/core.lock $(MINILM) | $(BIN)/pip
+$(VENV)/base: pyproject.toml requirements/core.lock $(MINILM) $(VENV)/build
 	@$(MAKE) --no-print-directory -j2 $(VENV)/minilm $(VENV)/core
-	$(BIN)/pip install --quiet --no-deps --force-reinstall $(VENV)/wheels/heedful_minilm-*.whl -e .
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --force-reinstall $(VENV)/wheels/heedful_minilm-*.whl -e .
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base requirements/dev.lock requirements/model.lock
@@ -49,13 +55,23 @@ $(VENV)/bench: $(VENV)/base requirements/bench.lock
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/bench.lock
 	@touch $@
 
-setup: $(VENV)/dev ## make the environment, with everything the tests need, and check each commit before it is made
-	$(BIN)/pip install --quiet pre-commit
+$(VENV)/tools: requirements/tools.lock $(VENV)/build
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/tools.lock
+	@touch $@
+
+setup: $(VENV)/dev $(VENV)/tools ## make the environment, with everything the tests need, and check each commit before it is made
 	@if git rev-parse --git-dir >/dev/null 2>&1; then $(BIN)/pre-commit install; fi
 
-dist: $(VENV)/dev ## build the packages, check them, and try them on each Python that is here
-	$(BIN)/pip install --quiet build twine
-	$(BIN)/python packages/dist.py $(PYTHONS)
+dist: dist-build ## build the packages, check them, and try them on each Python that is here
+	$(BIN)/python packages/dist.py try $(PYTHONS)
+
+dist-build: $(VENV)/tools ## build the packages and check them, with nothing that has no hash
+	$(BIN)/python packages/dist.py build
+
+sbom: $(VENV)/dev ## list what the packages, the image and the client for TypeScript consist of, in build/sbom
+	$(BIN)/python packages/sbom.py
+
+mike: $(VENV)/dev $(VENV)/tools ## what publishes the site of each version
 
 demo: $(VENV)/base ## make the environment, install, and show the loop
 	@$(BIN)/heedful demo
@@ -184,8 +200,9 @@ bench-aging: $(VENV)/dev ## a simulated year, its first tenth beside its last, o
 # What the container image has.
 IMAGE_EXTRAS := mcp mongodb mysql postgresql secrets server telemetry
 # What all extras agree on comes first, so that each lock file has the same versions.
-COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header pyproject.toml \
-	--no-emit-package heedful-minilm
+RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header
+COMPILE = $(RESOLVE) pyproject.toml --no-emit-package heedful-minilm
+COMPILE_GROUP = $(RESOLVE) --generate-hashes -c $(VENV)/versions.txt --group
 
 bench-claude-code: $(VENV)/dev ## how long Claude Code waits for each hook of the plugin
 	$(BIN)/python -m bench.claude_code
@@ -196,20 +213,17 @@ bench-files: $(VENV)/dev ## how many files of the project one call passes throug
 bench-sandbox: $(VENV)/dev ## what it costs a short query to run in a process of its own
 	$(BIN)/python -m bench.sandbox
 
-lock: $(VENV)/dev ## write the newest versions that fit, with their hashes, to requirements/
-	$(BIN)/pip install --quiet uv
-	$(COMPILE) --extra dev --extra bench -o $(VENV)/versions.txt
+lock: $(VENV)/tools ## write the newest versions that fit, with their hashes, to requirements/
+	$(COMPILE) --extra dev --extra bench --group build --group tools -o $(VENV)/versions.txt
 	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt -o requirements/core.lock
 	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt --extra dev -o requirements/dev.lock
 	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt --extra bench -o requirements/bench.lock
 	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt $(IMAGE_EXTRAS:%=--extra %) -o requirements/image.lock
+	$(COMPILE_GROUP) build -o requirements/build.lock
+	$(COMPILE_GROUP) tools -o requirements/tools.lock
 
-audit: $(VENV)/dev ## look for known vulnerabilities in the locked versions, if the list of them can be reached
-	$(BIN)/pip install --quiet pip-audit
-	@$(BIN)/pip-audit --disable-pip --require-hashes -r requirements/dev.lock >$(VENV)/audit.txt 2>&1; code=$$?; \
-	if grep -qE 'could not be audited|ConnectionError|Max retries' $(VENV)/audit.txt; \
-	then echo 'NOT CHECKED: the list of known vulnerabilities cannot be reached from here'; \
-	else cat $(VENV)/audit.txt; exit $$code; fi
+audit: $(VENV)/dev $(VENV)/tools ## look for known vulnerabilities, and at the files that build and deploy; ADVISORIES=folder for a list in OSV format
+	$(BIN)/python packages/audit.py $(ADVISORIES)
 
 clean: ## remove what was made
 	rm -rf $(VENV) bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \

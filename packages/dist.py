@@ -1,7 +1,10 @@
 """Builds what is published, checks it, and tries it in clean environments: `make dist`.
 
-For each supported Python that is found, the wheels are installed into a new environment and `smoke.py` is run there.
-Those that are not found are named.
+python packages/dist.py build         # in an environment with requirements/build.lock and tools.lock
+python packages/dist.py try 3.13      # anywhere; without a version, on each supported Python
+
+To try them, the wheels are installed into a new environment for each Python that is found, and `smoke.py` is run there.
+Those that are not found are named. What that installs has no hashes: a release does it elsewhere than it builds.
 """
 
 from __future__ import annotations
@@ -31,9 +34,14 @@ IN_WHEEL = (
 def build() -> list[Path]:
     """The source distribution, the wheel that is built from it, and the wheel of the model."""
     shutil.rmtree(DIST, ignore_errors=True)
-    _run([sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)])
+    _run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(DIST), str(ROOT)])
     # The model downloads its weights during its build: a wheel is enough, and is the same on each platform.
-    _run([sys.executable, "-m", "build", "--wheel", "--outdir", str(DIST), str(MODEL)])
+    _run([sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(DIST), str(MODEL)])
+    return built()
+
+
+def built() -> list[Path]:
+    """The files in dist/."""
     return sorted(file for file in DIST.iterdir() if file.is_file())
 
 
@@ -86,12 +94,20 @@ def _run(command: Sequence[str], folder: str | Path = ROOT) -> None:
         raise SystemExit(f"failed: {' '.join(command)}")
 
 
+def main(arguments: list[str]) -> None:
+    match arguments:
+        case ["build"]:
+            check(build())
+        case ["try", *versions]:
+            found = {version: interpreter(version) for version in versions or PYTHONS}
+            for python in filter(None, found.values()):
+                try_on(python, [file for file in built() if file.suffix == ".whl"])
+            absent = [version for version, python in found.items() if python is None]
+            if absent:
+                print(f"NOT TRIED, because there is no such Python here: {', '.join(absent)}")
+        case _:
+            raise SystemExit(__doc__)
+
+
 if __name__ == "__main__":
-    made = build()
-    check(made)
-    found = {version: interpreter(version) for version in sys.argv[1:] or PYTHONS}
-    for python in filter(None, found.values()):
-        try_on(python, [file for file in made if file.suffix == ".whl"])
-    absent = [version for version, python in found.items() if python is None]
-    if absent:
-        print(f"NOT TRIED, because there is no such Python here: {', '.join(absent)}")
+    main(sys.argv[1:])
