@@ -25,7 +25,7 @@ from packaging.version import InvalidVersion, Version
 
 ROOT = Path(__file__).parents[1]
 CLIENT = ROOT / "clients/typescript"
-LOCKS = ("build.lock", "core.lock", "dev.lock", "image.lock", "tools.lock")
+LOCKS = tuple(sorted(file.name for file in ROOT.glob("requirements/*.lock")))
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']?([@\w./-]+)""")
 _FOUND = re.compile(r"Found \d+ known|\d+ (?:\w+ severity )?vulnerabilit")

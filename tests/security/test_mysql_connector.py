@@ -79,6 +79,11 @@ def role(mysql_url: str, execute: Execute) -> Iterator[str]:
     SELECT sleep /* */ (9)
     SELECT mariadb_schema.sleep(9)
     SELECT oracle_schema . sleep(9)
+    SELECT 'a'.sleep(9)
+    SELECT (1).sleep(9)
+    SELECT {fn sleep(9)}
+    SELECT 1 /* /*! */, sleep(9) /* */
+    SELECT name FROM city ORDER BY sleep (9)
     SELECT lastval(s)
     SELECT nextval(s)
     SELECT setval(s, 9)

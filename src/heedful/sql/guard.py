@@ -264,7 +264,10 @@ def _is_operator(words: Sequence[Token], index: int) -> bool:
 
 def _is_stored(words: Sequence[Token], index: int, dialect: str) -> bool:
     """Whether MySQL can only find a stored function here, which runs in the query's read-only transaction."""
-    return dialect == "mysql" and index >= 2 and words[index - 1].token_type is TokenType.DOT
+    if dialect != "mysql" or index < 2:
+        return False
+    schema, dot = words[index - 2 : index]
+    return dot.token_type is TokenType.DOT and schema.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
 
 
 def _check_schemas(words: Sequence[Token], index: int, dialect: str) -> None:
