@@ -10,6 +10,7 @@ import pytest
 from mysql import own_server
 from sqlalchemy import make_url
 
+from heedful import Heedful
 from heedful.errors import Forbidden, HeedfulError, Invalid
 from heedful.sql.databases import open_database, run
 from heedful.sql.guard import check_statement, is_denied
@@ -226,3 +227,18 @@ def test_rights_that_a_role_brings_count(
     finally:
         if "PUBLIC" in grants[0]:
             execute("REVOKE UPDATE ON {database}.* FROM PUBLIC")
+
+
+def test_a_connector_of_such_a_user_is_refused_and_runs_no_such_function(
+    store: Heedful, mysql_url: str, execute: Execute, role: str
+) -> None:
+    execute(f"GRANT DELETE ON {{database}}.* TO `{role}`", f"GRANT `{role}` TO {{user}}")
+    with pytest.raises(Forbidden) as raised:
+        store.connectors.create("shop", mysql_url)
+    assert raised.value.code == "role_privileged"
+    execute(f"REVOKE DELETE ON {{database}}.* FROM `{role}`")
+    store.connectors.create("shop", mysql_url)
+    assert store.executions.execute_query("SELECT upper(name) AS name FROM city").result.records() == [{"name": "ROME"}]
+    with pytest.raises(Forbidden) as raised:
+        store.executions.execute_query("SELECT master_pos_wait('log', 4, 1)")
+    assert raised.value.code == "sql_function"
