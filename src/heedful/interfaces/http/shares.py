@@ -100,7 +100,7 @@ class Shares:
     """Gives turns to calls, in one event loop."""
 
     def __init__(self, lanes: Sequence[Lane], slow: int, wait: float, now: Callable[[], float]) -> None:
-        self._lanes = lanes
+        self._lanes = deque(lanes)
         self._slow = slow
         self._wait = wait
         self._now = now
@@ -171,7 +171,7 @@ class Shares:
             if turn.done() and not turn.cancelled():
                 # It came in the same moment, and is of no use any more.
                 self._end(lane, project, caller, turn.result())
-            else:
+            elif turn in queue:
                 queue.remove(turn)
                 self._tidy(lane, project, caller)
             if isinstance(error, TimeoutError):
@@ -188,10 +188,10 @@ class Shares:
             return True if self._slow_running < self._slow else None
         most = int(account.windows.setdefault(lane.name, lane.first))
         if others:
-            most = min(most, max(1, lane.most // 2))
+            most = min(most, _half(lane.most))
         if self._running[lane.name] >= lane.total or account.running[lane.name] >= most:
             return None
-        return False if own.running[lane.name] < (max(1, most // 2) if colleagues else most) else None
+        return False if own.running[lane.name] < (_half(most) if colleagues else most) else None
 
     def _begin(self, lane: Lane, project: str, caller: str, is_slow: bool) -> None:
         self._turns += 1
@@ -206,6 +206,8 @@ class Shares:
             # More at the same time help only those who wait for something else than the processor.
             window, step = account.windows[lane.name], 0.1 if account.rate(now) < SHARE else -1.0
             account.windows[lane.name] = max(lane.first, min(window + step, lane.most))
+        # Slow turns are few, and kinds of calls have them in turn, too.
+        self._lanes.rotate(is_slow)
         for each in self._lanes if is_slow else (lane,):
             self._give_turns(each, now)
 
@@ -239,8 +241,9 @@ class Shares:
             turn = waiting[project][caller].popleft()
             waiting[project].move_to_end(caller)
             self._tidy(lane, project, caller)
-            self._begin(lane, project, caller, is_slow)
-            turn.set_result(is_slow)
+            if not turn.done():
+                self._begin(lane, project, caller, is_slow)
+                turn.set_result(is_slow)
 
     def _next(self, lane: Lane, now: float) -> tuple[str, str, bool] | None:
         waiting = self._waiting[lane.name]
@@ -269,6 +272,10 @@ class Shares:
         _forget(self._projects, now)
         _forget(account.callers, now)
         return account, own
+
+
+def _half(number: int) -> int:
+    return (number + 1) // 2
 
 
 def _others(accounts: Accounts, name: str, now: float) -> list[_Account]:
