@@ -46,6 +46,9 @@ class Config(Model):
     """Connections at the same time whose caller is not known yet, in a worker."""
     max_unknown_from_one: int = Field(default=128, ge=1)
     """The same, from one address."""
+    max_connections: int | None = Field(default=None, ge=8)
+    """All connections at the same time, in a worker; None for as many as its descriptors allow, at most 4096. A key
+    and the visitors of a project have a quarter each, a project has half."""
     trusted_proxies: list[str] = Field(default_factory=list)
     """Proxies whose headers say where a request came from."""
     threads: int = Field(default=16, ge=1)
@@ -61,8 +64,14 @@ class Config(Model):
 
     @property
     def limits(self) -> Limits:
-        """What callers who are not known may do."""
-        return Limits(self.header_seconds, self.max_unknown, self.max_unknown_from_one, tuple(self.trusted_proxies))
+        """How many connections there may be, and how slow."""
+        return Limits(
+            self.header_seconds,
+            self.max_unknown,
+            self.max_unknown_from_one,
+            tuple(self.trusted_proxies),
+            self.max_connections,
+        )
 
     @field_validator("admin_key")
     @classmethod

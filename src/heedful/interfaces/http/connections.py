@@ -1,39 +1,146 @@
-"""Limits on connections whose caller is not known yet: how large and slow a request may begin, and how many at once."""
+"""Limits on connections: how large and slow a request may begin, and how many each caller holds open at once."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
-from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import uvicorn
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, Unavailable
 
 MAX_HEADERS = 98_304
 """Bytes of the address and the headers of a request; what a query string may have fits in."""
 
-UNKNOWN = "heedful.connection"
-"""Where a request finds its connection, to say that its caller is known."""
+KNOWN_AS = "heedful.known_as"
+"""Where a request finds what to call when its caller is known."""
+
+RESERVED_DESCRIPTORS = 384
+"""Descriptors of a process that are left for the store's files, databases, query processes, and connections that
+were accepted but not counted yet."""
+
+BACKLOG = 128
+"""Connections that are accepted before the first of them is counted."""
+
+MAX_CONNECTIONS = 4096
+"""Connections of a worker, if it may have so many descriptors: each takes memory."""
+
+MAX_TOKEN_CONNECTIONS = 16
+"""Connections with one token; a browser opens six."""
+
+UNREAD_SECONDS = 60
+"""Seconds that a caller may leave an answer unread."""
+
+MIN_BYTES_PER_SECOND = 10_000
+"""Bytes a second that a body may bring its time with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a server allows to those it doesn't know."""
+    """What a server allows on its connections."""
 
     header_seconds: float = 10.0
     """How long the headers of a request may take."""
-    most: int = 512
-    """Connections at the same time, in a worker."""
+    most_unknown: int = 512
+    """Connections at the same time whose caller isn't known, in a worker."""
     most_from_one: int = 128
     """The same, from one address that is no trusted proxy."""
     proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies whose headers are believed."""
+    most: int | None = None
+    """Connections at the same time, in a worker; None for as many as its descriptors allow."""
+
+
+Share = tuple[str, str]
+"""Connections that are limited together: what they have in common, and its name."""
+
+ALL: Share = ("all", "")
+
+
+class Connections:
+    """The open connections of a process.
+
+    A connection counts for the caller of its last request. Where there are too many, the one that waited longest for
+    a request is closed, so that only requests under way can fill a share.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        most = _most_connections() if limits.most is None else limits.most
+        unknown = max(1, min(limits.most_unknown, most // 2))
+        self._most = {
+            "all": most,
+            "unknown": unknown,
+            "address": min(limits.most_from_one, unknown),
+            "project": max(1, most // 2),
+            "visitors": max(1, most // 4),
+            "key": max(1, most // 4),
+            "token": max(1, min(MAX_TOKEN_CONNECTIONS, most // 8)),
+        }
+        self._held: dict[Share, dict[LimitedProtocol, None]] = {}
+        """Those of each share; the one that waited longest first."""
+
+    def count(self, share: Share = ALL) -> int:
+        """Connections in a share."""
+        return len(self._held.get(share, ()))
+
+    def most(self, share: Share) -> int:
+        """Connections that a share may have."""
+        return self._most[share[0]]
+
+    def move(self, connection: LimitedProtocol, shares: Sequence[Share]) -> Share | None:
+        """Counts a connection in these shares instead of its former ones; the share that is full, if one is."""
+        self.remove(connection)
+        full = next((share for share in (ALL, *shares) if not self._has_room(share)), None)
+        connection.shares = (ALL, *shares) if full is None else (ALL,)
+        for share in connection.shares:
+            self._held.setdefault(share, {})[connection] = None
+        return full
+
+    def remove(self, connection: LimitedProtocol) -> None:
+        """Counts a connection no longer."""
+        for share in connection.shares:
+            del self._held[share][connection]
+            if not self._held[share]:
+                del self._held[share]
+        connection.shares = ()
+
+    def wait(self, connection: LimitedProtocol) -> None:
+        """Says that a connection begins to wait for a request."""
+        for share in connection.shares:
+            self._held[share][connection] = self._held[share].pop(connection)
+
+    def _has_room(self, share: Share) -> bool:
+        while self.count(share) >= self.most(share):
+            longest = next((each for each in self._held[share] if each.is_idle), None)
+            if longest is None and share[0] in ("all", "unknown", "address"):
+                # Whoever can't be told apart from others must not keep them waiting.
+                longest = next((each for each in self._held[share] if each.is_stalled), None)
+            if longest is None:
+                return False
+            longest.make_room()
+        return True
+
+
+def _most_connections() -> int:
+    """What the limit of descriptors leaves for connections."""
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - Windows has no such limit
+        return MAX_CONNECTIONS
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return min(MAX_CONNECTIONS, max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2))
 
 
 class ServerConfig(uvicorn.Config):
@@ -41,9 +148,13 @@ class ServerConfig(uvicorn.Config):
 
     def __init__(self, app: Any, limits: Limits, **options: Any) -> None:
         self.limits = limits
+        self.open_connections = Connections(limits)
         super().__init__(
             app,
             http=LimitedProtocol,
+            # What becomes of a connection that is handed over is not counted here.
+            ws="none",
+            backlog=BACKLOG,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -58,40 +169,82 @@ class ServerConfig(uvicorn.Config):
 class LimitedProtocol(HttpToolsProtocol):
     """A connection that is closed when its request begins too slowly or too large, or when there are too many."""
 
-    _unknown: ClassVar[Counter[str]] = Counter()
-    """Connections of this process whose caller is not known, by address."""
+    config: ServerConfig
+    shares: tuple[Share, ...] = ()
+    """What it counts for."""
+    _running: RequestResponseCycle | None = None
+    """The request under way, or the last one; others may have arrived behind it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._limits: Limits = getattr(self.config, "limits", Limits())
-        self._address = self.client[0] if self.client else ""
+        self._limits = self.config.limits
+        self._open = self.config.open_connections
         self._timer: asyncio.TimerHandle | None = None
         self._size = 0
         self._refusal: tuple[int, str] | None = None
-        self._is_unknown = True
-        self._unknown[self._address] += 1
-        if self._is_too_many():
-            self._refuse(503, "Too many connections.")
-        else:
+        accepted = transport.get_extra_info("socket")
+        if hasattr(socket, "TCP_USER_TIMEOUT") and accepted.family != getattr(socket, "AF_UNIX", None):
+            # Closing alone would wait for somebody who doesn't read.
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_SECONDS * 1000)
+        address = self.client[0] if self.client else ""
+        unknown: list[Share] = [("unknown", "")]
+        if not _is_proxy(address, self._limits):
+            unknown.append(("address", address))
+        if self._open.move(self, unknown) is None:
             self._expect_headers()
+        else:
+            self._refuse(503, "Too many connections.")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.mark_known()
+        self._open.remove(self)
         self._forget_timer()
+        self._disconnect()
         super().connection_lost(exc)
 
-    def mark_known(self) -> None:
-        """Says that the caller has shown a good key: the connection no longer counts."""
-        if self._is_unknown:
-            self._is_unknown = False
-            self._unknown[self._address] -= 1
-            if not self._unknown[self._address]:
-                del self._unknown[self._address]
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return self._running is None or self._running.response_complete
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether a request is under way whose body doesn't arrive, or whose answer isn't read."""
+        running = self._running
+        return self.flow.write_paused or (running is not None and running.more_body and not running.response_started)
+
+    def make_room(self) -> None:
+        """Closes the connection at once, for one that is needed more."""
+        self._open.remove(self)
+        if self._running is None:
+            self._refuse(503, "Too many connections.")
+        else:
+            self._disconnect()
+            self.transport.abort()
+
+    def _known_as(
+        self, cycle: RequestResponseCycle, caller: str, project: str | None, *, is_visitor: bool = False
+    ) -> None:
+        """Counts the connection for the caller of a request; `Unavailable` if they have too many requests under way."""
+        shares: list[Share] = [("token" if is_visitor else "key", caller)]
+        if is_visitor and project is not None:
+            shares.append(("visitors", project))
+        if project is not None:
+            shares.append(("project", project))
+        full = None if self.shares == (ALL, *shares) else self._open.move(self, shares)
+        if full is not None:
+            cycle.keep_alive = False
+            whose = {"visitors": "visitors of this project", "project": "this project"}.get(full[0], f"one {full[0]}")
+            raise Unavailable(
+                f"more than {self._open.most(full)} requests of {whose} are under way at the same time",
+                code="rate_limited",
+                value=1,
+                remedy="Wait as long as Retry-After says, and send it again",
+            )
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        between = self.cycle is None or self.cycle.response_complete
+        between = self.is_idle
         if between and self._timer is None:
             # Also for what is left of a body that nobody wanted.
             self._expect_headers()
@@ -112,13 +265,27 @@ class LimitedProtocol(HttpToolsProtocol):
             raise ValueError("the headers are too large")
         self._forget_timer()
         super().on_headers_complete()
-        cast(dict[str, Any], self.scope)[UNKNOWN] = self
+        cast(dict[str, Any], self.scope)[KNOWN_AS] = partial(self._known_as, self.cycle)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._open.wait(self)
 
     def send_400_response(self, msg: str) -> None:
         if self._refusal is None:
             super().send_400_response(msg)
         else:
             self._refuse(*self._refusal)
+
+    def _disconnect(self) -> None:
+        """Tells the request under way that nobody is left to answer."""
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     def _expect_headers(self) -> None:
         self._forget_timer()
@@ -133,11 +300,6 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timer.cancel()
             self._timer = None
 
-    def _is_too_many(self) -> bool:
-        if self._unknown.total() > self._limits.most:
-            return True
-        return self._unknown[self._address] > self._limits.most_from_one and not _is_proxy(self._address, self._limits)
-
     def _refuse(self, status: int, message: str) -> None:
         if self.transport.is_closing():
             return
@@ -146,6 +308,7 @@ class LimitedProtocol(HttpToolsProtocol):
             f"HTTP/1.1 {status} {reason}",
             "content-type: text/plain; charset=utf-8",
             f"content-length: {len(message)}",
+            *(["retry-after: 1"] if status == 503 else []),
             "connection: close",
         ]
         self.transport.write("\r\n".join([*lines, "", message]).encode("ascii"))
@@ -158,10 +321,6 @@ def _is_proxy(address: str, limits: Limits) -> bool:
     except ValueError:
         return False
     return any(peer in ip_network(proxy, strict=False) for proxy in limits.proxies)
-
-
-MIN_BYTES_PER_SECOND = 10_000
-"""Bytes a second that a body may bring its time with."""
 
 
 class BodyTimeout:
@@ -202,4 +361,6 @@ class BodyTimeout:
                 message["headers"].append((b"connection", b"close"))
             await send(message)
 
-        await self._app(scope, receiving, sending)
+        # Nobody is left to answer.
+        with suppress(ClientDisconnect):
+            await self._app(scope, receiving, sending)

@@ -8,7 +8,6 @@ import re
 import time
 
 import orjson
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -66,8 +65,6 @@ class Envelope:
 
         try:
             await self._app(scope, receive, sending)
-        except ClientDisconnect:
-            status = CLIENT_CLOSED_REQUEST
         except Exception as error:
             scope["heedful.error"] = error
             failed, body, problem = document(error, request_id)

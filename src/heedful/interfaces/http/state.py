@@ -18,7 +18,7 @@ from heedful.access.audit import Refusals
 from heedful.errors import HeedfulError
 from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import UNKNOWN
+from heedful.interfaces.http.connections import KNOWN_AS
 from heedful.interfaces.http.executor import ShortCalls
 from heedful.interfaces.http.limits import RateLimiter, Room, RoomLimiter, WriteLimiter
 from heedful.interfaces.http.reading import body_of, expected_size
@@ -155,8 +155,8 @@ class State:
         if caller is None:
             caller = await self.run_lookup(lambda: self._callers.find(key))
         request.scope["heedful.caller"] = caller.key_id
-        if UNKNOWN in request.scope:
-            request.scope[UNKNOWN].mark_known()
+        if KNOWN_AS in request.scope:
+            request.scope[KNOWN_AS](caller.key_id, caller.project, is_visitor=caller.claims is not None)
         if caller.project is not None:
             request.scope["heedful.project"] = caller.project
         rate = caller.rate_limit or self.config.rate_limit
