@@ -67,6 +67,7 @@ class Settings(Retention):
     authors_to_teach: int = Field(default=2, ge=1)
     authors_to_veto: int = Field(default=1, ge=1)
     foreign_author: AuthorName | None = None
+    visitor_daily_bytes: int = Field(default=50_000_000, ge=0)
     auto_improve: bool = True
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
@@ -136,6 +137,7 @@ GUARDED = frozenset(
         *("digest_email", "digest_webhook", "digest_webhook_secret", "trusted_proxies"),
         *("connector_hosts", "connector_folders", "connector_secrets"),
         *("authors_to_teach", "authors_to_veto", "foreign_author", "receipt_share", "revert_worse_policy"),
+        "visitor_daily_bytes",
     }
 )
 """Settings that say where data is sent, whom to trust, or what is deleted; so does `embedding` if it is an address."""

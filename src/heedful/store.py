@@ -81,6 +81,7 @@ class Store:
         self._receipt_share = config.receipt_share
         self.retention: settings.Retention = config
         self.foreign_author = config.foreign_author
+        self.visitor_daily_bytes = config.visitor_daily_bytes
         self._trust = Trust(config.authors_to_teach, config.authors_to_veto)
         self.reverts_worse_policies = config.revert_worse_policy
         self._auto_improve = config.auto_improve if auto_improve is None else checks.flag("auto_improve", auto_improve)

@@ -25,6 +25,9 @@ MAX_FEEDBACK = 10_000
 MAX_FEEDBACK_BODY = 131_072
 """Bytes of a request with one opinion: a comment and the metadata beside it at their limits, as UTF-8."""
 
+MAX_VISITOR_DETAILS = 4_096
+"""Bytes of what a token sends besides a comment."""
+
 MAX_VALUES = 1_000_000
 """Values in the JSON of one request: members of objects, and items of lists."""
 

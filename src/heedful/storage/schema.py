@@ -600,6 +600,17 @@ logins = Table(
 )
 """Logins to the dashboard that have not ended, by a hash of the number in the cookie."""
 
+visitor_usage = Table(
+    "visitor_usage",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("day", Integer, primary_key=True),
+    Column("subject", String(32), primary_key=True),
+    Column("changes", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+)
+"""What visitors wrote today: all of them (an empty subject), and each about each target, by a hash of both."""
+
 audit = Table(
     "audit",
     metadata,

@@ -230,26 +230,31 @@ CREATE = frozenset({"feedback.create", "feedback.create_positive", "feedback.cre
 CHANGE = frozenset({"feedback.update", "feedback.delete"})
 
 
-def check_token(claims: Claims, operation: str, arguments: dict[str, Any], engine: Heedful) -> dict[str, Any]:
-    """The arguments, under the name of the token; `Forbidden` if it doesn't allow this."""
+def check_token(
+    claims: Claims, operation: str, arguments: dict[str, Any], engine: Heedful
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arguments, under the name of the token, and what they are about; `Forbidden` if it doesn't allow this."""
+    named: dict[str, str]
     if operation in TARGET_FIELDS:
-        _check(claims, target(**{name: arguments.get(name) for name in TARGET_FIELDS[operation]}))
+        named = target(**{name: arguments.get(name) for name in TARGET_FIELDS[operation]})
+        _check(claims, named)
     elif operation in CREATE:
         fields = [name for name in ("execution_id", "chat_message_id") if arguments.get(name) is not None]
         if not fields:
             raise _refused()
         for name in fields:
-            _check(claims, target(**{name: arguments[name]}))
+            named = target(**{name: arguments[name]})
+            _check(claims, named)
     elif operation == CONFIRM:
-        _check(claims, target(execution_id=arguments["execution_id"], question=arguments["user_query"]))
+        named = target(execution_id=arguments["execution_id"], question=arguments["user_query"])
+        _check(claims, named)
     elif operation in CHANGE:
-        _check_own(claims, engine, arguments["feedback_id"])
-        return arguments
+        return arguments, _own_target(claims, engine, arguments["feedback_id"])
     elif operation == "retract":
-        _check_opinion_count(claims, engine, arguments["event_id"])
+        named = _session_of(claims, engine, arguments["event_id"])
     else:
         raise _refused()
-    return {**arguments, "author": claims.author}
+    return {**arguments, "author": claims.author}, named
 
 
 def _check(claims: Claims, target: dict[str, str]) -> None:
@@ -257,22 +262,24 @@ def _check(claims: Claims, target: dict[str, str]) -> None:
         raise _refused()
 
 
-def _check_own(claims: Claims, engine: Heedful, feedback_id: str) -> None:
+def _own_target(claims: Claims, engine: Heedful, feedback_id: str) -> dict[str, str]:
     feedback = engine.feedback.get(feedback_id)
-    targets = [target(execution_id=feedback.execution_id), target(chat_message_id=feedback.chat_message_id)]
-    if feedback.author != claims.author or not any(claims.names(each) for each in targets):
+    targets = [target(chat_message_id=feedback.chat_message_id), target(execution_id=feedback.execution_id)]
+    named = [each for each in targets if claims.names(each)]
+    if feedback.author != claims.author or not named:
         raise NotFound(f"no feedback {feedback_id!r} of yours", field="feedback_id", value=feedback_id)
+    return named[0]
 
 
-def _check_opinion_count(claims: Claims, engine: Heedful, event_id: str) -> None:
-    """A token speaks of few sessions, and of each there are few opinions."""
+def _session_of(claims: Claims, engine: Heedful, event_id: str) -> dict[str, str]:
+    """The session that an opinion is about: a token speaks of few, and of each there are few opinions."""
     for claimed in claims.targets:
         if set(claimed) == {"session_id"} and engine.sessions.exists(claimed["session_id"]):
             cursor = None
             while True:
                 page = engine.sessions.feedbacks(claimed["session_id"], cursor=cursor, limit=1000, newest_first=True)
                 if any(opinion.feedback_id == event_id and opinion.author == claims.author for opinion in page.items):
-                    return
+                    return claimed
                 cursor = page.next_cursor
                 if cursor is None:
                     break

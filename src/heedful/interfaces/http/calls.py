@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from heedful import request_context
+from heedful.access import visitors
 from heedful.access.idempotency import run_once
 from heedful.errors import Invalid, NotFound
 from heedful.interfaces.http import callers
@@ -121,8 +123,12 @@ def _called(
     name, engine = shape.operation.name, caller.connecting(project)
     if shape.operation.undoes is not None:
         caller.check(project.scope_to_retract(values[shape.operation.undoes]))
+    writing: AbstractContextManager[None] = nullcontext()
     if caller.claims is not None:
-        values = callers.check_token(caller.claims, name, values, engine)
+        size = visitors.size_of(values)
+        values, target = callers.check_token(caller.claims, name, values, engine)
+        visitor, most = (caller.claims.author, target), state.store.visitor_daily_bytes
+        writing = visitors.counted(state.store.database, project.name, state.store.now, visitor, size, most)
 
     def work() -> Any:
         owner = getattr(engine, shape.operation.namespace) if shape.operation.namespace else engine
@@ -132,20 +138,21 @@ def _called(
             raise NotFound(f"no such {missing} in project {project.name!r}", code=f"{missing}_not_found")
         return result
 
-    if key is None:
-        return shape.result.dump_json(work())
-    # Numbers of any size: they are refused later, and by name.
-    digest = fingerprint(name, json.dumps(to_jsonable_python(values), sort_keys=True))
-    stored = run_once(
-        state.store.database,
-        project.name,
-        state.store.now,
-        key,
-        digest,
-        lambda: shape.result.dump_python(work(), mode="json"),
-        secret=shape.operation.secret,
-    )
-    return orjson.dumps(stored)
+    with writing:
+        if key is None:
+            return shape.result.dump_json(work())
+        # Numbers of any size: they are refused later, and by name.
+        digest = fingerprint(name, json.dumps(to_jsonable_python(values), sort_keys=True))
+        stored = run_once(
+            state.store.database,
+            project.name,
+            state.store.now,
+            key,
+            digest,
+            lambda: shape.result.dump_python(work(), mode="json"),
+            secret=shape.operation.secret,
+        )
+        return orjson.dumps(stored)
 
 
 def _response(request: Request, operation: Operation, body: bytes) -> Response:

@@ -553,6 +553,14 @@ def _create_tables(partitioned) -> None:
         sa.Column("expires_at", sa.BigInteger, nullable=False),
     )
     op.create_table(
+        "visitor_usage",
+        sa.Column("project_id", Number, sa.ForeignKey("projects.id"), primary_key=True),
+        sa.Column("day", sa.Integer, primary_key=True),
+        sa.Column("subject", label(32), primary_key=True),
+        sa.Column("changes", sa.BigInteger, nullable=False),
+        sa.Column("bytes", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
         "audit",
         sa.Column("seq", Number, primary_key=True, autoincrement=True),
         sa.Column("project_id", Number, sa.ForeignKey("projects.id")),

@@ -1,0 +1,179 @@
+"""Visitors who try to fill the store: with large metadata, with opinions that change all the time, and together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cities import IN_ITALY, IN_ITALY_SQL, make_cities
+from server import Running, running
+from sqlalchemy import func, select
+
+from heedful.access import visitors
+from heedful.model.limits import MAX_COMMENT, MAX_VISITOR_DETAILS
+from heedful.storage.schema import metadata, visitor_usage
+from heedful.testing import ManualClock
+
+BASE = "/v1/projects/default"
+Serve = Callable[[], Running]
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mongodb"])
+def serve(request: pytest.FixtureRequest, path: Path, clock: ManualClock) -> Iterator[Serve]:
+    """Starts a server on the test's store, on SQLite, on PostgreSQL, and with its sessions in a MongoDB."""
+    store: Path | str = request.getfixturevalue("empty_database") if request.param == "postgresql" else path
+    sessions = request.getfixturevalue("mongodb_url") if request.param == "mongodb" else None
+    with ExitStack() as started:
+        yield lambda: started.enter_context(running(store, sessions=sessions, clock=clock, worker=False))
+
+
+@pytest.fixture
+def server(serve: Serve) -> Running:
+    made = serve()
+    with made.connect() as h:
+        h.sessions.create("page")
+        h.sessions.create("other")
+    return made
+
+
+def token(server: Running, subject: str = "one", *targets: dict[str, str]) -> str:
+    with server.connect() as h:
+        return h.keys.create_token(targets or [{"session_id": "page"}], subject=subject).token
+
+
+def send(server: Running, key: str, feedback: dict[str, Any], session: str = "page") -> httpx.Response:
+    """An opinion about a session."""
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx.post(f"{server.url}{BASE}/sessions/{session}/feedback", json={"feedback": feedback}, headers=headers)
+
+
+def sizes(server: Running) -> Counter[str]:
+    """The rows of each table."""
+    with server.state.store.database.read() as connection:
+        tables = {table.name: select(func.count()).select_from(table) for table in metadata.sorted_tables}
+        return Counter({name: connection.execute(count).scalar_one() for name, count in tables.items()})
+
+
+def test_a_token_sends_little_besides_the_comment(server: Running) -> None:
+    visitor = token(server)
+    large = {"rating": "up", "blob": "x" * MAX_VISITOR_DETAILS}
+    refused = send(server, visitor, large)
+    assert refused.status_code == 422
+    assert refused.json()["field"] == "feedback"
+    assert f"the limit for a token is {MAX_VISITOR_DETAILS}" in refused.json()["detail"]
+    nested = send(server, visitor, {"rating": "up", "comment": ["x"] * MAX_VISITOR_DETAILS})
+    assert nested.status_code == 422
+    allowed = {"rating": "up", "comment": "ü" * MAX_COMMENT, "page": "y" * (MAX_VISITOR_DETAILS // 2)}
+    assert send(server, visitor, allowed).status_code == 200
+    assert send(server, server.key, large).status_code == 200
+
+
+def test_changes_of_one_opinion_are_bounded_and_begin_again_the_next_day(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitors, "MAX_CHANGES", 5)
+    both = token(server, "one", {"session_id": "page"}, {"session_id": "other"})
+    other = token(server, "two")
+    ratings = ["up", "down"] * 4
+    answers = [send(server, both, {"rating": rating}) for rating in ratings]
+    assert [each.status_code for each in answers] == [200] * 5 + [429] * 3
+    last = answers[-1]
+    assert last.json()["code"] == "rate_limited"
+    assert "5 changes" in last.json()["detail"]
+    assert 0 < int(last.headers["Retry-After"]) <= 86_400
+    # Neither another target, nor another visitor, nor a program.
+    assert send(server, both, {"rating": "up"}, "other").status_code == 200
+    assert send(server, other, {"rating": "up"}).status_code == 200
+    assert [send(server, server.key, {"rating": rating}).status_code for rating in ratings] == [200] * 8
+    server.clock.advance(seconds=int(last.headers["Retry-After"]))
+    again = token(server, "one")
+    assert send(server, again, {"rating": "up"}).status_code == 200
+    with server.state.store.database.read() as connection:
+        days = connection.execute(select(visitor_usage.c.day).distinct()).all()
+    assert len(days) == 1
+
+
+def test_opinions_that_are_undone_count(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitors, "MAX_CHANGES", 6)
+    with server.connect() as h:
+        entry = h.sessions.add_entry("page", "Who is the CEO?", "Ada.")
+        claims = {"session_id": "page", "qa_id": entry.qa_id}
+    key = token(server, "one", claims)
+    address = f"{server.url}{BASE}/sessions/page/entries/{entry.qa_id}/feedback"
+    headers = {"Authorization": f"Bearer {key}"}
+    statuses = []
+    for _ in range(5):
+        statuses.append(httpx.put(address, json={"feedback_score": 5}, headers=headers).status_code)
+        statuses.append(httpx.delete(address, headers=headers).status_code)
+    assert statuses == [200] * 6 + [429] * 4
+
+
+def test_nobody_gets_past_the_limit_by_sending_all_at_once(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitors, "MAX_CHANGES", 5)
+    key = token(server)
+    with ThreadPoolExecutor(10) as threads:
+        answers = threads.map(lambda n: send(server, key, {"rating": "up", "comment": str(n)}).status_code, range(30))
+    assert Counter(answers) == {200: 5, 429: 25}
+
+
+def test_all_visitors_share_a_budget_that_outlives_the_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_VISITOR_DAILY_BYTES", "20000")
+    first, second = serve(), serve()
+    with first.connect() as h, first.connect("quiet") as quiet:
+        h.sessions.create("page")
+        quiet.sessions.create("page")
+        other = quiet.keys.create_token({"session_id": "page"}, subject="one").token
+    keys = [token(first, f"{number}") for number in range(8)]
+    words = {"rating": "up", "comment": "x" * 3000}
+    answers = [send([first, second][number % 2], key, words).status_code for number, key in enumerate(keys)]
+    assert answers == [200] * 5 + [429] * 3
+    refused = send(serve(), keys[-1], words)
+    assert "visitor_daily_bytes" in refused.json()["detail"]
+    # Neither the program nor the visitors of another project.
+    assert send(second, second.key, words).status_code == 200
+    headers = {"Authorization": f"Bearer {other}"}
+    address = f"{first.url}/v1/projects/quiet/sessions/page/feedback"
+    assert httpx.post(address, json={"feedback": words}, headers=headers).status_code == 200
+
+
+def test_refused_feedback_leaves_nothing_and_takes_nothing_from_others(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = token(server)
+    wrong = [send(server, key, {"rating": "sideways", "comment": "x" * 5000}).status_code for _ in range(5)]
+    assert set(wrong) == {422}
+    with server.state.store.database.read() as connection:
+        assert connection.execute(select(func.sum(visitor_usage.c.bytes))).scalar_one() == 0
+    monkeypatch.setattr(visitors, "MAX_CHANGES", 1)
+    assert send(server, key, {"rating": "up"}).status_code == 200
+    before = sizes(server)
+    for number in range(50):
+        assert send(server, key, {"rating": "down", "comment": f"{number}"}).status_code == 429
+    server.state.refusals.flush()
+    grown = sizes(server) - before
+    assert set(grown) <= {"audit"}
+    assert grown["audit"] <= 2
+
+
+def test_feedback_on_executions_counts_with_its_changes(
+    path: Path, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitors, "MAX_CHANGES", 4)
+    cities = make_cities(tmp_path)
+    monkeypatch.setenv("HEEDFUL_CONNECTOR_FOLDERS", str(tmp_path))
+    with running(path, clock=clock, worker=False) as server, server.connect() as h:
+        h.connectors.create("geo", cities.url)
+        ran = h.executions.execute_query(IN_ITALY_SQL, connector_id="geo", question=IN_ITALY)
+        made = h.keys.create_token({"execution_id": ran.execution_id}, subject="one").token
+        with server.connect(key=made) as visitor:
+            given = visitor.feedback.create(is_positive=True, execution_id=ran.execution_id)
+            for positive in (False, True, False):
+                visitor.feedback.update(given.id, is_positive=positive)
+        refused = httpx.delete(f"{server.url}{BASE}/feedback/{given.id}", headers={"Authorization": f"Bearer {made}"})
+        assert refused.status_code == 429, refused.text
