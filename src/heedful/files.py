@@ -1,4 +1,4 @@
-"""Files that are there when they are whole, and that only their owner can read."""
+"""Files that are read within limits; and written so that they are there when they are whole, for their owner alone."""
 
 from __future__ import annotations
 
@@ -20,6 +20,24 @@ FOLDER_MODE = 0o700
 def create(path: Path) -> IO[bytes]:
     """A new file to write to; `FileExistsError` if there is something by that name, even a link."""
     return open(path, "xb", opener=lambda name, flags: os.open(name, flags, FILE_MODE))
+
+
+def read(path: Path, most: int) -> bytes:
+    """The content of a file; `Invalid` if it is larger, or a device, which may never end."""
+    if not path.is_file():
+        raise Invalid(
+            f"{path} is a folder or a device, not a file", field="path", value=str(path), remedy="Name a file"
+        )
+    with path.open("rb") as file:
+        if (size := os.fstat(file.fileno()).st_size) > most:
+            raise too_large(path, f"has {size} bytes", most, "Split it into several files")
+        return file.read()
+
+
+def too_large(path: Path, what: str, most: int, remedy: str) -> Invalid:
+    """The error about a file that is not read further."""
+    message = f"{path} {what}, the limit is {most}"
+    return Invalid(message, code="file_too_large", field="file", value=str(path), remedy=remedy)
 
 
 def readable_by_others(path: Path) -> bool:

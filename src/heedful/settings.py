@@ -19,10 +19,12 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from heedful.errors import Invalid
+from heedful import files
+from heedful.errors import HeedfulError, Invalid
 from heedful.model import DEFAULT_PROJECT, AuthorName, Model, Over
 
 FILE = "heedful.toml"
+MAX_BYTES = 1_000_000
 PREFIX = "HEEDFUL_"
 CONFIG = "HEEDFUL_CONFIG"
 """Names a file of settings, in place of the one in the current folder."""
@@ -253,8 +255,10 @@ def _in_file(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(files.read(path, MAX_BYTES).decode())
+    except HeedfulError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Fix or remove it") from error
 
 

@@ -12,12 +12,21 @@ from pathlib import Path
 
 import orjson
 
+from heedful import files
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
 from heedful.memory import checks
 from heedful.model import Document, FileError, Metadata, limits
 from heedful.protocols.engine import Source
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".pdf")
+
+MAX_COLUMNS = 1_000
+"""Columns of a table: each row has all of them, however short its line is."""
+
+MAX_PAGE_CONTENT = 10_000_000
+"""Bytes that describe one page of a PDF file."""
+
+REMEDY_PDF = "Save its text, or split it into several files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +179,11 @@ def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
     elif suffix == ".csv":
         yield from _csv(_decoded(file))
     else:
-        yield _decoded(file), {}
+        yield _decoded(file, 4 * limits.MAX_TEXT), {}
 
 
-def _decoded(file: Path) -> str:
-    content = file.read_bytes()
+def _decoded(file: Path, most: int = limits.MAX_FILE) -> str:
+    content = files.read(file, most)
     try:
         text = content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -227,6 +236,12 @@ def _rows(content: str) -> Iterator[tuple[str, Metadata]]:
             value=rows.fieldnames,
             remedy=f"Rename one of its columns ({', '.join(rows.fieldnames or [])})",
         )
+    if len(rows.fieldnames or []) > MAX_COLUMNS:
+        raise Invalid(
+            f"the file has {len(rows.fieldnames or [])} columns, the limit is {MAX_COLUMNS}",
+            field="file",
+            remedy="Leave out those that are not needed",
+        )
     for row in rows:
         own = {key: value for key, value in row.items() if key not in ("text", None) and value not in ("", None)}
         if row["text"] and row["text"].strip():
@@ -236,15 +251,28 @@ def _rows(content: str) -> Iterator[tuple[str, Metadata]]:
 def _pdf(file: Path) -> str:
     try:
         from pypdf import PdfReader
-        from pypdf.errors import DependencyError, PyPdfError
     except ImportError as error:
         raise Unavailable(
             "reading PDF files needs an extra", code="extra_missing", remedy='Run: pip install "heedful[pdf]"'
         ) from error
+    content = io.BytesIO(files.read(file, limits.MAX_FILE))
+    texts: list[str] = []
+    length = 0
     try:
-        return "\n\n".join(page.extract_text() for page in PdfReader(file).pages)
-    except (PyPdfError, DependencyError, ValueError) as error:
+        for number, page in enumerate(PdfReader(content).pages, start=1):
+            described = page.get_contents()
+            if described is not None and (size := len(described.get_data())) > MAX_PAGE_CONTENT:
+                raise files.too_large(file, f"describes page {number} in {size} bytes", MAX_PAGE_CONTENT, REMEDY_PDF)
+            texts.append(page.extract_text())
+            length += len(texts[-1])
+            if length > limits.MAX_TEXT:
+                raise files.too_large(file, f"has {length} characters or more", limits.MAX_TEXT, REMEDY_PDF)
+    except HeedfulError:
+        raise
+    except Exception as error:
+        # Whatever the library meets in a file that is damaged, or made to do harm.
         raise Invalid(f"{file.name} is not a readable PDF ({error})", code="undecodable", field="file") from error
+    return "\n\n".join(texts)
 
 
 MAX_PIECE = 1000

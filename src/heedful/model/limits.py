@@ -28,6 +28,12 @@ MAX_FEEDBACK_BODY = 131_072
 MAX_VISITOR_DETAILS = 4_096
 """Bytes of what a token sends besides a comment."""
 
+MAX_FILE = 500_000_000
+"""Bytes of a file that is read as a whole, and of what an archive unpacks to."""
+
+MAX_LINE = 100_000_000
+"""Bytes of a line of an exported project."""
+
 MAX_VALUES = 1_000_000
 """Values in the JSON of one request: members of objects, and items of lists."""
 

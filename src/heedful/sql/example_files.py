@@ -10,7 +10,9 @@ from typing import Any
 
 import orjson
 
+from heedful import files
 from heedful.errors import Invalid, NotFound
+from heedful.model.limits import MAX_FILE
 
 
 def read(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -18,7 +20,7 @@ def read(path: Path) -> Iterator[Mapping[str, Any]]:
     if not path.is_file():
         raise NotFound(f"no file {path}", field="path", value=str(path))
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = files.read(path, MAX_FILE).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Invalid(f"{path} is not UTF-8 ({error})", field="path", value=str(path)) from error
     if path.suffix.lower() == ".csv":

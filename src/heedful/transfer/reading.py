@@ -14,6 +14,7 @@ from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 
 from heedful.errors import Invalid
 from heedful.model import REVIEW_STATUSES, author_name, storable
+from heedful.model.limits import MAX_LINE
 from heedful.ranking.signals import kind_of
 from heedful.storage.schema_insight import review_items
 from heedful.transfer.checksum import Checksum
@@ -22,6 +23,9 @@ from heedful.transfer.lines import KINDS, Kind, Line
 
 BATCH_SIZE = 1000
 """Lines that are taken at once."""
+
+MAX_FAULT = 500
+"""Characters of a line that are shown."""
 
 SHAPES: dict[str, type] = {"metadata": dict, "extra": dict, "shown": list, "used": list, "body": dict, "options": dict}
 """What JSON columns must be."""
@@ -49,8 +53,9 @@ class Numbered:
 
 def damaged(number: int, fault: str) -> Invalid:
     """The error about a line."""
+    # What is wrong may be as long as the line.
     return Invalid(
-        f"line {number} {fault}",
+        f"line {number} {fault[:MAX_FAULT]}",
         code="file_damaged",
         field="file",
         value=number,
@@ -92,7 +97,7 @@ def check(file: IO[bytes]) -> Header:
 def groups(file: IO[bytes]) -> Iterator[tuple[Kind, list[Numbered]]]:
     """The lines of a file that was checked, in runs of one type."""
     file.seek(0)
-    file.readline()
+    _line(file)
     for name, run in groupby(_lines(file), key=lambda each: each.line["type"]):
         if name == END:
             return
@@ -118,7 +123,7 @@ def to_columns(kind: Kind, line: Line) -> dict[str, Any]:
 
 def _header(file: IO[bytes]) -> Header:
     file.seek(0)
-    header = _parsed(1, file.readline())
+    header = _parsed(1, _line(file))
     if header.get("type") != HEADER:
         raise damaged(1, "is not the beginning of an exported project")
     if header.get("format") not in range(1, FORMAT + 1):
@@ -144,14 +149,21 @@ def _counts(declared: Any) -> dict[str, Any] | None:
 
 
 def _lines(file: IO[bytes]) -> Iterator[Numbered]:
-    for number, text in enumerate(file, start=2):
+    for number, text in enumerate(iter(lambda: _line(file), b""), start=2):
         line = _parsed(number, text)
         if line.get("type") not in (*KINDS, END):
             raise damaged(number, f"has the unknown type {line.get('type')!r}")
         yield Numbered(number, line)
 
 
+def _line(file: IO[bytes]) -> bytes:
+    """The next line, or as much of it as is read."""
+    return file.readline(MAX_LINE + 1)
+
+
 def _parsed(number: int, text: bytes) -> Line:
+    if len(text) > MAX_LINE:
+        raise damaged(number, f"has more than {MAX_LINE} bytes")
     try:
         line = orjson.loads(text)
     except orjson.JSONDecodeError as error:

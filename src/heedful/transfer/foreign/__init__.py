@@ -25,6 +25,9 @@ __all__ = ["SYSTEMS", "System", "import_from"]
 BATCH_SIZE = 200
 """Facts that are sent in one call."""
 
+MAX_ERRORS = 10_000
+"""Lines that can't be taken, before the whole file is refused."""
+
 
 class Target(HeedfulProtocol, Protocol):
     """What `heedful.open` and `heedful.connect` return."""
@@ -77,6 +80,14 @@ class _Import:
         read, now = reader(system, path), datetime.now(UTC)
         found: list[tuple[Row, Record]] = []
         for row in read_rows(path):
+            if len(self.errors) > MAX_ERRORS:
+                raise Invalid(
+                    f"{path} has more than {MAX_ERRORS} lines that are not {system}'s, such as line "
+                    f"{self.errors[0].line}: {self.errors[0].message[:200]}",
+                    field="file",
+                    value=str(path),
+                    remedy="Check that --from names the system which wrote it; nothing was imported",
+                )
             if isinstance(row, LineError):
                 self.errors.append(row)
                 continue
@@ -84,6 +95,9 @@ class _Import:
                 records = list(read(row, now))
             except Invalid as error:
                 self.errors.append(row.error(error.field, error.message))
+                continue
+            except RecursionError:
+                self.errors.append(row.error(None, "is nested too deep"))
                 continue
             self.skipped.update(record.what for record in records if isinstance(record, Skipped))
             found += [(row, record) for record in records if not isinstance(record, Skipped)]
