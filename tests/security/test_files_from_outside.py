@@ -158,6 +158,10 @@ def test_odd_json_is_refused_or_listed(what: str, system: str, tmp_path: Path) -
     done = run_main("--store", str(tmp_path / "x.db"), "--embedding", "fast", "import", str(file), "--from", system)
     assert "Traceback" not in done.stderr
     assert len(done.stdout + done.stderr) < 5_000
+    if what.startswith("deep "):
+        assert "is nested too deep" in done.stdout + done.stderr
+    elif what.startswith("long "):
+        assert "has a number with too many digits" in done.stdout + done.stderr
 
 
 def test_a_file_of_wrong_lines_is_refused_as_a_whole(tmp_path: Path, store: heedful.Heedful) -> None:

@@ -190,8 +190,12 @@ def _in_document(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _not_json(error: Exception) -> ValueError:
-    """What is wrong with a text; its numbers may be too long, and its lists too deep."""
-    return ValueError(f"is not JSON ({getattr(error, 'msg', error)})")
+    """What is wrong with a text, without advice about Python."""
+    if isinstance(error, json.JSONDecodeError):
+        return ValueError(f"is not JSON ({error.msg})")
+    return ValueError(
+        "is nested too deep" if isinstance(error, RecursionError) else "has a number with too many digits"
+    )
 
 
 def _in_object(text: str, start: int) -> Iterator[tuple[int, Any]]:
