@@ -19,8 +19,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from heedful import files
-from heedful.errors import HeedfulError, Invalid
+from heedful.errors import Invalid
 from heedful.model import DEFAULT_PROJECT, AuthorName, Model, Over
 
 FILE = "heedful.toml"
@@ -255,9 +254,11 @@ def _in_file(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return tomllib.loads(files.read(path, MAX_BYTES).decode())
-    except HeedfulError:
-        raise
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES} bytes")
+        return tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Fix or remove it") from error
 
