@@ -75,6 +75,45 @@ def test_headers_have_a_size(server: Running) -> None:
             assert answer(connection).startswith("HTTP/1.1 431")
 
 
+CHUNKED = (
+    b"POST /v1/projects/default/recall HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nAuthorization: Bearer "
+)
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"0\r\n" + b"A: b\r\n" * 500_000,
+        b"0\r\nA: " + b"b" * 3_000_000,
+        b"2;" + b"x" * 3_000_000,
+        b"1\r\n \r\n" * 500_000,
+    ],
+    ids=["trailers", "one long trailer", "extensions", "chunks of one byte"],
+)
+def test_what_is_sent_around_a_body_has_a_size(server: Running, framing: bytes) -> None:
+    with closing(connected(server)) as connection:
+        sent, began = 0, CHUNKED + KEY.encode() + b'\r\n\r\nd\r\n{"query":"a"}\r\n' + framing
+        with suppress(OSError):
+            while sent < len(began):
+                sent += connection.send(began[sent : sent + 65_536])
+        assert answer(connection).startswith("HTTP/1.1 431")
+
+
+def test_trailers_are_no_headers(server: Running) -> None:
+    head = CHUNKED.replace(b"Authorization: Bearer ", b"Connection: close\r\n\r\n")
+    with closing(connected(server)) as connection:
+        connection.sendall(head + b'd\r\n{"query":"a"}\r\n0\r\nAuthorization: Bearer %s\r\n\r\n' % KEY.encode())
+        assert answer(connection).startswith("HTTP/1.1 401")
+
+
+def test_bodies_in_small_chunks_are_taken(server: Running) -> None:
+    body = b'{"query":"a"}' + b" " * 300_000
+    chunks = b"".join(b"8\r\n%s\r\n" % body[place : place + 8] for place in range(0, len(body) - 7, 8))
+    with closing(connected(server)) as connection:
+        connection.sendall(CHUNKED + KEY.encode() + b"\r\nConnection: close\r\n\r\n" + chunks + b"0\r\n\r\n")
+        assert answer(connection).startswith("HTTP/1.1 200")
+
+
 def test_a_body_that_drips_is_not_waited_for_whether_it_is_wanted_or_not(server: Running) -> None:
     for key, expected in ((KEY, "HTTP/1.1 408"), ("hf_wrong", "HTTP/1.1 401")):
         with closing(connected(server)) as connection:

@@ -181,6 +181,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._open = self.config.open_connections
         self._timer: asyncio.TimerHandle | None = None
         self._size = 0
+        self._framing = 0
+        """Bytes since the headers that are no body: sizes and extensions of chunks, and trailers."""
         self._refusal: tuple[int, str] | None = None
         accepted = transport.get_extra_info("socket")
         if hasattr(socket, "TCP_USER_TIMEOUT") and accepted.family != getattr(socket, "AF_UNIX", None):
@@ -248,7 +250,10 @@ class LimitedProtocol(HttpToolsProtocol):
         if between and self._timer is None:
             # Also for what is left of a body that nobody wanted.
             self._expect_headers()
+        self._framing += len(data)
         super().data_received(data)
+        if self._framing > MAX_HEADERS and self._is_in_body():
+            self._refuse(431, "The body has too little in its chunks, or too many trailers.")
         if self._timer is not None and self.parser is not None:
             self._size += len(data)
             if self._size > MAX_HEADERS and between:
@@ -258,12 +263,23 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._size = 0
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Trailers are no headers: nobody reads them, and a proxy in front may not have looked at them.
+        if not self._is_in_body():
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        # A chunk may take as many bytes besides as it has.
+        self._framing = max(0, self._framing - 2 * len(body))
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > MAX_HEADERS:
             self._refusal = (431, "The headers are too large.")
             raise ValueError("the headers are too large")
         self._forget_timer()
+        self._framing = 0
         super().on_headers_complete()
         cast(dict[str, Any], self.scope)[KNOWN_AS] = partial(self._known_as, self.cycle)
 
@@ -286,6 +302,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()
+
+    def _is_in_body(self) -> bool:
+        return self.cycle is not None and self.cycle.scope is self.scope and self.cycle.more_body
 
     def _expect_headers(self) -> None:
         self._forget_timer()
