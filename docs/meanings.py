@@ -215,6 +215,8 @@ LIMITS = {
     "MAX_LIST": "feedbacks or golden examples in one call",
     "MAX_AGE_DAYS": "`max_age_days`",
     "MAX_FEEDBACK_BODY": "bytes of a request with one opinion, and of any request with a token for browsers",
+    "MAX_READ_BODY": "bytes of a request that only reads",
+    "MAX_FEW_VALUES": "values in the JSON of a request with one opinion, or that only reads",
     "MAX_VALUES": "values in the JSON of a request: members of objects, and items of lists",
     "MAX_MEMBERS": "members of one object in it",
 }

@@ -20,6 +20,7 @@ from heedful import Signal
 from heedful.errors import Invalid
 from heedful.interfaces.http import calls, compatible, mcp
 from heedful.interfaces.http.state import MAX_PARSED_AT_ONCE
+from heedful.memory.signals import MAX_ANSWER
 from heedful.model import limits
 
 BASE = "/v1/projects/default"
@@ -183,8 +184,8 @@ class TestErrors:
             (f"{BASE}/signals", b'{"signals":[' + SIGNAL + b"," + members(15_000) + b"]}", "signals[1].0"),
             (f"{BASE}/signals", b'{"signals":[' + b",".join([SIGNAL] * 200 + [b"0"] * 90_000) + b"]}", "signals[200]"),
             (f"{BASE}/recalls/r/signals", b'{"used":[' + b"0," * 10_000 + b"0]}", "used[0]"),
-            (f"{BASE}/facts", b'{"texts":[' + b"0," * 200_000 + b"0]}", "texts[0]"),
-            (f"{BASE}/improve", b'{"session_ids":[' + b"0," * 200_000 + b"0]}", "session_ids[0]"),
+            (f"{BASE}/facts", b'{"texts":[' + b"0," * 150_000 + b"0]}", "texts[0]"),
+            (f"{BASE}/improve", b'{"session_ids":[' + b"0," * 150_000 + b"0]}", "session_ids[0]"),
             (f"{BASE}/tokens", b'{"targets":[' + members(15_000) + b"]}", "targets[0].0"),
             (
                 f"{BASE}/sessions/s/entries",
@@ -206,10 +207,10 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("path", "body"),
         [
-            ("/v1/default/banks/b/memories", b'{"items":[' + b"0," * 200_000 + b"0]}"),
-            ("/v1/default/banks/b/signal", b'{"signals":[' + b"{}," * 200_000 + b"{}]}"),
-            ("/api/v1/remember", b'{"datasetName":"d","data":[' + b"0," * 200_000 + b"0]}"),
-            ("/api/v1/recall", b'{"query":"q","datasets":[' + b"0," * 200_000 + b"0]}"),
+            ("/v1/default/banks/b/memories", b'{"items":[' + b"0," * 150_000 + b"0]}"),
+            ("/v1/default/banks/b/signal", b'{"signals":[' + b"{}," * 90_000 + b"{}]}"),
+            ("/api/v1/remember", b'{"datasetName":"d","data":[' + b"0," * 150_000 + b"0]}"),
+            ("/api/v1/recall", b'{"query":"q","datasets":[' + b"0," * 150_000 + b"0]}"),
         ],
     )
     def test_few_are_built_on_foreign_routes(self, server: Running, built: list[int], path: str, body: bytes) -> None:
@@ -245,6 +246,26 @@ class TestValues:
         answer = post(server, path, body, Accept="application/json, text/event-stream")
         assert answer.status_code == 413, answer.text[:300]
         assert f"{limit}" in answer.text or path == "/mcp"
+
+    @pytest.mark.parametrize(
+        "path", [f"{BASE}/recall", f"{BASE}/recalls/r/detect", "/api/v1/recall", "/v1/default/banks/b/memories/recall"]
+    )
+    def test_calls_that_read_have_fewer(self, server: Running, path: str) -> None:
+        body = b'{"query":"q","answer":[' + b"[]," * (limits.MAX_FEW_VALUES // 2) + b"[]]}"
+        answer = post(server, path, body)
+        assert (answer.status_code, f"{limits.MAX_FEW_VALUES} values" in answer.text) == (413, True)
+        declared = f"Content-Length: {limits.MAX_READ_BODY + 1}"
+        assert b" 413 " in sent_to(server, path, server.key, declared)
+
+    def test_an_answer_at_its_limit_is_read_even_if_it_is_escaped(self, server: Running) -> None:
+        with server.connect() as h:
+            recall_id = h.recall("Who is the CEO?").recall_id
+        body = json.dumps({"answer": "🙂" * MAX_ANSWER}).encode()
+        assert len(body) > 12 * MAX_ANSWER
+        assert post(server, f"{BASE}/recalls/{recall_id}/detect", body).status_code == 200
+
+    def test_a_message_of_an_agent_has_the_size_of_a_fact(self, server: Running) -> None:
+        assert b" 413 " in sent_to(server, "/mcp", server.key, f"Content-Length: {mcp.MAX_MESSAGE + 1}")
 
     @pytest.mark.parametrize("text", [b"x", b'\\"', b"\\", b'"'])
     def test_a_text_that_does_not_end_is_passed_over_once(self, server: Running, text: bytes) -> None:

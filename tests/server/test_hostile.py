@@ -155,7 +155,8 @@ def head(server: Running, line: str, *headers: str) -> bytes:
         (b'{"query": "%s"}' % (b" " * 500_000), 422, "invalid"),
         (b'{"query": "a", "where": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, 400, "malformed"),
         (b'{"query": "a", "where": {"a": ' + b"[" * 10_000 + b"]" * 10_000 + b"}}", 400, "malformed"),
-        (b"[" * 900_000, 400, "malformed"),
+        (b"[" * 30_000, 400, "malformed"),
+        (b"[" * 900_000, 413, "body_too_large"),
     ],
 )
 def test_bodies_that_cant_be_accepted(http: httpx.Client, body: bytes, status: int, code: str) -> None:

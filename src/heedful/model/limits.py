@@ -34,8 +34,14 @@ MAX_FILE = 500_000_000
 MAX_LINE = 100_000_000
 """Bytes of a line of an exported project."""
 
-MAX_VALUES = 1_000_000
+MAX_READ_BODY = 1_500_000
+"""Bytes of a request that only reads: an answer at its limit, even if it is escaped."""
+
+MAX_VALUES = 200_000
 """Values in the JSON of one request: members of objects, and items of lists."""
+
+MAX_FEW_VALUES = 40_000
+"""The same, of a request with one opinion or one that only reads; metadata at its limit has fewer."""
 
 MAX_MEMBERS = 20_000
 """Members of one object in it; metadata at its limit has fewer."""

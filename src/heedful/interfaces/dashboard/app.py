@@ -79,7 +79,7 @@ def create(
     routes.append(Route("/", _first(site)))
     routes.append(Route("/login", _login(site), methods=["GET", "POST"]))
     routes.append(Route("/logout", _logout(site), methods=["POST"]))
-    routes.append(Route("/theme", _theme, methods=["POST"]))
+    routes.append(Route("/theme", _theme(site), methods=["POST"]))
     routes.append(Route("/resume", _resume(site)))
     routes.append(Route("/p/{project}/do/{action}", responses.action(site), methods=["POST"]))
     for page in PAGES:
@@ -111,7 +111,7 @@ def _first(site: Site) -> responses.Endpoint:
 def _login(site: Site) -> responses.Endpoint:
     async def answer(request: Request) -> Response:
         if request.method == "POST":
-            return await login_pages.log_in(site, request, await responses.form_of(request))
+            return await login_pages.log_in(site, request, await responses.form_of(site, request))
         to = local(request.query_params.get("to"), "/")
         return await run_in_threadpool(login_pages.login_page, site, request, to=to)
 
@@ -120,13 +120,16 @@ def _login(site: Site) -> responses.Endpoint:
 
 def _logout(site: Site) -> responses.Endpoint:
     async def answer(request: Request) -> Response:
-        return await run_in_threadpool(login_pages.log_out, site, request, await responses.form_of(request))
+        return await run_in_threadpool(login_pages.log_out, site, request, await responses.form_of(site, request))
 
     return answer
 
 
-async def _theme(request: Request) -> Response:
-    return login_pages.set_theme(request, await responses.form_of(request))
+def _theme(site: Site) -> responses.Endpoint:
+    async def answer(request: Request) -> Response:
+        return login_pages.set_theme(request, await responses.form_of(site, request))
+
+    return answer
 
 
 def _resume(site: Site) -> responses.Endpoint:

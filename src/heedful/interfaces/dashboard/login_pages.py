@@ -65,7 +65,7 @@ def login_page(
 async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response:
     """Logs in."""
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
-    pending = _read_pending(site, form.get("pending", ""))
+    pending = await run_in_threadpool(_read_pending, site, form.get("pending", ""))
     about = None if pending is None else describe(site.actions[pending.action], pending.fields)
     client = address_of(request) or "unknown"
     try:

@@ -21,13 +21,18 @@ from heedful.interfaces.dashboard.logins import Visitor
 from heedful.interfaces.dashboard.registry import Action, ActionResult, Page
 from heedful.interfaces.dashboard.site import PendingAction, Site
 from heedful.interfaces.http.callers import address_of
-from heedful.interfaces.http.reading import body_of, path_of, query_of
+from heedful.interfaces.http.reading import BodyLimit, body_of, path_of, query_of
 from heedful.storage.audit import Refusal
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 MAX_FORM = 2_000_000
-"""Bytes of a form."""
+"""Bytes of a form of somebody who logged in here, also if that has expired."""
+
+MAX_STRANGERS_FORM = 16_384
+"""Bytes of a form of anybody else: a key and a name."""
+
+MAX_FIELDS = 1_000
 
 TOKEN, BACK = "token", "back"
 """Fields of the form itself, which are not the action's."""
@@ -74,23 +79,28 @@ def action(site: Site) -> Endpoint:
     """The route of all actions."""
 
     async def answer(request: Request) -> Response:
-        return await run_in_threadpool(_act, site, request, await form_of(request))
+        return await run_in_threadpool(_act, site, request, await form_of(site, request))
 
     return answer
 
 
-async def form_of(request: Request) -> dict[str, str]:
+async def form_of(site: Site, request: Request) -> dict[str, str]:
     """The fields of a form; of those with several values, each in a line of its own."""
-    body = await body_of(request, MAX_FORM)
-    fields: dict[str, str] = {}
+    login = await run_in_threadpool(site.logins.read, request.cookies.get(COOKIE))
+    most = MAX_STRANGERS_FORM if login is None else MAX_FORM
+    body = await body_of(request, BodyLimit(most, remedy="Log in, or send less"))
+    return await run_in_threadpool(_fields, body)
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    values: dict[str, list[str]] = {}
     try:
-        for name, value in parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000):
+        for name, value in parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS):
             # Browsers end the lines of a form in both ways.
-            text = value.replace("\r\n", "\n")
-            fields[name] = f"{fields[name]}\n{text}" if name in fields else text
+            values.setdefault(name, []).append(value.replace("\r\n", "\n"))
     except ValueError as error:
         raise Invalid(f"the form can't be read ({error})", code="malformed") from None
-    return fields
+    return {name: "\n".join(lines) for name, lines in values.items()}
 
 
 def _act(site: Site, request: Request, form: dict[str, str]) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -20,6 +21,9 @@ Value = TypeVar("Value")
 MAX_NOTES = 10_000
 """Notes that are kept at once."""
 
+MAX_PENDING = 20_000_000
+"""Characters of the forms that are kept at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class PendingAction:
@@ -33,8 +37,8 @@ class PendingAction:
 class Notes(Generic[Value]):
     """Values by name; the oldest are forgotten when there are too many."""
 
-    def __init__(self) -> None:
-        self._values: FIFOCache[str, Value] = FIFOCache(MAX_NOTES)
+    def __init__(self, most: int = MAX_NOTES, size: Callable[[Value], int] | None = None) -> None:
+        self._values: FIFOCache[str, Value] = FIFOCache(most, size)
         self._lock = threading.Lock()
 
     def put(self, name: str, value: Value) -> bool:
@@ -54,6 +58,10 @@ class Notes(Generic[Value]):
             return self._values.pop(name, None)
 
 
+def _size(action: PendingAction) -> int:
+    return MAX_PENDING // MAX_NOTES + sum(len(name) + len(value) for name, value in action.fields.items())
+
+
 class Site:
     """One store, its projects, and who is logged in. It is one process, so that what it notes is in its memory."""
 
@@ -67,7 +75,7 @@ class Site:
         self.templates = environment()
         self.notice: Notes[ActionResult] = Notes()
         """What the next page of a login shows."""
-        self.pending: Notes[PendingAction] = Notes()
+        self.pending: Notes[PendingAction] = Notes(MAX_PENDING, _size)
         """What a login was about to do."""
         self.posted: Notes[bool] = Notes()
         """Forms that were done."""

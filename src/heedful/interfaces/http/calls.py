@@ -21,7 +21,7 @@ from heedful.errors import Invalid, NotFound
 from heedful.interfaces.http import callers
 from heedful.interfaces.http.callers import Caller
 from heedful.interfaces.http.envelope import document
-from heedful.interfaces.http.reading import arguments, feedback_limit, header_of, path_of
+from heedful.interfaces.http.reading import BodyLimit, arguments, body_limit, header_of, path_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.operations import Operation, Shape, shape
 from heedful.model import etag
@@ -66,13 +66,14 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
             caller.check_everywhere()
         project = caller.choose(path_of(request.path_params)["project"])
         request.scope["heedful.project"] = project
-        most = feedback_limit(operation, caller.claims is not None)
-        async with state.body(request, project, caller, operation.scope, most) as raw:
-            return await respond(request, caller, project, raw)
+        limit = body_limit(operation, caller.claims is not None, state.config.max_body)
+        async with state.body(request, project, caller, operation.scope, limit) as raw:
+            return await respond(request, caller, project, raw, limit)
 
-    async def respond(request: Request, caller: Caller, project: str, raw: bytes) -> Response:
+    async def respond(request: Request, caller: Caller, project: str, raw: bytes, limit: BodyLimit) -> Response:
         _check_media_type(request, raw)
-        values = await state.parse(raw, project, caller, lambda: arguments(operation_shape, request, raw))
+        read = partial(arguments, operation_shape, request, raw, limit.values)
+        values = await state.parse(raw, project, caller, read)
         if values.get(operation.writes_with or "") is not None:
             caller.check("write")
         if values.get(operation.restricted or "") is not None:

@@ -20,7 +20,7 @@ from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.envelope import document, headers_of
-from heedful.interfaces.http.reading import feedback_limit, header_of, json_of, path_of, query_of
+from heedful.interfaces.http.reading import BodyLimit, body_limit, header_of, json_of, path_of, query_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.problems import ForeignRequest, Reply, Wire, status_of
 from heedful.memory import checks
@@ -76,13 +76,20 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
     path = path_of(request.path_params)
     project = _project(route, caller, path, request.headers, state)
     request.scope["heedful.project"] = project
-    most = feedback_limit(route, by_token=False)
-    async with state.body(request, project, caller, route.scope, most) as raw:
-        return await _handled(route, state, request, caller, project, path, raw)
+    limit = body_limit(route, by_token=False, most=state.config.max_body)
+    async with state.body(request, project, caller, route.scope, limit) as raw:
+        return await _handled(route, state, request, caller, project, path, raw, limit)
 
 
 async def _handled(
-    route: Wire, state: State, request: Request, caller: Caller, project: str, path: dict[str, str], raw: bytes
+    route: Wire,
+    state: State,
+    request: Request,
+    caller: Caller,
+    project: str,
+    path: dict[str, str],
+    raw: bytes,
+    limit: BodyLimit,
 ) -> Response:
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
@@ -93,7 +100,7 @@ async def _handled(
         fields = dict(form)
         pairs += form
     else:
-        body = await state.parse(raw, project, caller, lambda: json_of(raw))
+        body = await state.parse(raw, project, caller, lambda: json_of(raw, limit.values))
     if isinstance(body, dict) and any(body.get(name) is not None for name in route.writes_with):
         caller.check("write")
 

@@ -18,7 +18,7 @@ from heedful.errors import Forbidden
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import runner
 from heedful.interfaces.http.envelope import document
-from heedful.interfaces.http.reading import json_of, path_of
+from heedful.interfaces.http.reading import BodyLimit, json_of, path_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.mcp.serving import make_server
 from heedful.interfaces.mcp.tools import TOOLS, Tool
@@ -29,8 +29,8 @@ from heedful.version import __version__
 ACCESS = "heedful.mcp"
 """Where a request has who calls, and which project."""
 
-MAX_VALUES = 200_000
-"""Values in a message, enough for the largest batch of signals. The protocol's library reads it on the event loop."""
+MAX_MESSAGE = 6_500_000
+"""Bytes of a message: a fact at its limit fits in. The protocol's library reads it on the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,12 @@ class McpEndpoint:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._limit = BodyLimit(min(MAX_MESSAGE, state.config.max_body))
         self._sessions = StreamableHTTPSessionManager(
             make_server(__version__, _tools, self._run),
             json_response=True,
             stateless=True,
-            max_request_body_size=state.config.max_body,
+            max_request_body_size=self._limit.size,
         )
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -68,9 +69,9 @@ class McpEndpoint:
         project = caller.choose(named or caller.project or self._state.store.default_project)
         request.scope["heedful.project"] = project
         request.scope[ACCESS] = Access(caller, project)
-        async with self._state.body(request, project, caller, "write") as body:
+        async with self._state.body(request, project, caller, "write", self._limit) as body:
             # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
-            await self._state.parse(body, project, caller, lambda: json_of(body, MAX_VALUES))
+            await self._state.parse(body, project, caller, lambda: json_of(body, self._limit.values))
         return _Conversation(self._sessions, body)
 
     def _check_origin(self, request: Request) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 from urllib.parse import parse_qsl, unquote
 
@@ -25,33 +26,52 @@ MARKS = re.compile(rb'(?:[^"\[\]{},]++|"(?:[^"\\]++|\\.)*+"?)*+([\[\]{},]|\Z)', 
 """What begins, separates and ends the values of JSON, and the end of it; texts are passed over."""
 
 
-def feedback_limit(call: Operation | Wire, by_token: bool) -> int | None:
-    """Bytes of the body of a call that says one thing; None if only the server's own limit counts."""
+@dataclass(frozen=True, slots=True)
+class BodyLimit:
+    """What a body may have at most."""
+
+    size: int
+    """In bytes."""
+    values: int = limits.MAX_VALUES
+    purpose: str = ""
+    remedy: str = "Send it in several calls, or start the server with a larger --max-body"
+
+
+FEEDBACK = BodyLimit(
+    limits.MAX_FEEDBACK_BODY,
+    limits.MAX_FEW_VALUES,
+    "for feedback ",
+    "Shorten the comment or the metadata sent with it",
+)
+READING = BodyLimit(limits.MAX_READ_BODY, limits.MAX_FEW_VALUES, "for a call that reads ", "Shorten what is sent")
+
+
+def body_limit(call: Operation | Wire, by_token: bool, most: int) -> BodyLimit:
+    """The limit of a call on a server that reads so many bytes: lower for one opinion, and for what only reads."""
     is_small = by_token or (call.scope == "feedback" and not call.batch)
-    return limits.MAX_FEEDBACK_BODY if is_small else None
+    limit = FEEDBACK if is_small else READING if call.scope == "read" else BodyLimit(most)
+    return limit if limit.size < most else BodyLimit(most, limit.values)
 
 
-def expected_size(request: Request, most: int, feedback: int | None = None) -> int:
+def expected_size(request: Request, limit: BodyLimit) -> int:
     """How many bytes of a body will be read: none of one that is too large."""
-    allowed = min(most, feedback or most)
     length = request.headers.get("content-length", "")
     if length.isdecimal():
-        return int(length) if int(length) <= allowed else 0
-    return allowed if "transfer-encoding" in request.headers else 0
+        return int(length) if int(length) <= limit.size else 0
+    return limit.size if "transfer-encoding" in request.headers else 0
 
 
-async def body_of(request: Request, most: int, feedback: int | None = None) -> bytes:
-    """The whole body, if it is not larger than the server allows, or feedback; it is not read further than that."""
-    allowed = most if feedback is None else min(most, feedback)
+async def body_of(request: Request, limit: BodyLimit) -> bytes:
+    """The whole body, if it is not larger than its limit; it is not read further than that."""
     length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > allowed:
-        raise _too_large(allowed, int(length), is_feedback=allowed < most)
+    if length.isdecimal() and int(length) > limit.size:
+        raise _too_large(limit, int(length))
     parts: list[bytes] = []
     size = 0
     async for part in request.stream():
         size += len(part)
-        if size > allowed:
-            raise _too_large(allowed, None, is_feedback=allowed < most)
+        if size > limit.size:
+            raise _too_large(limit, None)
         parts.append(part)
     return b"".join(parts)
 
@@ -105,7 +125,7 @@ def query_of(request: Request) -> list[tuple[str, str]]:
         raise Invalid(f"the query string can't be read ({error})", code="malformed") from None
 
 
-def json_of(raw: bytes, most: int = limits.MAX_VALUES) -> Any:
+def json_of(raw: bytes, most: int) -> Any:
     """A body as JSON of so many values; None if it is empty."""
     if not raw.strip():
         return None
@@ -116,8 +136,8 @@ def json_of(raw: bytes, most: int = limits.MAX_VALUES) -> Any:
         raise Invalid(f"the body is not JSON ({error})", code="malformed", remedy="Send UTF-8 JSON") from None
 
 
-def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
-    """The arguments of an operation, by the names they have in Python."""
+def arguments(shape: Shape, request: Request, raw: bytes, most: int) -> dict[str, Any]:
+    """The arguments of an operation, by the names they have in Python; its JSON may have so many values."""
     values: dict[str, Any] = path_of(request.path_params)
     del values["project"]
     pairs = query_of(request)
@@ -132,7 +152,7 @@ def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
                 field=pairs[0][0],
                 remedy="Put parameters in the body",
             )
-        values |= _from_body(shape, raw.strip() or b"{}")
+        values |= _from_body(shape, raw.strip() or b"{}", most)
     for name in shape.headers:
         value = header_of(request, HEADERS[name])
         if value is not None:
@@ -152,8 +172,8 @@ def header_of(request: Request, name: str) -> str | None:
         return value
 
 
-def _from_body(shape: Shape, raw: bytes) -> dict[str, Any]:
-    check_values(raw, limits.MAX_VALUES)
+def _from_body(shape: Shape, raw: bytes, most: int) -> dict[str, Any]:
+    check_values(raw, most)
 
     def validate(given: bytes) -> Any:
         return shape.request.model_validate_json(given, strict=True)
@@ -214,13 +234,12 @@ def _refused(shape: Shape, errors: Sequence[ErrorDetails]) -> Invalid:
     return Invalid.from_validation(errors)
 
 
-def _too_large(most: int, size: int | None, is_feedback: bool) -> Invalid:
-    length = f"more than {most} bytes" if size is None else f"{size} bytes"
-    remedy = "Send it in several calls, or start the server with a larger --max-body"
+def _too_large(limit: BodyLimit, size: int | None) -> Invalid:
+    length = f"more than {limit.size} bytes" if size is None else f"{size} bytes"
     return Invalid(
-        f"the body has {length}, the limit {'for feedback ' if is_feedback else ''}is {most}",
+        f"the body has {length}, the limit {limit.purpose}is {limit.size}",
         code="body_too_large",
         field="body",
         value=size,
-        remedy="Shorten the comment or the metadata sent with it" if is_feedback else remedy,
+        remedy=limit.remedy,
     )

@@ -21,7 +21,7 @@ from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import KNOWN_AS
 from heedful.interfaces.http.executor import ShortCalls
 from heedful.interfaces.http.limits import RateLimiter, Room, RoomLimiter, WriteLimiter
-from heedful.interfaces.http.reading import body_of, expected_size
+from heedful.interfaces.http.reading import BodyLimit, body_of, expected_size
 from heedful.interfaces.http.shares import Lane, Shares, server_busy
 from heedful.model import Scope
 from heedful.sql.sandbox.pool import busy as query_busy
@@ -124,13 +124,13 @@ class State:
 
     @asynccontextmanager
     async def body(
-        self, request: Request, project: str, caller: Caller, scope: Scope, most: int | None = None
+        self, request: Request, project: str, caller: Caller, scope: Scope, limit: BodyLimit
     ) -> AsyncIterator[bytes]:
-        """The body of a request, of at most so many bytes. It takes its place in memory while the block runs; what is
+        """The body of a request, within its limit. It takes its place in memory while the block runs; what is
         to be stored counts for its project."""
-        size = expected_size(request, self.config.max_body, most)
+        size = expected_size(request, limit)
         async with self._bodies.taking(project, caller.share, size) if size > MAX_PARSED_AT_ONCE else nullcontext():
-            raw = await body_of(request, self.config.max_body, most)
+            raw = await body_of(request, limit)
             if raw and scope != "read" and self.config.max_written:
                 self._written.check(project, len(raw), self.config.max_written, time.monotonic())
             yield raw
