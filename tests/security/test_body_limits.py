@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import gzip
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -18,7 +20,8 @@ from starlette.formparsers import MultiPartParser
 
 from heedful import Signal
 from heedful.errors import Invalid
-from heedful.interfaces.http import calls, compatible, mcp
+from heedful.interfaces.http import app, calls, compatible, mcp, reading
+from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.state import MAX_PARSED_AT_ONCE
 from heedful.memory.signals import MAX_ANSWER
 from heedful.model import limits
@@ -280,6 +283,20 @@ class TestValues:
         metadata = {f"{number:x}": number % 10 for number in range(6_500)}
         body = json.dumps({"session_id": "many", "metadata": metadata}, separators=(",", ":")).encode()
         assert post(server, f"{BASE}/sessions", body).status_code == 200
+
+
+def test_long_bodies_are_not_looked_through_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "log", lambda config: None)
+    usual, interval, collected = gc.get_threshold(), sys.getswitchinterval(), []
+    app.set_up(Config())
+    gc.callbacks.append(note := lambda phase, info: collected.append(info["generation"]) if phase == "start" else None)
+    try:
+        reading.json_of(b"[" + b"[]," * 90_000 + b"[]]", limits.MAX_VALUES)
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*usual)
+        sys.setswitchinterval(interval)
+    assert len(collected) <= 3
 
 
 class TestThreads:

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from heedful.caching import cache_short
 from heedful.model import Hit, Recall
 from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quote
 from heedful.ranking.signals import NEUTRAL
@@ -316,7 +316,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= ALIKE * min(len(one), len(other))
 
 
-@lru_cache(maxsize=4096)
+@cache_short(entries=4_096, characters=1_000)
 def _terms(text: str) -> frozenset[str]:
     """The content words; where a script has no spaces, every two letters in a row."""
     found: set[str] = set()

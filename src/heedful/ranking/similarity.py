@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
 from typing import NamedTuple
+
+from heedful.caching import cache_short
 
 SAME_NEED = 0.85
 """The similarity from which two queries are taken to ask for the same thing."""
@@ -171,7 +172,7 @@ class _Query:
         return not name.isupper() or not (low in self.initials or (len(low) > 2 and low[:-1] in self.initials))
 
 
-_query = lru_cache(maxsize=512)(_Query)
+_query = cache_short(entries=512, characters=1_000)(_Query)
 
 
 def _swapped(a: _Query, b: _Query) -> tuple[str, str] | None:

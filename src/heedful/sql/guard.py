@@ -9,13 +9,14 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from heedful.caching import cache_short
 from heedful.errors import Forbidden, Invalid
 from heedful.sql.statements import QUOTED, command, not_understood, parse, parser_dialect, read, too_deep, unreadable
 
@@ -63,7 +64,7 @@ class CheckedStatement:
         return "".join([*parts, plain(self.sql[position:])])
 
 
-@lru_cache(maxsize=1024)
+@cache_short(entries=1_024, characters=10_000)
 def check_statement(sql: str, dialect: str) -> CheckedStatement:
     """The one reading statement in `sql`, or an error with the code of what was found.
 

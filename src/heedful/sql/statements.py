@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import islice, pairwise
 
 import sqlglot
@@ -13,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from heedful.caching import cache_short
 from heedful.errors import Forbidden, HeedfulError, Invalid
 
 MAX_CHARACTERS = 100_000
@@ -208,7 +208,7 @@ def _exact(sql: str, word: Token) -> str:
 _SPACE = re.compile(r"\s+")
 
 
-@lru_cache(maxsize=4096)
+@cache_short(entries=4_096, characters=2_000)
 def template(sql: str, dialect: str) -> bytes:
     """A hash of SQL that ignores values, layout and the case of keywords.
 

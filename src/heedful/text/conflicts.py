@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence, Set
 from difflib import SequenceMatcher
-from functools import lru_cache
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
+from heedful.caching import cache_short
 from heedful.text.corrections import unit_family
 from heedful.text.entities import entities
 from heedful.text.words import Kind, Word, sentences, stem, words
@@ -150,7 +150,7 @@ class Statement(NamedTuple):
     terms: frozenset[str]
 
 
-@lru_cache(maxsize=256)
+@cache_short(entries=256, characters=2_000)
 def _statements(text: str) -> tuple[Statement, ...]:
     return tuple(_statement(each) for each in sentences(text)[:MAX_SENTENCES] if not _UNSURE.search(each))
 

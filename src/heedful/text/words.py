@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
+from heedful.caching import cache_short
+
 Kind = Literal["word", "name", "number", "common"]
 
 
@@ -48,7 +50,7 @@ _MONTHS = {
 }
 
 
-@lru_cache(maxsize=512)
+@cache_short(entries=512, characters=2_000)
 def words(text: str) -> tuple[Word, ...]:
     """The words of a text, in order.
 
@@ -100,7 +102,10 @@ def _plain(low: str) -> str:
     return first if first in _COMMON else low.replace("'", "")
 
 
-_TERM = re.compile(r"[^\W_]+")
+MAX_WORD = 100
+"""Characters of a word. What is longer is read in parts, and has no stem."""
+
+_TERM = re.compile(rf"[^\W_]{{1,{MAX_WORD}}}")
 
 # Without "may" and "will", which are also names.
 _STOP = frozenset(
@@ -130,12 +135,16 @@ _stemming = threading.Lock()
 
 
 @lru_cache(maxsize=1 << 14)
+def _stem(word: str) -> str:
+    # The stemmer keeps the word it works on in itself.
+    with _stemming:
+        return str(_stemmer.stemWord(word))
+
+
 def stem(word: str) -> str:
     """The stem of a word in lower case.
 
     >>> stem("resets"), stem("resetting")
     ('reset', 'reset')
     """
-    # The stemmer keeps the word it works on in itself.
-    with _stemming:
-        return str(_stemmer.stemWord(word))
+    return _stem(word) if len(word) <= MAX_WORD else word

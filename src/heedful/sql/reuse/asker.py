@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from enum import IntEnum
-from functools import lru_cache
 from typing import NamedTuple
 
+from heedful.caching import cache_short
 from heedful.sql.reuse.question_reading import is_name, name, spans
 from heedful.sql.reuse.values import Values, split
 
@@ -146,7 +146,7 @@ def may_be_personal(question: str) -> bool:
     return _person(question) is not Person.NOBODY
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=300)
 def _person(question: str) -> Person:
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", question))
     if not text.isupper():

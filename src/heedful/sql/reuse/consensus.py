@@ -12,10 +12,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
+from heedful.caching import cache_short
 from heedful.ranking.similarity import difference
 from heedful.sql.reuse.question_reading import POLAR, Frame, canonical
 from heedful.sql.reuse.question_words import DECIDING, OPERATORS, is_slot, number
@@ -141,7 +141,7 @@ def _said(frame: Frame) -> list[str]:
     return found
 
 
-@lru_cache(maxsize=4096)
+@cache_short(entries=4_096, characters=300)
 def _names(slot: str) -> frozenset[str]:
     """What values of a kind are called: "‹journal.journal_name›" is a "journal", and "‹author.name›" an "author"."""
     if not is_slot(slot):
@@ -155,7 +155,7 @@ def _names(slot: str) -> frozenset[str]:
     return frozenset()
 
 
-@lru_cache(maxsize=4096)
+@cache_short(entries=4_096, characters=2_000)
 def _returned(template: str) -> frozenset[str]:
     """The words that name what a template returns."""
     shown = template.partition(" FROM ")[0].replace("_", " ")

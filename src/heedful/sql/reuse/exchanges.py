@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache
 
+from heedful.caching import cache_short
 from heedful.ranking.similarity import difference
 from heedful.sql.reuse.evidence import Evidence, Study, Words
 from heedful.sql.reuse.question_reading import Frame
@@ -15,6 +15,7 @@ from heedful.sql.reuse.question_words import AGGREGATES, NEGATIONS, OPERATORS, S
 
 _NEAR = 8  # Words in which two frames may differ before they are held apart without looking closer.
 _FIXED = NEGATIONS | AGGREGATES
+_MAX_COMPARED = 200  # Words of two frames: where these differ is found in steps of the third power of their number.
 
 MAX_SWAPS = 2
 """Places where learned words may differ."""
@@ -44,6 +45,8 @@ def learned_readings(
 ) -> Iterator[tuple[Frame, list[Exchange]]]:
     """The readings that may meet a proven frame when words are exchanged that are known to mean the same."""
     for frame in frames:
+        if len(frame.words) + len(proven.words) > _MAX_COMPARED:
+            continue
         swaps = exchanges(frame.words, proven.words)
         if len(swaps) <= MAX_SWAPS:
             found = [_exchange(*swap, evidence) for swap in swaps]
@@ -60,7 +63,7 @@ def _exchange(new: Words, old: Words, evidence: Evidence) -> Exchange | None:
     return Exchange(new, old, swap.places) if swap.shared and enough else None
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=600)
 def exchanges(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
     """The changes as exchanges: words that are only added or left out are taken together with the word beside them."""
     found = []
@@ -85,7 +88,7 @@ def nearby(asked: Words, proven: Words) -> set[str] | None:
     return differing
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=600)
 def is_never_exchanged(new: Words, old: Words) -> bool:
     """Whether words negate, count, name numbers or are opposites: what no evidence makes interchangeable."""
     if any(word in _FIXED or number(word) is not None for word in (*new, *old)):

@@ -6,7 +6,8 @@ Two different words never meet in one form because letters were cut off: a rate 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from heedful.caching import cache_short
 
 _PLURALS = """
 men man; women woman; children child; mice mouse; feet foot; teeth tooth; geese goose; oxen ox; criteria criterion
@@ -76,7 +77,7 @@ _BASES = _listed(_PLURALS, first=False)
 _PASTS = _listed(_IRREGULAR, first=True)
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=100)
 def singular(word: str) -> str:
     """A noun in the singular, or a verb in the third person without its ending; any other word as it is.
 
@@ -100,7 +101,7 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=100)
 def past_of(word: str) -> str | None:
     """The verb that a word is a past form of.
 
@@ -117,7 +118,7 @@ def past_of(word: str) -> str | None:
     return f"{stem[:-1]}y" if stem.endswith("i") else _verb(stem)
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=100)
 def gerund_of(word: str) -> str | None:
     """The verb that a word has the "-ing" of.
 

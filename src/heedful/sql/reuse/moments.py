@@ -6,12 +6,12 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from heedful.caching import cache_short
 from heedful.sql.reuse import reasons
 from heedful.sql.reuse.periods import Written, is_possible, periods, written_dates
 from heedful.sql.reuse.query_parts import parsed_tokens
@@ -123,7 +123,7 @@ def outdated(
     return None
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=1_000)
 def moments(sql: str, dialect: str) -> tuple[Moment, ...]:
     """The dates and times that are written into a statement that can be read.
 
@@ -157,7 +157,7 @@ def unnamed(question: str, sql: str, dialect: str, at: datetime) -> set[str]:
     return {each.text for each in found if not _is_named(each, _named(question, at.date()))}
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=1_000)
 def _names_time(sql: str, dialect: str) -> bool:
     if not _MAY_NAME_TIME.search(sql):
         return False
@@ -243,7 +243,7 @@ def _clocks(text: str) -> Iterator[tuple[int, int]]:
             yield int(match["hour"]), int(match["minute"])
 
 
-@lru_cache(maxsize=4096)
+@cache_short(entries=4_096, characters=500)
 def _named(question: str, today: date) -> Named:
     words = tuple(split(question))
     text = unicodedata.normalize("NFKD", question.casefold())

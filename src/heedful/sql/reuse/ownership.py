@@ -11,12 +11,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 from sqlglot import exp
 
+from heedful.caching import cache_short
 from heedful.sql.reuse.consensus import Author
 from heedful.sql.reuse.evidence import Study, Words
 from heedful.sql.reuse.query_parts import Literal, parsed
@@ -160,7 +160,7 @@ def _is_flag(value: _Value, literal: Literal | None) -> bool:
     return last not in _IDENTIFYING and (not last.endswith("id") or last in _NO_IDS)
 
 
-@lru_cache(maxsize=4096)
+@cache_short(entries=4_096, characters=2_000)
 def _values(sql: str, dialect: str) -> tuple[_Value, ...]:
     """The values that a statement compares with: of conditions, and of rows that it makes up itself. Dates are not, for
     the clock decides about them, nor are formats, limits and what is calculated with."""

@@ -10,9 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
+
+from heedful.caching import cache_short
 
 _MONTH_NAMES = """
 january jan januar janvier enero; february feb februar fevrier febrero; march mar marz mars marzo
@@ -186,7 +188,7 @@ _MAY_NAME_PERIOD = re.compile(
 )
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=300)
 def periods(words: tuple[str, ...]) -> tuple[Period, ...]:
     """The periods that a question of these words names, in their order; no two of them overlap.
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from heedful.caching import cache_short
 from heedful.sql.reuse.meaning import meaning
 from heedful.sql.reuse.values import Column
 from heedful.sql.reuse.verdict import Bound, Inline
@@ -123,7 +123,7 @@ class Query:
         return Rebound(_spliced(self.sql, bound), parameters, _spliced(self.sql, written))
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=1_000)
 def canonical(sql: str, dialect: str) -> str:
     """A statement that can be parsed, written in one way however it was spelled: to compare it, not to run it."""
     (tree,) = parse(sql, dialect)
@@ -182,7 +182,7 @@ def parsed(sql: str, dialect: str) -> exp.Expression | None:
     return None if found is None else found.tree
 
 
-@lru_cache(maxsize=256)
+@cache_short(entries=256, characters=2_000)
 def parsed_tokens(sql: str, dialect: str) -> Parsed | None:
     """The same with its tokens."""
     if not is_short(sql):
@@ -197,7 +197,7 @@ def parsed_tokens(sql: str, dialect: str) -> Parsed | None:
     return None if trees[0].find(exp.Placeholder, exp.Parameter) else Parsed(trees[0], tokens)
 
 
-@lru_cache(maxsize=512)
+@cache_short(entries=512, characters=2_000)
 def parse_query(sql: str, dialect: str) -> Query | None:
     """The statement, or None when it is not exactly one that can be read soon, with all its values."""
     found = parsed_tokens(sql, dialect)
@@ -214,7 +214,7 @@ def parse_query(sql: str, dialect: str) -> Query | None:
     return Query(sql, dialect, tuple(literals))
 
 
-@lru_cache(maxsize=4096)
+@cache_short(entries=4_096, characters=2_000)
 def is_deterministic(sql: str, dialect: str) -> str | None:
     """Why the statement may answer differently on the same data, or None when it doesn't.
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import lru_cache
 from itertools import combinations, islice, pairwise, product
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from heedful.caching import cache_short
 from heedful.ranking.similarity import quotations
 from heedful.sql.reuse.inflection import past_of, singular
 from heedful.sql.reuse.periods import Period
@@ -345,7 +345,7 @@ def canonical(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word.canonical for word in canonical_words(words, Vocabulary()))
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=300)
 def canonical_words(
     words: tuple[str, ...], known: Vocabulary, participles: frozenset[int] = frozenset()
 ) -> tuple[Word, ...]:
@@ -381,7 +381,7 @@ def canonical_words(
     return tuple(joined)
 
 
-@lru_cache(maxsize=16384)
+@cache_short(entries=16_384, characters=300)
 def _key(words: tuple[str, ...]) -> tuple[str, ...]:
     movable = [word for word in words if is_slot(word) and word[0] != "‹"]
     if len(movable) < 2 or len(set(movable)) < len(movable):

@@ -15,6 +15,7 @@ MAX_VALUE_WORDS = 12
 """Words of a value beyond which it isn't looked for in questions."""
 
 _MAX_CACHED = 20_000
+_MAX_CACHED_TEXT = 200
 _CACHE_PAGES = -16_000  # KiB of the file that SQLite keeps in memory.
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -108,9 +109,12 @@ class ValueIndex(ValuesByText):
         if not self.is_usable:
             return {}
         with self._lock:
-            if text not in self._found:
-                self._found[text] = self._read(text)
-            return self._found[text]
+            found = self._found.get(text)
+            if found is None:
+                found = self._read(text)
+                if len(text) <= _MAX_CACHED_TEXT:
+                    self._found[text] = found
+            return found
 
     def _read(self, text: str) -> Spellings:
         found: dict[Column, set[str]] = {}

@@ -7,8 +7,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
-from functools import lru_cache
 from typing import Protocol
+
+from heedful.caching import cache_short
 
 Column = tuple[str, str]
 """(table, column), in lower case."""
@@ -54,7 +55,7 @@ def split(text: str) -> list[str]:
     return words if _COMPOUND.isdisjoint(words) else _with_numbers(words)
 
 
-@lru_cache(maxsize=4096)
+@cache_short(entries=4_096, characters=500)
 def places(text: str) -> tuple[tuple[str, int, int], ...]:
     """Each word of a text as it is compared, and where it begins and ends there; "don't" is two."""
     return tuple((word, *found.span()) for found in _TYPED.finditer(text) for word in split(found.group()))
