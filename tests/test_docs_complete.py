@@ -40,7 +40,9 @@ DEFAULT_PAGES = ["start", "concepts", "howto/improve-from-feedback", "howto/what
 PUBLIC = {"heedful", "__main__"}
 """The public names, which are made of what is drawn."""
 
-COMMON = frozenset({"model", "results", "errors", "settings", "clock", "ids", "threads", "version", "request_context"})
+COMMON = frozenset(
+    {"model", "results", "errors", "settings", "clock", "ids", "threads", "version", "request_context", "caching"}
+)
 """Modules that all may use: the picture of the layers leaves them out."""
 
 METHODS = [name for name, value in vars(heedful.Heedful).items() if name[0] != "_" and inspect.isfunction(value)]

@@ -22,12 +22,14 @@ def cache_short(
     """Keeps so many results of a function of texts or words of up to so many characters; of longer ones, a few."""
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        short, long = lru_cache(entries)(function), lru_cache(LONG_ENTRIES)(function)
+        short: Callable[Parameters, Result] = lru_cache(entries)(function)
+        long: Callable[Parameters, Result] = lru_cache(LONG_ENTRIES)(function)
 
         @wraps(function)
         def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             size = sum(map(_characters, args))
-            return (short if size <= characters else long if size <= LONG else function)(*args, **kwargs)
+            chosen = short if size <= characters else long if size <= LONG else function
+            return chosen(*args, **kwargs)
 
         return call
 

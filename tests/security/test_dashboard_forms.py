@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dashboards import Dashboard, hidden
@@ -49,13 +48,13 @@ def test_forms_are_not_read_on_the_event_loop(
     dashboard: Dashboard, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[str] = []
-    usual = responses.parse_qsl
+    usual = responses._fields
 
-    def parse_qsl(*args: Any, **options: Any) -> Any:
+    def fields(body: bytes) -> dict[str, str]:
         threads.append(threading.current_thread().name)
-        return usual(*args, **options)
+        return usual(body)
 
-    monkeypatch.setattr(responses, "parse_qsl", parse_qsl)
+    monkeypatch.setattr(responses, "_fields", fields)
     dashboard.client().post(route, data={"api_key": "x"})
     assert threads
     assert all(name.startswith("AnyIO worker") for name in threads)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
+from heedful import Heedful
 from heedful.memory import answer, documents
 from heedful.model import Hit
 from heedful.notifications import wording
-from heedful.ranking import similarity
+from heedful.ranking import attribution, similarity
 from heedful.sql import generation
-from heedful.sql.reuse import asker, moments, periods, question_reading, values
+from heedful.sql.reuse import asker, exchanges, moments, periods, question_reading, values
 from heedful.text import complaints, conflicts, corrections, entities, sentences, statements, themes, words
 
 LENGTH = 12_000
@@ -151,3 +154,44 @@ def grows_too_fast(name: str, run: str) -> bool:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_run_is_read_in_one_pass(name: str) -> None:
     assert [run for run in RUNS if seconds(name, run, LENGTH) > QUICK and grows_too_fast(name, run)] == []
+
+
+PAIRS: dict[str, Callable[[str, str], Any]] = {
+    "attribution.attribute": lambda a, b: attribution.attribute([a], [b, a], np.zeros((1, 2))),
+    "conflicts.conflict": lambda a, b: conflicts.conflict(f"{a} is 3 days.", f"{b} is 4 days."),
+    "corrections.corrected": lambda a, b: corrections.corrected(a, [b], "how long?"),
+    "corrections.replaced": corrections.replaced,
+    "similarity.difference": similarity.difference,
+    "exchanges.exchanges": lambda a, b: exchanges.exchanges(tuple(a.split()), tuple(b.split())),
+}
+"""What compares two texts that callers send."""
+
+
+def steps(name: str, count: int) -> int:
+    """Lines that are run to compare two texts of so many words that repeat each other in another order."""
+    texts = "alpha beta " * (count // 2), "beta alpha gamma " * (count // 3)
+    lines = 0
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    usual = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        PAIRS[name](*texts)
+    finally:
+        sys.settrace(usual)
+    return lines
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_texts_that_repeat_each_other_are_compared_in_one_pass(name: str) -> None:
+    assert steps(name, 1_200) <= 2.5 * steps(name, 600)
+
+
+def test_an_answer_that_repeats_itself_is_attributed(store: Heedful) -> None:
+    store.remember(["alpha beta " * 2_000, "beta alpha gamma " * 2_000])
+    recalled = store.recall("alpha beta?")
+    assert len(store.detect("beta gamma alpha beta alpha " * 3_000, recalled.recall_id)) == len(recalled.hits)

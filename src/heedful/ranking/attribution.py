@@ -12,14 +12,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.ranking.similarity import MINILM, Calibration
+from heedful.ranking.suffixes import SuffixAutomaton
 from heedful.text.words import Word, words
 
 Floats = NDArray[np.float64]
@@ -148,6 +148,13 @@ class _Evidence:
         self.masses = np.array([sum(weights.values()) for weights in self.weights]) + DOUBT
         self.runs = np.zeros(near.shape)
         self._run_places: dict[tuple[int, int], tuple[int, int]] = {}
+        terms = [[word.term for word in found] for found in self.answer_words]
+        self._pairs = [frozenset(pairwise(found)) for found in terms]
+        self._automata = [SuffixAutomaton(found) for found in terms]
+        self._sums = [
+            [0.0, *accumulate(weights.get(term, 0.0) for term in found)]
+            for found, weights in zip(terms, self.weights, strict=True)
+        ]
         for index in np.ndindex(near.shape):
             self.runs[index] = self._longest_run(*index)
         credits = self._credits(near)
@@ -191,18 +198,15 @@ class _Evidence:
 
     def _longest_run(self, sentence: int, fact: int) -> float:
         """The weight of the weightiest run of two words or more."""
-        answer_terms = [word.term for word in self.answer_words[sentence]]
         known = [word.term for word in self._facts[fact]]
-        if set(pairwise(answer_terms)).isdisjoint(pairwise(known)):
+        if self._pairs[sentence].isdisjoint(pairwise(known)):
             return 0.0
-        best = 0.0
-        for block in SequenceMatcher(None, answer_terms, known, autojunk=False).get_matching_blocks():
-            if block.size > 1:
-                terms = answer_terms[block.a : block.a + block.size]
-                weight = sum(self.weights[sentence].get(term, 0.0) for term in terms)
-                if weight > 0 and weight + IN_A_RUN * block.size > best:
-                    best = weight + IN_A_RUN * block.size
-                    self._run_places[sentence, fact] = (block.a, block.a + block.size - 1)
+        best, sums = 0.0, self._sums[sentence]
+        for end, size in self._automata[sentence].runs(known):
+            weight = sums[end] - sums[end - size]
+            if size > 1 and weight > 0 and weight + IN_A_RUN * size > best:
+                best = weight + IN_A_RUN * size
+                self._run_places[sentence, fact] = (end - size, end - 1)
         return best
 
     def _agreement(self) -> Floats:

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from heedful.sql.reuse import question_reading, question_words, reasons
@@ -22,7 +21,7 @@ from heedful.sql.reuse.binding import (
     says_otherwise,
 )
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
-from heedful.sql.reuse.exchanges import Exchange, learned_readings, nearby
+from heedful.sql.reuse.exchanges import Exchange, learned_readings, nearby, opcodes
 from heedful.sql.reuse.moments import moments, outdated, resolution
 from heedful.sql.reuse.periods import impossible, periods
 from heedful.sql.reuse.query_parts import canonical, follows_clock
@@ -70,7 +69,7 @@ class Run(NamedTuple):
 def changes(asked: Frame, proven: Frame) -> list[tuple[Run, Run]]:
     """The runs of words that differ, as (asked, proven)."""
     found = []
-    for tag, a, b, c, d in SequenceMatcher(None, asked.words, proven.words, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in opcodes(asked.words, proven.words):
         if tag != "equal":
             # A plural is told by its noun, and "the" before a name with the name.
             back = int(PLURAL in (*asked.words[a : a + 1], *proven.words[c : c + 1]) and min(a, c) > 0)

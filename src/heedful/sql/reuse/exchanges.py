@@ -45,8 +45,6 @@ def learned_readings(
 ) -> Iterator[tuple[Frame, list[Exchange]]]:
     """The readings that may meet a proven frame when words are exchanged that are known to mean the same."""
     for frame in frames:
-        if len(frame.words) + len(proven.words) > _MAX_COMPARED:
-            continue
         swaps = exchanges(frame.words, proven.words)
         if len(swaps) <= MAX_SWAPS:
             found = [_exchange(*swap, evidence) for swap in swaps]
@@ -63,11 +61,18 @@ def _exchange(new: Words, old: Words, evidence: Evidence) -> Exchange | None:
     return Exchange(new, old, swap.places) if swap.shared and enough else None
 
 
+def opcodes(asked: Words, proven: Words) -> list[tuple[str, int, int, int, int]]:
+    """Where two frames differ, as difflib tells it; of long ones, only that they do."""
+    if len(asked) + len(proven) > _MAX_COMPARED:
+        return [("equal" if asked == proven else "replace", 0, len(asked), 0, len(proven))]
+    return [*SequenceMatcher(None, asked, proven, autojunk=False).get_opcodes()]
+
+
 @cache_short(entries=16_384, characters=600)
 def exchanges(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
     """The changes as exchanges: words that are only added or left out are taken together with the word beside them."""
     found = []
-    for tag, a, b, c, d in SequenceMatcher(None, asked, proven, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in opcodes(asked, proven):
         if tag == "equal":
             continue
         if a == b or c == d:
