@@ -297,3 +297,47 @@ def _reduced(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
 
 def _part(module: str) -> str:
     return module.split(".")[1] if "." in module else module
+
+
+WANTS = (
+    "stop the service",
+    "fill it",
+    "read others' data",
+    "change what others get",
+    "act as another",
+    "run code",
+)
+"""What an attacker may want."""
+
+
+def threat_model() -> dict[str, dict[str, list[str]]]:
+    """The tests of each cell, by attacker and what they want."""
+    section = (ROOT / "docs/security.md").read_text().partition("## Threat model\n")[2].partition("\n## ")[0]
+    found: dict[str, dict[str, list[str]]] = {}
+    for part in section.split("\n### ")[1:]:
+        rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
+        found[part.splitlines()[0]] = {wants: re.findall(r"`([^`]+::[^`]+)`", tests) for wants, _, tests in rows}
+    return found
+
+
+@cache
+def declared_in(file: str) -> set[str]:
+    """The tests of a file, those of classes as Class::test."""
+    tree = ast.parse((ROOT / "tests" / file).read_text())
+    classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    functions = [(f"{owner.name}::", each) for owner in classes for each in owner.body] + [
+        ("", each) for each in tree.body
+    ]
+    return {prefix + each.name for prefix, each in functions if isinstance(each, ast.FunctionDef)}
+
+
+def test_every_cell_of_the_threat_model_has_a_test() -> None:
+    model = threat_model()
+    assert len(model) == 15
+    for attacker, cells in model.items():
+        assert tuple(cells) == WANTS, attacker
+        for wants, tests in cells.items():
+            assert tests, (attacker, wants)
+            for test in tests:
+                file, _, name = test.partition("::")
+                assert name in declared_in(file), test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -22,8 +22,8 @@ def cache_short(
     """Keeps so many results of a function of texts or words of up to so many characters; of longer ones, a few."""
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        short: Callable[Parameters, Result] = lru_cache(entries)(function)
-        long: Callable[Parameters, Result] = lru_cache(LONG_ENTRIES)(function)
+        short = cast(Callable[Parameters, Result], lru_cache(entries)(function))
+        long = cast(Callable[Parameters, Result], lru_cache(LONG_ENTRIES)(function))
 
         @wraps(function)
         def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
