@@ -269,6 +269,13 @@ class TestValues:
 
     def test_a_message_of_an_agent_has_the_size_of_a_fact(self, server: Running) -> None:
         assert b" 413 " in sent_to(server, "/mcp", server.key, f"Content-Length: {mcp.MAX_MESSAGE + 1}")
+        with server.connect() as h:
+            reader = h.keys.create("reader", scopes=["read"]).api_key
+        assert b" 413 " in sent_to(server, "/mcp", reader, f"Content-Length: {limits.MAX_READ_BODY + 1}")
+        many = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":[' + b"[]," * limits.MAX_FEW_VALUES + b"0]}}"
+        accepted = {"Accept": "application/json, text/event-stream"}
+        assert post(server, "/mcp", many, reader, **accepted).status_code == 413
+        assert post(server, "/mcp", many, **accepted).status_code != 413
 
     @pytest.mark.parametrize("text", [b"x", b'\\"', b"\\", b'"'])
     def test_a_text_that_does_not_end_is_passed_over_once(self, server: Running, text: bytes) -> None:

@@ -18,7 +18,7 @@ from heedful.errors import Forbidden
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import runner
 from heedful.interfaces.http.envelope import document
-from heedful.interfaces.http.reading import BodyLimit, json_of, path_of
+from heedful.interfaces.http.reading import READING, BodyLimit, json_of, path_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.mcp.serving import make_server
 from heedful.interfaces.mcp.tools import TOOLS, Tool
@@ -69,9 +69,11 @@ class McpEndpoint:
         project = caller.choose(named or caller.project or self._state.store.default_project)
         request.scope["heedful.project"] = project
         request.scope[ACCESS] = Access(caller, project)
-        async with self._state.body(request, project, caller, "write", self._limit) as body:
+        reads = caller.scopes == {"read"}
+        limit = READING if reads else self._limit
+        async with self._state.body(request, project, caller, "read" if reads else "write", limit) as body:
             # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
-            await self._state.parse(body, project, caller, lambda: json_of(body, self._limit.values))
+            await self._state.parse(body, project, caller, lambda: json_of(body, limit.values))
         return _Conversation(self._sessions, body)
 
     def _check_origin(self, request: Request) -> None:
