@@ -27,6 +27,12 @@ class TestOfAFact:
         )
         assert stats.signal_breakdown == {"used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
 
+    def test_a_question_without_a_word_is_a_context(self, store: Heedful) -> None:
+        # The quick model has no direction for it, so that it is not even like itself.
+        fact = store.remember("loud").fact_ids[0]
+        give(store, fact, "used", "🙂?!")
+        assert [(each.query, each.signal_count) for each in store.fact_stats(fact).contexts] == [("🙂?!", 1)]
+
     def test_all_four_types_are_counted(self, store: Heedful, clock: ManualClock) -> None:
         fact = store.remember("loud").fact_ids[0]
         kinds: list[SignalType] = ["used", "used", "ignored", "helpful", "not_helpful"]

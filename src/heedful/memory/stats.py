@@ -111,7 +111,8 @@ def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: i
     for query in dict.fromkeys(signal.query_id for signal in signals):
         if query in grouped:
             continue
-        alike = {match.query_id for match in index.matches(texts[query], index.vector_of(query))}
+        # A text without a word may have a vector that is not even like itself.
+        alike = {query, *(match.query_id for match in index.matches(texts[query], index.vector_of(query)))}
         members = [member for member in texts if member in alike]
         tally = combined_tallies(connection, [seq], members)[seq]
         contexts.append(_context_score(query, members, texts, tally, now))
