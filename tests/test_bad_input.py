@@ -16,8 +16,8 @@ import pytest
 from sqlalchemy import event
 
 import heedful
-from heedful import Heedful, Invalid, NotFound, Signal, Unavailable
-from heedful.model.limits import MAX_METADATA, MAX_NAME, MAX_QUERY, MAX_SIGNALS, MAX_TEXT, MAX_TOP_K
+from heedful import Document, Heedful, Invalid, NotFound, Signal, Unavailable
+from heedful.model.limits import MAX_KEY, MAX_METADATA, MAX_NAME, MAX_QUERY, MAX_SIGNALS, MAX_TEXT, MAX_TOP_K
 from heedful.storage.sqlite import Sqlite
 from heedful.testing import WordEmbedder
 
@@ -186,6 +186,14 @@ class TestRemember:
             {"n": {1, 2}},
             {"n": b"bytes"},
             {"n": 2**70},
+            {"n": 2**63},
+            {"n": -(2**63) - 1},
+            {"n": "a\0b"},
+            {"n": [{"m": "a\0b"}]},
+            {"a\0b": 1},
+            {"n": {"a\0b": 1}},
+            {"k" * (MAX_KEY + 1): 1},
+            {"k" * 150: {"l" * 50: 1}},
             {1: "n"},
             {"n": {2: "m"}},
             {"n": SURROGATE},
@@ -209,12 +217,28 @@ class TestRemember:
         with unchanged(path), pytest.raises(Invalid, match="metadata"):
             store.remember("one", metadata=deep)
 
-    @pytest.mark.parametrize("dataset", ["", " ", None, 3, "x" * (MAX_NAME + 1), SURROGATE, "a\0b"])
+    def test_a_source_of_a_document_or_file_is_held_to_the_same(self, store: Heedful, tmp_path: Path) -> None:
+        with pytest.raises(Invalid, match="source takes 3000 bytes"):
+            Document(source="x" * 3_000, texts=["one"])
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes" / "a\x07b.txt").write_text("a file")
+        (error,) = store.remember(tmp_path / "notes").errors
+        assert "source must not hold the control or invisible character U+0007" in error.message
+
+    @pytest.mark.parametrize("source", ["x" * 2_000, "😀" * 500])
+    def test_a_source_at_its_limit_comes_back(self, store: Heedful, source: str) -> None:
+        store.remember("one", source=source)
+        assert [fact.source for fact in store.facts(source=source).items] == [source]
+
+    @pytest.mark.parametrize(
+        "dataset",
+        ["", " ", None, 3, "x" * (MAX_NAME + 1), SURROGATE, "a\0b", "a\nb", "a\x1b[31mb", "a\u202eb", "\u200b\ufeff"],
+    )
     def test_a_dataset_without_a_name_is_refused(self, store: Heedful, path: Path, dataset: Any) -> None:
         with unchanged(path), pytest.raises(Invalid, match="dataset"):
             store.remember("one", dataset=dataset)
 
-    @pytest.mark.parametrize("source", ["", " ", 3, SURROGATE])
+    @pytest.mark.parametrize("source", ["", " ", 3, SURROGATE, "a\0b", "a\x1b[2Jb", "x" * 2_001, "ü" * 1_001])
     def test_a_source_without_a_name_is_refused(self, store: Heedful, path: Path, source: Any) -> None:
         with unchanged(path), pytest.raises(Invalid, match="source"):
             store.remember("one", source=source)

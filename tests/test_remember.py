@@ -226,6 +226,11 @@ class TestFiles:
         assert result.errors == []
         assert [fact.text for fact in result.facts] == ["Hello from a paper"]
 
+    def test_what_no_store_holds_is_marked_in_the_text_of_a_pdf(self, store: Heedful, tmp_path: Path) -> None:
+        (tmp_path / "paper.pdf").write_bytes(a_pdf(r"The of\000ce opens at eight"))
+        (fact,) = store.remember(tmp_path / "paper.pdf").facts
+        assert fact.text == "The of\N{REPLACEMENT CHARACTER}ce opens at eight"
+
     def test_a_pdf_without_the_extra_says_what_to_install(
         self, store: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

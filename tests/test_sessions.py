@@ -16,7 +16,7 @@ from heedful.testing import ManualClock, WordEmbedder
 
 ODD = [
     "שלום עולם",
-    "مرحبا \u202e بالعالم",
+    "مرحبا بالعالم",
     "🙂👩‍👩‍👧",
     "日本語",
     "a/b\\c?d#e%f",
@@ -357,7 +357,7 @@ def test_messages_can_be_copied_from_one_session_to_another(either: Heedful) -> 
     assert either.sessions.messages("a").items == opinions
 
 
-@pytest.mark.parametrize("text", [*ODD, "x" * 1_000_000, "\u2028\r\n\t"])
+@pytest.mark.parametrize("text", [*ODD, "x" * 1_000_000, "\u2028\r\n\t", "مرحبا \u202e بالعالم"])
 def test_a_message_comes_back_as_it_was_given(either: Heedful, text: str) -> None:
     either.sessions.add_message("s", "user", text)
     assert contents(either, "s") == [text]

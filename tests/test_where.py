@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from heedful import Heedful, Invalid
+from heedful.model.limits import MAX_CHOICES, MAX_CONDITIONS, MAX_KEY
 
 FACTS: dict[str, dict[str, Any]] = {
     "none": {},
@@ -135,6 +137,53 @@ def test_a_quote_in_a_value_is_only_a_quote(store: Heedful) -> None:
     store.remember(["quoted"], metadata={"k": '"; DROP TABLE facts; --'})
     assert found(store, {"k": '"; DROP TABLE facts; --'}) == {"quoted"}
     assert found(store, {'k"': 1}) == set()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {f"k{number}": 1 for number in range(MAX_CONDITIONS)},
+        {"year": dict.fromkeys(("=", "!=", "<", ">"), 1) | {"in": list(range(MAX_CHOICES))}},
+        {"lang": {"only": [str(number) for number in range(MAX_CHOICES)]}},
+        {"k" * MAX_KEY: 1},
+    ],
+)
+def test_a_filter_at_the_limits_is_understood(filled: Heedful, where: dict[str, Any]) -> None:
+    filled.recall("anything", where=where)
+    filled.facts(where=where)
+    filled.sessions.list(where=where)
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        ({f"k{number}": 1 for number in range(MAX_CONDITIONS + 1)}, "101 conditions, the limit is 100"),
+        ({f"k{number}": {"!=": 1, "<": 3} for number in range(60)}, "120 conditions, the limit is 100"),
+        ({"year": list(range(MAX_CHOICES + 1))}, "lists 1001 values, the limit is 1000"),
+        ({"year": {"only": list(range(MAX_CHOICES + 1))}}, "lists 1001 values, the limit is 1000"),
+        ({"year": list(range(1_000_000))}, "bytes, the limit is 16384"),
+        ({f"k{number}": {"!=": 1} for number in range(1_000_000)}, "bytes, the limit is 16384"),
+        ({"k" * (MAX_KEY + 1): 1}, "a key of 201 characters, the limit is 200"),
+        ({"lang": "a\0b"}, "NUL"),
+        ({"a\0b": 1}, "NUL"),
+        ({"year": 2**63}, "64 bits"),
+        ({"year": {">": 10**400}}, "64 bits"),
+    ],
+)
+def test_a_filter_over_the_limits_is_refused_before_anything_is_asked(
+    filled: Heedful, where: dict[str, Any], problem: str
+) -> None:
+    asked: list[str] = []
+    engine = filled._workspace.database._backend.engine
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    for call in (lambda: filled.recall("q", where=where), lambda: filled.facts(where=where)):
+        with pytest.raises(Invalid, match=problem) as caught:
+            call()
+        assert caught.value.field == "where"
+        assert len(str(caught.value)) < 400
+    with pytest.raises(Invalid, match=problem):
+        filled.sessions.list(where=where)
+    assert asked == []
 
 
 def test_filters_and_boosts_go_together(store: Heedful) -> None:

@@ -10,7 +10,7 @@ from heedful.clock import from_stored
 from heedful.errors import NotFound
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
-from heedful.model import Dataset, Fact, Metadata, Page
+from heedful.model import Dataset, Fact, Metadata, Page, limits
 from heedful.storage import facts, scopes
 from heedful.storage.filters import conditions, selections
 from heedful.storage.rows import AnyRow
@@ -66,7 +66,7 @@ def check_where(value: Any) -> Metadata | None:
     """A filter of metadata, if it says anything and can be understood."""
     if value is None:
         return None
-    checked = checks.metadata("where", value)
+    checked = checks.metadata("where", value, limits.MAX_WHERE)
     for _ in conditions(checked):
         pass
     return checked or None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,19 @@ import orjson
 
 from heedful.clock import to_stored
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.model import MODES, POLICY_NAMES, Metadata, Model, PolicyName, author_name, etag, limits, storable
+from heedful.model import (
+    MODES,
+    POLICY_NAMES,
+    Metadata,
+    Model,
+    PolicyName,
+    author_name,
+    etag,
+    limits,
+    printable,
+    source_name,
+    storable,
+)
 
 
 def name(field: str, value: Any) -> str:
@@ -19,15 +31,22 @@ def name(field: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"{field} must be a name, got {value!r}", field=field, value=value)
     if len(value) > limits.MAX_NAME:
-        raise Invalid(f"{field} has {len(value)} characters, the limit is {limits.MAX_NAME}", field=field, value=value)
-    return _storable(field, value)
+        raise _too_long(field, value, limits.MAX_NAME)
+    return _named(field, printable, value)
+
+
+def source(value: Any) -> str:
+    """Where a text is from: a name, a path or an address."""
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid(f"source must be a name, got {value!r}", field="source", value=value)
+    return _named("source", source_name, value)
 
 
 def identifier(field: str, value: Any) -> str:
     """The id of something; whether it exists is another question."""
     if not isinstance(value, str) or not value:
         raise Invalid(f"{field} must be a non-empty string, got {value!r}", field=field, value=value)
-    return _storable(field, value)
+    return _named(field, storable, value)
 
 
 def no_fact(project: str, fact_id: str, field: str = "fact_id") -> NotFound:
@@ -44,7 +63,7 @@ def any_text(field: str, value: Any) -> str:
     """A text, which may be empty."""
     if not isinstance(value, str):
         raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
-    return _storable(field, value)
+    return _named(field, storable, value)
 
 
 def flag(field: str, value: Any) -> bool:
@@ -79,12 +98,7 @@ def author(value: Any) -> str | None:
     """Who gives feedback, as the name is stored; None for the program itself."""
     if value is None:
         return None
-    try:
-        return author_name(any_text("author", value))
-    except Invalid as error:
-        if error.field is not None:
-            raise
-        raise Invalid(f"author {error.message}", field="author", value=error.value, remedy=error.remedy) from None
+    return _named("author", author_name, any_text("author", value))
 
 
 def audience(value: Any) -> str | None:
@@ -129,8 +143,8 @@ def query(value: Any) -> str:
     if not value.strip():
         raise Invalid(f"query must not be empty or blank, got {value!r}", field="query", value=value)
     if len(value) > limits.MAX_QUERY:
-        raise Invalid(f"query has {len(value)} characters, the limit is {limits.MAX_QUERY}", field="query", value=value)
-    return _storable("query", value)
+        raise _too_long("query", value, limits.MAX_QUERY)
+    return _named("query", storable, value)
 
 
 def fraction(field: str, value: Any) -> float:
@@ -195,21 +209,16 @@ def text(field: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"{field} must not be empty or blank, got {value!r}", field=field, value=value)
     if len(value) > limits.MAX_TEXT:
-        raise Invalid(
-            f"{field} has {len(value)} characters, the limit is {limits.MAX_TEXT}",
-            field=field,
-            value=value[:50],
-            remedy="Split it",
-        )
-    return _storable(field, value)
+        raise _too_long(field, value, limits.MAX_TEXT, "Split it")
+    return _named(field, storable, value)
 
 
-def metadata(field: str, value: Any) -> Metadata:
-    """A mapping that JSON can hold, with finite numbers."""
+def metadata(field: str, value: Any, limit: int = limits.MAX_METADATA) -> Metadata:
+    """A mapping that JSON and every store can hold."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise Invalid(f"{field} must be a mapping with text keys, got {value!r}", field=field, value=value)
     try:
-        _finite_numbers(field, value)
+        storable_values(field, value)
         packed = orjson.dumps(value)
     except (TypeError, RecursionError) as error:
         raise Invalid(
@@ -218,8 +227,13 @@ def metadata(field: str, value: Any) -> Metadata:
             value=value,
             remedy="Use texts, numbers, true, false, null, lists and mappings",
         ) from error
-    if len(packed) > limits.MAX_METADATA:
-        raise Invalid(f"{field} takes {len(packed)} bytes, the limit is {limits.MAX_METADATA}", field=field)
+    if len(packed) > limit:
+        raise Invalid(
+            f"{field} takes {len(packed)} bytes, the limit is {limit}",
+            field=field,
+            value=len(packed),
+            remedy="Use fewer or shorter values",
+        )
     cleaned: Metadata = orjson.loads(packed)
     return cleaned
 
@@ -266,18 +280,55 @@ def batch(field: str, items: Sequence[Any], limit: int) -> None:
         )
 
 
-def _finite_numbers(field: str, value: Any, depth: int = 0) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
+def storable_values(field: str, value: Any, key: str = "", depth: int = 0) -> None:
+    """Checks that every store can hold a value of JSON; `key` is where in it this one is, dotted."""
+    if isinstance(value, str):
+        _named(f"{field}[{key!r}]" if key else field, storable, value, field)
+    elif isinstance(value, float) and not math.isfinite(value):
         raise Invalid(f"{field} holds {value}, which JSON can't represent", field=field, value=value)
+    elif isinstance(value, int) and not -limits.MAX_INTEGER - 1 <= value <= limits.MAX_INTEGER:
+        raise Invalid(
+            f"{field}[{key!r}] is a whole number of more than 64 bits",
+            field=field,
+            remedy="Use a text, or a number with a decimal point",
+        )
     if depth > limits.MAX_DEPTH:
         raise Invalid(f"{field} is nested more than {limits.MAX_DEPTH} deep", field=field, remedy="Flatten it")
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _finite_numbers(field, inner, depth + 1)
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(name, str):
+                _check_key(field, path := f"{key}.{name}" if key else name)
+                storable_values(field, inner, path, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            storable_values(field, inner, key, depth + 1)
 
 
-def _storable(field: str, value: str) -> str:
+def _check_key(field: str, key: str) -> None:
+    _named(f"a key of {field}", storable, key, field)
+    if len(key) > limits.MAX_KEY:
+        raise Invalid(
+            f"{field} has a key of {len(key)} characters, the limit is {limits.MAX_KEY}, got {key[:50]!r}…",
+            field=field,
+            value=key[:50],
+            remedy="Use short names and fewer levels",
+        )
+
+
+def _named(subject: str, check: Callable[[str], str], value: str, field: str | None = None) -> str:
+    """A value that passes a check of the model, which knows of no field."""
     try:
-        return storable(value)
-    except ValueError as error:
-        shown = value[:50].encode(errors="replace").decode()
-        raise Invalid(f"{field} {error}, got {shown!r}", field=field, value=shown) from error
+        return check(value)
+    except Invalid as error:
+        raise Invalid(
+            f"{subject} {error.message}", field=field or subject, value=error.value, remedy=error.remedy
+        ) from None
+
+
+def _too_long(field: str, value: str, limit: int, remedy: str = "Shorten it") -> Invalid:
+    return Invalid(
+        f"{field} has {len(value)} characters, the limit is {limit}, got {value[:50]!r}…",
+        field=field,
+        value=value[:50],
+        remedy=remedy,
+    )

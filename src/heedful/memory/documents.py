@@ -54,7 +54,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
     items = as_list(texts)
     common = _metadata_of(items, metadata)
     if source is not None:
-        checks.text("source", source)
+        checks.source(source)
         if any(isinstance(item, Path | Document) for item in items):
             raise Invalid("source can't be combined with a file: its path is its source", field="source", value=source)
     reading = Reading()
@@ -75,7 +75,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
 def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metadata]]) -> Pieces:
     """Texts with their metadata, checked and split; with `replaces`, in place of the earlier facts of their source."""
     if source is not None:
-        checks.text("source", source)
+        checks.source(source)
     made = [
         (piece, checks.metadata("metadata", about))
         for text, about in texts
@@ -96,7 +96,7 @@ def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
     for file in _files(path, errors, frozenset()):
         try:
             records = list(_records(file))
-            source = checks.text("source", file.as_posix())
+            source = checks.source(file.as_posix())
             texts = [checks.text("text", text) for text, _ in records]
             documents.append(Document(source=source, texts=texts, metadata=[own for _, own in records]))
         except (HeedfulError, OSError, csv.Error) as error:
@@ -272,7 +272,8 @@ def _pdf(file: Path) -> str:
     except Exception as error:
         # Whatever the library meets in a file that is damaged, or made to do harm.
         raise Invalid(f"{file.name} is not a readable PDF ({error})", code="undecodable", field="file") from error
-    return "\n\n".join(texts)
+    # Fonts without a table of characters give NUL and lone surrogates; a mark says that something was there.
+    return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", "\n\n".join(texts))
 
 
 MAX_PIECE = 1000

@@ -297,6 +297,8 @@ def signal_recall(
     checks.fraction("confidence", confidence)
     author = checks.author(author)
     checks.idempotency_key(idempotency_key)
+    if answer is not None:
+        checks.any_text("answer", answer)
     ids = {kind: _fact_ids(kind, facts) for kind, facts in named.items()}
     both = set(ids["helpful"]) & set(ids["not_helpful"])
     if both:
@@ -441,8 +443,7 @@ def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query:
     answer may cite them as [1], [2]; those that were deleted are left out. `query` is the question, if known: it makes
     the result a little surer.
     """
-    if not isinstance(answer, str):
-        raise Invalid(f"answer must be a string, got {answer!r}", field="answer", value=answer)
+    checks.any_text("answer", answer)
     if len(answer) > MAX_ANSWER:
         raise Invalid(
             f"answer has {len(answer)} characters, the limit is {MAX_ANSWER}", field="answer", value=answer[:50]

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from heedful.model.base import AuthorKind, Model, NotBlank
+from heedful.model.base import AuthorKind, Model, Name, NotBlank
 
 Scope = Literal["read", "write", "feedback", "admin"]
 """What a key may do: recall and look; remember and run; give opinions; manage keys and connectors, and all the rest."""
@@ -81,15 +81,15 @@ class Target(Model):
     """Something that feedback can be about: a session, one of its answers, an execution, a message or a recall; or what
     is suggested for a question, which a browser may confirm."""
 
-    session_id: NotBlank | None = None
-    qa_id: NotBlank | None = None
+    session_id: Name | None = None
+    qa_id: Name | None = None
     """Of an answer in the session."""
-    execution_id: NotBlank | None = None
+    execution_id: Name | None = None
     question: NotBlank | None = None
     """For which the execution is suggested."""
-    chat_message_id: NotBlank | None = None
-    recall_id: NotBlank | None = None
-    external_id: NotBlank | None = None
+    chat_message_id: Name | None = None
+    recall_id: Name | None = None
+    external_id: Name | None = None
     """Of an answer, for `rate`."""
 
     @model_validator(mode="after")

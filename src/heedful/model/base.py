@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,12 +44,42 @@ def _not_blank(text: str) -> str:
 def storable(text: str) -> str:
     """The text itself, if every store can hold it."""
     if "\0" in text:
-        raise ValueError("must not hold a NUL character")
+        raise Invalid(
+            f"must not hold a NUL character, got {_shown(text)!r}",
+            value=_shown(text),
+            remedy='Remove it: text.replace("\\0", "")',
+        )
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"must be valid Unicode ({error.reason})") from error
+        raise Invalid(
+            f"must be valid Unicode ({error.reason}), got {_shown(text)!r}",
+            value=_shown(text),
+            remedy='Replace the surrogates: text.encode(errors="replace").decode()',
+        ) from None
     return text
+
+
+def printable(name: str) -> str:
+    """The name itself, if it looks the same on a terminal, in a log and on a page."""
+    found = re.search(f"[{_UNPRINTABLE}]", storable(name))
+    if found is not None:
+        problem = f"must not hold the control or invisible character U+{ord(found[0]):04X}, got {_shown(name)!r}"
+        raise Invalid(problem, value=_shown(name), remedy="Remove it")
+    return name
+
+
+def source_name(source: str) -> str:
+    """The name of a source itself, if an index of every store can hold it."""
+    size = len(printable(source).encode())
+    if size > limits.MAX_SOURCE:
+        problem = f"takes {size} bytes, the limit is {limits.MAX_SOURCE}, got {_shown(source)!r}"
+        raise Invalid(problem, value=_shown(source), remedy="Use a shorter name, path or address")
+    return source
+
+
+def _shown(text: str) -> str:
+    return text[:50].encode(errors="replace").decode() + ("…" if len(text) > 50 else "")
 
 
 def _finite(number: float) -> float:
@@ -74,15 +105,22 @@ def author_name(name: str) -> str:
     stripped = name[visible[0] : visible[-1] + 1]
     if len(stripped) > limits.MAX_NAME:
         raise Invalid(f"has {len(stripped)} characters, the limit is {limits.MAX_NAME}", value=stripped[:50])
+    printable(stripped)
     prefix, rest = stripped[: len(VISITOR)], stripped[len(VISITOR) :]
     return VISITOR + rest if prefix.lower() == VISITOR else stripped
 
+
+_UNPRINTABLE = r"\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+"""Controls, what breaks a line or turns its direction, and what nobody sees."""
 
 TEXT = r"^[^\u0000]*$"
 """Any text that every store can hold."""
 
 WORDS = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 """The same, and not blank."""
+
+NAME = rf"^[^{_UNPRINTABLE}]*[^\s{_UNPRINTABLE}][^{_UNPRINTABLE}]*$"
+"""The same, without controls."""
 
 Text = Annotated[str, AfterValidator(storable), Field(json_schema_extra={"pattern": TEXT})]
 NotBlank = Annotated[
@@ -94,9 +132,20 @@ NotBlank = Annotated[
 AuthorName = Annotated[
     str,
     AfterValidator(author_name),
-    Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": WORDS}),
+    Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": NAME}),
 ]
-IdempotencyKey = Annotated[NotBlank, Field(max_length=200)]
+Name = Annotated[
+    str,
+    AfterValidator(printable),
+    AfterValidator(_not_blank),
+    Field(max_length=limits.MAX_NAME, json_schema_extra={"minLength": 1, "pattern": NAME}),
+]
+SourceName = Annotated[
+    str,
+    AfterValidator(source_name),
+    AfterValidator(_not_blank),
+    Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_SOURCE // 4, "pattern": NAME}),
+]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]
 
 

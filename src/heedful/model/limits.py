@@ -7,6 +7,20 @@ from heedful.clock import MINUTE
 MAX_TEXT = 5_000_000
 MAX_QUERY = 10_000
 MAX_NAME = 200
+MAX_SOURCE = 2_000
+"""Bytes of a source as UTF-8: what an index of PostgreSQL holds, which takes 2,704 for each row."""
+
+MAX_KEY = 200
+"""Characters of a key of metadata, with those around it and the dots between them."""
+
+MAX_INTEGER = 2**63 - 1
+MAX_WHERE = 16_384
+"""Bytes of a filter as JSON: three times as many fit into an address."""
+
+MAX_CONDITIONS = 100
+MAX_CHOICES = 1_000
+"""Values that one condition of a filter lists."""
+
 MAX_TOP_K = 1_000
 MAX_SIGNALS = 10_000
 MAX_METADATA = 65_536

@@ -11,13 +11,14 @@ from pydantic import Field
 from heedful.model.base import (
     AuthorName,
     Fraction,
-    IdempotencyKey,
     Metadata,
     Mode,
     Model,
+    Name,
     NotBlank,
     PolicyName,
     SignalType,
+    SourceName,
     Text,
     UsefulnessSource,
 )
@@ -34,8 +35,8 @@ class Signal(Model):
     at: datetime | None = None
     """When it was given; now, if left out. Late and out-of-order signals fold in this order."""
     author: AuthorName | None = None
-    idempotency_key: IdempotencyKey | None = None
-    external_id: IdempotencyKey | None = None
+    idempotency_key: Name | None = None
+    external_id: Name | None = None
     """Your own id for it: sent again, it counts once, and `retract` takes it in place of the event's id."""
 
 
@@ -102,7 +103,7 @@ class PolicyChange(Model):
 class Document(Model):
     """What one source says. Remembered, it replaces what that source said before."""
 
-    source: NotBlank
+    source: SourceName
     texts: list[Text]
     """What it says; long ones are split."""
     metadata: list[Metadata] | None = None

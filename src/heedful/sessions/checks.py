@@ -114,7 +114,8 @@ def key(field: str, value: Any) -> None:
 
 def check_key_part(field: str, key: str, value: str) -> None:
     """Checks one part of a dotted key."""
-    if not value.strip() or value.startswith("$") or "." in value or "\0" in value:
+    checks.any_text(field, value)
+    if not value.strip() or value.startswith("$") or "." in value:
         raise Invalid(
             f"{field} has the key {key!r}",
             field=field,

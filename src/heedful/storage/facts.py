@@ -32,7 +32,7 @@ SUPERSEDED, REPLACED, OUTDATED = 1, 2, 4
 """Why recall doesn't find a fact, as bits of `hidden`: a supersession is active, its document no longer says it, or
 a fact that it was learnt from is hidden."""
 
-MAX_TAG = 200
+MAX_TAG = 100
 """Characters of a text in metadata that filters compare; the rest is compared by its hash."""
 
 

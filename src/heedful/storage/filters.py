@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Select, Table, select
 
 from heedful.errors import Invalid
-from heedful.model import Metadata
+from heedful.model import Metadata, limits
 from heedful.storage.facts import tag
 from heedful.storage.schema import fact_tags, facts, session_tags, sessions
 
@@ -55,6 +55,14 @@ def conditions(where: Metadata) -> Iterator[tuple[str, str, Any]]:
     a comparison, `{"user": {"only": ["ada"]}}` nothing but these, which is also what has no such key. Dotted keys reach
     inside.
     """
+    count = sum(len(condition) if isinstance(condition, dict) else 1 for condition in where.values())
+    if count > limits.MAX_CONDITIONS:
+        raise Invalid(
+            f"where has {count} conditions, the limit is {limits.MAX_CONDITIONS}",
+            field="where",
+            value=count,
+            remedy="Use fewer conditions; a list of values is one",
+        )
     for key, condition in where.items():
         if not isinstance(key, str) or not key.strip():
             raise Invalid(f"where has the key {key!r}, which is not a name", field="where", value=key)
@@ -85,6 +93,13 @@ def _check(key: str, operator: str, value: Any) -> None:
         return
     if operator in ("in", "only") and not isinstance(value, list):
         raise _bad(key, operator, value, "a list")
+    if isinstance(value, list) and len(value) > limits.MAX_CHOICES:
+        raise Invalid(
+            f"where[{key!r}] lists {len(value)} values, the limit is {limits.MAX_CHOICES}",
+            field="where",
+            value=len(value),
+            remedy="Ask in several calls, or mark what belongs together with one value",
+        )
     if operator in ("=", "!=", "in", "only"):
         for item in value if operator in ("in", "only") else [value]:
             if item is not None and not isinstance(item, str | int | float | bool):

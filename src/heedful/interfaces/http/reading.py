@@ -203,8 +203,9 @@ def _parsed(shape: Shape, pairs: list[tuple[str, str]]) -> dict[str, Any]:
             raise Invalid(f"{name} is passed twice", field=name, value=value, remedy="Pass it once")
         elif kind is dict:
             try:
-                values[name] = orjson.loads(value)
-            except orjson.JSONDecodeError as error:
+                # Not by orjson, which makes a fraction of a whole number of more than 64 bits.
+                values[name] = from_json(value)
+            except ValueError as error:
                 raise Invalid(f"{name} is not JSON ({error})", field=name, value=value) from None
         else:
             values[name] = value

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, create_mod
 
 from heedful.interfaces.operations.table import Operation, method
 from heedful.model import Document, Model, Signal, Target, limits
-from heedful.model.base import TEXT, WORDS, FailFastModel
+from heedful.model.base import NAME, TEXT, WORDS, FailFastModel
 
 HEADERS = {"idempotency_key": "Idempotency-Key", "if_match": "If-Match"}
 """Parameters that travel in a header."""
@@ -139,7 +139,7 @@ NARROWED: dict[tuple[str, str], Any] = {
 }
 """By operation and parameter."""
 
-_NAME = {"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": WORDS}
+_NAME = {"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": NAME}
 _QUESTION = {"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS}
 _WORDS = {"minLength": 1, "pattern": WORDS}
 _ID = {"pattern": TEXT}
@@ -148,7 +148,7 @@ _FEEDBACK_TEXT = {"maxLength": limits.MAX_FEEDBACK, "pattern": TEXT}
 _FRACTION = {"minimum": 0, "maximum": 1}
 _PAGE = {"minimum": 1, "maximum": limits.MAX_PAGE}
 _LIST = {"minimum": 1, "maximum": limits.MAX_LIST}
-_KEY = {"minLength": 1, "pattern": KEY}
+_KEY = {"minLength": 1, "maxLength": limits.MAX_KEY, "pattern": KEY}
 
 CURSOR = {"pattern": "^[0-9]{1,18}$"}
 
@@ -198,7 +198,7 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "session_id": _NAME,
     "similarity_threshold": _FRACTION,
     "skip": {"minimum": 0, "maximum": limits.MAX_SKIP},
-    "source": _WORDS,
+    "source": {"minLength": 1, "maxLength": limits.MAX_SOURCE // 4, "pattern": NAME},
     "sql_query": _WORDS,
     "targets": {"minItems": 1, "maxItems": limits.MAX_TARGETS},
     "text": _WORDS,
