@@ -22,6 +22,7 @@ from heedful.interfaces.client.surface import adapted
 from heedful.interfaces.operations import OPERATIONS, Shape, shape
 from heedful.interfaces.operations.shape import HEADERS, arguments
 from heedful.interfaces.problems import error_of
+from heedful.memory import checks
 from heedful.model import ExportResult
 from heedful.model.base import ignoring_unknown_fields
 from heedful.retrying import seconds
@@ -29,6 +30,9 @@ from heedful.retrying import seconds
 ATTEMPTS = 4
 MAX_POLLS = 60
 """How often it is asked what became of an attempt that broke off and is still in progress there."""
+
+MAX_URL = 60_000
+"""Bytes of the parameters in an address; servers and proxies refuse longer ones."""
 
 SLOW_FACTOR = 10
 """How many times as long calls may take that are known to be slow."""
@@ -131,7 +135,7 @@ def _request(shape: Shape, project: str, values: dict[str, Any]) -> Send:
         path += _query(_checked(shape, values))
     else:
         headers["Content-Type"] = "application/json"
-        content = _json(values)
+        content = b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), _json(name, each)) for name, each in values.items())
     headers["Accept"] = "text/event-stream" if callbacks else "application/json"
     return Send(operation.method, path, headers, content, operation.slow, callbacks)
 
@@ -140,10 +144,7 @@ def _segment(name: str, value: Any) -> str:
     """A part of a path; it is never empty and has no dots that are steps."""
     if not isinstance(value, str) or not value:
         raise Invalid(f"{name} must be a non-empty string, got {value!r}", field=name, value=value)
-    try:
-        quoted = quote(value, safe="")
-    except UnicodeEncodeError as error:
-        raise Invalid(f"{name} must be valid Unicode ({error.reason})", field=name) from None
+    quoted = quote(checks.any_text(name, value), safe="")
     return quoted.replace(".", "%2E") if set(value) == {"."} else quoted
 
 
@@ -152,7 +153,7 @@ def _header(name: str, value: Any) -> Any:
         return None
     if not isinstance(value, str) or not value or value != value.strip() or re.search(r"[\x00-\x1f\x7f]", value):
         raise Invalid(f"{name} must be a name, got {value!r}", field=name, value=value)
-    return value
+    return checks.any_text(name, value)
 
 
 def _checked(shape: Shape, values: dict[str, Any]) -> dict[str, Any]:
@@ -170,15 +171,34 @@ def _query(values: dict[str, Any]) -> str:
         if value is None:
             continue
         items = value if isinstance(value, list | tuple) else [value]
-        pairs += [(name, item if isinstance(item, str) else _json(item).decode().strip('"')) for item in items]
-    return f"?{urlencode(pairs)}" if pairs else ""
+        pairs += [(name, _written(name, item)) for item in items]
+    query = f"?{urlencode(pairs)}" if pairs else ""
+    if len(query) > MAX_URL:
+        longest = max(pairs, key=lambda pair: len(pair[1]))[0]
+        raise Invalid(
+            f"{longest} is too long for a URL, which takes {MAX_URL} bytes",
+            field=longest,
+            remedy="Use fewer or shorter values",
+        )
+    return query
 
 
-def _json(value: Any) -> bytes:
+def _written(name: str, value: Any) -> str:
+    return checks.any_text(name, value) if isinstance(value, str) else _json(name, value).decode().strip('"')
+
+
+def _json(name: str, value: Any) -> bytes:
+    if isinstance(value, str):
+        checks.any_text(name, value)
     try:
         return to_json(value, inf_nan_mode="constants")
     except (PydanticSerializationError, UnicodeEncodeError, RecursionError) as error:
-        raise Invalid(f"the arguments can't be sent as JSON ({error})", remedy="Use texts, numbers and lists") from None
+        reason = str(error).removeprefix("Error serializing to JSON: ")
+        raise Invalid(
+            f"{name} contains values that JSON can't represent ({reason})",
+            field=name,
+            remedy="Use texts, numbers, true, false, null, lists and mappings",
+        ) from None
 
 
 def _is_retryable(answer: Answer) -> bool:
