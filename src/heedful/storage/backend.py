@@ -10,6 +10,7 @@ from typing import Protocol
 
 from sqlalchemy import Column, Connection, Engine
 
+from heedful.errors import Invalid
 from heedful.storage.rows import Direct
 
 BUSY_SECONDS = 60
@@ -17,6 +18,16 @@ BUSY_SECONDS = 60
 
 CHANGED = "changed"
 """The key in `Connection.info` that marks a transaction as changing facts."""
+
+
+def unstorable(database: str) -> Invalid:
+    """The error for a value that passed all checks, and that a database refuses nevertheless. It shows no value."""
+    return Invalid(
+        f"this holds a value that {database} can't store",
+        code="unstorable",
+        remedy="Use valid Unicode without NUL, whole numbers within 64 bits and less than 100 levels; "
+        "nothing was stored",
+    )
 
 
 class Backend(Protocol):

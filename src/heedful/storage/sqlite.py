@@ -17,7 +17,7 @@ from sqlalchemy.pool import QueuePool
 
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
-from heedful.storage.backend import BUSY_SECONDS
+from heedful.storage.backend import BUSY_SECONDS, unstorable
 from heedful.storage.group_commit import GroupCommit
 from heedful.storage.rows import Direct
 
@@ -173,6 +173,8 @@ def _engine(url: URL) -> Engine:
         connect_args={"isolation_level": None, "check_same_thread": False, "timeout": BUSY_SECONDS},
         pool_size=8,
         max_overflow=24,
+        # What people wrote belongs in no log.
+        hide_parameters=True,
     )
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
@@ -231,8 +233,10 @@ def _translate(context: ExceptionContext) -> None:
         raise translated from error
 
 
-def translate_error(error: BaseException, engine: Engine | None) -> Unavailable | None:
+def translate_error(error: BaseException, engine: Engine | None) -> HeedfulError | None:
     """The error to raise instead of a known error of the driver."""
+    if isinstance(error, sqlite3.DataError | OverflowError | UnicodeEncodeError):
+        return unstorable("SQLite")
     if not isinstance(error, sqlite3.Error):
         return None
     code = getattr(error, "sqlite_errorcode", None)

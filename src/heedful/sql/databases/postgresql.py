@@ -78,7 +78,7 @@ class PostgreSQL:
 
     def read_schema(self) -> Schema:
         """The tables and views that the connector's user, or its role, may see."""
-        engine = create_engine(self._url, creator=self._connect, poolclass=NullPool)
+        engine = create_engine(self._url, creator=self._connect, poolclass=NullPool, hide_parameters=True)
         try:
             with engine.connect() as connection:
                 if self._role:

@@ -64,7 +64,7 @@ class SQLite:
 
     def read_schema(self) -> Schema:
         """The tables and views."""
-        engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
+        engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True)
         try:
             with engine.connect() as connection:
                 return reflected(connection)

@@ -24,6 +24,7 @@ from pymongo.errors import (
 )
 
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailable
+from heedful.storage.backend import unstorable
 from heedful.storage.mongo.collections import Document
 
 
@@ -170,11 +171,7 @@ def translate_error(error: Exception, store: object) -> HeedfulError:
             remedy="Shorten the text; nothing was stored",
         )
     if isinstance(error, BSONError | OverflowError) or code in _UNSTORABLE:
-        return Invalid(
-            "this holds a value that MongoDB can't store",
-            code="unstorable",
-            remedy="Use whole numbers within 64 bits and less than 100 levels; nothing was stored",
-        )
+        return unstorable("MongoDB")
     if is_duplicate(error):
         return Conflict(
             "this was stored already, under the same id or idempotency key",

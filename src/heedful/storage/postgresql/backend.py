@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError
 
 from heedful.errors import HeedfulError, Unavailable
 from heedful.storage import locks
-from heedful.storage.backend import BUSY_SECONDS, CHANGED
+from heedful.storage.backend import BUSY_SECONDS, CHANGED, unstorable
 from heedful.storage.dialects import SCHEMA
 from heedful.storage.group_commit import GroupCommit
 from heedful.storage.postgresql import pgvector, read_timeout
@@ -322,6 +322,8 @@ def _engine(url: URL) -> Engine:
         connect_args={name: value for name, value in _ARGUMENTS.items() if name not in _LEFT_TO_URL & url.query.keys()},
         pool_size=8,
         max_overflow=24,
+        # What people wrote belongs in no log.
+        hide_parameters=True,
         pool_timeout=BUSY_SECONDS,
     )
     event.listen(engine, "handle_error", _translate)
@@ -353,13 +355,15 @@ def _translate(context: ExceptionContext) -> None:
         raise translated from error
 
 
-def translate_error(error: BaseException, name: str) -> Unavailable | None:
+def translate_error(error: BaseException, name: str) -> HeedfulError | None:
     """The error to raise instead of a known error of the driver."""
     import psycopg
 
     if not isinstance(error, psycopg.Error):
         return None
     state = error.sqlstate or ""
+    if isinstance(error, psycopg.DataError) or state.startswith("54"):
+        return unstorable("PostgreSQL")
     if state in ("55P03", "40P01", "40001"):
         return Unavailable(
             f"store {name} was locked ({error})", code="store_busy", remedy="Try again; nothing was changed"
