@@ -304,3 +304,22 @@ def test_a_role_that_may_only_read_is_enough_for_the_source(lived: Path, place: 
 def test_an_empty_database_of_a_server_is_no_source(place: Place) -> None:
     with pytest.raises(NotFound, match="there is no store"):
         copy(place("postgresql"), place("sqlite"))
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_row_that_the_target_can_not_hold_is_named_and_can_be_corrected(tmp_path: Path, place: Place) -> None:
+    source, target = tmp_path / "source.db", place("postgresql")
+    with opened(source) as store:
+        store.remember([f"fact {number}" for number in range(20)])
+    with closing(sqlite3.connect(source)) as by_hand, by_hand:
+        by_hand.execute("UPDATE facts SET source = 'a' || char(0) || 'b' WHERE seq = 11")
+    with pytest.raises(Invalid, match=r"row \(11,\) of facts") as caught:
+        copy(source, target)
+    assert (caught.value.code, caught.value.field) == ("unstorable", "facts")
+    with pytest.raises(Conflict, match="not finished"):
+        opened(target)
+    with closing(sqlite3.connect(source)) as by_hand, by_hand:
+        by_hand.execute("UPDATE facts SET source = NULL WHERE seq = 11")
+    copy(source, target)
+    with opened(target) as store:
+        assert len(store.facts(limit=100).items) == 20

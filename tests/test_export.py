@@ -278,7 +278,7 @@ def _first(kind: str, **changes: Any) -> Callable[[list[Line]], list[Line]]:
         (_first("heedful", model={"name": 5}), "line 1 names the model"),
         (_first("fact", text=None), r"line \d+ has no text"),
         (_first("fact", text=5), r"line \d+ has text 5"),
-        (_first("fact", text="a\0b"), r"line \d+ has a text that must not hold a NUL"),
+        (_first("fact", text="a\0b"), r"line \d+ can't be stored: text must not hold a NUL"),
         (_first("fact", colour="red"), r"line \d+ has a field 'colour'"),
         (_first("fact", vector="AAAA"), r"line \d+ has a vector"),
         (_first("fact", dataset="elsewhere"), "."),

@@ -245,12 +245,27 @@ class _Copying:
         changed = [before for before, after in run if before is not None and after is not None and before != after]
         if not new and not changed:
             return
-        with self._target.write(durable=False) as connection:
-            self._marker.check(connection)
-            if new:
-                table_rows.insert(connection, table, new)
-            if changed:
-                table_rows.update(connection, table, changed)
+        try:
+            with self._target.write(durable=False) as connection:
+                self._marker.check(connection)
+                if new:
+                    table_rows.insert(connection, table, new)
+                if changed:
+                    table_rows.update(connection, table, changed)
+        except Invalid as error:
+            if len(run) > 1:
+                # One of them is at fault: the first that is refused alone.
+                for pair in run:
+                    self._write(table, [pair])
+                return
+            key = table_rows.key(table, (new + changed)[0])
+            raise Invalid(
+                f"the target can't hold the row {key!r} of {table.name}: {error.message}",
+                code=error.code,
+                field=table.name,
+                value=repr(key),
+                remedy="Correct or forget it in the source, and run the same copy again: it resumes where it stopped",
+            ) from error
         self._written += len(new) + len(changed)
 
     def _pairs(self, reading: Connection, table: Table) -> Iterator[list[Pair]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import IO, Any
@@ -13,9 +13,11 @@ import orjson
 from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 
 from heedful.errors import Invalid
-from heedful.model import REVIEW_STATUSES, author_name, storable
+from heedful.memory import checks
+from heedful.model import REVIEW_STATUSES, author_name
 from heedful.model.limits import MAX_LINE
 from heedful.ranking.signals import kind_of
+from heedful.storage.schema import facts
 from heedful.storage.schema_insight import review_items
 from heedful.transfer.checksum import Checksum
 from heedful.transfer.exporting import END, FORMAT, HEADER, closing
@@ -223,6 +225,7 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     if isinstance(column.type, JSON):
         if not isinstance(value, SHAPES.get(column.name, object)):
             raise damaged(each.number, f"has a malformed {column.name}")
+        _check_storable(each, lambda: checks.storable_values(column.name, value))
         return
     if isinstance(column.type, LargeBinary):
         _check_hexadecimal(each, column.name, value)
@@ -242,13 +245,19 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
 
 
 def _check_text(each: Numbered, column: Column[Any], value: str) -> None:
-    try:
-        storable(value)
-    except ValueError as error:
-        raise damaged(each.number, f"has a {column.name} that {error}") from error
+    _check_storable(each, lambda: checks.any_text(column.name, value))
+    if column is facts.c.source:
+        _check_storable(each, lambda: checks.source(value))
     longest = column.type.length if isinstance(column.type, String) else None
     if longest is not None and len(value) > longest:
         raise damaged(each.number, f"has a {column.name} of {len(value)} characters, the limit is {longest}")
+
+
+def _check_storable(each: Numbered, check: Callable[[], object]) -> None:
+    try:
+        check()
+    except Invalid as error:
+        raise damaged(each.number, f"can't be stored: {error.message}") from None
 
 
 def _check_review(each: Numbered, column: Column[Any], value: str) -> None:
