@@ -350,7 +350,7 @@ CODES = {
     "unknown_column": "The database has no such column.",
     "unknown_table": "The database has no such table.",
     "unreadable": "The file is not there, or may not be read.",
-    "unstorable": "The value is one that MongoDB can't store.",
+    "unstorable": "The value is one that the database can't store.",
     "unsupported": "Heedful does not read this kind of file.",
     "url_unreadable": "The text is not a database URL of SQLAlchemy.",
     "unknown_key": "No session has this metadata key; those there are are named.",

@@ -91,7 +91,10 @@ REMEDIES: dict[str, dict[str, str]] = {
             "[PostgreSQL](../howto/use-postgresql.md)."
         ),
         "too_large": "Shorten the text or the metadata: MongoDB stores at most 16 MB in a document.",
-        "unstorable": "Use whole numbers within 64 bits, and fewer than 100 levels of nesting.",
+        "unstorable": (
+            "Use valid Unicode without NUL, whole numbers within 64 bits, and fewer than 100 levels of nesting. "
+            "`heedful copy` names the row: correct or forget it in the source, and run the same copy again."
+        ),
     },
     "Copies, exports and imports": {
         "store_unfinished": "Run the same `heedful copy` again: it resumes where it stopped.",

@@ -3,15 +3,22 @@ given, or the same error names the same field."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import scenario
 from comparing import embedded, remote
-from odd_inputs import Outcome, outcomes
-from scenario import World, make_world
+from hypothesis import given
+from hypothesis import strategies as st
+from odd_inputs import WIDE, Outcome, outcomes
+from scenario import World, make_world, model
 
-from heedful.testing import ManualClock
+import heedful
+from heedful import Heedful, HeedfulError, Unavailable
+from heedful.storage import scopes, tallies
+from heedful.testing import ManualClock, WordEmbedder
 
 CHAPTERS = [
     scenario.memory,
@@ -55,6 +62,15 @@ def expected(tmp_path_factory: pytest.TempPathFactory, world: World) -> list[Out
         return tried(engine, clock, world)
 
 
+@pytest.fixture
+def two_stores(tmp_path: Path, empty_database: str) -> Iterator[list[Heedful]]:
+    with (
+        heedful.open(tmp_path / "store.db", embedding=WordEmbedder(), worker=False) as here,
+        heedful.open(empty_database, embedding=WordEmbedder(), worker=False) as there,
+    ):
+        yield [here, there]
+
+
 def is_refusal(outcome: Outcome) -> bool:
     """Whether it is an error that blames the input."""
     return outcome.error is not None and outcome.error.split()[1] in ("Invalid", "NotFound", "Conflict", "Forbidden")
@@ -90,3 +106,41 @@ def test_over_http_the_same_is_accepted(expected: list[Outcome], world: World, t
             assert there.error is None or is_refusal(there), there
             if there.odd not in ONLY_PYTHON:
                 assert (there.error is None) == (here.error is None), there
+
+
+def test_the_widest_names_fit_into_every_index(any_store: str) -> None:
+    with heedful.open(any_store, embedding=WordEmbedder(), language_model=model(), worker=False) as store:
+        store.remember("The office opens at eight.", dataset=WIDE, source="😀" * 500, metadata={WIDE: WIDE * 3})
+        store.sessions.create(WIDE, metadata={WIDE: WIDE * 3})
+        asked = store.recall("When?", dataset=WIDE, session_id=WIDE, external_id=WIDE, answer=True)
+        assert asked.qa_id is not None
+        store.sessions.add_feedback(WIDE, asked.qa_id, feedback_score=5, author=WIDE)
+        store.signal_recall(WIDE, helpful=asked.hits[0], author=WIDE, idempotency_key=WIDE)
+        with store._workspace.write() as connection:
+            tallies.fold(connection, scopes.project_id(connection, "default") or 0, WIDE)
+        (variant,) = store.insight.satisfaction(WIDE).variants
+        assert variant.sessions == 1
+        assert [fact.source for fact in store.facts(dataset=WIDE, where={WIDE: WIDE * 3}).items] == ["😀" * 500]
+
+
+TEXT = st.text(st.characters(), min_size=1, max_size=8)
+"""With lone surrogates, which `st.text` leaves out."""
+
+
+@given(st.dictionaries(TEXT, TEXT | st.integers() | st.floats() | st.none(), max_size=3), TEXT)
+def test_any_text_and_any_metadata_have_one_outcome(
+    two_stores: list[Heedful], metadata: dict[str, Any], name: str
+) -> None:
+    def result(store: Heedful) -> Any:
+        try:
+            store.remember(f"About {name}.", dataset=name, source=name, metadata=metadata)
+            store.sessions.create(name, metadata=metadata)
+            where = {key: {"=": value} for key, value in metadata.items()}
+            found = store.facts(dataset=name, source=name, where=where or None).items
+            return [(each.text, each.source, each.metadata) for each in found], store.sessions.get(name).metadata
+        except HeedfulError as error:
+            return type(error), error.code, error.field, error.message
+
+    first, second = map(result, two_stores)
+    assert first == second
+    assert Unavailable not in first
