@@ -338,6 +338,7 @@ CODES = {
     "store_io": "The file can't be read or written.",
     "store_login": "MongoDB refused the login.",
     "store_missing": "There is no store of this name, and the command makes none.",
+    "store_moved": "The store's file was moved, deleted or replaced while it was open. The write was not stored.",
     "store_newer": "The store was made by another version of Heedful, usually a newer one.",
     "store_unfinished": "A copy into this store was stopped. Run the same `heedful copy` again.",
     "target_not_empty": "A store is copied into a new or an empty one. Nothing was changed.",

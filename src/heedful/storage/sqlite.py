@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
@@ -52,7 +53,8 @@ class Sqlite:
             )
         self.name = str(file)
         self.folder: Path | None = file.with_name(f"{file.name}-index")
-        self.engine = _engine(url.set(database=str(file)))
+        self._files = _Files(file)
+        self.engine = _engine(url.set(database=str(file)), self._files)
         self._writers = GroupCommit(self._begin_direct)
         # Writers are serialized and share a connection: getting one each time costs half as much as a write.
         self._writer: PoolProxiedConnection | None = None
@@ -85,6 +87,7 @@ class Sqlite:
             connection = connection.execution_options(write=True, durable=durable)
             with connection.begin():
                 yield connection
+                self._files.before_commit()
 
     @contextmanager
     def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
@@ -95,7 +98,7 @@ class Sqlite:
             else:
                 with (
                     closing(self.engine.raw_connection()) as borrowed,
-                    _direct(self.engine, borrowed, write=False) as transaction,
+                    _direct(self.engine, borrowed) as transaction,
                 ):
                     yield transaction
         except sqlite3.Error as error:
@@ -106,7 +109,7 @@ class Sqlite:
         if self._writer is None:
             self._writer = self.engine.raw_connection()
             self._writer.detach()
-        return _direct(self.engine, self._writer, write=True, durable=durable)
+        return _direct(self.engine, self._writer, self._files, durable=durable)
 
     def migrating(self, connection: Connection) -> None:
         """The write lock of the file is enough."""
@@ -141,6 +144,7 @@ class Sqlite:
 
     def after_fork(self) -> None:
         self.engine.dispose(close=False)
+        self._files.reset()
         self._writers = GroupCommit(self._begin_direct)
         # Not closed, which would release the parent's locks.
         self._inherited, self._writer = self._writer, None
@@ -151,6 +155,7 @@ class Sqlite:
                 self._writer.close()
                 self._writer = None
         self.engine.dispose()
+        self._files.reset()
         self._discard()
 
 
@@ -163,7 +168,59 @@ def is_unused(file: Path) -> bool:
             return False
 
 
-def _engine(url: URL) -> Engine:
+class _Files:
+    """The files that the connections of a store have open, and whether they are still there under their names.
+
+    SQLite writes on to a file that was deleted or replaced, and what it commits then is lost with the process.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._name = str(file)
+        # The folder of the process may change while the store is open.
+        self._path = os.path.abspath(file)
+        self._open: dict[str, tuple[int, int]] = {}
+
+    def connect(self, dialect: object, record: object, given: object, options: dict[str, Any]) -> sqlite3.Connection:
+        """Opens the file that the other connections have open; never creates one."""
+        self._check()
+        connection: sqlite3.Connection = sqlite3.connect(f"{Path(self._path).as_uri()}?mode=rw", uri=True, **options)
+        self._add("")
+        return connection
+
+    def before_commit(self) -> None:
+        """Fails if one of the files is another by now. That costs microseconds; a file that goes after it takes only
+        what it had."""
+        # A transaction that writes has the log open, which a store has in WAL mode.
+        self._add("-wal", "-shm")
+        self._check()
+
+    def _add(self, *suffixes: str) -> None:
+        for suffix in suffixes:
+            if suffix not in self._open and (found := self._find(suffix)) is not None:
+                self._open[suffix] = found
+
+    def _check(self) -> None:
+        for suffix, opened in list(self._open.items()):
+            if self._find(suffix) != opened:
+                raise Unavailable(
+                    f"store {self._name}{suffix} was moved, deleted or replaced while it was open",
+                    code="store_moved",
+                    remedy="Put the file back, or close the store and open it again; nothing was changed",
+                )
+
+    def reset(self) -> None:
+        """No connection is open now: the last one that closes removes the log."""
+        self._open = {suffix: found for suffix, found in self._open.items() if not suffix}
+
+    def _find(self, suffix: str) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path + suffix)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+
+def _engine(url: URL, opened: _Files) -> Engine:
     """An engine whose transactions are opened by us: `BEGIN IMMEDIATE` to write, `BEGIN` to read."""
     engine = create_engine(
         url,
@@ -176,6 +233,7 @@ def _engine(url: URL) -> Engine:
         # What people wrote belongs in no log.
         hide_parameters=True,
     )
+    event.listen(engine, "do_connect", opened.connect)
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     event.listen(engine, "handle_error", _translate)
@@ -196,14 +254,18 @@ def _prepare(connection: sqlite3.Connection, record: Any) -> None:
 
 
 @contextmanager
-def _direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool, durable: bool = True) -> Iterator[Direct]:
-    """A transaction directly on the driver of a pooled connection."""
+def _direct(
+    engine: Engine, borrowed: PoolProxiedConnection, written: _Files | None = None, *, durable: bool = True
+) -> Iterator[Direct]:
+    """A transaction directly on the driver of a pooled connection; one that writes names the files it writes to."""
     driver: Any = borrowed.dbapi_connection
     try:
-        if write:
+        if written is not None:
             _synchronise(driver, borrowed.info, durable=durable)
-        driver.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        driver.execute("BEGIN" if written is None else "BEGIN IMMEDIATE")
         yield Direct(engine, borrowed)
+        if written is not None:
+            written.before_commit()
         driver.execute("COMMIT")
     finally:
         # Only what was not committed is rolled back.
