@@ -68,8 +68,8 @@ REMEDIES: dict[str, dict[str, str]] = {
         "store_closed": "Open the store again. Close it only after the last thread has finished.",
         "store_damaged": "Run `heedful doctor`. If it can't help, restore [a backup](../howto/back-up.md).",
         "store_moved": (
-            "Put the file back together with its `-wal` and `-shm`, and the store accepts writes again. Otherwise close "
-            "the store in every process and open it again. Stop these processes before you move or restore a file."
+            "Put the file back together with its `-wal` and `-shm`, and the store accepts writes again. Otherwise "
+            "close the store in every process and open it again. Stop these processes before you move a file."
         ),
         "store_io": "Check the disk, and that the store is on a local one: network file systems don't work.",
         "store_read_only": (

@@ -125,9 +125,81 @@ def test_what_is_superseded_itself_supersedes_nothing(store: heedful.Heedful) ->
     assert [hit.text for hit in store.recall("Who is the CEO?").hits] == ["Bo is the CEO."]
 
 
+def found(store: heedful.Heedful) -> list[str]:
+    return [hit.text for hit in store.recall("Who is the CEO?").hits]
+
+
+def test_forgetting_a_correction_brings_back_what_it_replaced(store: heedful.Heedful) -> None:
+    (old,) = store.remember("The CEO is Ada.").fact_ids
+    store.signal([{"fact_id": old, "signal_type": "helpful", "query": "Who is the CEO?"}])
+    before = store.fact_stats(old).overall_usefulness
+    done = store.supersede(old, "The CEO is Bo.")
+    assert store.forget(done.superseded_by).restored == [old]
+    assert found(store) == ["The CEO is Ada."]
+    assert [fact.fact_id for fact in store.facts().items] == [old]
+    assert store.fact_stats(old).overall_usefulness == before
+    assert store.fact_history(old).superseded_by is None
+    assert all(check.ok and not check.repaired for check in store.doctor())
+    store.supersede(old, "The CEO is Cy.")
+    assert found(store) == ["The CEO is Cy."]
+
+
+def test_forgetting_a_fact_that_took_the_place_of_others_brings_all_of_them_back(store: heedful.Heedful) -> None:
+    first, second, new = store.remember(["The CEO is Ada.", "The CEO is Al.", "The CEO is Bo."], source="f").fact_ids
+    (right,) = store.remember("The CEO is Di.").fact_ids
+    for old in (first, second, new):
+        store.supersede(old, by=right)
+    assert sorted(store.forget([right, new]).restored) == sorted([first, second])
+    assert sorted(found(store)) == ["The CEO is Ada.", "The CEO is Al."]
+
+
+def test_a_chain_of_corrections_falls_back_one_at_a_time(store: heedful.Heedful) -> None:
+    (first,) = store.remember("The CEO is Ada.").fact_ids
+    second = store.supersede(first, "The CEO is Bo.").superseded_by
+    third = store.supersede(second, "The CEO is Cy.").superseded_by
+    assert store.forget(third).restored == [second]
+    assert found(store) == ["The CEO is Bo."]
+    assert store.forget(second).restored == [first]
+    assert found(store) == ["The CEO is Ada."]
+
+
+def test_forgetting_the_middle_of_a_chain_changes_no_recall(store: heedful.Heedful) -> None:
+    (first,) = store.remember("The CEO is Ada.").fact_ids
+    second = store.supersede(first, "The CEO is Bo.").superseded_by
+    last = store.supersede(second, "The CEO is Cy.")
+    assert store.forget(second).restored == []
+    assert found(store) == ["The CEO is Cy."]
+    store.retract(last.event_id)
+    assert found(store) == ["The CEO is Ada."]
+
+
+def test_sources_datasets_and_people_are_forgotten_likewise(store: heedful.Heedful) -> None:
+    old, other = store.remember(["The CEO is Ada.", "The CFO is Ada."]).fact_ids
+    (page,) = store.remember("The CEO is Bo.", source="page").fact_ids
+    store.supersede(old, by=page)
+    assert store.forget(source="page").restored == [old]
+    store.supersede(old, "The CEO is Cy.", author="ann")
+    store.supersede(other, "The CFO is Cy.", author="bob")
+    assert store.forget(author="ann").restored == [old]
+    assert {fact.text for fact in store.facts().items} == {"The CEO is Ada.", "The CFO is Cy."}
+    assert store.forget(dataset="main_dataset").restored == []
+
+
+def test_a_file_that_no_longer_says_it_gives_way_to_what_it_replaced(store: heedful.Heedful, tmp_path: Path) -> None:
+    (old,) = store.remember("The CEO is Ada.").fact_ids
+    file = tmp_path / "people.md"
+    file.write_text("The CEO is Bo.")
+    store.supersede(old, by=store.remember(file).fact_ids[0])
+    file.write_text("The CFO is Di.")
+    store.remember(file)
+    assert {fact.text for fact in store.facts().items} == {"The CEO is Ada.", "The CFO is Di."}
+
+
 Step = tuple[str, int, int]
 sequences = st.lists(
-    st.tuples(st.sampled_from(["text", "by", "retract"]), st.integers(0, 5), st.integers(0, 2)), min_size=2, max_size=12
+    st.tuples(st.sampled_from(["text", "by", "retract", "forget"]), st.integers(0, 5), st.integers(0, 2)),
+    min_size=2,
+    max_size=12,
 )
 
 
@@ -136,10 +208,12 @@ sequences = st.lists(
 def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
     steps: list[Step], new_store: Callable[..., heedful.Heedful]
 ) -> None:
-    """A fact is found unless a supersession of it stands, or it was made by corrections and none of them stands."""
+    """A fact is found unless supersessions that stand lead to another, or it was made by corrections and none of them
+    stands."""
     with new_store(ManualClock()) as store:
         known = list(store.remember(["Ada leads sales.", "Bo leads sales."]).fact_ids)
         made: set[str] = set()
+        gone: set[str] = set()
         active: dict[str, tuple[str, str]] = {}
         events: list[str] = []
         for action, place, which in steps:
@@ -150,12 +224,17 @@ def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
                     store.retract(event)
                     active.pop(event, None)
                 continue
+            if action == "forget":
+                if fact not in gone:
+                    store.forget(fact)
+                    gone.add(fact)
+                continue
             try:
                 if action == "text":
                     done = store.supersede(fact, ["Cy leads sales.", "Di leads sales.", "Ed leads sales."][which])
                 else:
                     done = store.supersede(fact, by=known[which % len(known)])
-            except (heedful.Conflict, heedful.Invalid):
+            except (heedful.Conflict, heedful.Invalid, heedful.NotFound):
                 continue
             if done.superseded_by not in known:
                 known.append(done.superseded_by)
@@ -163,8 +242,14 @@ def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
             active[done.event_id] = (fact, done.superseded_by)
             events.append(done.event_id)
             assert done.superseded_by in {hit.fact_id for hit in store.recall("leads sales").hits}
-        replaced, named = {old for old, _ in active.values()}, {new for _, new in active.values()}
-        expected = {fact for fact in known if fact not in replaced and (fact not in made or fact in named)}
+        named = {new for _, new in active.values()}
+
+        def replaced(fact: str) -> bool:
+            successors = [new for old, new in active.values() if old == fact]
+            return any(new not in gone or replaced(new) for new in successors)
+
+        there = [fact for fact in known if fact not in gone]
+        expected = {fact for fact in there if not replaced(fact) and (fact not in made or fact in named)}
         assert {hit.fact_id for hit in store.recall("leads sales", top_k=50).hits} == expected
         assert {fact.fact_id for fact in store.facts().items} == expected
-        assert expected
+        assert expected or not set(known) - made - gone

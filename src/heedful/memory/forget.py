@@ -56,18 +56,25 @@ def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
                     value=fact_id,
                 )
         names = scopes.dataset_names(connection, workspace.project)
-        concerned = remove(connection, places)
-    return ForgetResult(facts=len(places), dataset=", ".join(names[number] for number in concerned))
+        concerned, superseded = remove(connection, places)
+        shown = restored(workspace, connection, superseded)
+    datasets = ", ".join(names[number] for number in concerned)
+    return ForgetResult(facts=len(places), dataset=datasets, restored=shown)
 
 
-def remove(connection: Connection, places: Mapping[str, tuple[int, int]]) -> list[int]:
-    """Removes facts, given as (number, dataset) by id, with what was learnt from them; returns the datasets."""
+def remove(connection: Connection, places: Mapping[str, tuple[int, int]]) -> tuple[list[int], list[str]]:
+    """Removes facts, given as (number, dataset) by id, with what was learnt from them; returns the datasets, and the
+    facts that they had superseded."""
     by_dataset: dict[int, list[int]] = {}
     for seq, number in places.values():
         by_dataset.setdefault(number, []).append(seq)
-    for number, seqs in by_dataset.items():
-        facts.remove(connection, number, seqs)
-    return list(by_dataset)
+    superseded = [each for number, seqs in by_dataset.items() for each in facts.remove(connection, number, seqs)]
+    return list(by_dataset), superseded
+
+
+def restored(workspace: Workspace, connection: Connection, superseded: Sequence[str]) -> list[str]:
+    """Those of these facts that recall finds."""
+    return list(facts.texts(connection, superseded, current=True, at=workspace.now()))
 
 
 def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
@@ -76,8 +83,8 @@ def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
         seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, source)]
         if number is None or not seqs:
             raise NotFound(f"dataset {dataset!r} has no source {source!r}", field="source", value=source)
-        facts.remove(connection, number, seqs)
-    return ForgetResult(facts=len(seqs), dataset=dataset)
+        shown = restored(workspace, connection, facts.remove(connection, number, seqs))
+    return ForgetResult(facts=len(seqs), dataset=dataset, restored=shown)
 
 
 def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:

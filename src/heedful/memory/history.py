@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.memory import checks
-from heedful.memory.supersede import PROVENANCE, update_visibility
+from heedful.memory.supersede import PROVENANCE
 from heedful.memory.workspace import Workspace
 from heedful.model import FIXES, Correction, FactHistory, Retraction, Scope, ScorePoint
 from heedful.ranking.policies import Documented, Tally
@@ -32,6 +32,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         corrected = row.metadata.get(PROVENANCE)
         named = [fact_id] if not isinstance(corrected, str) else [fact_id, corrected]
         corrections = [_correction(event) for event in ledger.supersessions(connection, named)]
+        is_superseded = ledger.is_superseded(connection, fact_id)
     rule, tally, points = Documented(), Tally(), []
     for signal in signals:
         tally = rule.observe(tally, signal.observation)
@@ -52,7 +53,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         expires_at=None if row.expires_at is None else from_stored(row.expires_at),
         points=points,
         overall_usefulness=tally.at(workspace.now()),
-        superseded_by=next((each for each in corrections if each.fact_id == fact_id), None),
+        superseded_by=next((each for each in corrections if is_superseded and each.fact_id == fact_id), None),
         supersedes=next((each for each in corrections if each.superseded_by == fact_id), None),
     )
 
@@ -121,7 +122,7 @@ def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[s
         policies.refold(connection, event.project_id, event.target_id)
         return []
     if event.kind == SUPERSESSION:
-        return update_visibility(workspace, connection, [event.target_id, event.value])
+        return facts.judge_superseded(connection, [event.target_id, event.value])
     places = facts.locate(connection, workspace.project, [event.target_id])
     dataset_of = dict(places.values())
     scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))

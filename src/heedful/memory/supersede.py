@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sqlalchemy import Connection
 
@@ -88,19 +88,10 @@ def prepare(
             body={"created": created},
         )
         ledger.append(connection, [event])
-        update_visibility(workspace, connection, [fact_id, other])
+        facts.judge_superseded(connection, [fact_id, other])
         return Supersession(event_id=event.id, fact_id=fact_id, superseded_by=other)
 
     return correct
-
-
-def update_visibility(workspace: Workspace, connection: Connection, fact_ids: Sequence[str]) -> list[str]:
-    """Lets recall find those of these facts that the ledger says it may, and no others; returns those that exist."""
-    places = facts.locate(connection, workspace.project, fact_ids)
-    for fact_id, (seq, dataset) in places.items():
-        superseded = not ledger.is_recallable(connection, fact_id)
-        facts.set_hidden(connection, dataset, [seq], facts.SUPERSEDED, superseded)
-    return list(places)
 
 
 def _correction(

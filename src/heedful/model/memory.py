@@ -225,6 +225,8 @@ class ForgetResult(Model):
     facts: int
     dataset: str
     """The datasets they were in, separated by commas."""
+    restored: list[str] = Field(default_factory=list)
+    """The facts that they had superseded and that are recalled again; forget these too if they are wrong."""
     erased: Erasure | None = None
     """What else was erased of an author, where one was named."""
 

@@ -200,6 +200,9 @@ class HeedfulProtocol(Protocol):
     ) -> ForgetResult:
         """Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
 
+        Facts that they superseded are recalled again: `restored` names them. An unknown id raises NotFound, and
+        nothing is forgotten.
+
         Or erases the `author` of exactly this name from the project: a pseudonym takes the place of the name, their
         words go, and every score stays what it is. Doing it again changes nothing.
         """

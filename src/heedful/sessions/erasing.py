@@ -96,7 +96,7 @@ def _erase_local(
     words |= _learnt_facts(workspace, connection, rated_entries, opinions, sessions)
     places = facts.locate(connection, workspace.project, sorted(words))
     names = scopes.dataset_names(connection, workspace.project)
-    dataset_ids = forget.remove(connection, places)
+    dataset_ids, superseded = forget.remove(connection, places)
     messages = [item for record in records for item in record.messages]
     entries = [item for record in records for item in record.entries]
     executions = erasure.clear_executions(connection, project, erased, messages)
@@ -120,7 +120,8 @@ def _erase_local(
     if any(counts.values()):
         report = _record_erasure(workspace, connection, project, erased, report, counts, renamed)
     datasets = ", ".join(names[item] for item in dataset_ids)
-    return ForgetResult(facts=len(places), dataset=datasets, erased=report), dataset_ids
+    shown = forget.restored(workspace, connection, superseded)
+    return ForgetResult(facts=len(places), dataset=datasets, restored=shown, erased=report), dataset_ids
 
 
 def _learnt_facts(

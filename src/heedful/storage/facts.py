@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
-from heedful.storage import fact_expiry, graph, words
+from heedful.storage import fact_expiry, graph, ledger, words
 from heedful.storage.backend import CHANGED
 from heedful.storage.fact_expiry import active, unexpired
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, one_of, unpacked
@@ -448,18 +448,37 @@ def sources_of_lessons(connection: Connection, dataset: int, seqs: Sequence[int]
     return {seq for seq, fact in ids(connection, seqs).items() if fact in named} if named else set()
 
 
-def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
-    """Removes facts and everything derived from them, with what was learnt from them."""
+def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[str]:
+    """Removes facts and everything derived from them, with what was learnt from them; returns those that they had
+    superseded, which can be recalled again."""
     doomed, latest = set(seqs), list(seqs)
+    names: list[str] = []
     while latest:
         latest = [seq for seq in _made_from(connection, dataset, latest) if seq not in doomed]
         doomed.update(latest)
     for run in batches(sorted(doomed)):
+        names += ids(connection, run).values()
         graph.remove(connection, run)
         for table in (scores, vectors, fact_tags, notes):
             connection.execute(delete(table).where(table.c.fact_seq.in_(run)))
         connection.execute(delete(facts).where(facts.c.seq.in_(run)))
         _announce(connection, dataset, run, REMOVED)
+    return judge_superseded(connection, names)
+
+
+def judge_superseded(connection: Connection, fact_ids: Sequence[str]) -> list[str]:
+    """Lets recall find those of these facts that the ledger says it may, and no others; in place of those that don't
+    exist, the facts that they superseded. Returns those that exist."""
+    places: dict[str, tuple[int, int]] = {}
+    seen, latest = set(fact_ids), set(fact_ids)
+    while latest:
+        rows = [row for run in batches(sorted(latest)) for row in connection.execute(_PLACES, {"ids": list(run)})]
+        places.update({row.id: (row.seq, row.dataset_id) for row in rows})
+        latest = ledger.superseded_by(connection, sorted(latest - places.keys())) - seen
+        seen |= latest
+    for fact_id, (seq, dataset) in places.items():
+        set_hidden(connection, dataset, [seq], SUPERSEDED, not ledger.is_recallable(connection, fact_id))
+    return list(places)
 
 
 def move(connection: Connection, dataset: int, places: dict[int, tuple[int, int, int]]) -> None:

@@ -306,11 +306,25 @@ def retraction_of(connection: Connection, project: int, event_id: str) -> str | 
 
 
 def is_superseded(connection: Connection, fact_id: str) -> bool:
-    """Whether a supersession of this fact is active."""
-    rows = connection.execute(
-        select(events.c.id).where(events.c.target_id == fact_id, events.c.kind == SUPERSESSION, ~is_retracted())
-    )
-    return rows.first() is not None
+    """Whether active supersessions lead from this fact to one that exists, perhaps over some that were forgotten."""
+    seen, latest = {fact_id}, [fact_id]
+    while latest:
+        successors = [row.value for row in supersessions(connection, latest)]
+        if connection.execute(select(facts.c.id).where(facts.c.id.in_(successors))).first() is not None:
+            return True
+        latest = [each for each in successors if each not in seen]
+        seen.update(latest)
+    return False
+
+
+def superseded_by(connection: Connection, fact_ids: Sequence[str]) -> set[str]:
+    """The facts with an active supersession by one of these."""
+    statement = select(events.c.target_id).where(events.c.kind == SUPERSESSION, ~is_retracted())
+    return {
+        fact_id
+        for run in batches(fact_ids)
+        for fact_id in connection.execute(statement.where(events.c.value.in_(run))).scalars()
+    }
 
 
 def is_recallable(connection: Connection, fact_id: str) -> bool:

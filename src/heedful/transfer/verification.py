@@ -15,7 +15,7 @@ from heedful.protocols.engine import Progress
 from heedful.storage import facts as stored_facts
 from heedful.storage import link_scores, schema
 from heedful.storage.facts import SUPERSEDED
-from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted
+from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_recallable, is_retracted
 from heedful.storage.rows import batches
 from heedful.storage.schema import datasets, event_keys, events, facts, feedbacks, notes, projects, queries, receipts
 from heedful.transfer import checksum, lines, stores
@@ -171,14 +171,12 @@ def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
 
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
     """Facts that can be recalled though they are superseded, or the other way round."""
-    supersession = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
-    # A correction that was made for a supersession goes when that is retracted, unless another one names it.
-    names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
-    was_undone = names.where(is_retracted()) & ~names.where(~is_retracted())
-    is_marked = facts.c.hidden.op("&")(SUPERSEDED) != 0
-    unlike = (~is_marked & supersession) | (is_marked & ~supersession & ~was_undone)
-    statement = select(facts.c.id).where(in_project(facts, project), unlike)
-    yield from _ids(connection, statement)
+    is_marked = (facts.c.hidden.op("&")(SUPERSEDED) != 0).label("is_marked")
+    named = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION)
+    statement = select(facts.c.id, is_marked).where(in_project(facts, project), is_marked | named)
+    for fact_id, marked in connection.execute(statement).all():
+        if marked == is_recallable(connection, fact_id):
+            yield fact_id
 
 
 def signals_across_datasets(connection: Connection, project: int) -> Iterator[str]:

@@ -404,6 +404,9 @@ def forget(
         _show_erased(result.facts, result.erased)
     else:
         echo(f"{result.facts} facts forgotten in {result.dataset}")
+    if not as_json:
+        for fact_id in result.restored:
+            echo(f"recalled again, since its correction is forgotten: {fact_id}")
 
 
 def _show_erased(facts: int, erased: Erasure) -> None:

@@ -111,8 +111,11 @@ def _(result: Retraction) -> str:
 def _(result: ForgetResult) -> str:
     if result.erased is not None:
         message = "nothing has this name" if result.erased.author is None else f"erased; now {result.erased.author}"
-        return f"{message}, {_count(result.facts, 'fact')} forgotten"
-    return f"{_count(result.facts, 'fact')} forgotten in {result.dataset}"
+        message = f"{message}, {_count(result.facts, 'fact')} forgotten"
+    else:
+        message = f"{_count(result.facts, 'fact')} forgotten in {result.dataset}"
+    back = [f"recalled again, since its correction is forgotten: {fact_id}" for fact_id in result.restored]
+    return _lines([message], back)
 
 
 def _lines(*parts: Iterable[str]) -> str:
