@@ -99,9 +99,9 @@ def test_a_long_text_is_split_and_each_piece_knows_its_position(store: Heedful) 
 
 def test_the_facts_beside_a_match_are_lifted(store: Heedful) -> None:
     store.remember(["What colour is the bicycle?", "Crimson, mostly."], source="chat")
-    store.remember("Crimson, mostly.")
+    store.remember("Crimson, mostly!")
     hits = {(hit.text, hit.source): hit for hit in store.recall("bicycle colour")}
-    assert hits["Crimson, mostly.", "chat"].relevance > hits["Crimson, mostly.", None].relevance
+    assert hits["Crimson, mostly.", "chat"].relevance > hits["Crimson, mostly!", None].relevance
 
 
 def test_datasets_are_made_when_they_are_first_written_to(store: Heedful) -> None:

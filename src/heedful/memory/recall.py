@@ -23,6 +23,7 @@ from heedful.ranking.affinity import Neighbour, rivals
 from heedful.ranking.evidence import explore
 from heedful.ranking.policies import Candidate, Ranked
 from heedful.ranking.signals import NEUTRAL
+from heedful.search.copies import Copies, Distinct
 from heedful.search.evidence import Match, View
 from heedful.search.fusion import Found
 from heedful.storage import external_ids, fact_expiry, facts, link_scores, receipts, scopes
@@ -289,11 +290,14 @@ def _search(
     expired = fact_expiry.expired(connection, dataset, now) if has_expired else []
     allowed = _filter(request, dataset, judge, [*expired, *request.shown])
     also = judge.proven() if request.boosted else []
+    distinct = Distinct(judged, request.shown)
     if isinstance(judge, AdaptiveJudge) and (request.min_usefulness or request.shown):
         # What is not asked for, or was shown before, is still what others are held against.
         everything = Allowed([] if request.where is None else selections(dataset, request.where), without=expired)
         mode: Mode = "hybrid" if request.mode == "graph" else request.mode
-        best = index.search(connection, request.query, vector, mode, everything, [], 2 * request.top_k)
+        best = index.search(
+            connection, request.query, vector, mode, everything, [], 2 * request.top_k, distinct=Distinct(judged)
+        )
         rounded = np.round(best.relevance.astype(np.float64), DIGITS).tolist()
         judge.first = rivals(dict(zip(best.facts.tolist(), rounded, strict=True)))
     if request.mode == "graph":
@@ -303,11 +307,13 @@ def _search(
             connection, graph, dataset, request.query, request.weight if state.event else 0.0, now
         )
         found = index.search(
-            connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, expansion.expand
+            connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, expansion.expand, distinct
         )
         expanded = expansion.take(found)
     else:
-        found = index.search(connection, request.query, vector, request.mode, allowed, also, 2 * request.top_k)
+        found = index.search(
+            connection, request.query, vector, request.mode, allowed, also, 2 * request.top_k, distinct=distinct
+        )
         expanded = Expanded(found)
     ranked, propensity = _rank(request, expanded.found, judge, recall_id)
     rows = facts.display_rows(direct, [each.fact for each in ranked])
@@ -315,7 +321,7 @@ def _search(
     if corrected:
         ranked = _correct(request, expanded.found, judge, ranked, corrected)
         rows = facts.display_rows(direct, [each.fact for each in ranked])
-    hits = _hits(direct, request, expanded, ranked, rows, corrected, context, policy)
+    hits = _hits(direct, request, expanded, ranked, rows, corrected, found.copies, context, policy)
     found_facts = tuple(each.fact for each in ranked)
     return _Outcome(hits, policy, vector, _path_links(connection, expanded, ranked), propensity, found_facts)
 
@@ -400,12 +406,18 @@ def _hits(
     ranked: list[Ranked],
     rows: Mapping[int, DisplayRow],
     corrected: Mapping[int, tuple[int, str]],
+    copies: Mapping[int, Copies],
     context: Context,
     policy: PolicyName,
 ) -> list[Hit]:
     hits = []
+    repeated = {each.fact: copies[each.fact] for each in ranked if each.fact in copies}
+    others = facts.display_rows(direct, [seq for each in repeated.values() for seq in each.facts])
     for rank, each in enumerate((each for each in ranked if each.fact in rows), start=1):
         row = rows[each.fact]
+        same = (
+            [row, *(others[seq] for seq in repeated[each.fact].facts if seq in others)] if each.fact in repeated else []
+        )
         explanation = None
         if request.explain:
             explanation = stats.explanation(direct.connection, expanded, each, context, policy, request.weight)
@@ -421,6 +433,8 @@ def _hits(
                 source=row.source,
                 position=(row.start, row.stop),
                 rank=rank,
+                copies=repeated[each.fact].count if same else 0,
+                sources=list(dict.fromkeys(one.source for one in same if one.source is not None)),
                 corrected_by=corrected[each.fact][1] if each.fact in corrected else None,
                 explanation=explanation,
             )

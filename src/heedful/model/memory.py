@@ -274,6 +274,10 @@ class Hit(Model):
     position: tuple[int, int] | None = None
     """Where the text is in its source, in characters."""
     rank: int
+    copies: int = 0
+    """How many other facts have the same text and pass the filters. A recall shows each text once."""
+    sources: list[str] = Field(default_factory=list)
+    """Where the text is said, if there are copies: the sources of at most ten of these facts."""
     corrected_by: str | None = None
     """The fact learnt from feedback that corrects this one, or what this one was learnt from; it ranks higher."""
     explanation: Explanation | None = None

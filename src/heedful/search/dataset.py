@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.model import Mode
-from heedful.search import codes, lexical
+from heedful.search import codes, copies, lexical
+from heedful.search.copies import Distinct, Keys
 from heedful.search.fusion import POOL, Expand, Found, Neighbours, best, borrowed_scores, fuse, source_position
 from heedful.search.snapshot import Arrays, Snapshot
 from heedful.search.vectors import Growable, VectorIndex
@@ -29,6 +30,7 @@ BATCH_SIZE = 2000
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 class DatasetIndex:
@@ -106,33 +108,68 @@ class DatasetIndex:
         also: list[int],
         pool: int,
         expand: Expand | None = None,
+        distinct: Distinct | None = None,
     ) -> Found:
-        """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
-
-        `expand` is shown the candidates and may name others, which join them if they are allowed.
-        """
+        """See `Searcher.search`."""
         passing = facts.matching(connection, allowed.where) if allowed.where else None
         with self._lock:
             held = self._held
             permitted = self._permitted(allowed, passing)
-            rows = np.empty(0, np.int64)
-            words = None
-            if vector is not None and mode != "lexical":
-                rows, _ = held.vectors.nearest(vector, max(POOL, pool), permitted)
-            if mode != "semantic":
-                words = lexical.coverage(held.segments, query, held.live, held.norms)
-                allowed_words = words if allowed.everything else np.where(permitted, words, np.float32(0))
-                rows = self._with_words(rows, allowed_words, max(POOL, pool), neighbours=mode == "hybrid")
-            if also:
-                rows = np.concatenate([rows, held.rows_of(also)])
-            chosen = np.zeros(len(permitted), bool)
-            chosen[rows] = True
-            found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
+            words = None if mode == "semantic" else lexical.coverage(held.segments, query, held.live, held.norms)
+            count = max(POOL, pool)
+            alike: dict[int, copies.Copies] = {}
+            if distinct is not None and distinct.shown:
+                permitted = permitted & ~np.isin(held.keys, held.keys[held.rows_of(distinct.shown)])
+            rows = self._candidates(vector, mode, words, permitted, also, count)
+            if distinct is not None and _are_repeated(held.keys[rows]):
+                # Hundreds of copies may hide all others: what is searched again has none.
+                permitted, alike = self._without_copies(permitted, words, distinct, also)
+                rows = self._candidates(vector, mode, words, permitted, also, count)
+            found = self._scored(rows, vector, mode, words)
             further = [] if expand is None else expand(found)
             if further:
-                chosen[held.rows_of(further)] = True
-                found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
-            return found
+                joining = held.rows_of(further)
+                rows = np.union1d(rows, joining[permitted[joining]])
+                if distinct is not None:
+                    rows = rows[np.sort(np.unique(held.keys[rows], return_index=True)[1])]
+                found = self._scored(rows, vector, mode, words)
+            return replace(found, copies=alike) if alike else found
+
+    def _without_copies(
+        self, permitted: Bools, words: Floats | None, distinct: Distinct, also: list[int]
+    ) -> tuple[Bools, dict[int, copies.Copies]]:
+        held = self._held
+        rows = np.flatnonzero(permitted)
+        lent = np.zeros(len(rows), np.float32)
+        if words is not None:
+            lent = fuse(lent, lent, *borrowed_scores(words, held.neighbours.table[rows])).neighbours
+        places, found = copies.one_of_each(held.seqs[rows], held.keys[rows], lent, distinct.judged, also)
+        chosen = np.zeros(len(permitted), bool)
+        chosen[rows[places]] = True
+        return chosen, found
+
+    def _candidates(
+        self,
+        vector: Vectors | None,
+        mode: Mode,
+        words: Floats | None,
+        permitted: Bools,
+        also: list[int],
+        count: int,
+    ) -> Rows:
+        """The permitted rows that a query should score."""
+        held = self._held
+        rows = np.empty(0, np.int64)
+        if vector is not None and mode != "lexical":
+            rows, _ = held.vectors.nearest(vector, count, permitted)
+        if words is not None:
+            allowed_words = np.where(permitted, words, np.float32(0))
+            rows = self._with_words(rows, allowed_words, count, neighbours=mode == "hybrid")
+        if also:
+            rows = np.concatenate([rows, held.rows_of(also)])
+        chosen = np.zeros(len(permitted), bool)
+        chosen[rows] = True
+        return np.flatnonzero(chosen & permitted)
 
     def save(self) -> None:
         """Keeps the index for the next process, so that it need not build it. Searches go on meanwhile."""
@@ -173,6 +210,7 @@ class DatasetIndex:
             "rows": segment.rows,
             "counts": segment.counts,
             "lengths": segment.lengths,
+            "keys": held.keys,
             "places": held.neighbours.places,
             "beside": np.array(held.neighbours.table),
         }
@@ -207,6 +245,7 @@ class DatasetIndex:
             VectorIndex(arrays["vectors"], np.array(arrays["mean"]), arrays["bits"], arrays["total"]),
             [lexical.Segment(0, *(arrays[name] for name in ("terms", "offsets", "rows", "counts", "lengths")))],
             np.array(arrays["lengths"]),
+            np.array(arrays["keys"]),
             Neighbours(arrays["places"], arrays["beside"]),
         )
         self._change = about["change"]
@@ -285,8 +324,6 @@ class DatasetIndex:
         return Found(seqs, fused.relevance, cosines, own_words, fused.neighbours)
 
 
-Bools = NDArray[np.bool_]
-
 MIN_DEAD_ROWS = 256
 """Dead rows that are never worth a compaction."""
 
@@ -306,11 +343,13 @@ class RowTable:
         vectors: VectorIndex,
         segments: list[lexical.Segment],
         lengths: Floats,
+        keys: Keys,
         neighbours: Neighbours,
     ) -> None:
         self._seqs: Growable[np.int64] = Growable(seqs)
         self._live: Growable[np.bool_] = Growable(np.ones(len(seqs), bool))
         self._lengths: Growable[np.float32] = Growable(lengths)
+        self._keys: Growable[np.uint64] = Growable(keys)
         self.vectors = vectors
         self.segments = segments
         self.neighbours = neighbours
@@ -325,7 +364,8 @@ class RowTable:
     def empty(cls, dimensions: int) -> RowTable:
         """No rows yet."""
         vectors = VectorIndex(np.empty((0, dimensions), np.float32))
-        return cls(np.empty(0, np.int64), vectors, [], np.empty(0, np.float32), Neighbours(np.empty(0, np.uint64)))
+        lengths, none = np.empty(0, np.float32), np.empty(0, np.uint64)
+        return cls(np.empty(0, np.int64), vectors, [], lengths, none, Neighbours(none))
 
     @property
     def seqs(self) -> Rows:
@@ -338,6 +378,11 @@ class RowTable:
         return self._live.rows
 
     @property
+    def keys(self) -> Keys:
+        """What the rows of copies have in common."""
+        return self._keys.rows
+
+    @property
     def dead(self) -> int:
         return len(self.seqs) - self.living
 
@@ -347,6 +392,7 @@ class RowTable:
         self.segments.append(segment)
         self._merge_alike()
         self._lengths.append(segment.lengths)
+        self._keys.append(np.array([copies.key(row.text) for row in run], np.uint64))
         self.vectors.append(unpack([row.vector for row in run], dimensions))
         self.neighbours.append(np.array([source_position(row.source, row.ordinal) for row in run], np.uint64))
         self._live.append(np.ones(len(run), bool))
@@ -401,6 +447,10 @@ class RowTable:
             self.segments[-2:] = [lexical.merge(self.segments[-2:])]
 
 
+def _are_repeated(keys: Keys) -> bool:
+    return len(np.unique(keys)) < len(keys)
+
+
 def _is_ascending(seqs: Rows) -> bool:
     return bool((np.diff(seqs) > 0).all())
 
@@ -424,7 +474,8 @@ class Compaction:
         if len(rows) > codes.EXACT_BELOW:
             vectors.coded()
         lengths = np.array(segments[0].lengths) if segments else np.empty(0, np.float32)
-        return RowTable(self.held.seqs[rows], vectors, segments, lengths, Neighbours(self._places[rows]))
+        places = Neighbours(self._places[rows])
+        return RowTable(self.held.seqs[rows], vectors, segments, lengths, self.held.keys[rows], places)
 
     def finish(self, built: RowTable) -> RowTable:
         """What was built, with all that was added and removed meanwhile."""
@@ -435,6 +486,7 @@ class Compaction:
         built.vectors.append(held.vectors.taken(added))
         built.neighbours.append(held.neighbours.places[before:])
         built._lengths.append(held._lengths.rows[before:])
+        built._keys.append(held.keys[before:])
         built._add_seqs(held.seqs[before:])
         built._live = Growable(np.concatenate([held.live[:before][self._live], held.live[before:]]))
         built.living = int(np.count_nonzero(built.live))

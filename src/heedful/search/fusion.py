@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.model import Mode
+from heedful.search.copies import Copies, Distinct
 from heedful.search.vectors import Growable
 from heedful.storage.filters import Allowed
 from heedful.storage.vectors import Vectors
@@ -133,6 +134,8 @@ class Found:
     vector: Floats | None
     words: Floats | None
     neighbours: Floats | None
+    copies: Mapping[int, Copies] = field(default_factory=dict)
+    """The other facts with the same text, where a search finds each text once."""
 
 
 Expand: TypeAlias = Callable[[Found], list[int]]
@@ -158,10 +161,12 @@ class Searcher(Protocol):
         also: list[int],
         pool: int,
         expand: Expand | None = None,
+        distinct: Distinct | None = None,
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 
-        `expand` is shown the candidates and may name others, which join them if they are allowed.
+        `expand` is shown the candidates and may name others, which join them if they are allowed. With `distinct`, no
+        two of them have the same text.
         """
 
     def is_damaged(self) -> bool:

@@ -5,7 +5,9 @@ Its indexes find candidates, by vectors (HNSW) and by words (GIN); the formulas 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 
@@ -15,6 +17,7 @@ from sqlalchemy import Connection
 
 from heedful.model import Mode
 from heedful.search import lexical
+from heedful.search.copies import Copies, Distinct, one_of_each
 from heedful.search.fusion import POOL, Expand, Floats, Found, best, fuse
 from heedful.storage import Database, saved_indexes, scopes, vectors, words
 from heedful.storage.filters import Allowed
@@ -26,6 +29,9 @@ from heedful.storage.words import Searched
 
 EF_SEARCH = 200
 """The vectors that a search in the graph keeps at hand, at least; the more, the surer and slower."""
+
+ROUNDS = 4
+"""How often a search looks further because copies of one text hid others."""
 
 NEAR, FAR = 1, 2
 """Steps to the neighbours of a fact, and to theirs."""
@@ -66,10 +72,34 @@ class DatabaseIndex:
         also: list[int],
         pool: int,
         expand: Expand | None = None,
+        distinct: Distinct | None = None,
     ) -> Found:
+        if distinct is not None and distinct.shown:
+            same = searching.copies(connection, self.dataset, distinct.shown, Allowed())
+            allowed = replace(allowed, without=[*allowed.without, *same])
         allowed = searching.narrowed(connection, self.dataset, allowed)
-        count = max(POOL, pool)
         question = _Question(connection, self.dataset, self.model, self._known, query, vector, mode)
+        found = question.scored(self._candidates(question, max(POOL, pool), allowed, also))
+        alike: dict[int, Copies] = {}
+        for _ in range(ROUNDS if distinct is not None else 0):
+            assert distinct is not None
+            repeated = self._repeated(connection, found, allowed, distinct, also)
+            if not repeated:
+                break
+            alike |= {fact: copies for fact, (copies, _) in repeated.items()}
+            hidden = [other for _, others in repeated.values() for other in others]
+            allowed = replace(allowed, without=[*allowed.without, *hidden])
+            found = question.scored(self._candidates(question, max(POOL, pool), allowed, [*also, *repeated]))
+        further = [] if expand is None else expand(found)
+        if further:
+            joining = searching.permitted(connection, self.dataset, further, allowed)
+            found = question.scored({*found.facts.tolist(), *joining})
+        if distinct is not None:
+            found = _first_of_each(found, searching.text_keys(connection, found.facts.tolist()))
+        return replace(found, copies=alike) if alike else found
+
+    def _candidates(self, question: _Question, count: int, allowed: Allowed, also: list[int]) -> set[int]:
+        """The allowed facts that a query should score."""
         chosen: set[int] = set()
         if question.by_meaning:
             chosen.update(question.nearest(count, allowed))
@@ -78,14 +108,51 @@ class DatabaseIndex:
             worded = question.best_words(count, allowed)
             chosen.update(worded)
             if question.by_meaning:
-                joining += [other for _, other, _ in searching.beside(connection, self.dataset, worded, FAR)]
-        chosen.update(searching.permitted(connection, self.dataset, joining, allowed))
-        found = question.scored(chosen)
-        further = [] if expand is None else expand(found)
-        if further:
-            chosen.update(searching.permitted(connection, self.dataset, further, allowed))
-            found = question.scored(chosen)
+                joining += [other for _, other, _ in searching.beside(question.connection, self.dataset, worded, FAR)]
+        chosen.update(searching.permitted(question.connection, self.dataset, joining, allowed))
+        return chosen
+
+    def _repeated(
+        self, connection: Connection, found: Found, allowed: Allowed, distinct: Distinct, also: list[int]
+    ) -> dict[int, tuple[Copies, list[int]]]:
+        """The facts to show of texts that are there more than once, with their copies, and all of those."""
+        numbers = found.facts.tolist()
+        keys = searching.text_keys(connection, numbers)
+        counts = Counter(keys.values())
+        several = {keys[fact]: fact for fact in numbers if counts[keys.get(fact, "")] > 1}
+        copies = searching.copies(connection, self.dataset, list(several.values()), allowed) if several else {}
+        if not copies:
+            return {}
+        lent = {} if found.neighbours is None else dict(zip(numbers, found.neighbours.tolist(), strict=True))
+        places = {key: place for place, key in enumerate(sorted(set(copies.values())))}
+        seqs = np.array(sorted(copies), np.int64)
+        shown = one_of_each(
+            seqs,
+            np.array([places[copies[fact]] for fact in seqs.tolist()], np.uint64),
+            np.array([lent.get(fact, 0.0) for fact in seqs.tolist()], np.float32),
+            distinct.judged,
+            also,
+        )[1]
+        members: dict[str, list[int]] = {}
+        for fact, key in copies.items():
+            members.setdefault(key, []).append(fact)
+        return {
+            fact: (each, [other for other in members[copies[fact]] if other != fact]) for fact, each in shown.items()
+        }
+
+
+def _first_of_each(found: Found, keys: Mapping[int, str]) -> Found:
+    """The candidates, the best of each text."""
+    order = sorted(range(len(found.facts)), key=lambda place: (-found.relevance[place], found.facts[place]))
+    first: dict[object, int] = {}
+    for place in order:
+        fact = int(found.facts[place])
+        first.setdefault(keys.get(fact, fact), place)
+    if len(first) == len(order):
         return found
+    kept = np.sort(np.fromiter(first.values(), np.int64, len(first)))
+    vector, own, lent = (None if part is None else part[kept] for part in (found.vector, found.words, found.neighbours))
+    return Found(found.facts[kept], found.relevance[kept], vector, own, lent)
 
 
 class _Question:
@@ -101,7 +168,7 @@ class _Question:
         vector: Vectors | None,
         mode: Mode,
     ) -> None:
-        self._connection = connection
+        self.connection = connection
         self._dataset = dataset
         self._model = model
         self._known = known
@@ -121,11 +188,10 @@ class _Question:
         """The allowed facts that are nearest in meaning."""
         if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
             effort = min(1000, max(count, EF_SEARCH))
-            self._cosines |= searching.nearest(
-                self._connection, self._dataset, self._model, self._vector, count, effort, allowed
-            )
-            return list(self._cosines)
-        passing = searching.permitted(self._connection, self._dataset, list(allowed.only), allowed)
+            near = searching.nearest(self.connection, self._dataset, self._model, self._vector, count, effort, allowed)
+            self._cosines |= near
+            return near
+        passing = searching.permitted(self.connection, self._dataset, list(allowed.only), allowed)
         self._learn_cosines(passing)
         return sorted(passing, key=lambda fact: (-self._cosines.get(fact, 0.0), fact))[:count]
 
@@ -136,11 +202,11 @@ class _Question:
         if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
             grouped = groups(self._terms, self._holders, self._known.facts)
             term_counts = searching.with_terms(
-                self._connection, self._dataset, self._terms, grouped, 2 * MAX_SCANNED_FACTS, allowed
+                self.connection, self._dataset, self._terms, grouped, 2 * MAX_SCANNED_FACTS, allowed
             )
         else:
-            passing = searching.permitted(self._connection, self._dataset, list(allowed.only), allowed)
-            term_counts = searching.term_counts(self._connection, self._terms, passing)
+            passing = searching.permitted(self.connection, self._dataset, list(allowed.only), allowed)
+            term_counts = searching.term_counts(self.connection, self._terms, passing)
         covered = self._learn_words(term_counts)
         return [term_counts.facts[place] for place in best(covered, count).tolist()]
 
@@ -169,7 +235,7 @@ class _Question:
         borrowed = np.zeros((FAR, len(order)), np.float32)
         if self._terms:
             columns = {fact: column for column, fact in enumerate(order)}
-            links = searching.beside(self._connection, self._dataset, order, FAR)
+            links = searching.beside(self.connection, self._dataset, order, FAR)
             self._look_up([other for _, other, _ in links])
             # A later fact takes the place of an earlier one, as in memory.
             at = {(fact, step): other for fact, other, step in links}
@@ -182,7 +248,7 @@ class _Question:
         """Learns how much of the query is covered by facts that are not known yet."""
         lacking = [fact for fact in dict.fromkeys(seqs) if fact not in self._words]
         self._words |= dict.fromkeys(lacking, 0.0)
-        self._learn_words(searching.term_counts(self._connection, self._terms, lacking))
+        self._learn_words(searching.term_counts(self.connection, self._terms, lacking))
 
     def _learn_words(self, term_counts: TermCounts) -> Floats:
         counts = np.array(term_counts.counts, np.float32).reshape(len(term_counts.facts), len(self._terms))
@@ -196,7 +262,7 @@ class _Question:
 
     def _learn_cosines(self, seqs: Sequence[int]) -> None:
         lacking = [fact for fact in seqs if fact not in self._cosines]
-        self._cosines |= searching.cosines(self._connection, self._model, self._vector, lacking)
+        self._cosines |= searching.cosines(self.connection, self._model, self._vector, lacking)
 
 
 def _row(known: dict[int, float], order: Sequence[int]) -> Floats:

@@ -24,7 +24,7 @@ from heedful.files import FOLDER_MODE
 from heedful.storage import saved_indexes, vectors
 from heedful.storage.vectors import ModelRow
 
-MAGIC = b"heedful-index-2\n"
+MAGIC = b"heedful-index-3\n"
 _ALIGN = 64
 _HEAD = len(MAGIC) + 8
 """Where the header begins, behind its length."""

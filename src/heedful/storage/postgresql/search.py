@@ -82,6 +82,30 @@ def cosines(connection: Connection, model: ModelRow, vector: bytes, seqs: Sequen
     return _pairs(connection, statement, vector=vector) if seqs else {}
 
 
+_PLAIN = func.md5(func.lower(func.btrim(func.regexp_replace(facts.c.text, r"\s+", " ", "g"))))
+
+
+def text_keys(connection: Connection, seqs: Sequence[int]) -> dict[int, str]:
+    """The same for facts whose texts differ in case and spaces only."""
+    return _pairs(connection, select(facts.c.seq, _PLAIN).where(facts.c.seq == _any(seqs))) if seqs else {}
+
+
+def copies(connection: Connection, dataset: int, seqs: Sequence[int], allowed: Allowed) -> dict[int, str]:
+    """All allowed facts with the texts of these, and the key of the text. The index of words finds them."""
+    one = words.alias("one")
+    texts = select(one.c.terms).where(one.c.fact_seq == _any(seqs)).distinct()
+    found: dict[int, str] = {}
+    keys = set(text_keys(connection, seqs).values())
+    for terms in connection.execute(texts).scalars().all():
+        statement = (
+            select(facts.c.seq, _PLAIN)
+            .join(words, words.c.fact_seq == facts.c.seq)
+            .where(_of_dataset(dataset), words.c.terms == literal(terms, _NUMBERS), facts.c.hidden == 0)
+        )
+        found |= _pairs(connection, _among(statement, facts.c.seq, allowed))
+    return {fact: key for fact, key in found.items() if key in keys}
+
+
 def holders(connection: Connection, dataset: int, terms: Sequence[int]) -> dict[int, int]:
     """How many facts have each of these terms; for common terms, as last counted."""
     statement = select(common_terms.c.term, common_terms.c.holders).where(
