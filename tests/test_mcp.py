@@ -243,7 +243,11 @@ def test_a_model_can_read_the_text_alone(path: Path) -> None:
             assert lines[3].startswith("answer: Ada is the CEO.")
             assert lines[4] == f"session_id s1, qa_id {shown.structured_content['qa_id']}"
             named = {"fact_id": "nope", "signal_type": "used", "query": "x"}
-            assert "not taken: no fact 'nope'" in text_of(await client.call_tool("signal", {"signals": named}))
+            unknown = await client.call_tool("signal", {"signals": named})
+            assert unknown.is_error
+            assert "no fact 'nope'" in text_of(unknown)
+            both = [named, {**named, "fact_id": hits[0]["fact_id"]}]
+            assert "not taken: no fact 'nope'" in text_of(await client.call_tool("signal", {"signals": both}))
             assert text_of(await client.call_tool("improve", {})) == "nothing new in main_dataset"
             assert text_of(await client.call_tool("forget", {"dataset": "main_dataset"})).startswith(
                 "2 facts forgotten"

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.event import listen, remove
 
-from heedful import Conflict, Heedful, Invalid, Signal
+from heedful import Conflict, Heedful, Invalid, NotFound, Signal
 from heedful.clock import to_stored
 from heedful.model import SignalType
 from heedful.ranking.policies import Tally
@@ -82,7 +82,11 @@ def test_unknown_facts_are_refused_by_name_and_the_others_are_applied(store: Hee
 
 def test_a_forgotten_fact_is_not_found(store: Heedful, fact: str) -> None:
     store.forget(fact)
-    assert [error.code for error in store.signal([used(fact)]).errors] == ["not_found"]
+    with pytest.raises(NotFound, match="nor any of the 1 other facts"):
+        store.signal([used(fact), used("nobody")], idempotency_key="k")
+    store.remember("x")
+    other = store.facts().items[-1].fact_id
+    assert store.signal([used(other)], idempotency_key="k").processed == 1
 
 
 def test_a_signal_needs_no_model(open_store: Callable[..., Heedful], store: Heedful, fact: str) -> None:
@@ -290,5 +294,6 @@ def test_a_fact_of_another_dataset_is_refused_if_one_is_named(store: Heedful) ->
     assert store.signal(items, dataset="b", idempotency_key="once") == result
     with pytest.raises(Conflict):
         store.signal(items, idempotency_key="once")
-    assert store.signal(items, dataset="c").updated_facts == []
+    with pytest.raises(NotFound, match="dataset 'c'"):
+        store.signal(items, dataset="c")
     assert store.fact_stats(here.fact_id).signal_count == 0

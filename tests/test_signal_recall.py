@@ -124,7 +124,8 @@ def test_the_signals_of_an_empty_recall_are_none(store: Heedful) -> None:
     empty = store.recall("anything").recall_id
     result = store.signal_recall(empty, answer="Nobody knows.")
     assert (result.processed, result.errors) == (0, [])
-    assert [each.code for each in store.signal_recall(empty, used=[new_id()]).errors] == ["not_found"]
+    with pytest.raises(NotFound, match="not shown"):
+        store.signal_recall(empty, used=[new_id()])
     assert store.sessions.add_entry("s", "anything", "Nobody knows.", recall_id=empty).recall_id == empty
     with pytest.raises(NotFound):
         store.signal_recall(new_id())
@@ -188,7 +189,13 @@ def test_a_retry_returns_the_first_result(store: Heedful, recall: Recall) -> Non
 def test_whoever_names_a_fact_that_was_not_shown_says_nothing_of_the_others(store: Heedful) -> None:
     facts = store.remember(["Anna leads the company", "Bob cooks"]).fact_ids
     recall = store.recall("company")
-    result = store.signal_recall(recall.recall_id, helpful=["typo"])
-    assert (result.processed, len(result.errors)) == (0, 1)
+    with pytest.raises(NotFound, match=r"'typo' was not shown.*nor any of the 1 other"):
+        store.signal_recall(recall.recall_id, helpful=["typo", "other"], idempotency_key="k")
+    result = store.signal_recall(recall.recall_id, used=["typo"], helpful=[facts[1], "other"], author="ann")
+    assert (result.processed, [(each.index, each.fact_id) for each in result.errors]) == (
+        1,
+        [(0, "typo"), (2, "other")],
+    )
+    store.retract(result.event_ids[0])
     assert [store.fact_stats(fact).signal_count for fact in facts] == [0, 0]
     assert store.signal_recall(recall.recall_id, helpful=[facts[0]]).processed == 2

@@ -13,7 +13,7 @@ from heedful.model import JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatu
 from heedful.protocols.jobs import PAGE_LIMIT, JobsProtocol
 from heedful.sessions import outbox
 from heedful.sessions.conversations import page
-from heedful.sessions.improve import session_names
+from heedful.sessions.improve import check_exist, session_names
 from heedful.sessions.space import SessionSpace
 from heedful.storage import Database
 from heedful.storage.rows import AnyRow
@@ -30,7 +30,11 @@ class Jobs(JobsProtocol):
     def improve(self, dataset: str | None = None, session_ids: Sequence[str] | None = None) -> Job:
         if dataset is not None:
             checks.name("dataset", dataset)
+            if self._space.workspace is not None:
+                with self._space.workspace.read() as connection:
+                    self._space.workspace.dataset(connection, dataset)
         sessions = None if session_ids is None else session_names(session_ids)
+        check_exist(self._space, sessions or [])
         return self._add("improve", {"dataset": dataset, "session_ids": sessions})
 
     def list(

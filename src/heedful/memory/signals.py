@@ -73,7 +73,7 @@ def parse_signals(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> lis
 def signal(
     workspace: Workspace, signals: Sequence[Signal], idempotency_key: str | None, dataset: str | None = None
 ) -> SignalResult:
-    """Takes signals into the ledger and the scores; unknown facts are refused one by one."""
+    """Takes signals into the ledger and the scores; unknown facts are refused one by one, unless all are unknown."""
     checks.idempotency_key(idempotency_key)
     for index, each in enumerate(signals):
         checks.not_ahead(f"signals[{index}].at", each.at, workspace.now())
@@ -87,7 +87,20 @@ def signal(
     with workspace.direct(write=True) as direct:
         connection = direct.connection
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
-        return first or record_signals(workspace, connection, idempotency_key, fingerprint, items, [], dataset)
+        return first or _some(record_signals(workspace, connection, idempotency_key, fingerprint, items, [], dataset))
+
+
+def _some(result: SignalResult) -> SignalResult:
+    """The result, if anything came of the call: one that only names unknown facts is refused as a whole."""
+    if result.signals or not result.errors or any(error.code != "not_found" for error in result.errors):
+        return result
+    first, *others = result.errors
+    raise NotFound(
+        first.message + (f", nor any of the {len(others)} other facts that were named" if others else ""),
+        field="fact_id",
+        value=first.fact_id,
+        remedy="Use the fact_id of a hit; nothing was recorded",
+    )
 
 
 def _key(signal: Signal) -> str | None:
@@ -306,7 +319,7 @@ def signal_recall(
     if has_no_receipt(recall_id):
         named_facts = [fact for each in ids.values() for fact in each]
         errors = [_not_shown(index, fact, recall_id) for index, fact in enumerate(named_facts)]
-        return SignalResult(processed=0, updated_facts=[], event_ids=[], signals=[], errors=errors)
+        return _some(SignalResult(processed=0, updated_facts=[], event_ids=[], signals=[], errors=errors))
     fingerprint = requests.fingerprint(
         "signal_recall", [recall_id, {kind: sorted(each) for kind, each in ids.items()}, answer, confidence, author]
     )
@@ -323,7 +336,7 @@ def signal_recall(
         receipt = receipt_of(workspace, connection, recall_id)
         signals = [_FactSignal(kind, fact, confidence) for kind, each in ids.items() for fact in each]
         items, errors, mistaken = _resolve_signals(connection, receipt, signals, detected, confidence, author)
-        result = record_signals(workspace, connection, idempotency_key, fingerprint, items, errors)
+        result = _some(record_signals(workspace, connection, idempotency_key, fingerprint, items, errors))
         # Who names a fact later has not ignored it.
         for event in mistaken:
             retract_event(workspace, connection, event, author)

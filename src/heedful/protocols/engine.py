@@ -141,8 +141,8 @@ class HeedfulProtocol(Protocol):
     ) -> SignalResult:
         """Says how useful facts were for a query.
 
-        Facts that are not there, or not in the `dataset` if one is given, are listed in `errors`; the others are
-        applied. A call that is sent again with its
+        Facts that are not there, or not in the `dataset` if one is given, are listed in `errors` with their index, and
+        the others are applied; if there are no others, the call raises NotFound. A call that is sent again with its
         `idempotency_key` counts once and returns the first result. So does each signal with its `external_id`, which
         `retract` takes, too.
         """
@@ -164,6 +164,10 @@ class HeedfulProtocol(Protocol):
         With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
         Facts are named by id, or by their hits. It may come days later. Saying the same of a fact again counts once,
         and a fact that is named later is no longer `ignored`.
+
+        Named facts that the recall did not show are listed in `errors` with their index in `used`, `helpful` and
+        `not_helpful`, one after another, and nothing is said of facts that were not named. If no named fact was shown,
+        the call raises NotFound.
         """
 
     def detect(self, answer: str, recall_id: str) -> list[Detection]:

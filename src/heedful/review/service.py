@@ -62,6 +62,8 @@ class Review(ReviewProtocol):
         after, count = _parse_cursor(cursor), values.limit(limit)
         catch_up(self._space)
         with self._space.workspace.read() as connection:
+            if dataset is not None:
+                self._space.workspace.dataset(connection, dataset)
             # One more, to know whether there is a next page.
             rows = items.list_items(connection, self._space.project(connection), filters, after, count + 1)
         loaded = load_items(self._space, rows[:count])

@@ -157,7 +157,7 @@ def _weights(used: Shares, shown: Sequence[str], recall_id: str) -> Mapping[str,
         values.identifier("used", fact)
         values.fraction("used", weight)
         if fact not in shown:
-            raise Invalid(
+            raise NotFound(
                 f"fact {fact!r} was not shown by recall {recall_id}",
                 field="used",
                 value=fact,

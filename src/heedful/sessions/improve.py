@@ -84,7 +84,7 @@ def improve(
         values.name("dataset", dataset)
     if session_ids is not None:
         session_ids = session_names(session_ids)
-        _check_exist(space, session_ids)
+        check_exist(space, session_ids)
     return _improve_sessions(space, workspace, model, dataset, session_ids, report)
 
 
@@ -214,7 +214,9 @@ def session_names(session_ids: Sequence[str]) -> list[str]:
     return [checks.session_id(session_id) for session_id in session_ids]
 
 
-def _check_exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
+def check_exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
+    """Fails if one of these sessions does not exist."""
+
     def read(tx: Transaction) -> str | None:
         return next((session_id for session_id in session_ids if tx.conversations.session(session_id) is None), None)
 

@@ -76,9 +76,7 @@ class Executions(ExecutionsProtocol):
 
     def get(self, execution_id: str) -> Execution:
         with self._space.workspace.read() as connection:
-            row = runs.get(connection, self._space.project(connection), values.identifier("execution_id", execution_id))
-        if row is None:
-            raise self._missing(execution_id)
+            row = self._space.execution(connection, values.identifier("execution_id", execution_id))
         return running.to_execution(row)
 
     def list(
@@ -96,9 +94,7 @@ class Executions(ExecutionsProtocol):
         name = values.identifier("execution_id", execution_id)
         with self._space.workspace.write() as connection:
             project = self._space.project(connection)
-            row = runs.get(connection, project, name)
-            if row is None:
-                raise self._missing(execution_id)
+            row = self._space.execution(connection, name)
             proofs.retain_sql(connection, project, row)
             runs.remove(connection, project, row.id)
         self._space.proofs.forget(row.connector_id)
@@ -113,11 +109,3 @@ class Executions(ExecutionsProtocol):
                 f"no message {name!r} in project {self._space.workspace.project!r}", field="chat_message_id", value=name
             )
         return name
-
-    def _missing(self, execution_id: str) -> NotFound:
-        return NotFound(
-            f"no execution {execution_id!r} in project {self._space.workspace.project!r}",
-            field="execution_id",
-            value=execution_id,
-            remedy="executions.list(), or heedful executions list, shows them",
-        )

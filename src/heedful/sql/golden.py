@@ -23,7 +23,7 @@ from heedful.sql.reuse.ownership import has_unnamed_values
 from heedful.sql.sandbox.pool import Checked
 from heedful.sql.space import ExecutionSpace
 from heedful.sql.statements import question_digest
-from heedful.storage.executions import golden, runs
+from heedful.storage.executions import golden
 from heedful.storage.executions.golden import NewExample
 from heedful.storage.feedback import SqlFeedbacks, counted_opinions
 from heedful.storage.rows import AnyRow
@@ -46,13 +46,7 @@ class GoldenExamples(GoldenExamplesProtocol):
         values.identifier("execution_id", execution_id)
         with self._space.workspace.read() as connection:
             project = self._space.project(connection)
-            row = runs.get(connection, project, execution_id)
-            if row is None:
-                raise NotFound(
-                    f"no execution {execution_id!r} in project {self._space.workspace.project!r}",
-                    field="execution_id",
-                    value=execution_id,
-                )
+            row = self._space.execution(connection, execution_id)
             execution_id = row.id
             opinions = SqlFeedbacks.on(connection, project).active("execution", [execution_id])
         positive, negative = counted_opinions(opinions, self._space.trust.authors_to_veto)

@@ -17,7 +17,7 @@ from heedful.sql.connector_access import OPERATOR, Permissions
 from heedful.sql.reuse.proofs import Proofs
 from heedful.sql.sandbox.pool import Queries, Target
 from heedful.storage import scopes
-from heedful.storage.executions import connectors
+from heedful.storage.executions import connectors, runs
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import ensure_model, pack
 
@@ -73,6 +73,18 @@ class ExecutionSpace:
                 field="connector_id",
                 value=id_or_name,
                 remedy=_remedy(connectors.list_connectors(connection, project)),
+            )
+        return row
+
+    def execution(self, connection: Connection, execution_id: str) -> AnyRow:
+        """An execution by its id or external id."""
+        row = runs.get(connection, self.project(connection), execution_id)
+        if row is None:
+            raise NotFound(
+                f"no execution {execution_id!r} in project {self.workspace.project!r}",
+                field="execution_id",
+                value=execution_id,
+                remedy="executions.list(), or heedful executions list, shows them",
             )
         return row
 

@@ -203,16 +203,23 @@ def delete_document(store: Heedful, request: ForeignRequest) -> Any:
 def signal(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
     signals = read(Signals, request.body, {}).signals
-    result = store.signal([Signal(**each.model_dump(), author=request.author) for each in signals], dataset=bank)
-    errors = [
-        {"index": each.index, "fact_id": each.fact_id, "message": f"bank {bank!r} has no fact {each.fact_id!r}"}
-        for each in result.errors
-    ]
+    given = [Signal(**each.model_dump(), author=request.author) for each in signals]
+    try:
+        result = store.signal(given, dataset=bank)
+        processed, updated = result.processed, result.updated_facts
+        unknown = [(each.index, each.fact_id) for each in result.errors]
+    except NotFound:
+        # Their clients read a list of errors, even if nothing could be done.
+        processed, updated = 0, []
+        unknown = [(index, each.fact_id) for index, each in enumerate(given)]
     return {
-        "success": not errors,
-        "signals_processed": result.processed,
-        "updated_facts": result.updated_facts,
-        "errors": errors,
+        "success": not unknown,
+        "signals_processed": processed,
+        "updated_facts": updated,
+        "errors": [
+            {"index": index, "fact_id": fact_id, "message": f"bank {bank!r} has no fact {fact_id!r}"}
+            for index, fact_id in unknown
+        ],
     }
 
 
