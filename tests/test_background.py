@@ -450,6 +450,8 @@ def test_a_project_sees_its_own_jobs_alone(any_store: str, opening: Callable[...
 
 def test_what_was_cancelled_can_be_tried_again_and_what_goes_well_can_not(opening: Callable[..., Heedful]) -> None:
     store = opening(worker=False)
+    store.create_dataset("notes")
+    store.sessions.create("chat")
     added = store.jobs.improve("notes", "chat")
     assert added.arguments == {"dataset": "notes", "session_ids": ["chat"]}
     with pytest.raises(Conflict) as caught:
@@ -467,7 +469,8 @@ def test_what_was_cancelled_can_be_tried_again_and_what_goes_well_can_not(openin
 
 def test_jobs_are_paged(opening: Callable[..., Heedful]) -> None:
     store = opening(worker=False)
-    added = [store.jobs.improve(f"d{number}").job_id for number in range(5)]
+    names = [store.create_dataset(f"d{number}").name for number in range(5)]
+    added = [store.jobs.improve(name).job_id for name in names]
     result: list[str] = []
     cursor = None
     while True:

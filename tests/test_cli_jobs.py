@@ -56,6 +56,7 @@ def test_a_job_is_added_shown_and_done_by_a_worker(run: Run) -> None:
 
 def test_a_job_is_cancelled_and_tried_again(run: Run) -> None:
     run("sessions", "add", "a")
+    run("remember", "Ada is the CEO.", "--dataset", "notes")
     added = read(run("improve", "--background", "--dataset", "notes", "--session-id", "a", "--json"))
     assert isinstance(run("jobs", "retry", added["job_id"]).exception, Conflict)
     assert read(run("jobs", "cancel", added["job_id"], "--json"))["status"] == "cancelled"
