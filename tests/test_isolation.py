@@ -75,10 +75,11 @@ def test_a_signal_on_the_other_s_fact_is_not_found(
 
 def test_it_is_answered_like_a_fact_that_never_was(own_project: Heedful, fact: str) -> None:
     own_project.remember("mine")
-    answers = [
-        own_project.signal([Signal(fact_id=each, signal_type="used", query="q")]).errors[0].message.replace(each, "…")
-        for each in (fact, "nobody")
-    ]
+    answers = []
+    for each in (fact, "nobody"):
+        with pytest.raises(NotFound) as caught:
+            own_project.signal([Signal(fact_id=each, signal_type="used", query="q")])
+        answers.append(str(caught.value).replace(each, "…"))
     assert answers[0] == answers[1]
 
 
