@@ -983,6 +983,8 @@ export interface ForgetResult {
   facts: number;
   /** The datasets they were in, separated by commas. */
   dataset: string;
+  /** The facts that they had superseded and that are recalled again; forget these too if they are wrong. */
+  restored: string[];
   /** What else was erased of an author, where one was named. */
   erased: Erasure | null;
 }
@@ -1083,6 +1085,10 @@ export interface Hit {
   position: [number, number] | null;
   /** The place, from 1. */
   rank: number;
+  /** How many other facts have the same text and pass the filters. A recall shows each text once. */
+  copies: number;
+  /** Where the text is said, if there are copies: the sources of at most ten of these facts. */
+  sources: string[];
   /** The fact learnt from feedback that corrects this one, or what this one was learnt from; it ranks higher. */
   corrected_by: string | null;
   /** The reasons, with `explain=True`. */
@@ -3450,8 +3456,8 @@ export interface Heedful {
   /**
    * Says how useful facts were for a query.
    *
-   * Facts that are not there, or not in the `dataset` if one is given, are listed in `errors`; the others are
-   * applied. A call that is sent again with its
+   * Facts that are not there, or not in the `dataset` if one is given, are listed in `errors` with their index, and
+   * the others are applied; if there are no others, the call raises NotFound. A call that is sent again with its
    * `idempotency_key` counts once and returns the first result. So does each signal with its `external_id`, which
    * `retract` takes, too.
    *
@@ -3464,6 +3470,10 @@ export interface Heedful {
    * With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
    * Facts are named by id, or by their hits. It may come days later. Saying the same of a fact again counts once,
    * and a fact that is named later is no longer `ignored`.
+   *
+   * Named facts that the recall did not show are listed in `errors` with their index in `used`, `helpful` and
+   * `not_helpful`, one after another, and nothing is said of facts that were not named. If no named fact was shown,
+   * the call raises NotFound.
    *
    * Needs the scope `feedback`.
    */
@@ -3506,6 +3516,9 @@ export interface Heedful {
   setPolicy(fields: SetPolicyRequest, options?: ChangeOptions): Promise<PolicyChange>;
   /**
    * Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
+   *
+   * Facts that they superseded are recalled again: `restored` names them. An unknown id raises NotFound, and
+   * nothing is forgotten.
    *
    * Or erases the `author` of exactly this name from the project: a pseudonym takes the place of the name, their
    * words go, and every score stays what it is. Doing it again changes nothing.
