@@ -1,0 +1,153 @@
+"""One project or key takes its share of a server, and others don't notice."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from heedful.interfaces.http import envelope
+from tests.integration.server import Running, running
+
+
+@pytest.fixture
+def server(any_store: str) -> Iterator[Running]:
+    with running(any_store, max_body=1_000_000) as running_server:
+        yield running_server
+
+
+Call = Callable[..., httpx.Response]
+Caller = Callable[..., Call]
+
+
+@pytest.fixture
+def caller() -> Iterator[Caller]:
+    """Makes calls with a key of a project's own."""
+    with ExitStack() as clients:
+
+        def made(server: Running, project: str, name: str = "caller") -> Call:
+            with server.connect(project) as admin:
+                key = admin.keys.create(name, scopes=["read", "write", "feedback"]).api_key
+            client = httpx.Client(
+                base_url=f"{server.url}/v1/projects/{project}/", headers={"Authorization": f"Bearer {key}"}, timeout=60
+            )
+            return clients.enter_context(client).request
+
+        yield made
+
+
+def test_a_neighbour_who_computes_keeps_nobody_waiting(server: Running, caller: Caller) -> None:
+    """32 answers to attribute at once took all threads, and a look at facts came after all of them."""
+    neighbour, quiet = caller(server, "neighbour"), caller(server, "quiet")
+    facts = [f"Shipping to zone {place} takes {place} days and costs {place} euros." for place in range(20)]
+    for each in (neighbour, quiet):
+        assert each("POST", "facts", json={"texts": facts}).status_code == 200
+    recalled = neighbour("POST", "recall", json={"query": "How long does shipping take?", "top_k": 20}).json()
+    path = f"recalls/{recalled['recall_id']}/detect"
+    answers = [" ".join(f"Zone {place + seed} takes {place} days." for place in range(400)) for seed in range(32)]
+    done = threading.Semaphore(0)
+    ended: list[int] = []
+
+    def detect(answer: str) -> int:
+        status = neighbour("POST", path, json={"answer": answer}).status_code
+        ended.append(status)
+        done.release()
+        return status
+
+    with ThreadPoolExecutor(32) as pool:
+        sent = [pool.submit(detect, answer) for answer in answers]
+        done.acquire()
+        overtook = []
+        for _ in range(5):
+            before = len(ended)
+            assert quiet("GET", "facts", params={"limit": 5}).status_code == 200
+            overtook.append(len(ended) - before)
+        statuses = {each.result() for each in sent}
+    # Those that had their turn may end meanwhile, but the queue does not go first.
+    assert sorted(overtook)[2] <= (os.cpu_count() or 1) + 1
+    assert statuses == {200}
+
+
+def test_a_second_key_of_a_project_does_not_wait_for_the_queue_of_the_first(server: Running, caller: Caller) -> None:
+    nightly, page = caller(server, "shop", "nightly"), caller(server, "shop", "page")
+    texts = [[f"Part {part} of {place} is blue." for part in range(200)] for place in range(24)]
+    ended: list[int] = []
+
+    def remember(batch: list[str]) -> None:
+        ended.append(nightly("POST", "facts", json={"texts": batch}).status_code)
+
+    with ThreadPoolExecutor(24) as pool:
+        sent = [pool.submit(remember, batch) for batch in texts]
+        while not ended:
+            threading.Event().wait(0.01)
+        before = len(ended)
+        assert page("GET", "facts", params={"limit": 5}).status_code == 200
+        overtook = len(ended) - before
+        for each in sent:
+            each.result()
+    assert overtook <= (os.cpu_count() or 1) + 1
+    assert set(ended) == {200}
+
+
+def test_bodies_of_one_key_leave_memory_for_others(
+    server: Running, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bodies that are announced and don't come take the room of their own caller."""
+    monkeypatch.setattr(server.state._bodies, "_wait", 0.2)
+    neighbour, quiet = caller(server, "neighbour"), caller(server, "quiet")
+    text = {"texts": ["x" * 900_000]}
+    with server.connect("neighbour") as admin:
+        key = admin.keys.create("slow", scopes=["write"]).api_key
+    address = urlsplit(server.url)
+    head = (
+        f"POST /v1/projects/neighbour/facts HTTP/1.1\r\nHost: {address.netloc}\r\nAuthorization: Bearer {key}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
+    )
+    with ExitStack() as opened:
+        held = [opened.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(3)]
+        for each in held:
+            each.sendall(head.encode())
+        answered, _, _ = select.select(held, [], [], 20)
+        (refused,) = [each.recv(65536) for each in answered]
+        assert refused.startswith(b"HTTP/1.1 429")
+        assert b'"server_busy"' in refused
+        assert b"retry-after" in refused.lower()
+        assert neighbour("POST", "facts", json=text).status_code == 200
+        assert quiet("POST", "facts", json=text).status_code == 200
+
+
+def test_a_project_can_not_fill_the_disk_within_an_hour(any_store: str, caller: Caller) -> None:
+    with running(any_store, max_written=1) as server:
+        neighbour, quiet = caller(server, "neighbour"), caller(server, "quiet")
+        text = {"texts": ["x" * 600_000]}
+        assert neighbour("POST", "facts", json=text).status_code == 200
+        refused = neighbour("POST", "facts", json=text)
+        assert (refused.status_code, refused.json()["code"]) == (429, "write_limited")
+        assert 0 < int(refused.headers["retry-after"]) <= 3600
+        # What reads is not counted, and others have a share of their own.
+        assert neighbour("POST", "recall", json={"query": "x" * 9_000}).status_code == 200
+        assert quiet("POST", "facts", json=text).status_code == 200
+
+
+def test_who_is_refused_again_and_again_is_kept_waiting(
+    path: Path, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refusals take time from others, so that they come slower after the first few."""
+    monkeypatch.setattr(envelope, "REFUSALS_PER_SECOND", 0.01)
+    monkeypatch.setattr(envelope, "REFUSED_SECONDS", 3.0)
+    with running(path) as server:
+        quiet = caller(server, "quiet")
+        with httpx.Client(base_url=server.url, headers={"Authorization": "Bearer hf_wrong_key"}) as stranger:
+            assert stranger.get("/v1/projects/quiet/facts").status_code == 401
+            with pytest.raises(httpx.ReadTimeout):
+                stranger.get("/v1/projects/quiet/facts", timeout=1.0)
+        assert quiet("GET", "facts").status_code == 200
