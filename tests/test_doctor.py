@@ -35,6 +35,7 @@ def test_a_sound_store_needs_no_repair(store: Heedful, facts: list[str]) -> None
         "filters of main_dataset",
         "links of main_dataset",
         "index of main_dataset",
+        "ratings",
     ]
     assert all(check.ok and not check.repaired and check.detail for check in checks)
 

@@ -15,6 +15,7 @@ from server import running
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound
 from heedful.clock import to_stored
+from heedful.model import Check
 from heedful.settings import Retention
 from heedful.storage import retention
 from heedful.testing import ManualClock, WordEmbedder
@@ -103,6 +104,22 @@ def test_a_rating_that_waits_can_be_taken_back(anywhere: Heedful) -> None:
     assert not sessions.delete_feedback("s", "run-1", author="ada")
     entry = sessions.add_entry("s", QUESTION, GYM, external_id="run-1")
     assert opinions(anywhere, entry.qa_id) == [("bo", 5, None)]
+
+
+def test_ratings_whose_answer_never_comes_are_noticed(anywhere: Heedful, clock: ManualClock) -> None:
+    def check() -> Check:
+        return next(each for each in anywhere.doctor() if each.name == "ratings")
+
+    assert not anywhere.sessions.rate("mistyped", "up")
+    assert check().ok
+    clock.advance(hours=2)
+    assert not anywhere.sessions.rate("run-9", "down")
+    found = check()
+    assert not found.ok
+    assert "'mistyped'" in found.detail
+    assert "run-9" not in found.detail
+    anywhere.sessions.add_entry("s", QUESTION, "At six.", external_id="mistyped")
+    assert check().ok
 
 
 def test_a_rating_and_its_answer_come_at_the_same_moment(anywhere: Heedful) -> None:

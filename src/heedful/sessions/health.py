@@ -1,24 +1,35 @@
-"""Checks the store of the sessions, where that is not the store of the facts."""
+"""Checks the sessions: their store, where that is not the store of the facts, and ratings whose answer never came."""
 
 from __future__ import annotations
 
+from heedful.clock import MINUTE
 from heedful.errors import HeedfulError
 from heedful.model import Check
 from heedful.sessions.space import SessionSpace
 
 OK = "ok"
 
+LATE = 60 * MINUTE
+"""After how long an answer should have come for which a rating waits."""
+
+SHOWN = 3
+
 
 def doctor(space: SessionSpace, repair: bool) -> list[Check]:
-    """One check, or none if sessions are in the store of the facts, which is checked anyway."""
-    store = space.store
-    if not store.remote:
-        return []
+    """One check of ratings; another of the store of the sessions, if it is not that of the facts."""
     try:
-        status = store.check()
-        fixed = store.repair() if repair and status != OK else ""
+        return [*_store(space, repair), _ratings(space)]
     except HeedfulError as error:
         return [Check(name="sessions", ok=False, detail=error.message)]
+
+
+def _store(space: SessionSpace, repair: bool) -> list[Check]:
+    store = space.store
+    if not store.remote:
+        # Checked with the facts.
+        return []
+    status = store.check()
+    fixed = store.repair() if repair and status != OK else ""
     return [
         Check(
             name="sessions",
@@ -27,3 +38,13 @@ def doctor(space: SessionSpace, repair: bool) -> list[Check]:
             repaired=bool(fixed),
         )
     ]
+
+
+def _ratings(space: SessionSpace) -> Check:
+    """Those who rate what isn't there are told so with `False`, which is easily missed."""
+    found = space.store.read(lambda tx: tx.feedbacks.waiting_since(space.now() - LATE, SHOWN + 1))
+    if not found:
+        return Check(name="ratings", ok=True, detail="all have their answers")
+    names = ", ".join(repr(external_id) for external_id in found[:SHOWN]) + (", …" if len(found) > SHOWN else "")
+    detail = f"some have waited more than an hour for answers with the external_id {names}; pass it to add_entry"
+    return Check(name="ratings", ok=False, detail=detail)

@@ -81,6 +81,13 @@ def waiting(connection: Connection, project: int, external_id: str) -> list[Wait
     return [WaitingRow(*row) for row in rows]
 
 
+def waiting_since(connection: Connection, project: int, at: int, limit: int) -> list[str]:
+    """The external ids for which ratings have waited since before a time."""
+    columns = waiting_feedbacks.c
+    query = select(columns.external_id).where(columns.project_id == project, columns.at < at).distinct()
+    return list(connection.execute(query.order_by(columns.external_id).limit(limit)).scalars())
+
+
 def stop_waiting(connection: Connection, project: int, external_id: str, author: str | None) -> int:
     """Removes the rating of one author that waits for an entry; returns how many that were."""
     return connection.execute(

@@ -217,6 +217,9 @@ class SqlFeedbacks:
     def stop_waiting(self, external_id: str, author: str | None) -> int:
         return external_ids.stop_waiting(self._connection, self._project, external_id, author)
 
+    def waiting_since(self, at: int, limit: int) -> list[str]:
+        return external_ids.waiting_since(self._connection, self._project, at, limit)
+
     def end_waiting(self, external_id: str, ids: Sequence[str]) -> None:
         external_ids.end_waiting(self._connection, self._project, ids)
 

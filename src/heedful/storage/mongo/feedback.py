@@ -194,6 +194,10 @@ class MongoFeedbacks:
         before = self._view.waiting.change({"external_id": external_id}, change, ["ratings"], create=True)
         return [WaitingRow(**rating) for rating in (before or {}).get("ratings", ())]
 
+    def waiting_since(self, at: int, limit: int) -> list[str]:
+        found = self._view.waiting.find({"ratings.at": {"$lt": at}}, [("external_id", ASCENDING)], limit)
+        return [document["external_id"] for document in found]
+
     def stop_waiting(self, external_id: str, author: str | None) -> int:
         return self._end_waiting(external_id, {"author": author})
 

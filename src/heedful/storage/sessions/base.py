@@ -261,6 +261,10 @@ class Feedbacks(Protocol):
         """Removes the rating of one author that waits for an entry; returns how many that were."""
         ...
 
+    def waiting_since(self, at: int, limit: int) -> list[str]:
+        """The external ids for which ratings have waited since before a time."""
+        ...
+
     def end_waiting(self, external_id: str, ids: Sequence[str]) -> None:
         """Removes ratings that wait no longer."""
         ...
