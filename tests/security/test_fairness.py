@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from server import Running, running
 
 from heedful.interfaces.http import envelope
-from tests.integration.server import Running, running
 
 
 @pytest.fixture
