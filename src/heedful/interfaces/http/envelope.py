@@ -26,7 +26,7 @@ CLIENT_CLOSED_REQUEST = 499
 """What is noted of a caller who left before the answer."""
 
 
-REFUSALS = frozenset({401, 403, 429})
+REFUSALS = frozenset({401, 429})
 REFUSALS_PER_SECOND = 10.0
 """Refusals a second that a caller, or an address without a good key, gets at once."""
 REFUSED_SECONDS = 1.0
