@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from select import select as readable
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from server import Running, running
+from sqlalchemy import func, select
 
 from heedful.interfaces.http import envelope
+from heedful.storage.schema import requests
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def test_bodies_of_one_key_leave_memory_for_others(
         held = [opened.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(3)]
         for each in held:
             each.sendall(head.encode())
-        answered, _, _ = select.select(held, [], [], 20)
+        answered, _, _ = readable(held, [], [], 20)
         (refused,) = [each.recv(65536) for each in answered]
         assert refused.startswith(b"HTTP/1.1 429")
         assert b'"server_busy"' in refused
@@ -151,3 +153,52 @@ def test_who_is_refused_again_and_again_is_kept_waiting(
             with pytest.raises(httpx.ReadTimeout):
                 stranger.get("/v1/projects/quiet/facts", timeout=1.0)
         assert quiet("GET", "facts").status_code == 200
+
+
+def test_answers_that_nobody_reads_take_the_share_of_their_caller(server: Running, caller: Caller) -> None:
+    """One key opened many connections, asked for the largest page on each, and read nothing: gigabytes in memory."""
+    quiet = caller(server, "quiet")
+    with server.connect("neighbour") as admin:
+        admin.remember([f"{place} " + "x" * 900 for place in range(1_000)], metadata={"note": "y" * 2_000})
+        key = admin.keys.create("reader", scopes=["read"]).api_key
+    address = urlsplit(server.url)
+    head = (
+        f"GET /v1/projects/neighbour/facts?limit=1000 HTTP/1.1\r\nHost: {address.netloc}\r\n"
+        f"Authorization: Bearer {key}\r\n\r\n"
+    )
+    with ExitStack() as opened:
+        statuses = []
+        for _ in range(6):
+            connection = opened.enter_context(socket.socket())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            connection.settimeout(60)
+            connection.connect((address.hostname, address.port))
+            connection.sendall(head.encode())
+            statuses.append(connection.recv(12)[-3:])
+        # The first is let through, whatever its size.
+        assert statuses == [b"200"] + [b"429"] * 5
+        assert quiet("GET", "facts").status_code == 200
+
+
+def test_reading_keeps_nothing_on_disk(server: Running, caller: Caller) -> None:
+    """An answer was kept for a week with each key for repeating, whoever asked."""
+    neighbour = caller(server, "neighbour")
+    assert neighbour("POST", "facts", json={"texts": ["Ada leads."]}).status_code == 200
+    with server.state.store.database.read() as connection:
+        before = connection.execute(select(func.count()).select_from(requests)).scalar_one()
+    for place in range(3):
+        headers = {"Idempotency-Key": f"again-{place}"}
+        assert neighbour("POST", "recall", json={"query": "Who leads?"}, headers=headers).status_code == 200
+    with server.state.store.database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(requests)).scalar_one() == before
+
+
+def test_a_writer_keeps_nobody_at_the_door(path: Path, caller: Caller) -> None:
+    """Noting when a key was last used waited for the lock of the store, and with it everybody who had to be let in."""
+    with running(path) as server:
+        quiet = caller(server, "quiet")
+        assert quiet("GET", "facts").status_code == 200
+        server.state._callers._noted.clear()
+        with server.state.store.database.write():
+            server.state._callers._cache.clear()
+            assert quiet("GET", "facts").status_code == 200

@@ -15,7 +15,7 @@ import uvicorn
 from dashboards import Dashboard
 from server import KEY, Running, running, threaded
 
-from heedful.interfaces.http.connections import MAX_HEADERS, Limits, ServerConfig
+from heedful.interfaces.http.connections import MAX_FIELDS, MAX_HEADERS, MAX_QUEUED, Limits, ServerConfig
 from heedful.testing import ManualClock
 
 PATIENCE = 0.4
@@ -65,6 +65,29 @@ def test_headers_that_drip_are_not_waited_for(server: Running) -> None:
         drip(dripping, b"X-A: b\r\n")
         assert answer(silent).startswith("HTTP/1.1 408")
         assert time.monotonic() - began < 5
+
+
+def test_headers_have_a_number(server: Running) -> None:
+    """Thousands of tiny ones fit into the bytes, and each took memory and time."""
+    for count, status in ((MAX_FIELDS - 1, 200), (MAX_FIELDS, 431), (16_000, 431)):
+        with closing(connected(server)) as connection:
+            ending = b"Connection: close\r\n" if status == 200 else b""
+            fields = b"a:\r\n" * (count - bool(ending))
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost:x\r\n" + ending + fields + b"\r\n")
+            assert answer(connection).startswith(f"HTTP/1.1 {status}"), count
+
+
+def test_few_requests_wait_on_a_connection(server: Running) -> None:
+    """Thousands that were sent at once were all read, and waited in memory."""
+    with closing(connected(server)) as connection:
+        with suppress(OSError):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 10_000)
+        said = answer(connection)
+    assert said.count("HTTP/1.1 200") <= MAX_QUEUED + 1
+    with closing(connected(server)) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * MAX_QUEUED)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert answer(connection).count("HTTP/1.1 200") == MAX_QUEUED + 1
 
 
 def test_headers_have_a_size(server: Running) -> None:

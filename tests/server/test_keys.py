@@ -138,6 +138,7 @@ class TestCallers:
         callers = Callers(opened, None)
         found = callers.find(made.api_key)
         assert found == Caller(made.key_id, "p", frozenset({"read"}), 7)
+        callers.close()
         assert engine.keys.list()[0].last_used_at == clock()
         assert callers.remembered(made.api_key) == found
         engine.keys.revoke(made.key_id)
@@ -155,7 +156,9 @@ class TestCallers:
     def test_admin_includes_all(self, path: Path) -> None:
         opened = Store(path, embedding=WordEmbedder())
         engine = opened.open("p")
-        found = Callers(opened, None).find(engine.keys.create("root", scopes=["admin"]).api_key)
+        callers = Callers(opened, None)
+        found = callers.find(engine.keys.create("root", scopes=["admin"]).api_key)
+        callers.close()
         for scope in ("read", "write", "feedback", "admin"):
             found.check(scope)
         with pytest.raises(NotFound):

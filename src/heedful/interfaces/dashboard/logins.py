@@ -66,6 +66,10 @@ class Logins:
         self._admin = None if admin_key is None else f"{ADMIN}:{secrets.digest(admin_key).hex()[:16]}"
         self.seconds = int(hours * 3600)
 
+    def close(self) -> None:
+        """Writes what is left to note of keys."""
+        self._callers.close()
+
     def enter(self, api_key: str, name: str, address: str | None) -> str:
         """The cookie for a key that is good; `Forbidden` otherwise, in the same words for every reason."""
         try:

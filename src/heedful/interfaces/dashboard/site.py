@@ -89,4 +89,5 @@ class Site:
 
     def close(self) -> None:
         self.refusals.close()
+        self.logins.close()
         self.store.close()

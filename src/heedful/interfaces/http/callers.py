@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, cast
@@ -13,7 +15,7 @@ from starlette.requests import Request
 from heedful.access import secrets, tokens
 from heedful.access.tokens import Claims, target
 from heedful.engine import Heedful
-from heedful.errors import Forbidden, NotFound
+from heedful.errors import Forbidden, HeedfulError, NotFound
 from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation
 from heedful.model import SCOPES, Scope
 from heedful.project import Project
@@ -21,6 +23,8 @@ from heedful.request_context import CallerIdentity
 from heedful.storage import keys
 from heedful.storage.rows import AnyRow
 from heedful.store import Store
+
+logger = logging.getLogger("heedful")
 
 KEY_CACHE_SECONDS = 1.0
 """Seconds after which a key is looked up again: as long as a revoked one may still work."""
@@ -102,6 +106,7 @@ class Callers:
         self._admin = None if admin_key is None else secrets.digest(admin_key)
         self._cache: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
         self._noted: dict[str, float] = {}
+        self._notes = ThreadPoolExecutor(1, thread_name_prefix="heedful-notes")
 
     def remembered(self, presented: str) -> Caller | None:
         """A caller who was here a moment ago."""
@@ -143,8 +148,19 @@ class Callers:
         now = time.monotonic()
         if now - self._noted.get(key_id, -LAST_USED_SECONDS) >= LAST_USED_SECONDS:
             self._noted[key_id] = now
+            # Nobody waits at the door for a writer.
+            self._notes.submit(self._write_note, key_id)
+
+    def _write_note(self, key_id: str) -> None:
+        try:
             with self._store.database.write(durable=False) as connection:
                 keys.used(connection, key_id, self._store.now())
+        except HeedfulError as error:
+            logger.warning("the last use of key %s can't be noted: %s", key_id, error)
+
+    def close(self) -> None:
+        """Writes what is left to note."""
+        self._notes.shutdown()
 
 
 def address_of(request: Request) -> str | None:

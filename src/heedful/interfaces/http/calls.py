@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from heedful.errors import Invalid, NotFound
 from heedful.interfaces.http import callers
 from heedful.interfaces.http.callers import Caller
 from heedful.interfaces.http.envelope import document
-from heedful.interfaces.http.reading import BodyLimit, arguments, body_limit, header_of, path_of
+from heedful.interfaces.http.reading import arguments, body_limit, header_of, path_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.operations import Operation, Shape, shape
 from heedful.model import etag
@@ -67,18 +67,23 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         project = caller.choose(path_of(request.path_params)["project"])
         request.scope["heedful.project"] = project
         limit = body_limit(operation, caller.claims is not None, state.config.max_body)
-        async with state.body(request, project, caller, operation.scope, limit) as raw:
-            return await respond(request, caller, project, raw, limit)
+        async with AsyncExitStack() as held:
+            raw = await held.enter_async_context(state.body(request, project, caller, operation.scope, limit))
+            return await respond(request, caller, project, raw, limit.values, held)
 
-    async def respond(request: Request, caller: Caller, project: str, raw: bytes, limit: BodyLimit) -> Response:
+    async def respond(
+        request: Request, caller: Caller, project: str, raw: bytes, most: int, held: AsyncExitStack
+    ) -> Response:
         _check_media_type(request, raw)
-        read = partial(arguments, operation_shape, request, raw, limit.values)
+        read = partial(arguments, operation_shape, request, raw, most)
         values = await state.parse(raw, project, caller, read)
         if values.get(operation.writes_with or "") is not None:
             caller.check("write")
         if values.get(operation.restricted or "") is not None:
             caller.check("admin")
-        key = None if operation_shape.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
+        # A call that only reads can be repeated, and its answer need not be kept for that.
+        writes = operation.scope != "read" or values.get(operation.writes_with or "") is not None
+        key = header_of(request, "Idempotency-Key") if writes and not operation_shape.keyed else None
 
         # A key of one project made that project. Whoever opens all may mistype a name.
         looked_up = caller.project is None and (operation.scope == "read" or operation.name == "set_policy")
@@ -91,8 +96,9 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
 
         run = runner(state, operation, values, project, caller)
         if wants_stream(request, operation_shape):
-            return stream(run, request, operation_shape, call)
-        return _response(request, operation, await run(lambda: call({})))
+            return stream(run, request, operation_shape, call, held.pop_all())
+        content = await run(lambda: call({}))
+        return _response(request, operation, content, partial(state.answer, project=project, caller=caller))
 
     return answer
 
@@ -156,7 +162,7 @@ def _called(
         return orjson.dumps(stored)
 
 
-def _response(request: Request, operation: Operation, body: bytes) -> Response:
+def _response(request: Request, operation: Operation, body: bytes, answer: Callable[..., Response]) -> Response:
     headers = {}
     if operation.name in ETAG_OPERATIONS:
         content, field = orjson.loads(body), INSIDE.get(operation.name)
@@ -164,7 +170,7 @@ def _response(request: Request, operation: Operation, body: bytes) -> Response:
         if operation.method == "GET" and field is None and request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag})
         headers["ETag"] = tag
-    return Response(body, media_type="application/json", headers=headers)
+    return answer(body, headers=headers)
 
 
 def _check_media_type(request: Request, raw: bytes) -> None:
@@ -189,8 +195,10 @@ def stream(
     request: Request,
     shape: Shape,
     call: Callable[[Mapping[str, Any]], bytes],
+    held: AsyncExitStack,
 ) -> Response:
-    """Runs a call and streams its events; it runs to completion, even if nobody listens any more."""
+    """Runs a call and streams its events; it runs to completion, even if nobody listens any more. What is held until
+    then is given back."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
@@ -206,6 +214,7 @@ def stream(
             queue.put_nowait(event("problem", document(error, request.scope["heedful.request_id"])[1]))
         finally:
             queue.put_nowait(None)
+            await held.aclose()
 
     async def events(task: asyncio.Task[None]) -> AsyncIterator[bytes]:
         while (chunk := await queue.get()) is not None:

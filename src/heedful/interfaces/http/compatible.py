@@ -121,7 +121,7 @@ async def _handled(
             result = route.handle(server.opened(project), foreign)
             reply = result if isinstance(result, Reply) else Reply(route.status, result)
         content = b"" if reply.status == 204 else to_json(reply.body)
-        return Response(content, reply.status, dict(reply.headers), "application/json")
+        return state.answer(content, project, caller, reply.status, reply.headers)
 
     if route.queries:
         return await state.query(project, caller, work)

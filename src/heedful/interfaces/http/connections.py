@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import uvicorn
 from starlette.requests import ClientDisconnect
@@ -18,6 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from heedful.errors import Invalid, Unavailable
+
+MAX_FIELDS = 100
+"""Headers of a request: however short they are, each takes memory, and time in which nothing else runs."""
+
+MAX_QUEUED = 8
+"""Requests that wait on a connection for the answer to the one before."""
 
 MAX_HEADERS = 98_304
 """Bytes of the address and the headers of a request; what a query string may have fits in."""
@@ -266,6 +272,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         # Trailers are no headers: nobody reads them, and a proxy in front may not have looked at them.
         if not self._is_in_body():
+            if len(self.headers) >= MAX_FIELDS:
+                self._stop(431, f"There are more than {MAX_FIELDS} headers.")
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
@@ -276,8 +284,9 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > MAX_HEADERS:
-            self._refusal = (431, "The headers are too large.")
-            raise ValueError("the headers are too large")
+            self._stop(431, "The headers are too large.")
+        if len(self.pipeline) >= MAX_QUEUED:
+            self._stop(503, f"More than {MAX_QUEUED} requests wait on this connection.")
         self._forget_timer()
         self._framing = 0
         super().on_headers_complete()
@@ -290,6 +299,11 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._open.wait(self)
+
+    def _stop(self, status: int, message: str) -> NoReturn:
+        """Ends the reading of a request, and refuses it."""
+        self._refusal = (status, message)
+        raise ValueError(message)
 
     def send_400_response(self, msg: str) -> None:
         if self._refusal is None:

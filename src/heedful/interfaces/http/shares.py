@@ -148,6 +148,14 @@ class Shares:
             self._calls.discard(call)
             self._charge(call, self._now())
 
+    def takes_more(self, project: str, caller: str) -> bool:
+        """Whether a project or its caller takes more of the processor than others who are active."""
+        now = self._now()
+        self._charge_all(now)
+        account, own = self._accounts(project, caller, now)
+        others, colleagues = _others(self._projects, project, now), _others(account.callers, caller, now)
+        return _takes_more(account, others, now) or _takes_more(own, colleagues, now)
+
     async def _turn(self, lane: Lane, project: str, caller: str) -> bool:
         """Waits for a turn, and takes it; returns whether it is a slow one."""
         now = self._now()

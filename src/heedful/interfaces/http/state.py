@@ -7,15 +7,17 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from typing import TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from heedful.access.audit import Refusals
 from heedful.errors import HeedfulError
+from heedful.interfaces.http.answers import Answer
 from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import KNOWN_AS
@@ -92,10 +94,13 @@ class State:
         # A query takes as long as a database does; who waits for one must not keep others waiting.
         self._querying = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-query")
         # A quarter for a caller, half for a project.
-        queries = Room(max(1, config.threads // 4), max(1, config.threads // 2))
+        self._most_queries = max(1, config.threads // 4)
+        queries = Room(self._most_queries, max(1, config.threads // 2))
         self._queries = RoomLimiter(queries, store.pool.limits.wait, query_busy)
         bodies = Room(2 * config.max_body, 4 * config.max_body, 8 * config.max_body)
         self._bodies = RoomLimiter(bodies, WAIT, server_busy)
+        # Nobody waits for others to read: what waits is in memory, too.
+        self._answers = RoomLimiter(bodies, 0.0, server_busy)
         self._written = WriteLimiter()
         self._feedback = None if shared else ShortCalls(FEEDBACK_THREADS, "heedful-feedback")
         self._follower = Follower(store)
@@ -117,6 +122,12 @@ class State:
             return asyncio.get_running_loop().run_in_executor(pool, measured)
 
         return await self._shares.run(lane, project, caller.share, work, execute)
+
+    def answer(
+        self, content: bytes, project: str, caller: Caller, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """A response with JSON, which takes its place in memory until it is sent."""
+        return Answer(content, self._answers, project, caller.share, status, headers)
 
     async def run_lookup(self, work: Callable[[], Result]) -> Result:
         """Runs what only looks something up, however busy the others are."""
@@ -145,7 +156,9 @@ class State:
         def execute(measured: Callable[[], Result]) -> Awaitable[Result]:
             return asyncio.get_running_loop().run_in_executor(self._querying, measured)
 
-        async with self._queries.taking(project, caller.share):
+        # Who takes more of the processor than others is done one at a time.
+        weight = self._most_queries if self._shares.takes_more(project, caller.share) else 1
+        async with self._queries.taking(project, caller.share, weight):
             return await self._shares.measured(project, caller.share, work, execute)
 
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
@@ -179,6 +192,7 @@ class State:
         self._querying.shutdown()
         self._pool.shutdown()
         self._auth_pool.shutdown()
+        self._callers.close()
         if self._worker is not None:
             self._worker.close()
         self.refusals.close()
