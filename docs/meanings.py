@@ -144,7 +144,8 @@ SETTINGS = {
     "foreign_author": "The author of feedback over the [routes of other systems](rest.md#routes-of-other-systems) that "
     "names nobody in the header `X-Heedful-Author`.",
     "visitor_daily_bytes": "Bytes of feedback that all [tokens](../howto/give-keys.md#what-a-token-may-send) of a "
-    "project together may add in a day (UTC), about 600 for a thumb; beyond it, they get 429. 0 for no limit.",
+    "project together may add in a day (UTC), about 600 for a thumb; beyond it, they get 429. One author may add "
+    "a twentieth of it, but at least 1 MB. 0 for no limit.",
     "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful maintain, remove the rest.",
     "decision_days": "Days that decisions of the cache are kept; 0 for ever.",
     "hit_days": "Days that hits of the cache which nobody rated are kept; 0 for ever.",

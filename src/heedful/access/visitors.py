@@ -1,11 +1,11 @@
-"""What visitors may write: one of them about one target in a day, and all of them in a project."""
+"""What visitors may write in a day: one of them about one target and about all, and all of them in a project."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
@@ -13,6 +13,7 @@ from heedful.access.secrets import digest
 from heedful.clock import DAY, MINUTE
 from heedful.errors import Invalid, Unavailable
 from heedful.model import limits
+from heedful.ranking.signals import ANYONE
 from heedful.storage import Database, scopes, visitor_usage
 
 MAX_CHANGES = 500
@@ -25,16 +26,36 @@ MAX_BYTES = 1_000_000
 EVENT_BYTES = 500
 """Bytes that an opinion takes in the store besides what was sent."""
 
+MAX_BARE_BYTES = 500
+"""Bytes of the arguments of a bare rating."""
+
+AUTHORS = 20
+"""One author may use one part in so many of the project's bytes, though at least `MAX_BYTES`."""
+
+RESERVE = 10
+"""One part in so many of a limit that visitors share is added to it for bare ratings."""
+
 _ALL = ""
 _COMMENTS = ("comment", "feedback", "feedback_text")
 
 
-def size_of(arguments: Mapping[str, Any]) -> int:
-    """Bytes that a call leaves in the store, about; `Invalid` if most of them are not the comment's."""
+class Size(NamedTuple):
+    """What a call leaves in the store."""
+
+    bytes: int
+    """About; texts count as UTF-8."""
+    bare: bool
+    """Whether it is short and has no comment: a rating alone, or a retraction."""
+
+
+def size_of(arguments: Mapping[str, Any]) -> Size:
+    """The size of a call; `Invalid` if most of it is not the comment's."""
     feedback = arguments.get("feedback")
     details = {name: value for name, value in arguments.items() if not _is_comment(name, value)}
+    comments = [value for name, value in arguments.items() if _is_comment(name, value)]
     if isinstance(feedback, Mapping):
         details["feedback"] = {name: value for name, value in feedback.items() if not _is_comment(name, value)}
+        comments += [value for name, value in feedback.items() if _is_comment(name, value)]
     size = _bytes(details)
     if size > limits.MAX_VISITOR_DETAILS:
         largest = max(details, key=lambda name: _bytes(details[name]))
@@ -45,7 +66,7 @@ def size_of(arguments: Mapping[str, Any]) -> int:
             value=size,
             remedy="Send less, or let your own server send it with a key",
         )
-    return _bytes(arguments) + EVENT_BYTES
+    return Size(_bytes(arguments) + EVENT_BYTES, size <= MAX_BARE_BYTES and not any(comments))
 
 
 @contextmanager
@@ -54,48 +75,75 @@ def counted(
     project: str,
     now: Callable[[], int],
     visitor: tuple[str, Mapping[str, str]],
-    size: int,
+    size: Size,
     most: int,
 ) -> Iterator[None]:
-    """A block in which a visitor, an author and what they speak of, writes so many bytes.
+    """A block in which a visitor, an author and what they speak of, writes this much.
 
-    `Unavailable` if that is more than they may write in a day, or than all visitors of the project may (`most`; 0 for
-    no limit). The count is in the store: it is the same for all processes, and after a restart.
+    `Unavailable` if that is more than they may write in a day, or than all visitors of the project may (`most` bytes; 0
+    for no limit). The count is in the store: it is the same for all processes, and after a restart.
     """
     author, target = visitor
-    subject = digest(json.dumps([author, *sorted(target.items())])).hex()[:32]
+    about_target = _hash(author, *sorted(target.items()))
+    about_all = _hash(author)
     day, left = divmod(now(), DAY)
     wait = max(1, (DAY - left) * 60 // MINUTE)
 
-    def count(changes: int, size: int) -> None:
+    def count(changes: int) -> None:
         with database.write(project, durable=False) as connection:
             number = scopes.ensure_project(connection, project, now())
-            used = visitor_usage.read(connection, number, day, (_ALL, subject))
-            usage = {each: (used[each][0] + changes, used[each][1] + size) for each in used}
+            used = visitor_usage.read(connection, number, day, (_ALL, about_all, about_target))
+            usage = {each: (used[each][0] + changes, used[each][1] + changes * size.bytes) for each in used}
             if changes > 0:
-                _check(usage, subject, most, wait)
+                if usage[about_target][0] > MAX_CHANGES:
+                    raise _too_much(f"more than {MAX_CHANGES} changes of feedback about one target in a day", wait)
+                written = (usage[each][1] for each in (about_target, about_all, _ALL))
+                for used_bytes, limit in zip(written, _limits(author, most), strict=True):
+                    limit.check(used_bytes, size.bare, wait)
             visitor_usage.write(connection, number, day, usage)
 
-    count(1, size)
+    count(1)
     try:
         yield
     except BaseException:
-        count(-1, -size)
+        count(-1)
         raise
 
 
-def _check(usage: Mapping[str, tuple[int, int]], subject: str, most: int, wait: int) -> None:
-    changes, size = usage[subject]
-    if changes > MAX_CHANGES:
-        raise _too_much(f"more than {MAX_CHANGES} changes of feedback about one target in a day", wait)
-    if size > MAX_BYTES:
-        raise _too_much(f"more than {MAX_BYTES} bytes of feedback about one target in a day", wait)
-    if most and usage[_ALL][1] > most:
-        raise _too_much(f"more than {most} bytes of feedback of visitors in a day (visitor_daily_bytes)", wait)
+class _Limit(NamedTuple):
+    """Bytes that may be written, and by whom; 0 for no limit."""
+
+    bytes: int
+    whose: str
+    shared: bool
+    """Whether visitors share it, so that one of them can use up what others need."""
+
+    def check(self, used: int, bare: bool, wait: int) -> None:
+        reserve = self.bytes // RESERVE if bare and self.shared else 0
+        if self.bytes and used > self.bytes + reserve:
+            raise _too_much(f"more than {self.bytes} bytes of feedback {self.whose} in a day", wait)
+
+
+def _limits(author: str, most: int) -> tuple[_Limit, _Limit, _Limit]:
+    """For an author about one target, about all targets, and for the project."""
+    anyone = author == ANYONE
+    if anyone:
+        everywhere = _Limit(most // 2, "of visitors without a subject", shared=True)
+    else:
+        everywhere = _Limit(max(most // AUTHORS, MAX_BYTES) if most else 0, "of one author", shared=False)
+    return (
+        _Limit(MAX_BYTES, "about one target", shared=anyone),
+        everywhere,
+        _Limit(most, "of visitors (visitor_daily_bytes)", shared=True),
+    )
 
 
 def _too_much(message: str, wait: int) -> Unavailable:
     return Unavailable(message, code="rate_limited", value=wait, remedy="Wait as long as Retry-After says")
+
+
+def _hash(*parts: Any) -> str:
+    return digest(json.dumps(parts)).hex()[:32]
 
 
 def _is_comment(name: str, value: Any) -> bool:

@@ -609,7 +609,8 @@ visitor_usage = Table(
     Column("changes", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
 )
-"""What visitors wrote today: all of them (an empty subject), and each about each target, by a hash of both."""
+"""What visitors wrote today: all of them (an empty subject), each author (by a hash), and each about each target (by a
+hash of both)."""
 
 audit = Table(
     "audit",
