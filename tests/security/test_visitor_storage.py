@@ -42,7 +42,7 @@ def server(serve: Serve) -> Running:
     return made
 
 
-def token(server: Running, subject: str = "one", *targets: dict[str, str]) -> str:
+def token(server: Running, subject: str | None = "one", *targets: dict[str, str]) -> str:
     with server.connect() as h:
         return h.keys.create_token(targets or [{"session_id": "page"}], subject=subject).token
 
@@ -130,16 +130,80 @@ def test_all_visitors_share_a_budget_that_outlives_the_server(serve: Serve, monk
         quiet.sessions.create("page")
         other = quiet.keys.create_token({"session_id": "page"}, subject="one").token
     keys = [token(first, f"{number}") for number in range(8)]
-    words = {"rating": "up", "comment": "x" * 3000}
-    answers = [send([first, second][number % 2], key, words).status_code for number, key in enumerate(keys)]
+    long = words(3000)
+    answers = [send([first, second][number % 2], key, long).status_code for number, key in enumerate(keys)]
     assert answers == [200] * 5 + [429] * 3
-    refused = send(serve(), keys[-1], words)
+    refused = send(serve(), keys[-1], long)
     assert "visitor_daily_bytes" in refused.json()["detail"]
     # Neither the program nor the visitors of another project.
-    assert send(second, second.key, words).status_code == 200
+    assert send(second, second.key, long).status_code == 200
     headers = {"Authorization": f"Bearer {other}"}
     address = f"{first.url}/v1/projects/quiet/sessions/page/feedback"
-    assert httpx.post(address, json={"feedback": words}, headers=headers).status_code == 200
+    assert httpx.post(address, json={"feedback": long}, headers=headers).status_code == 200
+
+
+BOTH = ({"session_id": "page"}, {"session_id": "other"})
+
+
+def words(size: int) -> dict[str, Any]:
+    return {"rating": "up", "comment": "x" * size}
+
+
+def test_one_author_uses_a_part_of_the_budget_over_all_targets(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitors, "MAX_BYTES", 8_000)
+    monkeypatch.setenv("HEEDFUL_VISITOR_DAILY_BYTES", "200000")
+    server = serve()
+    with server.connect() as h:
+        h.sessions.create("page")
+        h.sessions.create("other")
+    greedy, other = token(server, "greedy", *BOTH), token(server, "other", *BOTH)
+    answers = [send(server, greedy, words(3000), session) for session in ("page", "other", "page", "other")]
+    assert [each.status_code for each in answers] == [200, 200, 429, 429]
+    assert "more than 10000 bytes of feedback of one author" in answers[-1].json()["detail"]
+    # A new token of the same subject changes nothing, and others are not affected.
+    assert send(server, token(server, "greedy", *BOTH), words(3000)).status_code == 429
+    assert send(server, other, words(3000)).status_code == 200
+
+
+def test_the_part_of_an_author_has_room_for_one_target() -> None:
+    for most, part in ((50_000_000, 2_500_000), (100_000, visitors.MAX_BYTES), (0, 0)):
+        assert visitors._limits("visitor-1", most)[1].bytes == part
+
+
+def test_visitors_without_a_subject_use_half_of_the_budget(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_VISITOR_DAILY_BYTES", "20000")
+    server = serve()
+    with server.connect() as h:
+        h.sessions.create("page")
+        h.sessions.create("other")
+    anyone = token(server, None, *BOTH)
+    answers = [send(server, anyone, words(4000), session) for session in ("page", "other", "page")]
+    assert [each.status_code for each in answers] == [200, 200, 429]
+    assert "more than 10000 bytes of feedback of visitors without a subject" in answers[-1].json()["detail"]
+    assert send(server, anyone, {"rating": "down"}).status_code == 200
+    assert send(server, token(server, "one"), words(4000)).status_code == 200
+
+
+def test_bare_ratings_have_a_reserve(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_VISITOR_DAILY_BYTES", "20000")
+    server = serve()
+    with server.connect() as h:
+        h.sessions.create("page")
+    assert [send(server, token(server, f"{n}"), words(9300)).status_code for n in range(2)] == [200, 200]
+    assert send(server, token(server, "late"), words(700)).status_code == 429
+    assert send(server, token(server, "late"), {"rating": "up", "page": "y" * 1000}).status_code == 429
+    ratings = [send(server, token(server, f"late {n}"), {"rating": "up"}).status_code for n in range(10)]
+    assert ratings == [200] * 4 + [429] * 6
+    # A short comment is no bare rating.
+    assert send(server, token(server, "late"), words(1)).status_code == 429
+
+
+def test_comments_count_in_bytes_of_utf_8() -> None:
+    size = visitors.size_of({"feedback": {"rating": "up", "comment": "😀" * 1000}})
+    assert 4000 + visitors.EVENT_BYTES < size.bytes < 4100 + visitors.EVENT_BYTES
+    assert not size.bare
+    assert visitors.size_of({"session_id": "s", "feedback": {"rating": "up", "comment": ""}}).bare
+    assert not visitors.size_of({"feedback": "short", "is_positive": True}).bare
 
 
 def test_refused_feedback_leaves_nothing_and_takes_nothing_from_others(
