@@ -20,7 +20,7 @@ from heedful.sessions import improve
 from heedful.sessions.space import SessionSpace
 from heedful.sql.connector_access import Permissions
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.sessions.base import AlertRow
+from heedful.storage.sessions.base import AlertRow, FeedbackRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,11 @@ class Project:
         checks.identifier("event_id", event_id)
         with self.workspace.read() as connection:
             return history.scope_of(connection, self.name, event_id)
+
+    def session_feedback(self, feedback_id: str) -> FeedbackRow | None:
+        """One opinion about a session or an answer, by its id."""
+        row: FeedbackRow | None = self.sessions.store.read(lambda tx: tx.feedbacks.get(feedback_id))
+        return row
 
     def send_digest(
         self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False

@@ -13,15 +13,18 @@ import httpx
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from server import Running, running
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from heedful.access import visitors
 from heedful.model.limits import MAX_COMMENT, MAX_VISITOR_DETAILS
+from heedful.storage.feedback import SqlFeedbacks
+from heedful.storage.mongo.feedback import MongoFeedbacks
 from heedful.storage.schema import metadata, visitor_usage
 from heedful.testing import ManualClock
 
 BASE = "/v1/projects/default"
 Serve = Callable[[], Running]
+BOTH = ({"session_id": "page"}, {"session_id": "other"})
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mongodb"])
@@ -114,6 +117,57 @@ def test_opinions_that_are_undone_count(server: Running, monkeypatch: pytest.Mon
     assert statuses == [200] * 6 + [429] * 4
 
 
+def retract(server: Running, key: str, event_id: str) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx.post(f"{server.url}{BASE}/events/{event_id}/retract", json={}, headers=headers)
+
+
+def test_retractions_by_id_count(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitors, "MAX_CHANGES", 4)
+    key = token(server)
+    for _ in range(2):
+        given = send(server, key, {"rating": "up"}).json()["feedback_id"]
+        assert retract(server, key, given).status_code == 200
+    refused = send(server, key, {"rating": "up"})
+    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+
+
+def test_only_an_own_opinion_about_a_named_session_is_retracted(server: Running) -> None:
+    key = token(server)
+    foreign = send(server, token(server, "two"), {"rating": "up"}).json()["feedback_id"]
+    elsewhere = send(server, token(server, "one", *BOTH), {"rating": "up"}, "other").json()["feedback_id"]
+    for event_id in (foreign, elsewhere, "01a1ee7a-5b25-77b4-bd34-9ff33f400bf5"):
+        refused = retract(server, key, event_id)
+        assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
+    with server.connect() as h:
+        assert [len(h.sessions.feedbacks(name).items) for name in ("page", "other")] == [1, 1]
+
+
+def test_a_refused_retraction_reads_no_opinions_of_the_sessions(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise AssertionError("all opinions of a session were read")
+
+    names = [f"page {number}" for number in range(20)]
+    with server.connect() as h:
+        for name in names:
+            h.sessions.create(name)
+            h.sessions.add_session_feedback(name, {"rating": "up"})
+    few, many = token(server), token(server, "one", *({"session_id": name} for name in names))
+    for feedbacks in (SqlFeedbacks, MongoFeedbacks):
+        monkeypatch.setattr(feedbacks, "of_session", fail)
+    statements: list[str] = []
+    engine = server.state.store.database._backend.engine
+    event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    counts = []
+    for key in (few, many):
+        statements.clear()
+        assert retract(server, key, "01a1ee7a-5b25-77b4-bd34-9ff33f400bf5").status_code == 404
+        counts.append(len(statements))
+    assert max(counts) <= 12, counts
+
+
 def test_nobody_gets_past_the_limit_by_sending_all_at_once(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitors, "MAX_CHANGES", 5)
     key = token(server)
@@ -140,9 +194,6 @@ def test_all_visitors_share_a_budget_that_outlives_the_server(serve: Serve, monk
     headers = {"Authorization": f"Bearer {other}"}
     address = f"{first.url}/v1/projects/quiet/sessions/page/feedback"
     assert httpx.post(address, json={"feedback": long}, headers=headers).status_code == 200
-
-
-BOTH = ({"session_id": "page"}, {"session_id": "other"})
 
 
 def words(size: int) -> dict[str, Any]:

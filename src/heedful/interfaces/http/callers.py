@@ -247,7 +247,7 @@ CHANGE = frozenset({"feedback.update", "feedback.delete"})
 
 
 def check_token(
-    claims: Claims, operation: str, arguments: dict[str, Any], engine: Heedful
+    claims: Claims, operation: str, arguments: dict[str, Any], project: Project
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The arguments, under the name of the token, and what they are about; `Forbidden` if it doesn't allow this."""
     named: dict[str, str]
@@ -265,9 +265,9 @@ def check_token(
         named = target(execution_id=arguments["execution_id"], question=arguments["user_query"])
         _check(claims, named)
     elif operation in CHANGE:
-        return arguments, _own_target(claims, engine, arguments["feedback_id"])
+        return arguments, _own_target(claims, project, arguments["feedback_id"])
     elif operation == "retract":
-        named = _session_of(claims, engine, arguments["event_id"])
+        named = _own_session(claims, project, arguments["event_id"])
     else:
         raise _refused()
     return {**arguments, "author": claims.author}, named
@@ -278,8 +278,8 @@ def _check(claims: Claims, target: dict[str, str]) -> None:
         raise _refused()
 
 
-def _own_target(claims: Claims, engine: Heedful, feedback_id: str) -> dict[str, str]:
-    feedback = engine.feedback.get(feedback_id)
+def _own_target(claims: Claims, project: Project, feedback_id: str) -> dict[str, str]:
+    feedback = Heedful(project).feedback.get(feedback_id)
     targets = [target(chat_message_id=feedback.chat_message_id), target(execution_id=feedback.execution_id)]
     named = [each for each in targets if claims.names(each)]
     if feedback.author != claims.author or not named:
@@ -287,18 +287,13 @@ def _own_target(claims: Claims, engine: Heedful, feedback_id: str) -> dict[str, 
     return named[0]
 
 
-def _session_of(claims: Claims, engine: Heedful, event_id: str) -> dict[str, str]:
-    """The session that an opinion is about: a token speaks of few, and of each there are few opinions."""
-    for claimed in claims.targets:
-        if set(claimed) == {"session_id"} and engine.sessions.exists(claimed["session_id"]):
-            cursor = None
-            while True:
-                page = engine.sessions.feedbacks(claimed["session_id"], cursor=cursor, limit=1000, newest_first=True)
-                if any(opinion.feedback_id == event_id and opinion.author == claims.author for opinion in page.items):
-                    return claimed
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
+def _own_session(claims: Claims, project: Project, event_id: str) -> dict[str, str]:
+    """The session that an opinion of the token's author is about."""
+    opinion = project.session_feedback(event_id)
+    if opinion is not None and opinion.active and opinion.author == claims.author and opinion.target_type == "session":
+        named = target(session_id=opinion.session_id)
+        if claims.names(named):
+            return named
     raise NotFound(f"no feedback {event_id!r} of yours", field="event_id", value=event_id)
 
 

@@ -133,7 +133,7 @@ def _called(
     writing: AbstractContextManager[None] = nullcontext()
     if caller.claims is not None:
         size = visitors.size_of(values)
-        values, target = callers.check_token(caller.claims, name, values, engine)
+        values, target = callers.check_token(caller.claims, name, values, project)
         visitor, most = (caller.claims.author, target), state.store.visitor_daily_bytes
         writing = visitors.counted(state.store.database, project.name, state.store.now, visitor, size, most)
 
