@@ -29,7 +29,6 @@ from heedful.sql.reuse.cache import JudgedCandidate, Limits
 from heedful.sql.reuse.ownership import Asker
 from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.executions import golden
 from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
@@ -151,8 +150,7 @@ class Chat(ChatProtocol):
         likely = cache.suggested(judged)
         if likely is None or likely.execution_id != execution_id:
             with space.workspace.read() as connection:
-                if golden.get(connection, space.project(connection), execution_id) is None:
-                    space.execution(connection, execution_id)
+                space.suggestion_source(connection, execution_id)
             raise Conflict(
                 f"this is not what is suggested for {user_query!r} now",
                 code="not_suggested",

@@ -17,7 +17,7 @@ from heedful.sql.connector_access import OPERATOR, Permissions
 from heedful.sql.reuse.proofs import Proofs
 from heedful.sql.sandbox.pool import Queries, Target
 from heedful.storage import scopes
-from heedful.storage.executions import connectors, runs
+from heedful.storage.executions import connectors, golden, runs
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import ensure_model, pack
 
@@ -87,6 +87,11 @@ class ExecutionSpace:
                 remedy="executions.list(), or heedful executions list, shows them",
             )
         return row
+
+    def suggestion_source(self, connection: Connection, execution_id: str) -> AnyRow:
+        """The golden example or execution that a suggestion comes from."""
+        example = golden.get(connection, self.project(connection), execution_id)
+        return self.execution(connection, execution_id) if example is None else example
 
     def target(self, connector: AnyRow) -> Target:
         """The database behind a connector, if this caller may use it."""

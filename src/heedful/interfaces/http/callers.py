@@ -264,6 +264,7 @@ def check_token(
     elif operation == CONFIRM:
         named = target(execution_id=arguments["execution_id"], question=arguments["user_query"])
         _check(claims, named)
+        arguments = _with_source(arguments, project)
     elif operation in CHANGE:
         return arguments, _own_target(claims, project, arguments["feedback_id"])
     elif operation == "retract":
@@ -276,6 +277,20 @@ def check_token(
 def _check(claims: Claims, target: dict[str, str]) -> None:
     if not claims.names(target):
         raise _refused()
+
+
+def _with_source(arguments: dict[str, Any], project: Project) -> dict[str, Any]:
+    """The arguments with the connector and audience of the execution that they name; `Forbidden` if they name others:
+    a token must not prove SQL for another audience."""
+    space = project.executions
+    with space.workspace.read() as connection:
+        source = space.suggestion_source(connection, arguments["execution_id"])
+        connector = space.connector(connection, source.connector_id)
+    if arguments.get("connector_id") not in (None, connector.id, connector.name):
+        raise _refused()
+    if arguments.get("audience") not in (None, source.audience):
+        raise _refused()
+    return {**arguments, "connector_id": connector.id, "audience": source.audience}
 
 
 def _own_target(claims: Claims, project: Project, feedback_id: str) -> dict[str, str]:
