@@ -124,6 +124,31 @@ def test_a_key_sees_and_calls_the_tools_of_its_scopes(server: Running) -> None:
     asyncio.run(talk())
 
 
+def test_a_key_without_read_rates_answers_and_reads_none(server: Running) -> None:
+    with server.connect() as admin:
+        admin.sessions.create("private")
+        answer = admin.sessions.add_entry("private", "What is my diagnosis?", "The flu.").qa_id
+        admin.sessions.add_feedback("private", answer, "Quite wrong.", 2, author="Ida")
+    rating = {"session_id": "private", "qa_id": answer, "feedback_score": 3, "feedback_text": "Fine."}
+
+    async def talk() -> None:
+        async with connected(server, key_of(server, "feedback")) as client:
+            result = await client.call_tool("feedback", {**rating, "author": "Bo"})
+            assert not result.is_error
+            assert result.structured_content == rating
+            shown = str(result.content)
+            assert "3 of 5" in shown
+            assert not any(text in shown for text in ("diagnosis", "flu", "wrong"))
+            missing = await client.call_tool("feedback", {**rating, "qa_id": "none"})
+            assert code_of(missing) == "not_found"
+        async with connected(server, key_of(server, "feedback", "read")) as client:
+            assert (await call(client, "feedback", **rating, author="Bo"))["answer"] == "The flu."
+
+    asyncio.run(talk())
+    with server.connect() as admin:
+        assert admin.sessions.entry("private", answer).feedback_score == 3
+
+
 def test_retracting_needs_the_scope_of_what_was_done(server: Running) -> None:
     with server.connect() as admin:
         (fact,) = admin.remember("The shop closes at five.").facts

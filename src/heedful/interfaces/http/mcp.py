@@ -109,6 +109,8 @@ def _memory(state: State, request: Request, access: Access) -> AsyncHeedful:
 
     async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         operation = OPERATIONS[f"{namespace}.{name}".lstrip(".")]
+        if operation.scope == "read":
+            access.caller.check("read")
 
         def work() -> Any:
             if access.caller.project is None and operation.scope == "read":

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.aio import AsyncHeedful
-from heedful.errors import Forbidden, Invalid
+from heedful.errors import Forbidden, Invalid, NotFound
 from heedful.interfaces.mcp.schemas import Parameters, Schema, output_schema
 from heedful.interfaces.operations import OPERATIONS
 from heedful.interfaces.operations.descriptions import PARAMETERS, describe_parameter
@@ -33,6 +33,15 @@ MEANINGS = PARAMETERS | {
     "feedback.author": "Who said it; one person has one opinion of a thing.",
 }
 """What parameters mean to an agent, where the table of operations speaks of Python."""
+
+
+class EntryRating(Model):
+    """A rating of an answer, for callers who may not read the answer."""
+
+    session_id: str
+    qa_id: str
+    feedback_text: str | None
+    feedback_score: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,7 @@ async def feedback(
     is_positive: bool | None = None,
     author: str | None = None,
     idempotency_key: str | None = None,
-) -> Entry | Feedback | ExecutionFeedback:
+) -> Entry | EntryRating | Feedback | ExecutionFeedback:
     """Says what somebody thinks of an answer, of a whole session, or of an execution of SQL.
 
     Of an answer, named by `session_id` and `qa_id`: `feedback_score` from 1 to 5, `feedback_text`, or both. Of a
@@ -123,9 +132,18 @@ async def feedback(
         )
     if qa_id is not None:
         _only(arguments, "an answer", "session_id", "qa_id", "feedback_score")
-        await store.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
-        # Also says so if there is no such entry.
-        return await store.sessions.entry(session_id, qa_id)
+        rated = await store.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
+        try:
+            # Also says so if there is no such entry.
+            return await store.sessions.entry(session_id, qa_id)
+        except Forbidden:
+            # A key with the scope feedback rates answers that it may not read.
+            if not rated:
+                missing = f"session {session_id!r} has no entry {qa_id!r}, or a hook rejected the feedback"
+                raise NotFound(missing, field="qa_id", value=qa_id) from None
+            return EntryRating(
+                session_id=session_id, qa_id=qa_id, feedback_text=feedback_text, feedback_score=feedback_score
+            )
     _only(arguments, "a session", "session_id", "rating", "idempotency_key")
     opinion = {"comment": feedback_text} if rating is None else {"rating": rating, "comment": feedback_text}
     stored = await store.sessions.add_session_feedback(

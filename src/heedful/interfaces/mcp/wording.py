@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import singledispatch
 
 from heedful.errors import HeedfulError
+from heedful.interfaces.mcp.tools import EntryRating
 from heedful.model import (
     Entry,
     ExecutionFeedback,
@@ -69,7 +70,7 @@ def _(result: SignalResult) -> str:
 
 
 @describe.register
-def _(result: Entry) -> str:
+def _(result: Entry | EntryRating) -> str:
     score = "no score" if result.feedback_score is None else f"{result.feedback_score} of 5"
     return f"the answer {result.qa_id} has the score {score}"
 
