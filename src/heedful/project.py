@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from heedful.insight import digest_delivery, guard
+from heedful.insight.comments import Comments
 from heedful.insight.counting import Counting
 from heedful.insight.service import Insight
 from heedful.jobs.contract import Report
@@ -30,6 +31,8 @@ class Project:
     executions: ExecutionSpace
     """What the services work on; each wing has its own view of it."""
     jobs: Jobs
+    comments: Comments
+    """Kept while the project is open, because it caches vectors."""
     finish: Callable[[], object]
     """Called when it is closed."""
 
@@ -43,7 +46,7 @@ class Project:
 
     @property
     def insight(self) -> Insight:
-        return Insight(self.workspace, self.sessions.store, partial(follow.catch_up, self.executions))
+        return Insight(self.workspace, self.sessions.store, self.comments, partial(follow.catch_up, self.executions))
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from heedful.aio import AsyncHeedful
 from heedful.clock import Clock, system_clock, to_stored
 from heedful.engine import Heedful
 from heedful.errors import Invalid, no_project
+from heedful.insight.comments import Comments
 from heedful.jobs import kinds
 from heedful.jobs.contract import Report, Task
 from heedful.jobs.kinds import FollowReview, SendDigest, SwitchBack
@@ -296,7 +297,7 @@ class Store:
             if not shared:
                 self.pool.close()
 
-        opened = Project(executions, jobs, finish)
+        opened = Project(executions, jobs, Comments(workspace, store), finish)
         if not shared:
             self._only = opened
         if worker is not None:

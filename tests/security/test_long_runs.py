@@ -103,6 +103,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "statements.contrasts": statements.contrasts,
     "statements.has_verb": statements.has_verb,
     "statements.verb": statements.verb,
+    "themes.considered": themes.considered,
     "themes.terms": themes.terms,
     "themes.english": themes.english,
     "themes.shortened": themes.shortened,

@@ -17,12 +17,13 @@ from heedful.model import Theme, Themes
 from heedful.storage import insight, scopes
 from heedful.storage.sessions import SessionStore, Transaction
 from heedful.storage.vectors import Vectors
+from heedful.text.themes import considered
 from heedful.text.themes import themes as grouped
 
 MAX_COMMENTS = 500
 """Comments that are read at most, the newest."""
-CACHE_SIZE = 5_000
-"""Vectors of comments that are kept in memory."""
+CACHE_SIZE = 8_000_000
+"""Bytes of vectors kept in memory: those of `MAX_COMMENTS` comments with the largest common models."""
 MAX_EXAMPLES = 3
 MAX_LENGTH = 300
 
@@ -37,13 +38,13 @@ class Comment:
 
 
 class Comments:
-    """The negative comments of one project. Vectors are remembered, since making them takes the longest."""
+    """The negative comments of one open project. Their vectors are cached, because embedding takes the longest."""
 
     def __init__(self, workspace: Workspace, store: SessionStore) -> None:
         self._workspace = workspace
         self._store = store
         self._lock = threading.Lock()
-        self._vectors: LRUCache[bytes, Vectors] = LRUCache(CACHE_SIZE)
+        self._vectors: LRUCache[bytes, Vectors] = LRUCache(CACHE_SIZE, getsizeof=lambda vector: vector.nbytes)
 
     def newest(self, since: int | None, until: int | None, dataset: str | None) -> list[Comment]:
         """The newest that are active."""
@@ -61,7 +62,7 @@ class Comments:
         """Comments that are about the same, under their most typical words; the most typical first."""
         if not comments:
             return []
-        texts = [comment.text for comment in comments]
+        texts = [considered(comment.text) for comment in comments]
         return [
             (theme.name, [comments[index] for index in theme.members])
             for theme in grouped(texts, self._embedded(texts))
@@ -79,13 +80,16 @@ class Comments:
 
     def _embedded(self, texts: Sequence[str]) -> Vectors:
         digests = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
+        # Locked while texts are embedded, so that calls at the same time don't all embed the same ones.
         with self._lock:
             vectors = {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
-        missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in vectors}
-        if missing:
-            vectors |= dict(zip(missing, self._workspace.embed(list(missing.values())), strict=True))
-        with self._lock:
-            self._vectors.update(vectors)
+            missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in vectors}
+            if missing:
+                rows = self._workspace.embed(list(missing.values()))
+                # Copied, because a row would keep the whole array in memory.
+                made = {digest: row.copy() for digest, row in zip(missing, rows, strict=True)}
+                vectors |= made
+                self._vectors.update(made)
         return np.stack([vectors[digest] for digest in digests])
 
 

@@ -52,11 +52,13 @@ from heedful.storage.sessions import SessionStore
 class Insight(InsightProtocol):
     """Reports over the active opinions of one project. The database adds them up; days are days in UTC."""
 
-    def __init__(self, workspace: Workspace, store: SessionStore, follow_review: Callable[[], None]) -> None:
+    def __init__(
+        self, workspace: Workspace, store: SessionStore, comments: Comments, follow_review: Callable[[], None]
+    ) -> None:
         """`follow_review` adds recent opinions to the review queue."""
         self._workspace = workspace
         self._counting = Counting(workspace, store)
-        self._comments = Comments(workspace, store)
+        self._comments = comments
         self._reading = Reading(workspace, store)
         self._follow_review = follow_review
 

@@ -64,7 +64,7 @@ def themes(
     if most < 1 or smallest < 2:
         field, value, least = ("most", most, 1) if most < 1 else ("smallest", smallest, 2)
         raise Invalid(f"{field} must be {least} or more, got {value}", field=field, value=value)
-    plain = [" ".join(normalize("NFC", text).split()) for text in texts]
+    plain = [considered(text) for text in texts]
     # In an order of their own, so that the one they come in decides nothing.
     order = sorted(
         (index for index, text in enumerate(plain) if text),
@@ -111,17 +111,22 @@ def _similarity(texts: Sequence[str], rows: NDArray[np.float64], foreign: NDArra
 
 
 def _shared(texts: Sequence[str]) -> NDArray[np.float64]:
-    """How much texts share of their terms, where rare ones count more."""
+    """How much texts share of their terms, where rare ones count more. Of very many terms, the most frequent decide."""
     held = [terms(text) for text in texts]
     having = Counter(term for each in held for term in each)
     weights = {term: math.log1p(len(texts) / count) for term, count in having.items()}
-    columns = {term: column for column, term in enumerate(sorted(term for term in having if having[term] > 1))}
-    table = np.zeros((len(texts), len(columns)))
-    for row, each in zip(table, held, strict=True):
-        length = math.sqrt(math.fsum(weights[term] ** 2 for term in each)) or 1.0
-        for term in each & columns.keys():
-            row[columns[term]] = weights[term] / length
-    return table @ table.T
+    lengths = [math.sqrt(math.fsum(weights[term] ** 2 for term in each)) or 1.0 for each in held]
+    repeated = sorted((term for term in having if having[term] > 1), key=lambda term: (-having[term], term))
+    shared = np.zeros((len(texts), len(texts)))
+    compared = repeated[:MAX_TERMS]
+    for start in range(0, len(compared), TABLE_WIDTH):
+        columns = {term: column for column, term in enumerate(compared[start : start + TABLE_WIDTH])}
+        table = np.zeros((len(texts), len(columns)))
+        for row, each, length in zip(table, held, lengths, strict=True):
+            for term in each & columns.keys():
+                row[columns[term]] = weights[term] / length
+        shared += table @ table.T
+    return shared
 
 
 def _theme(namer: Namer, rows: NDArray[np.float64], group: Group) -> Theme:
@@ -144,6 +149,12 @@ TYPICAL_WORDS = 6
 
 MAX_CHARACTERS = 1_000
 """Characters of a text that are looked at: a comment that has not come to its matter by then has none."""
+
+MAX_TERMS = 10_000
+"""Terms that texts are compared by, the most frequent ones; each is in at least two texts."""
+
+TABLE_WIDTH = 1_000
+"""Terms that are compared at once, so that the table of texts and terms stays small."""
 
 MIN_SHARE = 0.25
 """The share of a group's texts that have a word of its name."""
@@ -171,6 +182,15 @@ _LITTLE_WORDS = frozenset(
     и в на не я он она мы вы они что это как так но а по у к за из от до же уже мой моя мне очень где
     """.split()  # noqa: SIM905
 )
+
+
+def considered(text: str) -> str:
+    """The part of a text that themes depend on, in one line: its first `MAX_CHARACTERS` characters.
+
+    >>> considered("  The refund\\n is late ")
+    'The refund is late'
+    """
+    return " ".join(normalize("NFC", text).split())[:MAX_CHARACTERS].rstrip()
 
 
 def terms(text: str) -> frozenset[str]:
