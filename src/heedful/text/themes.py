@@ -115,18 +115,15 @@ def _shared(texts: Sequence[str]) -> NDArray[np.float64]:
     held = [terms(text) for text in texts]
     having = Counter(term for each in held for term in each)
     weights = {term: math.log1p(len(texts) / count) for term, count in having.items()}
-    lengths = [math.sqrt(math.fsum(weights[term] ** 2 for term in each)) or 1.0 for each in held]
     repeated = sorted((term for term in having if having[term] > 1), key=lambda term: (-having[term], term))
-    shared = np.zeros((len(texts), len(texts)))
-    compared = repeated[:MAX_TERMS]
-    for start in range(0, len(compared), TABLE_WIDTH):
-        columns = {term: column for column, term in enumerate(compared[start : start + TABLE_WIDTH])}
-        table = np.zeros((len(texts), len(columns)))
-        for row, each, length in zip(table, held, lengths, strict=True):
-            for term in each & columns.keys():
+    columns = {term: column for column, term in enumerate(repeated[:MAX_TERMS])}
+    table = np.zeros((len(texts), len(columns)))
+    for row, each in zip(table, held, strict=True):
+        length = math.sqrt(math.fsum(weights[term] ** 2 for term in each)) or 1.0
+        for term in each:
+            if term in columns:
                 row[columns[term]] = weights[term] / length
-        shared += table @ table.T
-    return shared
+    return table @ table.T
 
 
 def _theme(namer: Namer, rows: NDArray[np.float64], group: Group) -> Theme:
@@ -150,11 +147,8 @@ TYPICAL_WORDS = 6
 MAX_CHARACTERS = 1_000
 """Characters of a text that are looked at: a comment that has not come to its matter by then has none."""
 
-MAX_TERMS = 10_000
+MAX_TERMS = 5_000
 """Terms that texts are compared by, the most frequent ones; each is in at least two texts."""
-
-TABLE_WIDTH = 1_000
-"""Terms that are compared at once, so that the table of texts and terms stays small."""
 
 MIN_SHARE = 0.25
 """The share of a group's texts that have a word of its name."""
