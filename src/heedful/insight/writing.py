@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -24,11 +23,18 @@ from heedful.protocols.insight import Target
 if TYPE_CHECKING:
     from heedful.storage.exports import Rows
 
-_FORMULA = frozenset("=+-@")
+_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺₌₊\ufb29"
 """What a formula begins with; a spreadsheet also takes their wide and small forms for them."""
 
-_SKIPPED = re.compile("[\\s\x00-\x1f\x7f-\x9f\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*")
+_BLANKS = "\\s\x00-\x1f\x7f-\x9f\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
 """What a spreadsheet may drop before it looks at a text: blanks, controls, and characters of no width."""
+
+_FORMULA = re.compile(f"[\t\r]|[{_BLANKS}]*+[{_SIGNS}]")
+
+_SEPARATOR = re.compile("[;\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Where a cell begins inside a text, in a spreadsheet that does not split lines at commas."""
+
+_BEFORE_SIGN = re.compile(f'(?<![{_BLANKS};"])[{_BLANKS};"]++(?=[{_SIGNS}])')
 
 Values = Sequence[Any]
 
@@ -105,14 +111,17 @@ def _iso(stored: Sequence[int]) -> list[str]:
 
 
 def escape_formula(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
+    """A text that no spreadsheet takes for a formula, whether it splits lines at commas, semicolons or tabs.
 
-    >>> escape_formula("=1+1"), escape_formula(" ＝1+1"), escape_formula("1+1")
-    ("'=1+1", "' ＝1+1", '1+1')
+    >>> escape_formula("=1+1"), escape_formula(" ＝1+1"), escape_formula("1+1"), escape_formula("nice; =1+1")
+    ("'=1+1", "' ＝1+1", '1+1', "nice; '=1+1")
     """
-    skipped = _SKIPPED.match(text)
-    first = text[skipped.end() :][:1] if skipped else ""
-    return "'" + text if text[:1] in ("\t", "\r") or unicodedata.normalize("NFKC", first) in _FORMULA else text
+    guarded = _BEFORE_SIGN.sub(_guard, text) if _SEPARATOR.search(text) else text
+    return "'" + guarded if _FORMULA.match(guarded) else guarded
+
+
+def _guard(before: re.Match[str]) -> str:
+    return before[0] + "'" if _SEPARATOR.search(before[0]) else before[0]
 
 
 class _Csv:
@@ -228,11 +237,12 @@ def _booleans(values: Values) -> Values:
 
 def _cells(values: Values) -> Values:
     """Texts in quotes, and nothing where there is none."""
-    return [
-        # No formula begins with a letter or a digit.
-        "" if value is None else f'"{value}"' if '"' not in value and value[:1].isalnum() else _quoted(value)
-        for value in values
-    ]
+    return ["" if value is None else f'"{value}"' if _is_plain(value) else _quoted(value) for value in values]
+
+
+def _is_plain(text: str) -> bool:
+    # No formula begins with a letter or a digit.
+    return '"' not in text and text[:1].isalnum() and not _SEPARATOR.search(text)
 
 
 def _quoted(text: str) -> str:
