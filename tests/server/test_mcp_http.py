@@ -20,6 +20,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 from server import Running, running
 
+from heedful.interfaces.http.agents import Agents
+from heedful.interfaces.http.mcp import McpEndpoint
 from heedful.interfaces.mcp.tools import TOOLS
 from heedful.model import AuditEntry, Scope
 
@@ -189,6 +191,38 @@ def test_a_project_that_is_not_there_is_told_to_who_opens_all(server: Running) -
             assert code_of(await client.call_tool("recall", {"query": "x"})) == "not_found"
 
     asyncio.run(talk())
+
+
+class TestLoading:
+    @pytest.fixture
+    def loads(self, monkeypatch: pytest.MonkeyPatch) -> list[Agents]:
+        """The attempts to load what answers, of which the first fails."""
+        attempts: list[Agents] = []
+        load = Agents._load
+
+        def failing_once(agents: Agents) -> McpEndpoint:
+            attempts.append(agents)
+            if len(attempts) == 1:
+                raise ImportError("too many open files")
+            return load(agents)
+
+        monkeypatch.setattr(Agents, "_load", failing_once)
+        return attempts
+
+    def test_a_load_that_failed_is_tried_again(self, tmp_path: Path, loads: list[Agents]) -> None:
+        with running(tmp_path / "store.db") as server:
+            assert [post(server, PING).status_code for _ in range(3)] == [500, 200, 200]
+        assert len(loads) == 2
+
+    def test_only_callers_with_a_key_have_it_loaded(self, tmp_path: Path, loads: list[Agents]) -> None:
+        with running(tmp_path / "store.db") as server:
+            with server.connect() as admin:
+                admin.sessions.create("visited")
+                token = admin.keys.create_token([{"session_id": "visited"}]).token
+            assert post(server, PING, key="hf_wrong").status_code == 401
+            assert post(server, PING, key=token).status_code == 403
+            assert post(server, PING, Origin="https://evil.example").status_code == 403
+        assert loads == []
 
 
 class TestHostileCallers:

@@ -14,7 +14,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from heedful import request_context
 from heedful.aio import AsyncHeedful
-from heedful.errors import Forbidden
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import runner
 from heedful.interfaces.http.envelope import document
@@ -58,13 +57,8 @@ class McpEndpoint:
         """A block in which requests are answered."""
         return self._sessions.run()
 
-    async def answer(self, request: Request) -> Response:
-        """Lets those in who have a key, and hands their message to the protocol."""
-        self._check_origin(request)
-        caller = await self._state.caller(request, None)
-        if caller.claims is not None:
-            # A token is for the feedback of one visitor, who sends it to other routes.
-            caller.check("admin")
+    async def answer(self, request: Request, caller: Caller) -> Response:
+        """Hands a caller's message to the protocol."""
         named = path_of(request.path_params).get("project")
         project = caller.choose(named or caller.project or self._state.store.default_project)
         request.scope["heedful.project"] = project
@@ -75,18 +69,6 @@ class McpEndpoint:
             # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
             await self._state.parse(body, project, caller, lambda: json_of(body, limit.values))
         return _Conversation(self._sessions, body)
-
-    def _check_origin(self, request: Request) -> None:
-        """Pages in a browser need to be allowed, so that none reaches a server of its visitor's by another name."""
-        origin = request.headers.get("origin")
-        if origin is not None and not {origin, "*"}.intersection(self._state.config.cors_origins):
-            raise Forbidden(
-                "pages of this origin may not call by MCP",
-                code="origin_not_allowed",
-                field="Origin",
-                value=origin,
-                remedy="Start the server with --cors-origin and this origin",
-            )
 
     async def _run(self, request: Request, tool: Tool, arguments: Mapping[str, Any]) -> Model:
         request.scope["heedful.operation"] = tool.name
