@@ -120,7 +120,7 @@ def test_the_table_of_terms_is_bounded(monkeypatch: pytest.MonkeyPatch, length: 
         return made
 
     vectors = WordEmbedder().embed([str(number) for number in range(len(texts))])
-    monkeypatch.setattr(themes.np, "zeros", noted)
+    monkeypatch.setattr(np, "zeros", noted)
     themes.themes(texts, vectors)
     assert 0 < max(cells) <= MAX_COMMENTS * MAX_TERMS
 
