@@ -22,7 +22,9 @@ MAX_CHOICES = 1_000
 """Values that one condition of a filter lists."""
 
 MAX_TOP_K = 1_000
-MAX_SIGNALS = 10_000
+MAX_SIGNALS = 5_000
+"""Signals of one call, which are written together: other writers wait for about half a second."""
+
 MAX_METADATA = 65_536
 MAX_PAGE = 1_000
 MAX_DEPTH = 100

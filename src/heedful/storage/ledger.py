@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, func, insert, select, text
 
 from heedful.ids import new_id
 from heedful.model import AuthorKind, Metadata, SignalType
@@ -554,7 +554,7 @@ def surviving(
 def votes(signals: Iterable[Surviving]) -> list[Surviving]:
     """The signals that count, of those given, which are in folding order."""
     return counted_votes(
-        signals, _voter, lambda signal: (signal.observation.signal_type, signal.observation.confidence)
+        signals, voter_of, lambda signal: (signal.observation.signal_type, signal.observation.confidence)
     )
 
 
@@ -584,19 +584,50 @@ def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
     return list(connection.execute(statement))
 
 
-def of_authors(
-    connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int], authors: Sequence[str]
-) -> list[Surviving]:
-    """The active signals that these authors gave about these facts for these queries, in folding order; also
+Voter = tuple[int, int, str]
+"""(fact number, query number, author)."""
+
+_OF_VOTERS = f"""
+SELECT events.id, events.seq, events.query_id, events.value, events.confidence, events.author, events.author_kind,
+  facts.seq AS fact, CASE WHEN events.at > events.recorded_at THEN events.recorded_at ELSE events.at END AS effective
+FROM {{wanted}} CROSS JOIN facts CROSS JOIN events
+WHERE facts.seq = {{fact}} AND events.target_id = facts.id
+  AND events.query_id = {{query}} AND events.author = {{author}}
+  AND events.kind = '{SIGNAL}' AND events.author_kind != 'visitor'
+  AND NOT EXISTS (SELECT 1 FROM events AS later WHERE later.target_id = events.id AND later.kind = '{RETRACTION}')
+"""
+# Lists of facts, queries and authors would make SQLite look up every combination of them. In a CROSS JOIN, it keeps the
+# order of the tables.
+_OF_VOTERS_ON = {
+    "sqlite": text(
+        _OF_VOTERS.format(
+            wanted="json_each(:voters) AS wanted",
+            fact="json_extract(wanted.value, '$[0]')",
+            query="json_extract(wanted.value, '$[1]')",
+            author="json_extract(wanted.value, '$[2]')",
+        )
+    ),
+    "postgresql": text(
+        _OF_VOTERS.format(
+            wanted="json_array_elements(CAST(:voters AS json)) AS wanted(value)",
+            fact="CAST(wanted.value ->> 0 AS bigint)",
+            query="CAST(wanted.value ->> 1 AS bigint)",
+            author="(wanted.value ->> 2)",
+        )
+    ),
+}
+
+
+def of_voters(connection: Connection, voters: Iterable[Voter]) -> list[Surviving]:
+    """The active signals that each of these authors gave about their fact for their query, in folding order; also
     those that another one of theirs replaces."""
-    filters = [
-        (facts.c.seq.in_(run), events.c.query_id.in_(queries), events.c.author.in_(some_authors))
-        for run in batches(fact_seqs)
-        for queries in batches(query_ids)
-        for some_authors in batches(authors)
+    statement = _OF_VOTERS_ON[connection.dialect.name]
+    result = [
+        _surviving(row)
+        for run in batches(sorted(set(voters)))
+        for row in connection.execute(statement, {"voters": orjson.dumps(run).decode()})
     ]
-    result = [_surviving(row) for conditions in filters for row in connection.execute(_active_signals(*conditions))]
-    return result if len(filters) == 1 else sorted(result, key=lambda signal: (signal.observation.at, signal.seq))
+    return sorted(result, key=lambda signal: (signal.observation.at, signal.seq))
 
 
 def counted_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
@@ -604,7 +635,8 @@ def counted_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
     return counted_votes(rows, _voter_of, _signal_value)
 
 
-def _voter(signal: Surviving) -> tuple[int, int, str] | None:
+def voter_of(signal: Surviving) -> Voter | None:
+    """Whose opinion a signal is, on which fact, for which query; None if nobody is named."""
     return None if signal.author is None else (signal.fact_seq, signal.query_id, signal.author)
 
 

@@ -79,20 +79,15 @@ def observe(
 
 def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> tuple[list[ledger.Surviving], set[int]]:
     """The signals to add, and the facts on which an author's vote has changed."""
-    authors = sorted({signal.author for signal in signals if signal.author is not None})
-    if not authors:
+    voters = [voter for signal in signals if (voter := ledger.voter_of(signal)) is not None]
+    if not voters:
         return list(signals), set()
-    by_authors = [signal for signal in signals if signal.author is not None]
-    author_signals = ledger.of_authors(
-        connection,
-        sorted({signal.fact_seq for signal in by_authors}),
-        sorted({signal.query_id for signal in by_authors}),
-        authors,
-    )
+    author_signals = ledger.of_voters(connection, voters)
     new = {signal.id for signal in signals}
     before = {signal.id for signal in ledger.votes(signal for signal in author_signals if signal.id not in new)}
     after = {signal.id for signal in ledger.votes(author_signals)}
-    changed = {signal.fact_seq for signal in author_signals if signal.id in before - after}
+    replaced = before - after
+    changed = {signal.fact_seq for signal in author_signals if signal.id in replaced}
     counting = [
         signal for signal in signals if (signal.author is None or signal.id in after) and signal.fact_seq not in changed
     ]

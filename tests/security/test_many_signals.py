@@ -1,0 +1,50 @@
+"""A call with many signals takes as long as its signals: whoever writes waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlite_steps import sqlite_steps
+
+from heedful import Heedful
+
+FACTS = 40
+
+
+def opinions(facts: list[str], count: int, name: str, kind: str = "helpful") -> list[dict[str, str]]:
+    """Opinions of as many authors, for as many queries."""
+    return [
+        {"fact_id": facts[place % len(facts)], "signal_type": kind, "query": f"{name} {place}", "author": f"p{place}"}
+        for place in range(count)
+    ]
+
+
+def test_twice_the_signals_of_different_authors_are_twice_the_work(
+    open_store: Callable[..., Heedful], tmp_path: Path
+) -> None:
+    """Each query was looked up with each author: four times the work, and a minute for ten thousand."""
+    taken = []
+    for count in (400, 800):
+        store = open_store(tmp_path / f"{count}.db")
+        facts = [fact.fact_id for fact in store.remember([f"Room {place} is blue." for place in range(FACTS)]).facts]
+        with sqlite_steps(store) as steps:
+            store.signal(opinions(facts, count, "asked"))
+        taken.append(steps())
+    assert 0 < taken[1] < 2.5 * taken[0]
+
+
+def test_many_votes_that_change_are_the_fold_of_the_ledger(any_store: str, open_store: Callable[..., Heedful]) -> None:
+    store = open_store(any_store)
+    facts = [fact.fact_id for fact in store.remember([f"Room {place} is blue." for place in range(FACTS)]).facts]
+    store.signal(opinions(facts, 200, "asked"))
+    # Some change their mind, some say the same again, and some are new; one author speaks of many facts.
+    changed = opinions(facts, 60, "asked", "not_helpful") + opinions(facts, 120, "asked")[60:]
+    new = [{**each, "author": "p'\"\\ ü"} for each in opinions(facts, 80, "other")]
+    result = store.signal(changed + new + new[:5])
+    assert result.processed == 205
+    assert not result.errors
+    contexts = {each.query: each.score for each in store.fact_stats(facts[0]).contexts}
+    assert contexts["asked 0"] == contexts["asked 40"] < 0.5 < contexts["asked 80"] == contexts["asked 160"]
+    (checked,) = [check for check in store.doctor(repair=False) if check.name.startswith("scores of")]
+    assert (checked.ok, checked.detail) == (True, "equal to the fold of the ledger")
