@@ -138,7 +138,7 @@ REMEDIES: dict[str, dict[str, str]] = {
         ),
         "server_busy": (
             "Wait as long as `Retry-After` says, and send fewer calls at the same time: others use the server, too. "
-            "More workers (`--workers`) help all of them."
+            "More workers (`--workers`) help all of them. Of jobs, cancel some, or improve many sessions in one."
         ),
         "write_limited": "Wait as long as `Retry-After` says. The operator can raise `--max-written`.",
         "body_too_large": (

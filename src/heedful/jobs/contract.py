@@ -13,7 +13,7 @@ import orjson
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, Unavailable
 from heedful.model import Job
 from heedful.storage import Database, jobs
 from heedful.storage.rows import AnyRow
@@ -25,6 +25,9 @@ SERIAL_KINDS = ("reembed", "maintain", "index", "digest")
 
 WORKER_DIED = "the worker died"
 """The error of a job whose workers died repeatedly."""
+
+RETRY_SECONDS = 30
+"""The Retry-After of a caller whose project has too many waiting jobs."""
 
 MAX_BACKOFF = 3600.0
 """The longest pause between two attempts, in seconds."""
@@ -89,8 +92,8 @@ class Outcome:
 class Queue(Protocol):
     """The jobs of one store. `project` is a project's name, or None for all of them and for those of the store."""
 
-    def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
-        """Adds a job, or returns a waiting one that does the same."""
+    def add(self, project: str | None, kind: str, arguments: Mapping[str, Any], *, most: int | None = None) -> AnyRow:
+        """Adds a job, or returns a waiting one that does the same; refused if `most` jobs of the project wait."""
 
     def get(self, job_id: str) -> AnyRow | None:
         """A job of any project."""
@@ -121,7 +124,7 @@ class Queue(Protocol):
         once: bool,
         on_poll: Callable[[], object] = lambda: None,
     ) -> None:
-        """Runs jobs in the calling thread until `stopping`; with `once`, until none is due.
+        """Runs jobs in the calling thread until `stopping`; with `once`, until none is due. Projects take turns.
 
         `on_poll` is called every `poll` seconds, between jobs or beside them.
         """
@@ -160,6 +163,18 @@ def get_existing(connection: Connection, job_id: str) -> AnyRow:
     row = jobs.get(connection, job_id)
     assert row is not None
     return row
+
+
+def check_room(connection: Connection, project: int, most: int) -> None:
+    """Refuses a further job of a project of which so many wait."""
+    if jobs.count_waiting(connection, project, most) >= most:
+        raise Unavailable(
+            f"{most} jobs of this project are waiting, which is the limit",
+            code="server_busy",
+            value=RETRY_SECONDS,
+            remedy="Wait until some are done, or cancel some; improve() without session_ids does all sessions in one"
+            " job",
+        )
 
 
 def task_of(row: AnyRow) -> Task:

@@ -12,14 +12,12 @@ from typing import Any
 from procrastinate import App, SyncPsycopgConnector
 from sqlalchemy import text
 
-from heedful.jobs.contract import SERIAL_KINDS, Records, Work, WorkerTiming, digest, get_existing
-from heedful.jobs.procrastinate_worker import TASK, Procrastination
+from heedful.jobs.contract import SERIAL_KINDS, Records, Work, WorkerTiming, check_room, digest, get_existing
+from heedful.jobs.procrastinate_worker import TASK, Procrastination, queue_name
 from heedful.storage import Database, jobs, scopes
 from heedful.storage.locks import lock_exclusive
 from heedful.storage.rows import AnyRow
 
-STORE = "store"
-"""The queue of jobs that belong to no project."""
 BATCH_SIZE = 500
 
 # Procrastinate itself only uses the clock of the server.
@@ -35,7 +33,7 @@ class PostgreSqlQueue(Records):
         # Never opened: it only uses our connections.
         self._app = App(connector=SyncPsycopgConnector())
 
-    def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
+    def add(self, project: str | None, kind: str, arguments: Mapping[str, Any], *, most: int | None = None) -> AnyRow:
         same = digest(project, kind, arguments)
         with self._database.write(project) as connection:
             lock_exclusive(connection, "jobs")
@@ -43,10 +41,12 @@ class PostgreSqlQueue(Records):
             if job_id is None:
                 at = self._now()
                 owner = None if project is None else scopes.ensure_project(connection, project, at)
+                if owner is not None and most is not None:
+                    check_room(connection, owner, most)
                 job_id = jobs.add(connection, owner, kind, dict(arguments), same, at, time.time_ns() // 1000)
                 task = self._app.configure_task(
                     TASK,
-                    queue=_queue(owner),
+                    queue=queue_name(owner),
                     lock=kind if kind in SERIAL_KINDS else None,
                     connection=connection.connection.driver_connection,
                 )
@@ -86,12 +86,8 @@ class PostgreSqlQueue(Records):
                 number = scopes.project_id(connection, project)
             if number is None:
                 return
-            queues = [_queue(number)]
+            queues = [queue_name(number)]
         Procrastination(self._database, self._now, self._pace, work, stopping).run(queues, once, on_poll)
 
     def wake(self) -> None:
         """Nothing to do: the server notifies all workers."""
-
-
-def _queue(project: int | None) -> str:
-    return STORE if project is None else f"project-{project}"

@@ -7,7 +7,7 @@ import concurrent.futures
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -34,6 +34,10 @@ from heedful.storage.postgresql.backend import connecting
 from heedful.threads import start_unless_ending
 
 TASK = "heedful.job"
+STORE = "store"
+"""The queue of jobs that belong to no project."""
+MAX_TRIED = 3
+"""How many queues a worker looks into, one after the other, before it looks into all of them."""
 STOP_POLL_SECONDS = 0.1
 """Seconds between checks whether a worker should stop."""
 
@@ -68,7 +72,7 @@ class Procrastination:
         conninfo, options = connecting(self._database.url)
         connector = PsycopgConnector(conninfo=conninfo, kwargs=options, min_size=1, max_size=3, timeout=10.0)
         app = App(connector=connector)
-        app.job_manager = _OwnJobManager(connector)
+        app.job_manager = _OwnJobManager(connector, self._database)
         app.task(name=TASK, pass_context=True, retry=_Retry(self._pace))(self._task())
         async with app.open_async():
             await self._resume(app)
@@ -197,7 +201,23 @@ class _Retry(BaseRetryStrategy):
 
 class _OwnJobManager(JobManager):
     """Settles a job only for the worker that has it: procrastinate would let one settle it that was taken for dead, and
-    is still alive, while another worker does it again."""
+    is still alive, while another worker does it again. Lets projects take turns: each has a queue, and procrastinate
+    would take the oldest job of all queues."""
+
+    def __init__(self, connector: PsycopgConnector, database: Database) -> None:
+        super().__init__(connector)
+        self._database = database
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        if queues is None:
+            with self._database.read() as connection:
+                projects = jobs.turns(connection, time.time_ns() // 1000, MAX_TRIED)
+            for project in projects:
+                job = await super().fetch_job([queue_name(project)], worker_id)
+                if job is not None:
+                    return job
+        # Jobs that run one at a time may wait for another one, and other workers may have taken the rest.
+        return await super().fetch_job(queues, worker_id)
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         if await self._is_current(job):
@@ -209,6 +229,11 @@ class _OwnJobManager(JobManager):
 
     async def _is_current(self, job: Job) -> bool:
         return bool(await self.connector.execute_query_all_async(_CURRENT_JOB, number=job.id, worker=job.worker_id))
+
+
+def queue_name(project: int | None) -> str:
+    """The queue of a project, or of the store."""
+    return STORE if project is None else f"project-{project}"
 
 
 class _Loop(asyncio.SelectorEventLoop):

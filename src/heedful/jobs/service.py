@@ -9,7 +9,7 @@ from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.jobs.contract import Queue, WorkerTiming, to_job
 from heedful.jobs.sqlite import SqliteQueue
 from heedful.memory import checks
-from heedful.model import JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page
+from heedful.model import JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page, limits
 from heedful.protocols.jobs import PAGE_LIMIT, JobsProtocol
 from heedful.sessions import outbox
 from heedful.sessions.conversations import page
@@ -61,7 +61,7 @@ class Jobs(JobsProtocol):
         return to_job(row)
 
     def _add(self, kind: str, arguments: dict[str, Any]) -> Job:
-        row = self._queue.add(self._space.project, kind, arguments)
+        row = self._queue.add(self._space.project, kind, arguments, most=limits.MAX_WAITING_JOBS)
         self._added(row.id)
         return to_job(row)
 
@@ -149,7 +149,7 @@ def retry_job(queue: Queue, project: str | None, job_id: str) -> AnyRow:
             value=job_id,
             remedy="Only jobs that failed or were cancelled can be tried again",
         )
-    return queue.add(row.project, row.kind, row.arguments)
+    return queue.add(row.project, row.kind, row.arguments, most=limits.MAX_WAITING_JOBS)
 
 
 def to_delivery_job(alert: Alert, project: str) -> Job:

@@ -22,6 +22,7 @@ from heedful.jobs.contract import (
     Stopped,
     Work,
     WorkerTiming,
+    check_room,
     digest,
     get_existing,
     logger,
@@ -43,12 +44,14 @@ class SqliteQueue(Records):
         self._pace = pace
         self._woken = threading.Event()
 
-    def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
+    def add(self, project: str | None, kind: str, arguments: Mapping[str, Any], *, most: int | None = None) -> AnyRow:
         same = digest(project, kind, arguments)
         with self._database.write(project) as connection:
             job_id = jobs.waiting(connection, same)
             if job_id is None:
                 owner = None if project is None else scopes.ensure_project(connection, project, self._now())
+                if owner is not None and most is not None:
+                    check_room(connection, owner, most)
                 job_id = jobs.add(connection, owner, kind, dict(arguments), same, self._now(), _clock())
             return get_existing(connection, job_id)
 

@@ -25,6 +25,9 @@ MAX_TOP_K = 1_000
 MAX_SIGNALS = 5_000
 """Signals of one call, which are written together: other writers wait for about half a second."""
 
+MAX_WAITING_JOBS = 1_000
+"""Background jobs of a project that wait at the same time."""
+
 MAX_METADATA = 65_536
 MAX_PAGE = 1_000
 MAX_DEPTH = 100

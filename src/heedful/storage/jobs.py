@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, delete, exists, func, insert, or_, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from heedful.ids import new_id
 from heedful.storage.rows import AnyRow
@@ -53,6 +67,12 @@ def waiting(connection: Connection, digest: bytes) -> str | None:
     ).scalar()
 
 
+def count_waiting(connection: Connection, project: int, most: int) -> int:
+    """How many jobs of a project wait, counted up to `most`."""
+    found = select(jobs.c.seq).where(jobs.c.project_id == project, jobs.c.status == "waiting").limit(most)
+    return int(connection.execute(select(func.count()).select_from(found.subquery())).scalar_one())
+
+
 def list_jobs(
     connection: Connection,
     project: str | None,
@@ -99,7 +119,8 @@ def note(connection: Connection, job_id: str, **values: Any) -> None:
 
 
 def claimable(connection: Connection, project: str | None, serial_kinds: tuple[str, ...], now: int) -> AnyRow | None:
-    """The first free job: one that waits and is due, or one whose lease has expired.
+    """A free job: one that waits and is due, or one whose lease has expired. It is the oldest of the project that
+    was served least recently; the store's own jobs count as a project.
 
     Of `serial_kinds`, one job of each kind runs at a time.
     """
@@ -117,9 +138,37 @@ def claimable(connection: Connection, project: str | None, serial_kinds: tuple[s
         ),
     )
     in_project: ColumnElement[bool] = true() if project is None else projects.c.name == project
+    first = (
+        select(func.min(jobs.c.seq).label("seq"))
+        .select_from(jobs.outerjoin(projects))
+        .where(free, in_project, or_(jobs.c.kind.not_in(serial_kinds), ~blocked))
+        .group_by(jobs.c.project_id)
+        .subquery()
+    )
     return connection.execute(
-        _rows().where(free, in_project, or_(jobs.c.kind.not_in(serial_kinds), ~blocked)).order_by(jobs.c.seq).limit(1)
+        _rows().where(jobs.c.seq.in_(select(first.c.seq))).order_by(_served_at(), jobs.c.seq).limit(1)
     ).first()
+
+
+def turns(connection: Connection, now: int, count: int) -> list[int | None]:
+    """The projects whose jobs are due, those served least recently first; None stands for the store's own jobs."""
+    due = (
+        select(func.min(jobs.c.seq).label("seq"))
+        .where(jobs.c.status == "waiting", jobs.c.due_at <= now)
+        .group_by(jobs.c.project_id)
+        .subquery()
+    )
+    first = select(jobs.c.project_id).where(jobs.c.seq.in_(select(due.c.seq)))
+    return list(connection.execute(first.order_by(_served_at(), jobs.c.seq).limit(count)).scalars())
+
+
+def _served_at() -> ColumnElement[int]:
+    """When a job of the same project was last started; 0 if none was."""
+    other = jobs.alias()
+    last = select(func.max(other.c.started_at))
+    of_store = last.where(other.c.project_id.is_(None)).scalar_subquery()
+    of_project = last.where(other.c.project_id == jobs.c.project_id).scalar_subquery()
+    return func.coalesce(case((jobs.c.project_id.is_(None), of_store), else_=of_project), 0)
 
 
 def lease(connection: Connection, job_id: str, owner: str, until: int, **values: Any) -> bool:

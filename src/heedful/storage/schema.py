@@ -656,6 +656,8 @@ jobs = Table(
     Column("queue_number", BigInteger, unique=True),
     Index("ix_jobs_status_due_at", "status", "due_at"),
     Index("ix_jobs_project_id_seq", "project_id", "seq"),
+    Index("ix_jobs_project_id_started_at", "project_id", "started_at"),
+    Index("ix_jobs_project_id_status", "project_id", "status"),
     sqlite_autoincrement=True,
 )
 """Work that is done later. On PostgreSQL, procrastinate hands it out: `queue_number` is its own, a trigger keeps

@@ -598,6 +598,8 @@ def _create_tables(partitioned) -> None:
         sa.Column("cancelling", sa.SmallInteger, nullable=False),
         sa.Column("queue_number", sa.BigInteger, unique=True),
         sa.Index("ix_jobs_project_id_seq", "project_id", "seq"),
+        sa.Index("ix_jobs_project_id_started_at", "project_id", "started_at"),
+        sa.Index("ix_jobs_project_id_status", "project_id", "status"),
         sa.Index("ix_jobs_status_due_at", "status", "due_at"),
         sqlite_autoincrement=True,
     )
