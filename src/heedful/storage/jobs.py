@@ -137,10 +137,10 @@ def claimable(connection: Connection, project: str | None, serial_kinds: tuple[s
             and_(other.c.status == "waiting", other.c.seq < jobs.c.seq),
         ),
     )
-    in_project: ColumnElement[bool] = true() if project is None else projects.c.name == project
+    of_name = select(projects.c.id).where(projects.c.name == project).scalar_subquery()
+    in_project: ColumnElement[bool] = true() if project is None else jobs.c.project_id == of_name
     first = (
         select(func.min(jobs.c.seq).label("seq"))
-        .select_from(jobs.outerjoin(projects))
         .where(free, in_project, or_(jobs.c.kind.not_in(serial_kinds), ~blocked))
         .group_by(jobs.c.project_id)
         .subquery()
