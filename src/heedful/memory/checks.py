@@ -238,6 +238,31 @@ def metadata(field: str, value: Any, limit: int = limits.MAX_METADATA) -> Metada
     return cleaned
 
 
+def fact_metadata(field: str, value: Any) -> Metadata:
+    """Metadata of a fact: each of its values is stored once more for filters."""
+    cleaned = metadata(field, value)
+    if (count := _count_values(cleaned)) > limits.MAX_METADATA_VALUES:
+        raise Invalid(
+            f"{field} has {count} values, the limit is {limits.MAX_METADATA_VALUES}",
+            field=field,
+            value=count,
+            remedy="Keep the values that you filter by, and put the others into the text",
+        )
+    return cleaned
+
+
+def metadata_size(value: Metadata) -> int:
+    """Roughly the bytes that metadata takes in a store: as JSON, and a row for each value."""
+    return len(orjson.dumps(value)) + 50 * _count_values(value)
+
+
+def _count_values(value: Any) -> int:
+    """How many values there are in a value of JSON, without mappings and lists."""
+    if isinstance(value, dict | list):
+        return sum(map(_count_values, value.values() if isinstance(value, dict) else value))
+    return 1
+
+
 def if_match(expected: Any, current: Model | Metadata) -> None:
     """Refuses to change what is no longer as the caller has seen it, if that is said."""
     if expected is not None and identifier("if_match", expected) != etag(current):

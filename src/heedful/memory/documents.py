@@ -1,4 +1,4 @@
-"""Texts and files, split into pieces: what is to be remembered together or not at all."""
+"""Texts and files, split into the pieces that are remembered together."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
         if any(isinstance(item, Path | Document) for item in items):
             raise Invalid("source can't be combined with a file: its path is its source", field="source", value=source)
     reading = Reading()
+    copies = _Copies()
     for place, (item, about) in enumerate(zip(items, common, strict=True)):
         if isinstance(item, Path):
             documents, errors = read_path(item)
@@ -65,11 +66,39 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
             for document in documents:
                 _split_document(document, about, reading)
         elif isinstance(item, Document):
-            _split_document(item, about, reading)
+            _split_document(item, about, reading, copies)
         else:
             whole = checks.text("texts" if isinstance(texts, str) else f"texts[{place}]", item)
-            reading.pieces.append(Pieces([(piece, about) for piece in split(whole)], source))
+            parts = split(whole)
+            copies.add(about, len(parts))
+            reading.pieces.append(Pieces([(piece, about) for piece in parts], source))
     return reading
+
+
+class _Copies:
+    """Counts what is stored again of the metadata of one call, and refuses too much of it."""
+
+    def __init__(self) -> None:
+        self._copied = 0
+        self._sent: dict[int, tuple[int, Metadata]] = {}
+        """Mappings with their sizes, by identity: the first use of each was sent, further ones are copies."""
+
+    def add(self, common: Metadata, pieces: int, own: Metadata | None = None) -> None:
+        """Counts the pieces of one text, with the metadata that it shares with others, and its own."""
+        for each in (common, own):
+            if each:
+                first = id(each) not in self._sent
+                if first:
+                    self._sent[id(each)] = checks.metadata_size(each), each
+                self._copied += self._sent[id(each)][0] * (pieces - first)
+        if self._copied > limits.MAX_COPIED_METADATA:
+            raise Invalid(
+                f"metadata is stored with each piece of each text, which would take {self._copied} bytes or more, "
+                f"the limit is {limits.MAX_COPIED_METADATA}",
+                field="metadata",
+                value=self._copied,
+                remedy="Shorten the metadata, or send fewer or shorter texts in each call",
+            )
 
 
 def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metadata]]) -> Pieces:
@@ -104,18 +133,20 @@ def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
     return documents, errors
 
 
-def _split_document(document: Document, about: Metadata, reading: Reading) -> None:
+def _split_document(document: Document, about: Metadata, reading: Reading, copies: _Copies | None = None) -> None:
     try:
         own = _metadata_of(document.texts, document.metadata)
-        pieces = [
-            (piece, about | each)
-            for text, each in zip(document.texts, own, strict=True)
-            for piece in split(checks.text("text", text))
-        ]
+        texts = [(split(checks.text("text", text)), each) for text, each in zip(document.texts, own, strict=True)]
     except Invalid as error:
         reading.errors.append(_refused(document.source, error))
-    else:
-        reading.pieces.append(Pieces(pieces, document.source, replaces=True))
+        return
+    pieces: list[tuple[Piece, Metadata]] = []
+    for parts, each in texts:
+        if copies is not None:
+            copies.add(about, len(parts), each)
+        merged = about | each
+        pieces += [(piece, merged) for piece in parts]
+    reading.pieces.append(Pieces(pieces, document.source, replaces=True))
 
 
 def _refused(source: str, error: Exception) -> FileError:
@@ -136,8 +167,8 @@ def _metadata_of(
                 value=len(metadata),
                 remedy="Give one mapping for all, or one for each text",
             )
-        return [checks.metadata(f"metadata[{index}]", each) for index, each in enumerate(metadata)]
-    return [checks.metadata("metadata", metadata)] * len(items)
+        return [checks.fact_metadata(f"metadata[{index}]", each) for index, each in enumerate(metadata)]
+    return [checks.fact_metadata("metadata", metadata)] * len(items)
 
 
 def _files(path: Path, errors: list[FileError], inside: frozenset[Path]) -> Iterator[Path]:
@@ -215,7 +246,7 @@ def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
                 remedy='Write {"text": "…", "metadata": {…}} on each line',
             )
         own = record.get("metadata", {key: value for key, value in record.items() if key != "text"})
-        yield record["text"], checks.metadata(f"line {number} metadata", own)
+        yield record["text"], checks.fact_metadata(f"line {number} metadata", own)
 
 
 def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
@@ -245,7 +276,7 @@ def _rows(content: str) -> Iterator[tuple[str, Metadata]]:
     for row in rows:
         own = {key: value for key, value in row.items() if key not in ("text", None) and value not in ("", None)}
         if row["text"] and row["text"].strip():
-            yield row["text"], checks.metadata("columns", own)
+            yield row["text"], checks.fact_metadata("columns", own)
 
 
 def _pdf(file: Path) -> str:

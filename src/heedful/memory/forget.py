@@ -56,18 +56,46 @@ def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
                     value=fact_id,
                 )
         names = scopes.dataset_names(connection, workspace.project)
-        concerned, superseded = remove(connection, places)
+        by_dataset = _by_dataset(places)
+        first, *later = [
+            (number, run) for number, seqs in by_dataset.items() for run in _runs(connection, number, seqs)
+        ] or [(0, [])]
+        superseded = facts.remove(connection, *first)
         shown = restored(workspace, connection, superseded)
-    datasets = ", ".join(names[number] for number in concerned)
+    if later:
+        shown = _remove_later(workspace, later, superseded)
+    datasets = ", ".join(names[number] for number in by_dataset)
     return ForgetResult(facts=len(places), dataset=datasets, restored=shown)
+
+
+def _runs(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[list[int]]:
+    """Facts with what was learnt from them, in the runs in which they are removed."""
+    return facts.removal_runs(connection, facts.with_lessons(connection, dataset, seqs))
+
+
+def _remove_later(
+    workspace: Workspace, runs: Sequence[tuple[int, Sequence[int]]], superseded: Sequence[str]
+) -> list[str]:
+    """Removes runs of facts of datasets, in a transaction each; returns those that recall finds again in the end."""
+    found = list(superseded)
+    for number, run in runs:
+        with workspace.write() as connection:
+            found += facts.remove(connection, number, sorted(facts.existing(connection, run)))
+            shown = restored(workspace, connection, list(dict.fromkeys(found)))
+    return shown
+
+
+def _by_dataset(places: Mapping[str, tuple[int, int]]) -> dict[int, list[int]]:
+    by_dataset: dict[int, list[int]] = {}
+    for seq, number in places.values():
+        by_dataset.setdefault(number, []).append(seq)
+    return by_dataset
 
 
 def remove(connection: Connection, places: Mapping[str, tuple[int, int]]) -> tuple[list[int], list[str]]:
     """Removes facts, given as (number, dataset) by id, with what was learnt from them; returns the datasets, and the
     facts that they had superseded."""
-    by_dataset: dict[int, list[int]] = {}
-    for seq, number in places.values():
-        by_dataset.setdefault(number, []).append(seq)
+    by_dataset = _by_dataset(places)
     superseded = [each for number, seqs in by_dataset.items() for each in facts.remove(connection, number, seqs)]
     return list(by_dataset), superseded
 
@@ -83,18 +111,31 @@ def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
         seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, source)]
         if number is None or not seqs:
             raise NotFound(f"dataset {dataset!r} has no source {source!r}", field="source", value=source)
-        shown = restored(workspace, connection, facts.remove(connection, number, seqs))
+        first, *later = _runs(connection, number, seqs)
+        superseded = facts.remove(connection, number, first)
+        shown = restored(workspace, connection, superseded)
+    if later:
+        shown = _remove_later(workspace, [(number, run) for run in later], superseded)
     return ForgetResult(facts=len(seqs), dataset=dataset, restored=shown)
 
 
 def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:
-    with workspace.write() as connection:
+    with workspace.read() as connection:
         number = scopes.dataset_id(connection, workspace.project, dataset)
         if number is None:
             raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
+        runs = _runs(connection, number, [seq for seq, _ in facts.of_dataset(connection, number)])
+    removed = 0
+    for run in runs[:-1]:
+        with workspace.write() as connection:
+            present = sorted(facts.existing(connection, run))
+            facts.remove(connection, number, present)
+            removed += len(present)
+    with workspace.write() as connection:
+        # With the last run, what was stored meanwhile.
         seqs = [seq for seq, _ in facts.of_dataset(connection, number)]
         facts.remove(connection, number, seqs)
         receipts.forget_dataset(connection, number)
         saved_indexes.remove(connection, number)
     workspace.drop(number)
-    return ForgetResult(facts=len(seqs), dataset=dataset)
+    return ForgetResult(facts=removed + len(seqs), dataset=dataset)

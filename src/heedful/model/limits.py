@@ -29,6 +29,12 @@ MAX_WAITING_JOBS = 1_000
 """Background jobs of a project that wait at the same time."""
 
 MAX_METADATA = 65_536
+MAX_METADATA_VALUES = 1_000
+"""Values in the metadata of a fact, however deep; each is a row that filters read."""
+
+MAX_COPIED_METADATA = 10_000_000
+"""Bytes of metadata that one call stores again for further texts and pieces, with 50 more for each value."""
+
 MAX_PAGE = 1_000
 MAX_DEPTH = 100
 MAX_AHEAD = 5 * MINUTE

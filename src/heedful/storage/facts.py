@@ -14,8 +14,9 @@ from heedful.model import Metadata
 from heedful.storage import fact_expiry, graph, ledger, words
 from heedful.storage.backend import CHANGED
 from heedful.storage.fact_expiry import active, unexpired
-from heedful.storage.rows import AnyRow, Direct, Prepared, batches, one_of, unpacked
-from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, one_of, unpacked, weighed
+from heedful.storage.schema import changes, datasets, fact_tags, facts, links, notes, projects, scores, vectors
+from heedful.text.entities import Entity, entities
 
 REMOVED, ADDED, LINKED = 0, 1, graph.LINKED
 
@@ -49,6 +50,8 @@ class NewFact:
     stop: int
     vector: bytes
     expires_at: int | None = None
+    entities: Sequence[Entity] | None = None
+    """The entities in its text, if they are extracted already."""
 
     @property
     def digest(self) -> bytes:
@@ -59,6 +62,11 @@ def digest(text: str, source: str | None, metadata: Metadata) -> bytes:
     """Identifies equal facts: a hash of text, source and metadata."""
     canonical = orjson.dumps([text, source, metadata], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(canonical, digest_size=16).digest()
+
+
+def rows_to_add(metadata: Metadata, found: Sequence[Entity]) -> int:
+    """At most so many rows are written for a new fact: itself, its vector, its change, tags, links and entities."""
+    return 3 + len(flattened(metadata)) + 2 * len(found)
 
 
 def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact], at: int) -> None:
@@ -103,7 +111,8 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
         if tags:
             connection.execute(insert(fact_tags), tags)
         texts = {seqs[fact.id]: fact.text for fact in run}
-        graph.add(connection, dataset, texts)
+        found = {seqs[fact.id]: entities(fact.text) if fact.entities is None else fact.entities for fact in run}
+        graph.link(connection, dataset, found)
         words.add(connection, dataset, texts)
         _announce(connection, dataset, [seqs[fact.id] for fact in run], ADDED)
         _judge_lessons(connection, dataset, [seqs[fact.id] for fact in run if MADE_FROM in fact.metadata])
@@ -379,8 +388,9 @@ def set_hidden(connection: Connection, dataset: int, seqs: Sequence[int], reason
         facts.c.hidden.op("&")(reason) != (reason if hidden else 0)
     )
     rows = [row for run in batches(seqs) for row in connection.execute(differing.where(facts.c.seq.in_(run)))]
-    for row in rows:
-        connection.execute(update(facts).where(facts.c.seq == row.seq).values(hidden=row.hidden ^ reason))
+    changing = update(facts).values(hidden=facts.c.hidden + (reason if hidden else -reason))
+    for run in batches([row.seq for row in rows]):
+        connection.execute(changing.where(facts.c.seq.in_(run)))
     changed = {row.seq: row.text for row in rows if row.hidden in (0, reason)}
     if not changed:
         return len(rows)
@@ -448,15 +458,31 @@ def sources_of_lessons(connection: Connection, dataset: int, seqs: Sequence[int]
     return {seq for seq, fact in ids(connection, seqs).items() if fact in named} if named else set()
 
 
+def removal_runs(connection: Connection, seqs: Sequence[int]) -> list[list[int]]:
+    """Facts in runs that one transaction can remove without letting others wait long."""
+    rows = dict.fromkeys(seqs, 4)
+    for table, each in ((fact_tags, 1), (scores, 1), (notes, 1), (links, 2)):
+        counting = select(table.c.fact_seq, func.count().label("rows")).group_by(table.c.fact_seq)
+        for run in batches(seqs):
+            for row in connection.execute(counting.where(table.c.fact_seq.in_(run))):
+                rows[row.fact_seq] += each * row.rows
+    return list(weighed(rows.items()))
+
+
+def with_lessons(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[int]:
+    """These facts, each after the facts that were learnt from it."""
+    found, latest = dict.fromkeys(seqs), list(seqs)
+    while latest:
+        latest = [seq for seq in dict.fromkeys(_made_from(connection, dataset, latest)) if seq not in found]
+        found |= dict.fromkeys(latest)
+    return list(reversed(found))
+
+
 def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[str]:
     """Removes facts and everything derived from them, with what was learnt from them; returns those that they had
     superseded, which can be recalled again."""
-    doomed, latest = set(seqs), list(seqs)
     names: list[str] = []
-    while latest:
-        latest = [seq for seq in _made_from(connection, dataset, latest) if seq not in doomed]
-        doomed.update(latest)
-    for run in batches(sorted(doomed)):
+    for run in batches(sorted(with_lessons(connection, dataset, seqs))):
         names += ids(connection, run).values()
         graph.remove(connection, run)
         for table in (scores, vectors, fact_tags, notes):
@@ -489,11 +515,17 @@ def move(connection: Connection, dataset: int, places: dict[int, tuple[int, int,
             select(facts.c.seq, facts.c.ordinal, facts.c.start, facts.c.stop).where(facts.c.seq.in_(run))
         )
         changed += [row.seq for row in rows if (row.ordinal, row.start, row.stop) != places[row.seq]]
-    for seq in changed:
-        ordinal, start, stop = places[seq]
-        connection.execute(update(facts).where(facts.c.seq == seq).values(ordinal=ordinal, start=start, stop=stop))
     if changed:
+        moved = [dict(zip(("of", "ordinal", "start", "stop"), (seq, *places[seq]), strict=True)) for seq in changed]
+        connection.execute(_MOVE, moved)
         _announce(connection, dataset, changed, ADDED)
+
+
+_MOVE = (
+    update(facts)
+    .where(facts.c.seq == bindparam("of"))
+    .values({name: bindparam(name) for name in ("ordinal", "start", "stop")})
+)
 
 
 def last_change(connection: Connection, dataset: int) -> int:

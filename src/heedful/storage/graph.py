@@ -29,7 +29,7 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
     """Links new facts, by number, to the entities in their texts."""
-    _link(connection, dataset, {seq: entities(text) for seq, text in texts.items()})
+    link(connection, dataset, {seq: entities(text) for seq, text in texts.items()})
 
 
 def unenriched(connection: Connection, dataset: int, limit: int) -> list[AnyRow]:
@@ -48,7 +48,7 @@ def enrich(connection: Connection, dataset: int, fact_seq: int, names: Sequence[
     new_entities = {parsed.key: parsed for name in names if (parsed := entity(name)) is not None}
     for key in mentioned(connection, [fact_seq]).get(fact_seq, {}):
         new_entities.pop(key, None)
-    _link(connection, dataset, {fact_seq: list(new_entities.values())})
+    link(connection, dataset, {fact_seq: list(new_entities.values())})
     connection.execute(update(facts).where(facts.c.seq == fact_seq).values(linked=BY_MODEL))
     _announce(connection, dataset, [fact_seq])
     return len(new_entities)
@@ -171,7 +171,7 @@ def relink(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> No
             extra = [number for key, number in has.items() if key not in expected]
             if extra and row.linked == BY_WORDS:
                 connection.execute(delete(links).where(links.c.fact_seq == row.seq, links.c.entity_id.in_(extra)))
-        _link(connection, dataset, missing)
+        link(connection, dataset, missing)
         _announce(connection, dataset, run)
 
 
@@ -193,7 +193,8 @@ _ADD_ENTITIES = insert(entity_table)
 _ADD_LINKS = insert(links)
 
 
-def _link(connection: Connection, dataset: int, by_fact: Mapping[int, Sequence[Entity]]) -> None:
+def link(connection: Connection, dataset: int, by_fact: Mapping[int, Sequence[Entity]]) -> None:
+    """Links facts, by number, to entities."""
     names = {entity.key: entity.name for entities in by_fact.values() for entity in entities}
     numbers = entity_numbers(connection, dataset, list(names))
     new = [key for key in names if key not in numbers]

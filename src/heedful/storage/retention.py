@@ -14,7 +14,7 @@ from heedful.storage import receipts, tallies
 from heedful.storage.database import Database
 from heedful.storage.dialects import dialect_of
 from heedful.storage.executions import runs
-from heedful.storage.facts import remove
+from heedful.storage.facts import removal_runs, remove
 from heedful.storage.postgresql import partitions
 from heedful.storage.rows import batches
 from heedful.storage.schema import (
@@ -146,7 +146,7 @@ def _retire_facts(database: Database, now: int) -> list[str]:
     removed = 0
     for project, dataset in owners:
         retired = BATCH_SIZE
-        while retired == BATCH_SIZE:
+        while retired:
             with database.write(project, durable=False) as connection:
                 retired = retire(connection, dataset, now, BATCH_SIZE)
             removed += retired
@@ -260,9 +260,11 @@ def retire(connection: Connection, dataset: int, at: int, limit: int, digests: S
     """Removes facts that have expired, with what was learnt from them: those with these digests, and at most `limit`
     others. Returns how many expired facts that were. The ledger stays, as when they are forgotten."""
     due = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
-    expired = set(connection.execute(due.order_by(facts.c.expires_at).limit(limit)).scalars())
-    if not expired:
+    oldest = list(connection.execute(due.order_by(facts.c.expires_at).limit(limit)).scalars())
+    if not oldest:
         return 0
+    # Fewer if they have many tags or links.
+    expired = set(removal_runs(connection, oldest)[0])
     for run in batches(digests):
         expired.update(connection.execute(due.where(facts.c.digest.in_(run))).scalars())
     remove(connection, dataset, sorted(expired))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar, cast
@@ -27,6 +27,25 @@ def batches(items: Sequence[Item], size: int = SIZE) -> Iterator[Sequence[Item]]
     """`items` in runs of at most `size`."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+MAX_ROWS = 20_000
+"""Rows that one transaction writes for a caller: on SQLite, all other writers wait for it."""
+
+
+def weighed(items: Iterable[tuple[Item, int]], limit: int | None = None) -> Iterator[list[Item]]:
+    """Items, given with their rows, in runs of at most `limit` rows (`MAX_ROWS`); a larger item is a run alone."""
+    most = MAX_ROWS if limit is None else limit
+    run: list[Item] = []
+    total = 0
+    for item, rows in items:
+        if run and total + rows > most:
+            yield run
+            run, total = [], 0
+        run.append(item)
+        total += rows
+    if run:
+        yield run
 
 
 def of_project(connection: Connection, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
