@@ -1,0 +1,183 @@
+"""Small requests that need many rows: no transaction holds the lock of the store for long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, event, func, select
+
+import heedful
+from heedful import Document, Heedful, Invalid
+from heedful.model.limits import MAX_COPIED_METADATA, MAX_METADATA_VALUES
+from heedful.storage import rows
+from heedful.storage.database import Database
+from heedful.storage.schema import entities, fact_tags, facts, links
+from heedful.testing import WordEmbedder
+
+MOST = 300
+"""Rows that a transaction may add in these tests; it may remove as many."""
+
+
+class Counted:
+    """The rows and statements of each transaction that writes."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.statements: list[int] = []
+        self.fails_at: int | None = None
+
+    def clear(self) -> None:
+        self.rows, self.statements = [], []
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
+    counted, write = Counted(), Database.write
+
+    @contextmanager
+    def counting(self: Database, *args: Any, **options: Any) -> Iterator[Connection]:
+        if counted.fails_at is not None and len(counted.rows) >= counted.fails_at:
+            raise OSError("the disk is full")
+        counted.rows.append(0)
+        counted.statements.append(0)
+        with write(self, *args, **options) as connection:
+            yield connection
+
+    def executed(_: Connection, cursor: Any, statement: str, *rest: Any) -> None:
+        if counted.rows and statement.lstrip().startswith(("INSERT", "UPDATE", "DELETE")):
+            counted.rows[-1] += max(cursor.rowcount, 0)
+            counted.statements[-1] += 1
+
+    monkeypatch.setattr(Database, "write", counting)
+    monkeypatch.setattr(rows, "MAX_ROWS", MOST)
+    event.listen(Engine, "after_cursor_execute", executed)
+    yield counted
+    event.remove(Engine, "after_cursor_execute", executed)
+
+
+@pytest.fixture
+def h(any_store: str, counted: Counted) -> Iterator[Heedful]:
+    with heedful.open(any_store, embedding=WordEmbedder(), worker=False) as opened:
+        counted.clear()
+        yield opened
+
+
+def check(counted: Counted, at_least: int) -> None:
+    """That much was written, in small transactions of few statements."""
+    assert sum(counted.rows) >= at_least
+    assert max(counted.rows) <= 2 * MOST + 20
+    assert max(counted.statements) <= 60
+    counted.clear()
+
+
+def count(h: Heedful, *tables: Any) -> list[int]:
+    with h._workspace.database.read() as connection:
+        return [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables]
+
+
+def test_many_keys_with_many_pieces(h: Heedful, counted: Counted) -> None:
+    words = ". ".join(f"word{number} and word{number + 1}" for number in range(1500))
+    stored = h.remember(words, metadata={f"k{number}": number for number in range(100)})
+    assert stored.added > 20
+    check(counted, 100 * stored.added)
+    assert count(h, facts, fact_tags) == [stored.added, 100 * stored.added]
+    assert h.forget(dataset=stored.dataset).facts == stored.added
+    check(counted, 100 * stored.added)
+    assert count(h, facts, fact_tags) == [0, 0]
+
+
+def test_a_long_document_stored_shifted_and_replaced(h: Heedful, counted: Counted) -> None:
+    texts = [f"{number} n{number * 7}" for number in range(1000)]
+    assert h.remember(Document(source="f.txt", texts=texts)).added == 1000
+    check(counted, 3000)
+    shifted = h.remember(Document(source="f.txt", texts=texts[1:]))
+    assert (shifted.added, shifted.known, shifted.removed) == (0, 999, 1)
+    check(counted, 1998)
+    with h._workspace.database.read() as connection:
+        ordinals = connection.execute(select(facts.c.ordinal).order_by(facts.c.seq)).scalars().all()
+    assert list(ordinals) == list(range(999))
+    replaced = h.remember(Document(source="f.txt", texts=["x"]))
+    assert (replaced.added, replaced.removed) == (1, 999)
+    check(counted, 2997)
+    assert count(h, facts) == [1]
+
+
+def test_a_text_of_invented_names(h: Heedful, counted: Counted) -> None:
+    stored = h.remember(" ".join(f"Xq{number}" for number in range(2000)))
+    check(counted, 2000)
+    assert count(h, entities)[0] > 1000
+    assert h.forget([each.fact_id for each in stored.facts]).facts == stored.added
+    check(counted, 2000)
+    assert count(h, facts, entities, links) == [0, 0, 0]
+
+
+def test_forgetting_a_long_source(h: Heedful, counted: Counted) -> None:
+    h.remember([f"{number} n{number}" for number in range(600)], source="s")
+    counted.clear()
+    assert h.forget(source="s").facts == 600
+    check(counted, 1800)
+
+
+def test_a_document_repeats_a_text_across_transactions(h: Heedful) -> None:
+    texts = ["again", *(f"{number} n{number}" for number in range(300)), "again"]
+    for _ in range(2):
+        h.remember(Document(source="f.txt", texts=texts))
+        with h._workspace.database.read() as connection:
+            found = connection.execute(select(facts.c.text, facts.c.ordinal).order_by(facts.c.ordinal)).all()
+        assert [(row.text, row.ordinal) for row in found] == [(text, at) for at, text in enumerate(texts[:-1])]
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_an_interrupted_document_loses_nothing_and_is_completed_by_the_next_call(
+    h: Heedful, counted: Counted, steps: int
+) -> None:
+    old, new = ([f"{number} {word}" for number in range(400)] for word in ("old", "new"))
+    h.remember(Document(source="f.txt", texts=old))
+    counted.clear()
+    counted.fails_at = steps
+    with pytest.raises(OSError, match="full"):
+        h.remember(Document(source="f.txt", texts=new))
+    assert count(h, facts)[0] > 400
+    counted.fails_at = None
+    h.remember(Document(source="f.txt", texts=new))
+    assert sorted(fact.text for fact in h.facts(limit=1000).items) == sorted(new)
+
+
+def test_a_small_document_takes_one_transaction(h: Heedful, counted: Counted) -> None:
+    h.remember(Document(source="f.txt", texts=["one", "two"]))
+    counted.clear()
+    h.remember(Document(source="f.txt", texts=["two", "three"]))
+    assert len([each for each in counted.rows if each]) == 1
+
+
+def test_too_many_values_in_metadata(store: Heedful) -> None:
+    most = {"list": list(range(MAX_METADATA_VALUES - 1)), "one": {"inner": True}}
+    store.remember("a text", metadata=most)
+    with pytest.raises(Invalid, match="1001 values, the limit is 1000") as refused:
+        store.remember("a text", metadata=most | {"more": 1})
+    assert refused.value.field == "metadata"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        lambda: [f"x {number}" for number in range(2000)],
+        lambda: Document(source="f.txt", texts=[f"x {number}" for number in range(2000)]),
+        lambda: "word " * 400_000,
+    ],
+    ids=["texts", "document", "pieces"],
+)
+def test_metadata_that_a_call_multiplies(store: Heedful, texts: Callable[[], Any]) -> None:
+    with pytest.raises(Invalid, match=f"the limit is {MAX_COPIED_METADATA}") as refused:
+        store.remember(texts(), metadata={"long": "x" * 30_000})
+    assert refused.value.field == "metadata"
+    assert refused.value.remedy
+
+
+def test_metadata_of_each_text_is_no_copy(store: Heedful) -> None:
+    texts = [f"x {number}" for number in range(200)]
+    own = [{"long": str(number) * 10_000} for number in range(200)]
+    assert store.remember(Document(source="f.txt", texts=texts, metadata=own)).added == 200
