@@ -206,6 +206,8 @@ LIMITS = {
     "MAX_TOP_K": "`top_k`",
     "MAX_SIGNALS": "signals in one call",
     "MAX_METADATA": "bytes of the metadata of a fact or a session, as JSON",
+    "MAX_METADATA_VALUES": "values in the metadata of a fact",
+    "MAX_COPIED_METADATA": "bytes of metadata that one call copies to further texts and pieces, plus 50 per value",
     "MAX_CONTENT": "characters of a message, an answer or its context",
     "MAX_COMMENT": "characters of a comment or a feedback text",
     "MAX_MESSAGES": "messages in one call",
