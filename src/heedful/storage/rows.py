@@ -29,7 +29,7 @@ def batches(items: Sequence[Item], size: int = SIZE) -> Iterator[Sequence[Item]]
         yield items[start : start + size]
 
 
-MAX_ROWS = 10_000
+MAX_ROWS = 5_000
 """Rows that one transaction writes for a caller: on SQLite, all other writers wait for it."""
 
 
