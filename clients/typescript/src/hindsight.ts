@@ -58,12 +58,20 @@ export class HindsightClient {
   }
 
   /** Says how useful facts were; facts that the bank doesn't have are listed in `errors`, and the others are applied. */
-  signal({ signals }: { signals: readonly SignalItem[] }, options?: ChangeOptions): Promise<SignalResult> {
+  async signal({ signals }: { signals: readonly SignalItem[] }, options?: ChangeOptions): Promise<SignalResult> {
     const given = signals.map(({ factId, signalType, ...rest }) => ({
       fact_id: factId,
       signal_type: signalType,
       ...rest,
     }));
-    return this.#heedful.signal({ signals: given, dataset: this.bankId }, options);
+    try {
+      return await this.#heedful.signal({ signals: given, dataset: this.bankId }, options);
+    } catch (error) {
+      // Heedful refuses a call that names none of its facts; Hindsight lists them all the same.
+      if (!(error instanceof NotFound && error.field === "fact_id")) throw error;
+      const message = "the bank has no such fact";
+      const errors = given.map(({ fact_id }, index) => ({ index, fact_id, code: "not_found", message }));
+      return { processed: 0, updated_facts: [], errors, event_ids: [], signals: [] };
+    }
   }
 }
