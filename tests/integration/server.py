@@ -14,6 +14,7 @@ import uvicorn
 
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.client.transport import connect
+from heedful.interfaces.http import envelope
 from heedful.interfaces.http.app import create
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import ServerConfig
@@ -22,6 +23,9 @@ from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
 KEY = "an-admin-key-for-the-tests"
+
+# Tests are refused on purpose, thousands of times.
+envelope.REFUSED_SECONDS = 0.0
 
 
 @dataclass(frozen=True, slots=True)
