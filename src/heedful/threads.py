@@ -40,7 +40,7 @@ class ProcessorTime:
 
 
 def _clock() -> int:
-    """The clock of this thread; where threads have none, the one on the wall, which is never behind it."""
+    """The clock of this thread; where threads have none, a clock of real time, which is never behind it."""
     if sys.platform == "linux":
         return time.pthread_getcpuclockid(threading.get_ident())
     return time.CLOCK_MONOTONIC

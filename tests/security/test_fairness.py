@@ -193,8 +193,8 @@ def test_reading_keeps_nothing_on_disk(server: Running, caller: Caller) -> None:
         assert connection.execute(select(func.count()).select_from(requests)).scalar_one() == before
 
 
-def test_a_writer_keeps_nobody_at_the_door(path: Path, caller: Caller) -> None:
-    """Noting when a key was last used waited for the lock of the store, and with it everybody who had to be let in."""
+def test_authentication_does_not_wait_for_a_writer(path: Path, caller: Caller) -> None:
+    """Noting when a key was last used waited for the lock of the store, and so did everybody who showed a key."""
     with running(path) as server:
         quiet = caller(server, "quiet")
         assert quiet("GET", "facts").status_code == 200

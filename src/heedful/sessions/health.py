@@ -41,7 +41,7 @@ def _store(space: SessionSpace, repair: bool) -> list[Check]:
 
 
 def _ratings(space: SessionSpace) -> Check:
-    """Those who rate what isn't there are told so with `False`, which is easily missed."""
+    """`rate` returns False for an unknown answer, which is easy to miss."""
     found = space.store.read(lambda tx: tx.feedbacks.waiting_since(space.now() - LATE, SHOWN + 1))
     if not found:
         return Check(name="ratings", ok=True, detail="all have their answers")

@@ -148,7 +148,7 @@ class Callers:
         now = time.monotonic()
         if now - self._noted.get(key_id, -LAST_USED_SECONDS) >= LAST_USED_SECONDS:
             self._noted[key_id] = now
-            # Nobody waits at the door for a writer.
+            # Authentication must not wait for a writer.
             self._notes.submit(self._write_note, key_id)
 
     def _write_note(self, key_id: str) -> None:

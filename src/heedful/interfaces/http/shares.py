@@ -120,7 +120,7 @@ class Shares:
         work: Callable[[], Result],
         execute: Callable[[Callable[[], Result], bool], Awaitable[Result]],
     ) -> Result:
-        """What `work` returns or raises once it was its turn; `execute` runs it, and is told whether slowly."""
+        """Runs `work` in its turn by `execute`, slowly if that one's second argument is true, and returns its result."""
         is_slow = await self._turn(lane, project, caller)
         try:
             return await self.measured(project, caller, work, lambda measured: execute(measured, is_slow))
@@ -152,9 +152,8 @@ class Shares:
         """Whether a project or its caller takes more of the processor than others who are active."""
         now = self._now()
         self._charge_all(now)
-        account, own = self._accounts(project, caller, now)
-        others, colleagues = _others(self._projects, project, now), _others(account.callers, caller, now)
-        return _takes_more(account, others, now) or _takes_more(own, colleagues, now)
+        self._accounts(project, caller, now)
+        return self._compare(project, caller, now)[0]
 
     async def _turn(self, lane: Lane, project: str, caller: str) -> bool:
         """Waits for a turn, and takes it; returns whether it is a slow one."""
@@ -190,9 +189,8 @@ class Shares:
         """Whether a call may begin now: False for at once, True for slowly, None for not yet."""
         account = self._projects[project]
         own = account.callers[caller]
-        others = _others(self._projects, project, now)
-        colleagues = _others(account.callers, caller, now)
-        if _takes_more(account, others, now) or _takes_more(own, colleagues, now):
+        takes_more, others, colleagues = self._compare(project, caller, now)
+        if takes_more:
             return True if self._slow_running < self._slow else None
         most = int(account.windows.setdefault(lane.name, lane.first))
         if others:
@@ -200,6 +198,14 @@ class Shares:
         if self._running[lane.name] >= lane.total or account.running[lane.name] >= most:
             return None
         return False if own.running[lane.name] < (_half(most) if colleagues else most) else None
+
+    def _compare(self, project: str, caller: str, now: float) -> tuple[bool, bool, bool]:
+        """Whether somebody takes more than others, and whether other projects, and other callers of it, are active."""
+        account = self._projects[project]
+        others = _others(self._projects, project, now)
+        colleagues = _others(account.callers, caller, now)
+        takes_more = _takes_more(account, others, now) or _takes_more(account.callers[caller], colleagues, now)
+        return takes_more, bool(others), bool(colleagues)
 
     def _begin(self, lane: Lane, project: str, caller: str, is_slow: bool) -> None:
         self._turns += 1
