@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code lock audit sbom setup dist dist-build clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16

@@ -120,7 +120,7 @@ class Shares:
         work: Callable[[], Result],
         execute: Callable[[Callable[[], Result], bool], Awaitable[Result]],
     ) -> Result:
-        """Runs `work` in its turn by `execute`, slowly if that one's second argument is true, and returns its result."""
+        """Runs `work` in its turn and returns its result; `execute` runs it, slowly if its second argument is true."""
         is_slow = await self._turn(lane, project, caller)
         try:
             return await self.measured(project, caller, work, lambda measured: execute(measured, is_slow))
