@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from sqlalchemy import Connection, Engine, event
 from sqlite_steps import sqlite_steps
 
 from heedful import Heedful
@@ -32,6 +36,41 @@ def test_twice_the_signals_of_different_authors_are_twice_the_work(
             store.signal(opinions(facts, count, "asked"))
         taken.append(steps())
     assert 0 < taken[1] < 2.5 * taken[0]
+
+
+def test_a_late_signal_and_a_retraction_recompute_one_question(
+    open_store: Callable[..., Heedful], tmp_path: Path
+) -> None:
+    """All scores of the fact were written again, while every other project waited."""
+    written = []
+    for queries in (20, 400):
+        store = open_store(tmp_path / f"{queries}.db")
+        fact = store.remember("Room 7 is blue.").fact_ids[0]
+        store.signal(opinions([fact], queries, "asked"))
+        with rows_written() as rows:
+            late = {**opinions([fact], 1, "asked")[0], "author": "late", "at": datetime(2020, 1, 1, tzinfo=UTC)}
+            store.retract(store.signal([late]).event_ids[0])
+        written.append(rows())
+    assert written[0] == written[1] > 0
+    (checked,) = [check for check in store.doctor(repair=False) if check.name.startswith("scores of")]
+    assert checked.ok, checked.detail
+
+
+@contextmanager
+def rows_written() -> Iterator[Callable[[], int]]:
+    """Counts the rows of scores that are written or removed."""
+    count = 0
+
+    def executed(_: Connection, cursor: Any, statement: str, *rest: Any) -> None:
+        nonlocal count
+        if " scores " in statement and not statement.lstrip().startswith("SELECT"):
+            count += cursor.rowcount
+
+    event.listen(Engine, "after_cursor_execute", executed)
+    try:
+        yield lambda: count
+    finally:
+        event.remove(Engine, "after_cursor_execute", executed)
 
 
 def test_many_votes_that_change_are_the_fold_of_the_ledger(any_store: str, open_store: Callable[..., Heedful]) -> None:

@@ -102,7 +102,8 @@ def retract_events(
         connection, workspace.project, sorted({event.target_id for event in active if event.kind == SIGNAL})
     )
     dataset_of = dict(places.values())
-    scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
+    queries = {event.query_id for event in active if event.kind == SIGNAL}
+    scores.refold(workspace.database, connection, dataset_of, dataset_of, queries)
     link_scores.refold_named(connection, sorted({event.target_id for event in active if event.kind == LINK_SIGNAL}))
     return list(places)
 
@@ -125,5 +126,5 @@ def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[s
         return facts.judge_superseded(connection, [event.target_id, event.value])
     places = facts.locate(connection, workspace.project, [event.target_id])
     dataset_of = dict(places.values())
-    scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
+    scores.refold(workspace.database, connection, dataset_of, dataset_of, [event.query_id])
     return list(places)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from heedful.clock import DAY
 from heedful.model import VISITOR, AuthorKind, SignalType
@@ -16,8 +16,7 @@ STEP = 0.1
 """How far a signal of weight 1 and full confidence moves a score."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """A signal as the folds see it: what was said, how surely, and when (stored time)."""
 
     signal_type: SignalType

@@ -95,7 +95,7 @@ def restore_signal(space: ExecutionSpace, connection: Connection, event_id: str)
     ledger.append(connection, [again])
     ledger.annotate(connection, [(again.id, fact, text) for text in ledger.notes_of(connection, event_id)])
     dataset_of = dict(places.values())
-    scores.refold(space.workspace.database, connection, dataset_of, sorted(dataset_of))
+    scores.refold(space.workspace.database, connection, dataset_of, dataset_of, [event.query_id])
     return list(places)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, func, insert, select, text
@@ -73,6 +73,17 @@ _EXISTING_SIGNALS = (
     .where(*SIGNALS)
 )
 _ACTIVE_SIGNALS = _EXISTING_SIGNALS.where(~_IS_RETRACTED).order_by(_EFFECTIVE_TIME, events.c.seq)
+_SURVIVING = _ACTIVE_SIGNALS.with_only_columns(
+    events.c.id,
+    facts.c.seq,
+    events.c.query_id,
+    events.c.value,
+    events.c.confidence,
+    _EFFECTIVE_TIME,
+    events.c.author,
+    events.c.author_kind,
+    events.c.seq,
+)
 _OPINIONS_AFTER = _EXISTING_SIGNALS.where(*_AFTER, events.c.query_id.is_not(None)).order_by(events.c.seq)
 _RETRACTED_AFTER = (
     select(events.c.query_id, facts.c.seq)
@@ -524,8 +535,7 @@ def is_retracted() -> ColumnElement[bool]:
     return _IS_RETRACTED
 
 
-@dataclass(frozen=True, slots=True)
-class Surviving:
+class Surviving(NamedTuple):
     """A signal that was not retracted, as folds and explanations need it."""
 
     id: str
@@ -543,11 +553,10 @@ def surviving(
     """The signals about these facts (for these queries) that still count, in folding order."""
     result: list[Surviving] = []
     for run in batches(fact_seqs, 2000):
-        statement = _active_signals(facts.c.seq.in_(run))
+        statement = _SURVIVING.where(facts.c.seq.in_(run))
         if query_ids is not None:
             statement = statement.where(events.c.query_id.in_(query_ids))
-        for row in connection.execute(statement):
-            result.append(_surviving(row))
+        result += map(_surviving, connection.execute(statement))
     return votes(result)
 
 
@@ -588,8 +597,9 @@ Voter = tuple[int, int, str]
 """(fact number, query number, author)."""
 
 _OF_VOTERS = f"""
-SELECT events.id, events.seq, events.query_id, events.value, events.confidence, events.author, events.author_kind,
-  facts.seq AS fact, CASE WHEN events.at > events.recorded_at THEN events.recorded_at ELSE events.at END AS effective
+SELECT events.id, facts.seq AS fact, events.query_id, events.value, events.confidence,
+  CASE WHEN events.at > events.recorded_at THEN events.recorded_at ELSE events.at END AS effective,
+  events.author, events.author_kind, events.seq
 FROM {{wanted}} CROSS JOIN facts CROSS JOIN events
 WHERE facts.seq = {{fact}} AND events.target_id = facts.id
   AND events.query_id = {{query}} AND events.author = {{author}}
@@ -654,8 +664,9 @@ def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, .
 
 
 def _surviving(row: AnyRow) -> Surviving:
-    observation = Observation(cast(SignalType, row.value), row.confidence, row.effective)
-    return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_kind, row.seq)
+    # Unpacked rather than by name: one late signal makes all of its fact be read.
+    event_id, fact, query, value, confidence, at, *author_and_seq = row
+    return Surviving(event_id, fact, query, Observation(value, confidence, at), *author_and_seq)
 
 
 def opinion(row: AnyRow) -> Opinion:

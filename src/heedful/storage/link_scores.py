@@ -84,9 +84,7 @@ def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tu
         if state.last_at is not None and observations[0].at < state.last_at:
             late.append(key)
             continue
-        for observation in observations:
-            state = _POLICY.observe(state, observation)
-        updated[key] = state
+        updated[key] = _POLICY.fold(observations, state)
     _write(connection, updated)
     refold(connection, {key: target(ids[key[0]], key[1]) for key in late})
 

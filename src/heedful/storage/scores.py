@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import orjson
@@ -62,23 +62,21 @@ def observe(
         by_key[signal.fact_seq, ALL_QUERIES].append(signal.observation)
     present = _of_keys(connection, by_key)
     updated: dict[Key, Tally] = {}
-    late = set(changed)
+    late: set[Key] = set(changed)
     for key, observations in by_key.items():
         state = present.get(key, Tally())
         observations.sort(key=lambda observation: observation.at)
         if state.last_at is not None and observations[0].at < state.last_at:
-            late.add(key[0])
+            late.add(key)
             continue
-        for observation in observations:
-            state = _POLICY.observe(state, observation)
-        updated[key] = state
+        updated[key] = _POLICY.fold(observations, state)
     _write(database, connection, dataset_of, updated)
-    refold(database, connection, dataset_of, sorted(late))
-    return sorted({signal.fact_seq for signal in counting} | changed)
+    refold(database, connection, dataset_of, {fact for fact, _ in late}, {query for _, query in late})
+    return sorted({signal.fact_seq for signal in counting} | {fact for fact, _ in changed})
 
 
-def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> tuple[list[ledger.Surviving], set[int]]:
-    """The signals to add, and the facts on which an author's vote has changed."""
+def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> tuple[list[ledger.Surviving], set[Key]]:
+    """The signals to add, and the facts and queries for which an author's vote has changed."""
     voters = [voter for signal in signals if (voter := ledger.voter_of(signal)) is not None]
     if not voters:
         return list(signals), set()
@@ -87,27 +85,39 @@ def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> t
     before = {signal.id for signal in ledger.votes(signal for signal in author_signals if signal.id not in new)}
     after = {signal.id for signal in ledger.votes(author_signals)}
     replaced = before - after
-    changed = {signal.fact_seq for signal in author_signals if signal.id in replaced}
+    changed = {(signal.fact_seq, signal.query_id) for signal in author_signals if signal.id in replaced}
+    # A fact that is recomputed gets its new signals by that, for other queries as well.
+    recomputed = {fact for fact, _ in changed}
+    changed |= {(signal.fact_seq, signal.query_id) for signal in signals if signal.fact_seq in recomputed}
     counting = [
-        signal for signal in signals if (signal.author is None or signal.id in after) and signal.fact_seq not in changed
+        signal
+        for signal in signals
+        if (signal.author is None or signal.id in after) and signal.fact_seq not in recomputed
     ]
     return counting, changed
 
 
-def refold(database: Database, connection: Connection, dataset_of: dict[int, int], fact_seqs: Sequence[int]) -> None:
-    """Recomputes all scores of these facts from the active signals."""
-    if not fact_seqs:
-        return
-    for run in batches(fact_seqs, 2000):
-        connection.execute(delete(scores).where(scores.c.fact_seq.in_(run)))
-        _write(database, connection, dataset_of, folded(ledger.surviving(connection, run)))
+def refold(
+    database: Database,
+    connection: Connection,
+    dataset_of: dict[int, int],
+    fact_seqs: Collection[int],
+    query_ids: Collection[int] | None = None,
+) -> None:
+    """Recomputes scores of these facts from the active signals: all of them, or those for some queries and overall."""
+    wanted = None if query_ids is None else {ALL_QUERIES, *query_ids}
+    for run in batches(sorted(fact_seqs), 2000):
+        recomputed = delete(scores).where(scores.c.fact_seq.in_(run))
+        connection.execute(recomputed if wanted is None else recomputed.where(scores.c.query_id.in_(wanted)))
+        _write(database, connection, dataset_of, folded(ledger.surviving(connection, run), wanted))
 
 
-def folded(signals: Iterable[ledger.Surviving]) -> dict[Key, Tally]:
-    """Folds signals, which are in order, into scores."""
+def folded(signals: Iterable[ledger.Surviving], query_ids: Collection[int] | None = None) -> dict[Key, Tally]:
+    """Folds signals, which are in order, into scores: all, or those of some queries and overall."""
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for signal in signals:
-        by_key[signal.fact_seq, signal.query_id].append(signal.observation)
+        if query_ids is None or signal.query_id in query_ids:
+            by_key[signal.fact_seq, signal.query_id].append(signal.observation)
         by_key[signal.fact_seq, ALL_QUERIES].append(signal.observation)
     return {key: _POLICY.fold(observations) for key, observations in by_key.items()}
 

@@ -36,6 +36,9 @@ class Tally:
         return self.score if self.last_at is None else decayed(self.score, now - self.last_at)
 
 
+NO_SIGNALS = Tally()
+
+
 class Documented:
     """Steps of weight × confidence × 0.1 from 0.5, clamped to [0, 1]; 5% a week back to 0.5.
 
@@ -48,26 +51,19 @@ class Documented:
 
     def observe(self, state: Tally, signal: Observation) -> Tally:
         """Decays the score to the signal's time, then takes the step."""
-        stepped = state.at(signal.at) + delta(signal.signal_type, signal.confidence)
-        # Rounded, so that three steps of 0.1 from 0.5 are 0.8 and not a little less.
-        score = min(1.0, max(0.0, round(stepped, 12)))
-        last_at = signal.at if state.last_at is None else max(state.last_at, signal.at)
-        kind = signal.signal_type
-        return Tally(
-            score,
-            last_at,
-            state.used + (kind == "used"),
-            state.ignored + (kind == "ignored"),
-            state.helpful + (kind == "helpful"),
-            state.not_helpful + (kind == "not_helpful"),
-        )
+        return self.fold([signal], state)
 
-    def fold(self, signals: Iterable[Observation]) -> Tally:
-        """All signals of one fact, in the order they were given, as one tally."""
-        state = Tally()
-        for signal in signals:
-            state = self.observe(state, signal)
-        return state
+    def fold(self, signals: Iterable[Observation], state: Tally = NO_SIGNALS) -> Tally:
+        """The tally after these signals, which are in the order they were given, and come after `state`."""
+        score, last_at, counts = state.score, state.last_at, state.breakdown
+        for kind, confidence, at in signals:
+            if last_at is not None:
+                score = decayed(score, at - last_at)
+            # Rounded, so that three steps of 0.1 from 0.5 are 0.8 and not a little less.
+            score = min(1.0, max(0.0, round(score + delta(kind, confidence), 12)))
+            last_at = at if last_at is None or at > last_at else last_at
+            counts[kind] += 1
+        return Tally(score, last_at, **counts)
 
     def usefulness(self, context: Tally | None, overall: Tally | None, now: int) -> Usefulness:
         """The context's score, else the fact's own, else neutral."""
