@@ -260,7 +260,8 @@ def _measure(report: Report, kind: str, ways: Sequence[Way], wanted: Plan, out: 
                 [way.name, number(p50), number(p95), number(alone), number(p95 / alone), answers or "none"]
             )
             say(f"{kind}: " + "  ".join(section.rows[-1]))
-            report.bars.append(Bar(f"{kind}: {way.name}", p95 / alone, MOST, "at most"))
+            # Whoever is refused is answered quickly.
+            report.bars.append(Bar(f"{kind}: {way.name}", np.inf if beside.failures else p95 / alone, MOST, "at most"))
             if beside.failures:
                 section.notes.append(f"{way.name}: the quiet project had {beside.statuses}")
             before = after

@@ -85,7 +85,7 @@ def test_in_a_program(where: dict[str, Any]) -> None:
 def test_on_a_server(where: dict[str, Any]) -> None:
     with served(where) as memory:
         check_sessions(memory)
-        assert set(processed(memory)) == {"done"}
+        until(lambda: set(processed(memory)) == {"done"})
 
 
 def test_in_another_dataset_than_the_default(where: dict[str, Any]) -> None:

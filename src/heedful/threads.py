@@ -13,6 +13,12 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
+KEPT_WAITING_FACTOR = 20.0
+"""How many times as long a thread that gives way leaves to others what it had to itself."""
+
+MAX_REST_SECONDS = 5.0
+"""How long it leaves that to them at most."""
+
 
 def start_unless_ending(thread: threading.Thread) -> bool:
     """Starts a thread; returns whether it runs. From Python 3.12 on, none can be started after the main thread has
@@ -51,6 +57,8 @@ class _Own(threading.local):
     """What is measured of this thread."""
     helpers = os.cpu_count() or 1
     """How many threads may work for it at the same time."""
+    gives_way = False
+    """Whether it rests after it kept others waiting."""
 
 
 _own = _Own()
@@ -77,5 +85,20 @@ def in_parallel(work: Callable[[Item], object], items: Sequence[Item]) -> None:
 
 
 def work_alone() -> None:
-    """Has this thread do all that it does by itself, so that it keeps one processor busy and no more."""
+    """Has this thread do all that it does by itself, so that it keeps one processor busy and no more, and give way to
+    others after each time that it kept them waiting."""
     _own.helpers = 1
+    _own.gives_way = True
+
+
+def gives_way() -> bool:
+    """Whether this thread gives way to others."""
+    return _own.gives_way
+
+
+def kept_others_waiting(seconds: float) -> None:
+    """Counts what this thread alone could use for so long, such as the right to write, as so many processors."""
+    if _own.time is not None:
+        _own.time.helped += KEPT_WAITING_FACTOR * seconds
+    if _own.gives_way:
+        time.sleep(min(KEPT_WAITING_FACTOR * seconds, MAX_REST_SECONDS))

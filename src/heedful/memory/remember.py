@@ -200,8 +200,9 @@ def _write(
             new += _prepare(connection, number, part, ready, present, places, outcome)
             # Whoever says last what is known says how long it holds.
             known = [each.fact_id for each in outcome.facts[first:] if not each.new]
-            facts.end_lessons(connection, number, fact_expiry.change(connection, known, part.document.expires_at))
-            facts.restore(connection, number, known)
+            if known:
+                facts.end_lessons(connection, number, fact_expiry.change(connection, known, part.document.expires_at))
+                facts.restore(connection, number, known)
             if part.replacing is not None and part.is_last:
                 gone |= part.replacing.unsaid()
         said = {each.fact_id for each in outcome.facts[before:]}

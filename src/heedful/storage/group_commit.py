@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from heedful.errors import Unavailable
 from heedful.storage.backend import BUSY_SECONDS
 from heedful.storage.rows import Direct
+from heedful.storage.turns import Turns
 
 MAX_WRITERS = 32
 """How many writers share a transaction."""
@@ -100,72 +101,67 @@ class GroupCommit:
     """Writers take turns. Whoever is done while others wait leaves the transaction open for them, and returns when the
     last of them has committed it. Nobody waits for others to come: a lone writer commits at once."""
 
-    def __init__(self, begin: Begin) -> None:
-        """`begin` opens a transaction, durable or not, which its end commits."""
+    def __init__(self, begin: Begin, held: Callable[[float], None] | None = None) -> None:
+        """`begin` opens a transaction, durable or not, which its end commits; `held` is told for how many seconds a
+        writer had the turn, and may keep that writer waiting."""
         self._begin = begin
-        self._turn = threading.Lock()
-        self._counting = threading.Lock()
-        self._waiting = 0
+        self._held = held
+        self._turns = Turns()
         self._open: _Group | None = None
 
     @contextmanager
-    def write(self, durable: bool) -> Iterator[Direct]:
+    def write(self, project: str, durable: bool) -> Iterator[Direct]:
         """A part of a transaction, committed when this returns; an error undoes this part only."""
-        self._wait_for_turn()
+        begun = self._take_turn(project)
         try:
             group = self._group(durable)
             with group.join() as direct:
                 yield direct
         finally:
+            seconds = time.monotonic() - begun
             self._pass_turn()
         group.wait()
+        if self._held is not None:
+            self._held(seconds)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self, project: str) -> Iterator[None]:
         """Keeps writers away, for a transaction of another kind."""
-        self._take_turn()
+        begun = self._take_turn(project)
         try:
             self._end_open()
             yield
         finally:
-            self._turn.release()
+            self._turns.end()
+        if self._held is not None:
+            self._held(time.monotonic() - begun)
 
-    def _wait_for_turn(self) -> None:
-        with self._counting:
-            self._waiting += 1
+    def _take_turn(self, project: str) -> float:
+        """Waits for the turn; returns when it came."""
+        place = self._turns.queue(project)
         try:
-            self._take_turn()
+            is_called = place.wait(BUSY_SECONDS)
         except BaseException:
-            # Somebody may just have left a transaction open for this writer.
-            with self._counting:
-                self._waiting -= 1
-                has_turn = self._turn.acquire(blocking=False)
-            if has_turn:
+            if not self._turns.leave(place):
+                # Somebody may just have left a transaction open for this writer.
                 self._pass_turn()
             raise
-        with self._counting:
-            self._waiting -= 1
-
-    def _take_turn(self) -> None:
-        if not self._turn.acquire(timeout=BUSY_SECONDS):
+        if not is_called and self._turns.leave(place):
             raise Unavailable(
                 f"another writer in this process has held the store for {BUSY_SECONDS} s",
                 code="store_busy",
                 remedy="Try again; nothing was changed",
             )
+        return time.monotonic()
 
     def _pass_turn(self) -> None:
         """Leaves the open transaction to those who wait, or commits it."""
-        if self._open is not None and not self._open.is_over:
-            # Both at once: whoever stops waiting then finds either the turn or a transaction that another one ends.
-            with self._counting:
-                if self._waiting:
-                    self._turn.release()
-                    return
+        if self._open is not None and not self._open.is_over and self._turns.hand_over():
+            return
         try:
             self._end_open()
         finally:
-            self._turn.release()
+            self._turns.end()
 
     def _group(self, durable: bool) -> _Group:
         if self._open is None:

@@ -21,6 +21,7 @@ from heedful.errors import HeedfulError, Unavailable
 from heedful.storage.backend import BUSY_SECONDS, unstorable
 from heedful.storage.group_commit import GroupCommit
 from heedful.storage.rows import Direct
+from heedful.threads import kept_others_waiting
 
 POLL_SECONDS = 1.0
 """Seconds between polls for changes by others."""
@@ -55,7 +56,7 @@ class Sqlite:
         self.folder: Path | None = file.with_name(f"{file.name}-index")
         self._files = _Files(file)
         self.engine = _engine(url.set(database=str(file)), self._files)
-        self._writers = GroupCommit(self._begin_direct)
+        self._writers = GroupCommit(self._begin_direct, kept_others_waiting)
         # Writers are serialized and share a connection: getting one each time costs half as much as a write.
         self._writer: PoolProxiedConnection | None = None
         self._inherited: PoolProxiedConnection | None = None
@@ -83,7 +84,7 @@ class Sqlite:
             with self.engine.connect() as connection, connection.begin():
                 yield connection
             return
-        with self._writers.alone(), self.engine.connect() as connection:
+        with self._writers.alone(project or ""), self.engine.connect() as connection:
             connection = connection.execution_options(write=True, durable=durable)
             with connection.begin():
                 yield connection
@@ -93,7 +94,7 @@ class Sqlite:
     def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
         try:
             if write:
-                with self._writers.write(durable) as transaction:
+                with self._writers.write(project, durable) as transaction:
                     yield transaction
             else:
                 with (
@@ -145,12 +146,12 @@ class Sqlite:
     def after_fork(self) -> None:
         self.engine.dispose(close=False)
         self._files.reset()
-        self._writers = GroupCommit(self._begin_direct)
+        self._writers = GroupCommit(self._begin_direct, kept_others_waiting)
         # Not closed, which would release the parent's locks.
         self._inherited, self._writer = self._writer, None
 
     def close(self) -> None:
-        with self._writers.alone():
+        with self._writers.alone(""):
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None

@@ -28,6 +28,9 @@ MAX_QUEUED = 8
 MAX_HEADERS = 98_304
 """Bytes of the address and the headers of a request; what a query string may have fits in."""
 
+IS_DELAYED = "heedful.is_delayed"
+"""Where a request says that its answer is a refusal that is kept back."""
+
 KNOWN_AS = "heedful.known_as"
 """Where a request finds what to call when its caller is known."""
 
@@ -216,9 +219,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def is_stalled(self) -> bool:
-        """Whether a request is under way whose body doesn't arrive, or whose answer isn't read."""
+        """Whether a request is under way whose body doesn't arrive, or whose answer isn't read or is kept back."""
         running = self._running
-        return self.flow.write_paused or (running is not None and running.more_body and not running.response_started)
+        if self.flow.write_paused or running is None:
+            return self.flow.write_paused
+        return IS_DELAYED in running.scope or (running.more_body and not running.response_started)
 
     def make_room(self) -> None:
         """Closes the connection at once, for one that is needed more."""

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heedful.access.audit import Refusals, is_refusal
 from heedful.errors import HeedfulError, Unavailable
 from heedful.ids import new_id
+from heedful.interfaces.http.connections import IS_DELAYED
 from heedful.interfaces.http.limits import Buckets
 from heedful.interfaces.http.metrics import Measures
 from heedful.interfaces.problems import problem, status_of
@@ -80,6 +81,7 @@ class Envelope:
         client = scope.get("client")
         name = scope.get("heedful.caller") or (client[0] if client else "")
         if self._refused.take(name, 1.0, REFUSALS_PER_SECOND, 2 * REFUSALS_PER_SECOND, time.monotonic()):
+            scope[IS_DELAYED] = True
             await asyncio.sleep(REFUSED_SECONDS)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:

@@ -133,7 +133,7 @@ class PostgreSql:
         if write and exclusive:
             # Writers of one project would wait for its lock: they share it instead.
             try:
-                with self._writers_of(project).write(durable) as direct:
+                with self._writers_of(project).write(project, durable) as direct:
                     yield direct
             except self._psycopg.Error as error:
                 raise translate_error(error, self.name) or error from error
