@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address, ip_network
@@ -150,6 +151,16 @@ def _most_connections() -> int:
     if descriptors == resource.RLIM_INFINITY:
         return MAX_CONNECTIONS
     return min(MAX_CONNECTIONS, max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2))
+
+
+_CYCLE: ContextVar[RequestResponseCycle | None] = ContextVar("heedful_cycle", default=None)
+"""The request that a task answers."""
+
+
+def is_caller_gone() -> bool:
+    """Whether the caller of the request that this task answers has closed the connection."""
+    cycle = _CYCLE.get()
+    return cycle is not None and cycle.disconnected
 
 
 class ServerConfig(uvicorn.Config):
@@ -299,6 +310,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        _CYCLE.set(cycle)
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:

@@ -33,6 +33,15 @@ CHARGE_SECONDS = 0.05
 RETRY_SECONDS = 3
 """The Retry-After of a caller who is refused."""
 
+REQUEST_SECONDS = 0.0007
+"""What a request takes of the processor besides the work it asks for."""
+
+PACED_REQUESTS = 50
+"""Requests a second of a project that takes more of the processor than others."""
+
+MAX_PACED_SECONDS = 5.0
+"""How long such a request waits at most; others are refused."""
+
 MAX_WAITING = 256
 """Calls of one caller that wait for their turn; further ones are refused at once."""
 
@@ -76,6 +85,8 @@ class _Project(_Account):
     """How many turns it may have at the same time, by lane."""
     served: int = 0
     """The number of its last turn."""
+    next_at: float = -math.inf
+    """When it may send its next request, if it takes more than others."""
 
 
 @dataclass(slots=True, eq=False)
@@ -111,6 +122,23 @@ class Shares:
         self._turns = 0
         self._calls: set[_Call] = set()
         self._charged_at = -math.inf
+
+    async def admit(self, project: str, caller: str) -> None:
+        """Counts a request. Who takes more of the processor than others waits, so that few requests a second are read
+        and answered for them."""
+        now = self._now()
+        self._charge_all(now)
+        account, own = self._accounts(project, caller, now)
+        account.charge(REQUEST_SECONDS, now)
+        own.charge(REQUEST_SECONDS, now)
+        takes_more, others, _ = self._compare(project, caller, now)
+        # Whoever waits already would seem modest because of that.
+        if takes_more or (others and account.next_at > now):
+            wait = max(0.0, account.next_at - now)
+            if wait > MAX_PACED_SECONDS:
+                raise server_busy()
+            account.next_at = now + wait + 1 / PACED_REQUESTS
+            await asyncio.sleep(wait)
 
     async def run(
         self,

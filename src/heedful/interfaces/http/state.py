@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from typing import TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from heedful.access.audit import Refusals
@@ -20,7 +20,7 @@ from heedful.errors import HeedfulError
 from heedful.interfaces.http.answers import Answer
 from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import KNOWN_AS
+from heedful.interfaces.http.connections import KNOWN_AS, is_caller_gone
 from heedful.interfaces.http.executor import ShortCalls
 from heedful.interfaces.http.limits import RateLimiter, Room, RoomLimiter, WriteLimiter
 from heedful.interfaces.http.reading import BodyLimit, body_of, expected_size
@@ -116,6 +116,8 @@ class State:
         """Runs what takes the processor or the store in a thread, when it is its turn."""
 
         def execute(measured: Callable[[], Result], is_slow: bool) -> Awaitable[Result]:
+            if is_caller_gone():
+                raise ClientDisconnect
             if lane is self.short and self._feedback is not None and not is_slow:
                 return self._feedback.run(measured)
             pool = self._slow_pool if is_slow else self._pool
@@ -177,6 +179,7 @@ class State:
             rate = min(rate, RATE)
         if rate:
             self._limiter.check(caller.key_id, rate, time.monotonic())
+        await self._shares.admit(caller.project or "", caller.share)
         if scope is not None:
             caller.check(scope)
         return caller
