@@ -3,12 +3,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import delete, update
 
+import heedful
 from heedful import Heedful, Signal, Unavailable
+from heedful.memory import maintenance
+from heedful.memory.workspace import Workspace
 from heedful.model import Check
 from heedful.providers.embedding import Vectors
+from heedful.storage.database import Database
+from heedful.storage.schema import fact_tags, links, scores
 from heedful.testing import WordEmbedder
 
 
@@ -131,6 +138,69 @@ def test_looking_changes_nothing(store: Heedful, facts: list[str], path: Path) -
     harm(path, "UPDATE scores SET score = 0.99")
     store.doctor(repair=False)
     assert store.fact_stats(facts[0]).overall_usefulness == 0.99
+
+
+def test_looking_takes_the_writer_at_no_time(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with heedful.open(any_store, embedding=WordEmbedder(), worker=False) as store:
+        rated(store, 5)
+        store.doctor()
+
+        direct = Database.direct
+
+        def refuse(*args: Any, **options: Any) -> Any:
+            assert options.get("write") is False, "doctor took the writer"
+            return direct(*args, **options)
+
+        monkeypatch.setattr(Database, "write", refuse)
+        monkeypatch.setattr(Database, "direct", refuse)
+        assert all(check.ok for check in store.doctor(repair=False))
+        assert all(check.ok for check in store.doctor(repair=True))
+
+
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [
+        (update(scores).values(score=0.99), "scores of main_dataset"),
+        (delete(fact_tags), "filters of main_dataset"),
+        (delete(links), "links of main_dataset"),
+    ],
+    ids=["scores", "tags", "links"],
+)
+def test_a_repair_takes_short_transactions_beside_others_who_write(
+    any_store: str, monkeypatch: pytest.MonkeyPatch, damage: Any, name: str
+) -> None:
+    """Others remember, rate and forget between two of them: what they did is right, too."""
+    monkeypatch.setattr(maintenance, "REPAIR_BATCH_SIZE", 3)
+    with heedful.open(any_store, embedding=WordEmbedder(), worker=False) as store:
+        facts = rated(store, 10)
+        with store._workspace.write() as connection:
+            connection.execute(damage)
+        write, transactions = Workspace.write, 0
+
+        def between(self: Workspace, **options: bool) -> Any:
+            nonlocal transactions
+            transactions += 1
+            monkeypatch.setattr(Workspace, "write", write)
+            store.forget(facts[-transactions])
+            store.signal([Signal(fact_id=facts[0], signal_type="not_helpful", query="other")])
+            store.remember(f"Grace met Alan {transactions} times.", metadata={"lang": "en"})
+            monkeypatch.setattr(Workspace, "write", between)
+            return write(self, **options)
+
+        monkeypatch.setattr(Workspace, "write", between)
+        assert by_name(store.doctor())[name].repaired
+        monkeypatch.setattr(Workspace, "write", write)
+        assert transactions >= 4
+        assert all(check.ok and not check.repaired for check in store.doctor())
+
+
+def rated(store: Heedful, count: int) -> list[str]:
+    ids = store.remember(
+        [f"Ada met Charles in London {number} times." for number in range(count)], metadata={"lang": "en"}
+    ).fact_ids
+    store.signal([Signal(fact_id=fact, signal_type="helpful", query="q") for fact in ids])
+    store.sessions.create("s")
+    return ids
 
 
 def harm(path: Path, statement: str) -> None:

@@ -353,7 +353,9 @@ class Heedful(HeedfulProtocol):
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
         checks.flag("repair", repair)
-        return _maintenance.doctor(self._workspace, repair) + _health.doctor(self._project.sessions, repair)
+        operator = self._project.executions.permissions.everywhere
+        checked = _maintenance.doctor(self._workspace, repair, operator)
+        return checked + _health.doctor(self._project.sessions, repair, operator)
 
     def audit(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 from odd_inputs import LONG
@@ -59,3 +60,35 @@ def test_a_filter_that_is_refused_is_not_in_the_log(
                 call()
             assert PATIENT not in str(caught.value)
     assert PATIENT not in caplog.text
+
+
+def test_doctor_says_only_to_the_operator_where_the_store_is(any_store: str, mongodb_url: str) -> None:
+    with running(any_store, sessions=mongodb_url) as server, server.connect() as operator:
+        name = server.state.store.database.name
+        sessions_name = operator.doctor()[-2].detail.removesuffix(": ok")
+        assert sessions_name.startswith("mongodb://")
+        assert operator.doctor()[0].detail == f"{name}: ok"
+        file = Path(name)
+        if file.exists():
+            file.chmod(0o644)
+        with server.connect(key=operator.keys.create("team", scopes=["admin"]).api_key) as team:
+            checks = {check.name: check for check in team.doctor()}
+        assert checks["store"].detail == checks["sessions"].detail == "ok"
+        assert checks["files"].ok is not file.exists()
+        assert not [each for each in checks.values() if name in each.detail or sessions_name in each.detail]
+        if file.exists():
+            assert str(file.parent) not in str(checks)
+
+
+def test_doctor_says_only_to_the_operator_which_sessions_are_unreachable(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = "mongodb://127.0.0.1:9/sessions?serverSelectionTimeoutMS=100"
+    with running(tmp_path / "store.db", sessions=url) as server, server.connect() as operator:
+        key = operator.keys.create("team", scopes=["admin"]).api_key
+        assert "127.0.0.1:9" in operator.doctor()[-1].detail
+        with server.connect(key=key) as team:
+            check = team.doctor()[-1]
+        assert (check.name, check.ok) == ("sessions", False)
+        assert "127.0.0.1" not in check.detail
+        assert "127.0.0.1:9" in caplog.text

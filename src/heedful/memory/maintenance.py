@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -17,6 +18,7 @@ from heedful.model import Check
 from heedful.protocols.engine import Progress
 from heedful.providers.embedding import Embedder
 from heedful.ranking.policies import Tally
+from heedful.search import DatabaseIndex
 from heedful.storage import Database, facts, graph, ledger, link_scores, scopes, scores, tallies
 from heedful.storage import vectors as stored
 from heedful.storage.rows import batches
@@ -57,6 +59,14 @@ CLOSE = 1e-9
 FOLD_BATCH_SIZE = 2000
 """Facts that are folded at once."""
 
+REPAIR_BATCH_SIZE = 100
+"""Facts, links or entities that one transaction repairs."""
+
+INDEX_LOOKS = 3
+"""How often an index is compared before it is called wrong."""
+
+Item = TypeVar("Item")
+
 
 def compare_scores(connection: Connection, dataset: int) -> Iterator[tuple[int, list[int]]]:
     """The scores of the facts of a dataset, some at a time: how many were compared, and which facts have wrong ones."""
@@ -77,10 +87,10 @@ def compare_links(connection: Connection, dataset: int) -> tuple[int, set[Key]]:
     return len(stored.keys() | folded.keys()), _differences(stored, folded)
 
 
-def refold_links(connection: Connection, wrong: set[Key]) -> None:
-    """Recomputes the scores of links."""
+def refold_links(connection: Connection, wrong: Collection[Key]) -> None:
+    """Recomputes the scores of links, as far as their facts still exist."""
     ids = facts.ids(connection, sorted({fact for fact, _ in wrong}))
-    link_scores.refold(connection, {key: link_scores.target(ids[key[0]], key[1]) for key in wrong})
+    link_scores.refold(connection, {key: link_scores.target(ids[key[0]], key[1]) for key in wrong if key[0] in ids})
 
 
 def refold(database: Database, connection: Connection, dataset: int) -> None:
@@ -99,12 +109,15 @@ def _differences(stored: dict[Key, Tally], folded: dict[Key, Tally]) -> set[Key]
     return differing
 
 
-def doctor(workspace: Workspace, repair: bool) -> list[Check]:
-    """One line for each thing that was looked at."""
-    checks = [_store(workspace), _model(workspace)]
+def doctor(workspace: Workspace, repair: bool, operator: bool) -> list[Check]:
+    """One line for each thing that was looked at; only to the `operator` it says where the store is.
+
+    It compares without holding up any writer, each thing in one snapshot.
+    """
+    checks = [_store(workspace, operator), _model(workspace)]
     if not all(check.ok for check in checks):
         return checks
-    checks += [_files(workspace), _counts(workspace, repair)]
+    checks += [_files(workspace, operator), _counts(workspace, repair)]
     with workspace.read() as connection:
         names = scopes.dataset_names(connection, workspace.project)
     for number, name in names.items():
@@ -118,12 +131,21 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
     return checks
 
 
-def _store(workspace: Workspace) -> Check:
+def _mend(workspace: Workspace, wrong: Sequence[Item], mend: Callable[[Connection, list[Item]], object]) -> None:
+    """Repairs in short transactions. `mend` recomputes from what the transaction sees, so that it is right whatever
+    others have changed since the comparison."""
+    for run in batches(wrong, REPAIR_BATCH_SIZE):
+        with workspace.write() as connection:
+            mend(connection, list(run))
+
+
+def _store(workspace: Workspace, operator: bool) -> Check:
     found = workspace.database.integrity()
-    return Check(name="store", ok=found == "ok", detail=f"{workspace.database.name}: {found}")
+    where = f"{workspace.database.name}: " if operator else ""
+    return Check(name="store", ok=found == "ok", detail=f"{where}{found}")
 
 
-def _files(workspace: Workspace) -> Check:
+def _files(workspace: Workspace, operator: bool) -> Check:
     """Whether the file of the store is for its owner alone; that of an older version is left alone and reported."""
     folder = workspace.database.folder
     store = Path(workspace.database.name)
@@ -132,6 +154,9 @@ def _files(workspace: Workspace) -> Check:
     found = [str(each) for each in paths if readable_by_others(each)]
     if not found:
         return Check(name="files", ok=True, detail="none that others may read")
+    if not operator:
+        detail = "other users of the server's machine may read the store; have the operator run: heedful doctor"
+        return Check(name="files", ok=False, detail=detail)
     remedy = f"chmod go= {' '.join(shlex.quote(each) for each in found)}"
     return Check(name="files", ok=False, detail=f"others may read {', '.join(found)}; run: {remedy}")
 
@@ -151,11 +176,15 @@ def _model(workspace: Workspace) -> Check:
 
 
 def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
-    with workspace.write() as connection:
+    def refold_run(connection: Connection, run: list[int]) -> None:
+        existing = facts.existing(connection, run)
+        scores.refold(workspace.database, connection, dict.fromkeys(existing, dataset), existing)
+
+    with workspace.read() as connection:
         wrong = wrong_facts(connection, dataset)
-        if wrong and repair:
-            scores.refold(workspace.database, connection, dict.fromkeys(wrong, dataset), wrong)
-            workspace.drop_scores(dataset)
+    if wrong and repair:
+        _mend(workspace, wrong, refold_run)
+        workspace.drop_scores(dataset)
     title = f"scores of {name}"
     if not wrong:
         return Check(name=title, ok=True, detail="equal to the fold of the ledger")
@@ -180,11 +209,12 @@ def _strengths(workspace: Workspace, dataset: int, name: str, repair: bool) -> C
 
 
 def _counts(workspace: Workspace, repair: bool) -> Check:
-    with workspace.write() as connection:
+    with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
         wrong = [] if project is None else tallies.differences(connection, project)
-        for key in wrong if repair else ():
-            assert project is not None
+    for key in wrong if repair else ():
+        assert project is not None
+        with workspace.write() as connection:
             tallies.refold(connection, project, key)
     if not wrong:
         return Check(name="counts", ok=True, detail="equal to the fold of the opinions")
@@ -193,10 +223,10 @@ def _counts(workspace: Workspace, repair: bool) -> Check:
 
 
 def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
-    with workspace.write() as connection:
+    with workspace.read() as connection:
         wrong = facts.with_wrong_tags(connection, dataset)
-        if wrong and repair:
-            facts.retag(connection, dataset, wrong)
+    if repair:
+        _mend(workspace, wrong, lambda connection, run: facts.retag(connection, dataset, run))
     title = f"filters of {name}"
     if not wrong:
         return Check(name=title, ok=True, detail="equal to the metadata of the facts")
@@ -204,15 +234,16 @@ def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Che
 
 
 def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
-    with workspace.write() as connection:
+    with workspace.read() as connection:
         wrong = graph.with_wrong_links(connection, dataset)
+    if repair:
+        _mend(workspace, wrong, lambda connection, run: graph.relink(connection, dataset, run))
+    with workspace.read() as connection:
         unmentioned = graph.unmentioned(connection, dataset)
-        if repair:
-            graph.relink(connection, dataset, wrong)
-            graph.remove_unmentioned(connection, dataset)
         _, scored = compare_links(connection, dataset)
-        if scored and repair:
-            refold_links(connection, scored)
+    if repair:
+        _mend(workspace, unmentioned, graph.remove_unmentioned)
+        _mend(workspace, sorted(scored), refold_links)
     title = f"links of {name}"
     found = [
         f"{count} {what}"
@@ -230,16 +261,21 @@ def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
 
 def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
     title = f"index of {name}"
-    with workspace.read() as connection:
-        model = workspace.model(connection)
-        if model is None:
-            return Check(name=title, ok=True, detail="empty")
-        index = workspace.index(connection, dataset, model)
-        index.follow(connection)
-        damaged = index.is_damaged()
-        wrong = index.differences(connection)
+    # A recall may let the index follow changes that a snapshot lacks: then another one shows that they agree.
+    for _ in range(INDEX_LOOKS):
+        with workspace.read() as connection:
+            model = workspace.model(connection)
+            if model is None:
+                return Check(name=title, ok=True, detail="empty")
+            index = workspace.index(connection, dataset, model)
+            index.follow(connection)
+            damaged = index.is_damaged()
+            wrong = index.differences(connection)
+        if not wrong:
+            break
     if (wrong or damaged) and repair:
-        with workspace.write() as connection:
+        # An index in memory is rebuilt by reading alone.
+        with workspace.write() if isinstance(index, DatabaseIndex) else workspace.read() as connection:
             index.rebuild(connection)
     if damaged:
         return Check(name=title, ok=repair, detail="its file was damaged", repaired=repair)

@@ -83,8 +83,10 @@ class DatasetIndex:
         """Forgets what was saved, rebuilds the index from the store, and saves that."""
         with self._lock:
             self._snapshot.remove()
-            self._reset()
-        self.follow(connection)
+            newest = facts.last_change(connection, self.dataset)
+            self._build(connection)
+            self._change = newest
+            self._held.settle()
         self.save()
 
     def is_damaged(self) -> bool:

@@ -176,4 +176,4 @@ class Searcher(Protocol):
         """How many facts the store and the index do not have in common."""
 
     def rebuild(self, connection: Connection) -> None:
-        """Rebuilds what it has derived from the store; `connection` may write."""
+        """Rebuilds what it has derived from the store; `connection` may write if that is where it keeps it."""

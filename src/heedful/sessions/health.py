@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 from heedful.clock import MINUTE
 from heedful.errors import HeedfulError
 from heedful.model import Check
 from heedful.sessions.space import SessionSpace
+
+logger = logging.getLogger("heedful")
 
 OK = "ok"
 
@@ -15,15 +19,18 @@ LATE = 60 * MINUTE
 SHOWN = 3
 
 
-def doctor(space: SessionSpace, repair: bool) -> list[Check]:
-    """One check of ratings; another of the store of the sessions, if it is not that of the facts."""
+def doctor(space: SessionSpace, repair: bool, operator: bool) -> list[Check]:
+    """One check of ratings; another of the store of the sessions, if it is not that of the facts. Only to the
+    `operator` it says where that is."""
     try:
-        return [*_store(space, repair), _ratings(space)]
+        return [*_store(space, repair, operator), _ratings(space)]
     except HeedfulError as error:
-        return [Check(name="sessions", ok=False, detail=error.message)]
+        logger.warning("the sessions can't be checked: %s", error)
+        hidden = "they can't be read; the log of the server says why"
+        return [Check(name="sessions", ok=False, detail=error.message if operator else hidden)]
 
 
-def _store(space: SessionSpace, repair: bool) -> list[Check]:
+def _store(space: SessionSpace, repair: bool, operator: bool) -> list[Check]:
     store = space.store
     if not store.remote:
         # Checked with the facts.
@@ -34,7 +41,7 @@ def _store(space: SessionSpace, repair: bool) -> list[Check]:
         Check(
             name="sessions",
             ok=status == OK or bool(fixed),
-            detail=f"{store.name}: {fixed or status}",
+            detail=f"{store.name}: {fixed or status}" if operator else fixed or status,
             repaired=bool(fixed),
         )
     ]

@@ -77,8 +77,7 @@ def remove(connection: Connection, fact_seqs: Sequence[int]) -> None:
         connection.execute(select(links.c.entity_id).where(links.c.fact_seq.in_(fact_seqs)).distinct()).scalars()
     )
     connection.execute(delete(links).where(links.c.fact_seq.in_(fact_seqs)))
-    for run in batches(entity_ids):
-        connection.execute(delete(entity_table).where(entity_table.c.id.in_(run), _unmentioned()))
+    remove_unmentioned(connection, entity_ids)
 
 
 def forget_dataset(connection: Connection, dataset: int) -> None:
@@ -172,7 +171,7 @@ def relink(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> No
             if extra and row.linked == BY_WORDS:
                 connection.execute(delete(links).where(links.c.fact_seq == row.seq, links.c.entity_id.in_(extra)))
         link(connection, dataset, missing)
-        _announce(connection, dataset, run)
+        _announce(connection, dataset, list(missing))
 
 
 def unmentioned(connection: Connection, dataset: int) -> list[int]:
@@ -181,8 +180,10 @@ def unmentioned(connection: Connection, dataset: int) -> list[int]:
     return list(connection.execute(statement).scalars())
 
 
-def remove_unmentioned(connection: Connection, dataset: int) -> None:
-    connection.execute(delete(entity_table).where(entity_table.c.dataset_id == dataset, _unmentioned()))
+def remove_unmentioned(connection: Connection, entity_ids: Sequence[int]) -> None:
+    """Removes those of these entities that no fact mentions."""
+    for run in batches(entity_ids):
+        connection.execute(delete(entity_table).where(entity_table.c.id.in_(run), _unmentioned()))
 
 
 def _unmentioned() -> ColumnElement[bool]:
