@@ -32,7 +32,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         corrected = row.metadata.get(PROVENANCE)
         named = [fact_id] if not isinstance(corrected, str) else [fact_id, corrected]
         corrections = [_correction(event) for event in ledger.supersessions(connection, named)]
-        is_superseded = ledger.is_superseded(connection, fact_id)
+        is_superseded = bool(ledger.superseded(connection, [fact_id]))
     rule, tally, points = Documented(), Tally(), []
     for signal in signals:
         tally = rule.observe(tally, signal.observation)

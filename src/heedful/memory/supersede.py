@@ -48,7 +48,7 @@ def prepare(
     def correct(connection: Connection) -> Supersession:
         seq, dataset = _locate(workspace, connection, "fact_id", fact_id)
         _check_unexpired(workspace, connection, "fact_id", fact_id)
-        if ledger.is_superseded(connection, fact_id):
+        if ledger.superseded(connection, [fact_id]):
             raise Conflict(
                 f"fact {fact_id} is already superseded",
                 field="fact_id",
@@ -65,7 +65,7 @@ def prepare(
             if _locate(workspace, connection, "by", by)[1] != dataset:
                 raise Invalid(f"fact {by} is in another dataset than {fact_id}", field="by", value=by)
             _check_unexpired(workspace, connection, "by", by)
-        if ledger.is_superseded(connection, other):
+        if ledger.superseded(connection, [other]):
             # It would stay hidden, and two facts could supersede each other.
             raise Conflict(
                 f"fact {other}, which should supersede {fact_id}, is superseded itself",

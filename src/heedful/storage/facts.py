@@ -412,11 +412,16 @@ def restore(connection: Connection, dataset: int, said: Sequence[str]) -> None:
 
 def _judge_lessons(connection: Connection, dataset: int, lessons: Sequence[int]) -> None:
     """Excludes those of these learnt facts from recall that were made from one that it doesn't find, and no others."""
-    for seq, made_from in _sources(connection, lessons).items():
-        hidden = select(facts.c.seq).where(
-            facts.c.dataset_id == dataset, facts.c.id.in_(made_from), facts.c.hidden != 0
-        )
-        set_hidden(connection, dataset, [seq], OUTDATED, connection.execute(hidden).first() is not None)
+    made_from = _sources(connection, lessons)
+    hidden = select(facts.c.id).where(facts.c.dataset_id == dataset, facts.c.hidden != 0)
+    not_found = {
+        fact_id
+        for run in batches(sorted({source for each in made_from.values() for source in each}))
+        for fact_id in connection.execute(hidden.where(facts.c.id.in_(run))).scalars()
+    }
+    outdated = [seq for seq, each in made_from.items() if not not_found.isdisjoint(each)]
+    set_hidden(connection, dataset, outdated, OUTDATED, True)
+    set_hidden(connection, dataset, sorted(made_from.keys() - set(outdated)), OUTDATED, False)
 
 
 def end_lessons(connection: Connection, dataset: int, changed: Sequence[str]) -> None:
@@ -502,8 +507,12 @@ def judge_superseded(connection: Connection, fact_ids: Sequence[str]) -> list[st
         places.update({row.id: (row.seq, row.dataset_id) for row in rows})
         latest = ledger.superseded_by(connection, sorted(latest - places.keys())) - seen
         seen |= latest
+    recallable = ledger.recallable(connection, list(places))
+    judged: dict[tuple[int, bool], list[int]] = {}
     for fact_id, (seq, dataset) in places.items():
-        set_hidden(connection, dataset, [seq], SUPERSEDED, not ledger.is_recallable(connection, fact_id))
+        judged.setdefault((dataset, fact_id not in recallable), []).append(seq)
+    for (dataset, hidden), seqs in judged.items():
+        set_hidden(connection, dataset, seqs, SUPERSEDED, hidden)
     return list(places)
 
 

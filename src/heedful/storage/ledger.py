@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -316,16 +317,27 @@ def retraction_of(connection: Connection, project: int, event_id: str) -> str | 
     ).scalar()
 
 
-def is_superseded(connection: Connection, fact_id: str) -> bool:
-    """Whether active supersessions lead from this fact to one that exists, perhaps over some that were forgotten."""
-    seen, latest = {fact_id}, [fact_id]
+def superseded(connection: Connection, fact_ids: Collection[str]) -> set[str]:
+    """Those of these facts from which active supersessions lead to one that exists, perhaps over some that were
+    forgotten."""
+    predecessors: dict[str, set[str]] = defaultdict(set)
+    ends: set[str] = set()
+    seen, latest = set(fact_ids), set(fact_ids)
     while latest:
-        successors = [row.value for row in supersessions(connection, latest)]
-        if connection.execute(select(facts.c.id).where(facts.c.id.in_(successors))).first() is not None:
-            return True
-        latest = [each for each in successors if each not in seen]
-        seen.update(latest)
-    return False
+        rows = supersessions(connection, sorted(latest))
+        for row in rows:
+            predecessors[row.value].add(row.target_id)
+        successors = {row.value for row in rows}
+        for run in batches(sorted(successors)):
+            ends.update(connection.execute(select(facts.c.id).where(facts.c.id.in_(run))).scalars())
+        latest = successors - ends - seen
+        seen |= latest
+    found: set[str] = set()
+    latest = ends
+    while latest:
+        latest = {each for successor in latest for each in predecessors[successor]} - found
+        found |= latest
+    return found & set(fact_ids)
 
 
 def superseded_by(connection: Connection, fact_ids: Sequence[str]) -> set[str]:
@@ -338,22 +350,26 @@ def superseded_by(connection: Connection, fact_ids: Sequence[str]) -> set[str]:
     }
 
 
-def is_recallable(connection: Connection, fact_id: str) -> bool:
-    """Whether recall may find a fact: nothing supersedes it, and a correction that made it is still active."""
-    if is_superseded(connection, fact_id):
-        return False
-    supersessions = connection.execute(
-        select(events.c.body, is_retracted().label("retracted")).where(
-            events.c.value == fact_id, events.c.kind == SUPERSESSION
-        )
-    ).all()
-    return any(not row.retracted for row in supersessions) or not any(row.body["created"] for row in supersessions)
+def recallable(connection: Connection, fact_ids: Collection[str]) -> set[str]:
+    """Which of these facts recall may find: nothing supersedes them, and a correction that made one is still active."""
+    found = set(fact_ids) - superseded(connection, fact_ids)
+    of_successors = select(events.c.value).where(events.c.kind == SUPERSESSION)
+    withdrawn: set[str] = set()
+    for run in batches(sorted(found)):
+        named = of_successors.where(events.c.value.in_(run))
+        active = set(connection.execute(named.where(~is_retracted()).distinct()).scalars())
+        retracted = named.add_columns(events.c.body).where(events.c.value.not_in(active))
+        withdrawn.update(row.value for row in connection.execute(retracted) if row.body["created"])
+    return found - withdrawn
 
 
 def supersessions(connection: Connection, fact_ids: Sequence[str]) -> list[AnyRow]:
     """The active supersessions of these facts, oldest first."""
-    statement = select(events).where(events.c.target_id.in_(fact_ids), events.c.kind == SUPERSESSION, ~is_retracted())
-    return list(connection.execute(statement.order_by(events.c.seq)))
+    statement = select(events).where(events.c.kind == SUPERSESSION, ~is_retracted())
+    rows = (
+        row for run in batches(fact_ids) for row in connection.execute(statement.where(events.c.target_id.in_(run)))
+    )
+    return sorted(rows, key=lambda row: row.seq)
 
 
 def last_event(connection: Connection, dataset: int) -> int:

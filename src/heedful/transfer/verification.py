@@ -15,7 +15,7 @@ from heedful.protocols.engine import Progress
 from heedful.storage import facts as stored_facts
 from heedful.storage import link_scores, schema
 from heedful.storage.facts import SUPERSEDED
-from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_recallable, is_retracted
+from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted, recallable
 from heedful.storage.rows import batches
 from heedful.storage.schema import datasets, event_keys, events, facts, feedbacks, notes, projects, queries, receipts
 from heedful.transfer import checksum, lines, stores
@@ -174,9 +174,9 @@ def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[s
     is_marked = (facts.c.hidden.op("&")(SUPERSEDED) != 0).label("is_marked")
     named = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION)
     statement = select(facts.c.id, is_marked).where(in_project(facts, project), is_marked | named)
-    for fact_id, marked in connection.execute(statement).all():
-        if marked == is_recallable(connection, fact_id):
-            yield fact_id
+    marked = {row.id: row.is_marked for row in connection.execute(statement)}
+    found = recallable(connection, marked)
+    yield from (fact_id for fact_id, is_hidden in marked.items() if is_hidden == (fact_id in found))
 
 
 def signals_across_datasets(connection: Connection, project: int) -> Iterator[str]:
