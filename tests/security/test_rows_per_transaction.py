@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from sqlalchemy import Connection, Engine, event, func, select
 import heedful
 from heedful import Document, Heedful, Invalid
 from heedful.model.limits import MAX_COPIED_METADATA, MAX_METADATA_VALUES
-from heedful.storage import rows
+from heedful.sessions import lessons
+from heedful.storage import rows, tallies
 from heedful.storage.database import Database
 from heedful.storage.schema import entities, fact_tags, facts, links
 from heedful.testing import WordEmbedder
@@ -63,6 +66,13 @@ def h(any_store: str, counted: Counted) -> Iterator[Heedful]:
     with heedful.open(any_store, embedding=WordEmbedder(), worker=False) as opened:
         counted.clear()
         yield opened
+
+
+@pytest.fixture
+def shop(h: Heedful, tmp_path: Path) -> str:
+    """A connector."""
+    sqlite3.connect(tmp_path / "shop.db").execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)").connection.close()
+    return h.connectors.create("shop", f"sqlite:///{tmp_path / 'shop.db'}").connector_id
 
 
 def check(counted: Counted, at_least: int) -> None:
@@ -181,3 +191,84 @@ def test_metadata_of_each_text_is_no_copy(store: Heedful) -> None:
     texts = [f"x {number}" for number in range(200)]
     own = [{"long": str(number) * 10_000} for number in range(200)]
     assert store.remember(Document(source="f.txt", texts=texts, metadata=own)).added == 200
+
+
+def test_forgetting_a_fact_that_superseded_many(h: Heedful, counted: Counted) -> None:
+    ids = h.remember([f"{number} n{number}" for number in range(150)]).fact_ids
+    truth = h.remember("the truth").fact_ids[0]
+    for fact in ids:
+        h.supersede(fact, by=truth)
+    counted.clear()
+    assert sorted(h.forget(truth).restored) == sorted(ids)
+    check(counted, 150)
+    assert len(h.recall("n7 n8", top_k=200)) == 150
+
+
+def test_many_opinions_deleted_at_once(h: Heedful, counted: Counted, shop: str) -> None:
+    run = h.executions.execute_query("SELECT 1", connector_id=shop, question="One?")
+    ids = [
+        h.feedback.create(is_positive=False, execution_id=run.execution_id, author=f"a{place}").id
+        for place in range(120)
+    ]
+    counted.clear()
+    assert h.feedback.bulk_delete([*ids, "unknown"]).model_dump() == {"deleted_count": 120, "failed_ids": ["unknown"]}
+    assert len(counted.rows) == 3
+    assert h.feedback.list().items == []
+
+
+def test_many_examples_imported_at_once(h: Heedful, counted: Counted, shop: str) -> None:
+    examples = [{"question": f"Is it {place}?", "sql_query": f"SELECT {place}"} for place in range(120)]
+    counted.clear()
+    imported = h.golden_examples.import_examples(examples, connector_id=shop)
+    assert [each.question for each in imported] == [each["question"] for each in examples]
+    assert len(counted.rows) == 3
+    counted.clear()
+    counted.fails_at = 1
+    with pytest.raises(OSError, match="full"):
+        h.golden_examples.import_examples(examples, connector_id=shop)
+    counted.fails_at = None
+    again = h.golden_examples.import_examples(examples, connector_id=shop)
+    assert [each.id for each in again] == [each.id for each in imported]
+
+
+def test_a_connector_with_many_executions_is_deleted_in_steps(
+    h: Heedful, counted: Counted, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallies, "FOLD_AFTER", 0)
+
+    def run(place: int) -> str:
+        return h.executions.execute_query("SELECT 'x'", connector_id=shop, question=f"Question {place}?").execution_id
+
+    ids = [run(place) for place in range(50)]
+    assert h.insight.coverage().executions.shown == 50
+    counted.clear()
+    counted.fails_at = 1
+    with pytest.raises(OSError, match="full"):
+        h.connectors.delete(shop)
+    counted.fails_at = None
+    left = h.executions.list(limit=100).items
+    assert [each.execution_id for each in left] == ids[:30] or [each.execution_id for each in left] == ids[29::-1]
+    assert all(h.executions.get(each.execution_id).result for each in left)
+    assert h.connectors.delete(shop)
+    assert h.executions.list().items == []
+    assert h.insight.coverage().executions.shown == 0
+    assert all(each.ok for each in h.doctor(repair=False))
+
+
+def test_erasing_the_author_of_many_ratings_reads_each_lesson_once(
+    h: Heedful, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in range(30):
+        entry = h.sessions.add_entry("s", f"What is n{place}?", f"It is {place}.")
+        h.sessions.add_feedback("s", entry.qa_id, f"No, n{place} is {place + 1}.", 1, author="ada")
+    read: list[int] = []
+    learnt = lessons.learnt
+
+    def counting(*args: Any) -> list[lessons.Learnt]:
+        found = learnt(*args)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(lessons, "learnt", counting)
+    assert h.forget(author="ada").erased.feedback == 30
+    assert len(read) == 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
+
+from sqlalchemy import Connection
 
 from heedful.errors import Invalid
 from heedful.memory.recall import RecallRequest
@@ -22,7 +24,7 @@ from heedful.storage import receipts
 from heedful.storage.ledger import RETRACTION
 from heedful.storage.review import members, watermarks
 from heedful.storage.review.members import NewMember
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, batches
 
 MAX_SKIPPED = 10_000
 """How many irrelevant events are read again each time before the watermark skips them."""
@@ -105,17 +107,25 @@ def _prune(space: ExecutionSpace, followed: bool) -> None:
         )
         changed = changed and members.has_facts(connection, project)
         retracted = members.of_sessions(connection, project, active=False) if followed else []
+        orphaned = members.orphaned(connection, project) if changed else []
     deleted = sorted(set(retracted) - membership.active_by_id(space, retracted).keys())
-    if deleted or changed:
+    for run in batches([*deleted, *orphaned], membership.BATCH_SIZE):
+        with space.workspace.write() as connection:
+            refold(connection, project, _removed(connection, project, run))
+    if changed:
         with space.workspace.write() as connection:
             # Under the lock, nobody can forget a fact meanwhile.
-            deleted += members.orphaned(connection, project) if changed else []
-            members_removed = members.by_event(connection, project, deleted)
-            members.remove(connection, deleted)
-            touched = membership.update_conflicts(connection, project, space.now()) if changed else set()
-            refold(connection, project, touched | {row.item_seq for row in members_removed.values()})
-            if changed:
-                watermarks.set_watermark(connection, project, watermarks.FACTS, watermarks.newest_change(connection))
+            touched = _removed(connection, project, members.orphaned(connection, project))
+            touched |= membership.update_conflicts(connection, project, space.now())
+            refold(connection, project, touched)
+            watermarks.set_watermark(connection, project, watermarks.FACTS, watermarks.newest_change(connection))
+
+
+def _removed(connection: Connection, project: int, event_ids: Sequence[str]) -> set[int]:
+    """Removes opinions; returns the numbers of their items."""
+    removed = members.by_event(connection, project, event_ids)
+    members.remove(connection, event_ids)
+    return {row.item_seq for row in removed.values()}
 
 
 TOP_K = 10

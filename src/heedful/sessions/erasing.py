@@ -132,12 +132,7 @@ def _learnt_facts(
     sessions: Sequence[str],
 ) -> set[str]:
     """The facts learnt from the person's comments, alone or with others', and in their sessions."""
-    learnt = [
-        fact
-        for entry, active in rated_entries
-        for fact in unjustified(workspace, connection, entry, active, opinions)
-        if fact.kind == "feedback"
-    ]
+    learnt = [fact for fact in unjustified(workspace, connection, rated_entries, opinions) if fact.kind == "feedback"]
     learnt += [
         fact for fact in lessons.taught_by(connection, workspace.project, sorted(opinions)) if fact.kind == "feedback"
     ]

@@ -47,7 +47,7 @@ from heedful.storage.sessions.base import EntryRow
 LOOKUP_LIMIT = 100
 """Up to so many ratings, signals are looked up one by one; above, all of the dataset are read."""
 
-BATCH_SIZE = 2_000
+BATCH_SIZE = 500
 """Signals per transaction."""
 
 
@@ -363,14 +363,16 @@ def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[An
 
 def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
     """Retracts signals that no rating justifies any more."""
-    if not stale:
-        return Changed()
-    with workspace.write() as connection:
-        retracted = _retracted(workspace, connection, [event.id for event in stale])
-        active = [event for event in stale if event.id not in retracted]
+    changed = Changed()
+    for run in batches(stale, BATCH_SIZE):
+        with workspace.write() as connection:
+            retracted = _retracted(workspace, connection, [event.id for event in run])
+            active = [event for event in run if event.id not in retracted]
+            changed.facts += retract_events(workspace, connection, active, None)
         of_links = sum(event.kind == LINK_SIGNAL for event in active)
-        updated = retract_events(workspace, connection, active, None)
-        return Changed(len(active) - of_links, of_links, updated)
+        changed.signals += len(active) - of_links
+        changed.link_signals += of_links
+    return changed
 
 
 def _retracted(workspace: Workspace, connection: Connection, event_ids: Sequence[str]) -> set[str]:

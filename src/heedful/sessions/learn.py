@@ -62,8 +62,11 @@ def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_i
             first.setdefault(key, lesson)
     new = list(first.values())
     if stale and number is not None:
-        with workspace.write() as connection:
-            facts.remove(connection, number, [lesson.seq for lesson in stale])
+        with workspace.read() as connection:
+            runs = facts.removal_runs(connection, [lesson.seq for lesson in stale])
+        for run in runs:
+            with workspace.write() as connection:
+                facts.remove(connection, number, sorted(facts.existing(connection, run)))
     with workspace.read() as connection:
         # A lesson expires with the facts that it was made from.
         documents = [_document(lesson, fact_expiry.earliest(connection, lesson.made_from)) for lesson in new]

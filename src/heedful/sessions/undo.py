@@ -98,9 +98,7 @@ def _undo(workspace: Workspace, connection: Connection, retracted: RetractedFeed
     ]
     updated = retract_events(workspace, connection, derived, None)
     ids = {row.id for row in retracted.rows}
-    forgotten: list[str] = []
-    for entry, active in retracted.entries:
-        forgotten += _forget(connection, unjustified(workspace, connection, entry, active, ids))
+    forgotten = _forget(connection, unjustified(workspace, connection, retracted.entries, ids))
     entry_ids = {entry.id for entry, _ in retracted.entries}
     taught = lessons.taught_by(connection, workspace.project, sorted(ids))
     forgotten += _forget(connection, [fact for fact in taught if fact.qa_id not in entry_ids])
@@ -110,19 +108,23 @@ def _undo(workspace: Workspace, connection: Connection, retracted: RetractedFeed
 
 
 def unjustified(
-    workspace: Workspace, connection: Connection, entry: EntryRow, active: Sequence[FeedbackRow], retracted: Set[str]
+    workspace: Workspace,
+    connection: Connection,
+    rated: Sequence[tuple[EntryRow, list[FeedbackRow]]],
+    retracted: Set[str],
 ) -> list[lessons.Learnt]:
-    """The facts learnt from an entry that its active opinions no longer justify."""
-    learnt = lessons.learnt(connection, workspace.project, [entry.session_id])
+    """The facts learnt from entries that the active opinions about them no longer justify."""
+    by_id = {entry.id: (entry, active) for entry, active in rated}
+    session_ids = sorted({entry.session_id for entry, _ in rated})
     authors = workspace.trust.authors_to_teach
     return [
         fact
-        for fact in learnt
-        if fact.qa_id == entry.id and not lessons.is_justified(fact, entry, active, retracted, authors)
+        for fact in lessons.learnt(connection, workspace.project, session_ids)
+        if fact.qa_id in by_id and not lessons.is_justified(fact, *by_id[fact.qa_id], retracted, authors)
     ]
 
 
 def _forget(connection: Connection, learnt: Sequence[lessons.Learnt]) -> list[str]:
-    for fact in learnt:
-        facts.remove(connection, fact.dataset, [fact.seq])
+    for dataset in {fact.dataset for fact in learnt}:
+        facts.remove(connection, dataset, [fact.seq for fact in learnt if fact.dataset == dataset])
     return [fact.fact_id for fact in learnt]

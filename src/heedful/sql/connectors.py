@@ -16,8 +16,11 @@ from heedful.sql import connector_access, secrets
 from heedful.sql.databases import Schema, fingerprint
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import Database, audit
-from heedful.storage.executions import connectors
+from heedful.storage.executions import connectors, runs
 from heedful.storage.rows import AnyRow
+
+REMOVAL_BATCH_SIZE = 20
+"""Executions that one transaction removes: each may have a result of many megabytes."""
 
 
 class Connectors(ConnectorsProtocol):
@@ -104,10 +107,14 @@ class Connectors(ConnectorsProtocol):
         return schema
 
     def delete(self, connector_id: str) -> bool:
-        with self._space.workspace.write() as connection:
-            row = self._row(connection, connector_id)
-            connectors.remove(connection, row.id)
-            audit.note_action(connection, "connectors.delete", self._space.now(), row.project_id, row.id)
+        removed = REMOVAL_BATCH_SIZE
+        while removed == REMOVAL_BATCH_SIZE:
+            with self._space.workspace.write() as connection:
+                row = self._row(connection, connector_id)
+                removed = runs.remove_newest(connection, row.project_id, row.id, REMOVAL_BATCH_SIZE)
+                if removed < REMOVAL_BATCH_SIZE:
+                    connectors.remove(connection, row.id)
+                    audit.note_action(connection, "connectors.delete", self._space.now(), row.project_id, row.id)
         return True
 
     def _row(self, connection: Connection, connector_id: str) -> AnyRow:

@@ -28,6 +28,9 @@ from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.sessions.base import FeedbackRow
 
+DELETION_BATCH_SIZE = 50
+"""Opinions that one transaction deletes."""
+
 
 class FeedbackService(FeedbackServiceProtocol):
     """Opinions about executions and messages. Each is an event of the ledger; `retract` undoes it too."""
@@ -141,7 +144,7 @@ class FeedbackService(FeedbackServiceProtocol):
         values.identifier("feedback_id", feedback_id)
         with self._space.workspace.write() as connection:
             opinions = self._opinions(connection)
-            self._delete(opinions, self._row(opinions, feedback_id))
+            self._delete(opinions, [self._row(opinions, feedback_id)])
         return True
 
     def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
@@ -152,20 +155,20 @@ class FeedbackService(FeedbackServiceProtocol):
         values.batch("feedback_ids", feedback_ids, limits.MAX_LIST)
         failed: list[str] = []
         deleted = 0
-        with self._space.workspace.write() as connection:
-            opinions = self._opinions(connection)
-            for feedback_id in dict.fromkeys(values.identifier("feedback_ids", value) for value in feedback_ids):
-                row = _active(opinions, feedback_id)
-                if row is None:
-                    failed.append(feedback_id)
-                else:
-                    self._delete(opinions, row)
-                    deleted += 1
+        ids = list(dict.fromkeys(values.identifier("feedback_ids", value) for value in feedback_ids))
+        for run in batches(ids, DELETION_BATCH_SIZE):
+            with self._space.workspace.write() as connection:
+                opinions = self._opinions(connection)
+                rows = {feedback_id: _active(opinions, feedback_id) for feedback_id in run}
+                self._delete(opinions, [row for row in rows.values() if row is not None])
+            failed += [feedback_id for feedback_id, row in rows.items() if row is None]
+            deleted += sum(row is not None for row in rows.values())
         return BulkDeletion(deleted_count=deleted, failed_ids=failed)
 
-    def _delete(self, opinions: SqlFeedbacks, row: FeedbackRow) -> None:
-        opinions.withdraw([row], None, self._space.now())
-        opinions.clear_words(row.id)
+    def _delete(self, opinions: SqlFeedbacks, rows: Sequence[FeedbackRow]) -> None:
+        opinions.withdraw(rows, None, self._space.now())
+        for row in rows:
+            opinions.clear_words(row.id)
 
     def _listed(
         self,

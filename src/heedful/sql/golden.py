@@ -26,9 +26,12 @@ from heedful.sql.statements import question_digest
 from heedful.storage.executions import golden
 from heedful.storage.executions.golden import NewExample
 from heedful.storage.feedback import SqlFeedbacks, counted_opinions
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, batches
 
 Rows = list[Mapping[str, Any]]
+
+IMPORT_BATCH_SIZE = 50
+"""Examples that one transaction stores."""
 
 
 class GoldenExamples(GoldenExamplesProtocol):
@@ -156,12 +159,15 @@ class GoldenExamples(GoldenExamplesProtocol):
                     value=error.value,
                     remedy=error.remedy or "Nothing was imported",
                 ) from error
-        vectors = [self._space.vector(new.question) for new, _ in ready]
-        with self._space.workspace.write() as connection:
-            return [
-                _put(self._space, connection, connector, new, sql, vector, "imported", None, replace=True)
-                for (new, sql), vector in zip(ready, vectors, strict=True)
-            ]
+        imported = []
+        # An import that is interrupted can be repeated: an example that is there is replaced.
+        for run in batches([(new, sql, self._space.vector(new.question)) for new, sql in ready], IMPORT_BATCH_SIZE):
+            with self._space.workspace.write() as connection:
+                imported += [
+                    _put(self._space, connection, connector, new, sql, vector, "imported", None, replace=True)
+                    for new, sql, vector in run
+                ]
+        return imported
 
     def _added(
         self,

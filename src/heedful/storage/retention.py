@@ -38,6 +38,9 @@ from heedful.storage.schema_insight import decisions
 BATCH_SIZE = 2000
 """Rows per transaction."""
 
+HITS_BATCH_SIZE = 20
+"""Hits per transaction: each may have a result of many megabytes."""
+
 Removal = Callable[[Connection, int], int]
 """Removes at most one batch of rows older than a time; returns how many."""
 
@@ -159,10 +162,10 @@ def _prune_hits(database: Database, before: int) -> list[str]:
         owners = runs.hit_owners(connection, before)
     removed = 0
     for name, project in owners:
-        pruned = BATCH_SIZE
-        while pruned == BATCH_SIZE:
+        pruned = HITS_BATCH_SIZE
+        while pruned == HITS_BATCH_SIZE:
             with database.write(name, durable=False) as connection:
-                pruned = runs.prune_hits(connection, project, before, BATCH_SIZE)
+                pruned = runs.prune_hits(connection, project, before, HITS_BATCH_SIZE)
             removed += pruned
     return [f"removed {removed} hits of the cache"] if removed else []
 

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
-from heedful.storage import external_ids
 from heedful.storage.rows import AnyRow, Direct, Prepared
 from heedful.storage.schema import connectors, executions, golden_examples, models
 from heedful.storage.vectors import ModelRow
@@ -50,13 +49,10 @@ def change(connection: Connection, connector_id: str, **values: Any) -> None:
     connection.execute(update(connectors).where(connectors.c.id == connector_id).values(**values))
 
 
-def remove(connection: Connection, connector_id: str) -> int:
-    """Removes a connector with its executions and golden examples; returns the number of executions."""
-    external_ids.remove(connection, select(executions.c.id).where(executions.c.connector_id == connector_id))
-    removed = connection.execute(delete(executions).where(executions.c.connector_id == connector_id)).rowcount
+def remove(connection: Connection, connector_id: str) -> None:
+    """Removes a connector without executions, with its golden examples."""
     connection.execute(delete(golden_examples).where(golden_examples.c.connector_id == connector_id))
     connection.execute(delete(connectors).where(connectors.c.id == connector_id))
-    return int(removed)
 
 
 @dataclass(frozen=True, slots=True)

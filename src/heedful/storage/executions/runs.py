@@ -362,12 +362,27 @@ def prune_hits(connection: Connection, project: int, before: int, limit: int) ->
     old = executions.c.hit == HIT, executions.c.at < before
     statement = select(executions.c.id).where(of_project(connection, executions.c.project_id, project), *old, ~rated)
     ids = list(connection.execute(statement.limit(limit)).scalars())
+    _remove_many(connection, project, ids)
+    return len(ids)
+
+
+def remove_newest(connection: Connection, project: int, connector_id: str, limit: int) -> int:
+    """Removes up to `limit` executions of a connector, the newest first; returns how many."""
+    newest = select(executions.c.id).where(executions.c.connector_id == connector_id).order_by(executions.c.seq.desc())
+    ids = list(connection.execute(newest.limit(limit)).scalars())
+    if ids:
+        connectors.bump_revisions(connection, [connector_id])
+        _remove_many(connection, project, ids)
+    return len(ids)
+
+
+def _remove_many(connection: Connection, project: int, ids: Sequence[str]) -> None:
     holders = select(executions.c.result_id).where(executions.c.result_id.in_(ids)).distinct()
     for holder in connection.execute(holders).scalars().all():
         move_result(connection, holder, without=ids)
+    external_ids.remove(connection, ids)
     with tallies.changing(connection, project, targets=ids):
         connection.execute(delete(executions).where(executions.c.id.in_(ids)))
-    return len(ids)
 
 
 _SAME = select(
