@@ -147,12 +147,14 @@ def everything(store: Heedful) -> list[Any]:
 
 
 @some(1 / 5)
-@given(st.lists(STEP, max_size=60))
+@given(st.lists(STEP, max_size=60), st.sampled_from([3, tallies.MAX_READ]))
 def test_counts_are_what_a_fold_from_the_beginning_gives(
-    new_store: Callable[..., Heedful], tmp_path: Path, steps: list[tuple[str, int]]
+    new_store: Callable[..., Heedful], tmp_path: Path, steps: list[tuple[str, int]], most: int
 ) -> None:
     clock = ManualClock()
-    with new_store(clock) as store:
+    with pytest.MonkeyPatch.context() as patched, new_store(clock) as store:
+        patched.setattr(tallies, "MAX_READ", most)
+        patched.setattr(tallies, "MAX_ROWS", most)
         life = Life(store, clock, tmp_path)
         for step in steps:
             life.do(*step)

@@ -25,8 +25,12 @@ def sqlite_steps(store: Heedful) -> Iterator[Callable[[], int]]:
     def listen_to(driver: Any, record: object, proxy: object) -> None:
         driver.set_progress_handler(step, 10)
 
-    engine = store._workspace.database._backend.engine
+    backend: Any = store._workspace.database._backend
+    engine = backend.engine
     event.listen(engine, "checkout", listen_to)
+    if backend._writer is not None:
+        # Writers share a connection, which was taken before.
+        listen_to(backend._writer.dbapi_connection, None, None)
     try:
         yield lambda: steps
     finally:

@@ -139,10 +139,10 @@ def test_every_other_cache_is_of_names_that_we_made_or_bound() -> None:
         "settings._warn",
         "sql.guard._calls",
         "sql.guard._denied_tables",
-        "storage.contributions.parts",  # A key of metadata, which has a limit.
         "storage.dialects.upsert",
         "storage.mongo.collections._keys",
         "storage.tallies._add_selected",
+        "storage.tallies._count_selected",
         "text.words._stem",  # Words of at most MAX_WORD characters.
         "text.words._term",
     }

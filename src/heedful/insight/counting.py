@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -101,9 +102,8 @@ class Counting:
             project = scopes.project_id(connection, self._workspace.project)
             outdated = project is not None and tallies.needs_fold(connection, project, key)
         if outdated and not self._workspace.database.read_only:
-            with self._workspace.write(durable=False) as connection:
-                assert project is not None
-                tallies.fold(connection, project, key)
+            assert project is not None
+            tallies.fold_in_runs(partial(self._workspace.write, durable=False), project, key)
 
     def _check_known(self, key: str) -> None:
         keys: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))

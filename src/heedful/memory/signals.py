@@ -14,7 +14,7 @@ from heedful.errors import Invalid, NotFound
 from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks
 from heedful.memory.answer import DISLIKED
-from heedful.memory.history import retract_event
+from heedful.memory.history import retract_events
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection, Hit, ItemError, RecordedSignal, Signal, SignalResult, SignalType, limits
 from heedful.protocols.engine import Facts
@@ -338,8 +338,7 @@ def signal_recall(
         items, errors, mistaken = _resolve_signals(connection, receipt, signals, detected, confidence, author)
         result = _some(record_signals(workspace, connection, idempotency_key, fingerprint, items, errors))
         # Who names a fact later has not ignored it.
-        for event in mistaken:
-            retract_event(workspace, connection, event, author)
+        retract_events(workspace, connection, mistaken, author)
         return result
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -28,16 +27,16 @@ from heedful.storage.dialects import dialect_of
 from heedful.storage.ledger import RETRACTION, SIGNAL, is_retracted
 from heedful.storage.schema import datasets, entries, events, executions, feedbacks, session_tags, sessions
 
-DIMENSIONS = ("day", "value", "target_type", "dataset", "model", "source", "author_kind")
+DIMENSIONS = ("key", "day", "value", "target_type", "dataset", "model", "source", "author_kind")
 MEASURES = ("up", "down", "neutral", "scores", "score_sum", "rated", "shown")
 
 MAX_VALUE_LENGTH = 200
 """How many characters of a value are compared; an index can't hold more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One kind of row that is counted."""
+    """One kind of row that is counted, under one key or more."""
 
     name: str
     """The name of its watermark."""
@@ -51,26 +50,48 @@ class Part:
     measures: Mapping[str, ColumnElement[Any]]
     scopes: Mapping[str, Callable[[BindParameter[Any]], ColumnElement[bool]]]
     """How `changing` selects rows, by scope."""
+    first_of: Column[str] | None = None
+    """If only the first of the rows that share this column is counted: the column."""
+    counts_as: Callable[[FromClause], ColumnElement[bool]] | None = None
+    """Which rows can be that first one."""
 
     @property
     def has_opinions(self) -> bool:
         """Whether it counts opinions, not what they are about."""
         return "up" in self.measures
 
-    def rows(self, project: int | BindParameter[int], *, by_number: bool = True) -> Select[Any]:
-        """A query for the rows; conditions can be added. With `by_number`, those use numbers or names."""
-        # An expression, so that the database uses the index of the added conditions, not that of the project.
+    @property
+    def key(self) -> ColumnElement[str]:
+        """The key of the counts that a row belongs to."""
+        return self.dimensions["key"]
+
+    def touched(
+        self, project: int | BindParameter[int], *conditions: ColumnElement[bool], by_number: bool = True
+    ) -> Select[Any]:
+        """A query for the keys of the rows that meet conditions, counted or not. With `by_number`, these use numbers or
+        names."""
+        # An expression, so that the database uses the index of the conditions, not that of the project.
         of_project = self.owner + 0 == project if by_number else self.owner == project
+        return select(self.key.label("key")).select_from(self.origin).where(of_project, *conditions)
+
+    def rows(
+        self, project: int | BindParameter[int], *conditions: ColumnElement[bool], by_number: bool = True
+    ) -> Select[Any]:
+        """A query for what the rows that meet conditions add; see `touched`."""
+        rows = self.touched(project, *self.conditions, *conditions, by_number=by_number)
+        if self.first_of is not None and self.counts_as is not None:
+            # The rows of each group are read once, not again for each of them.
+            other = self.first_of.table.alias("other")
+            group = other.c[self.first_of.name]
+            groups = rows.with_only_columns(self.first_of).correlate(None)
+            firsts = select(func.min(other.c.seq)).where(group.in_(groups), self.counts_as(other)).group_by(group)
+            # An expression, or SQLite would look up each of them in each group.
+            rows = rows.where((self.seq + 0).in_(firsts))
         empty, zero = literal("", Text), literal(0)
-        columns = [self.dimensions.get(name, empty).label(name) for name in DIMENSIONS if name != "day"]
-        return (
-            select(
-                (self.at // DAY).label("day"),
-                *columns,
-                *(self.measures.get(name, zero).label(name) for name in MEASURES),
-            )
-            .select_from(self.origin)
-            .where(of_project, *self.conditions)
+        day = {"day": self.at // DAY}
+        return rows.with_only_columns(
+            *((day | {**self.dimensions}).get(name, empty).label(name) for name in DIMENSIONS),
+            *(self.measures.get(name, zero).label(name) for name in MEASURES),
         )
 
     def newest(self, connection: Connection) -> int:
@@ -78,20 +99,18 @@ class Part:
         return dialect_of(connection).newest(connection, self.seq)
 
 
-@lru_cache(maxsize=100)
 def parts(key: str) -> tuple[Part, ...]:
-    """Everything that is counted: all opinions for the key "", else by the value of a metadata key."""
-    # Cached, because building these statements takes longer than running them.
-    shared = (_opinions(key), _rated_entries(key), _shown_entries(key))
-    return shared if key else (*shared, _rated_executions(), _shown_executions(), _signals(), _rated_recalls())
+    """Everything that is counted: all opinions for the key "", else by the values of metadata keys, of which `Part.key`
+    selects one."""
+    return _BY_METADATA if key else _OVERALL
 
 
-def _opinions(key: str) -> Part:
+def _opinions(by_metadata: bool) -> Part:
     entry = entries.alias("about")
     origin: FromClause = feedbacks.outerjoin(
         entry, and_(feedbacks.c.target_type == "entry", entry.c.id == feedbacks.c.target_id)
     )
-    origin, value = _valued(origin, feedbacks.c.session_seq, key)
+    origin, group = _grouped(origin, feedbacks.c.session_seq, by_metadata)
     return Part(
         name="feedbacks",
         seq=feedbacks.c.seq,
@@ -100,7 +119,7 @@ def _opinions(key: str) -> Part:
         owner=feedbacks.c.project_id,
         conditions=(feedbacks.c.active == 1,),
         dimensions={
-            "value": value,
+            **group,
             "target_type": feedbacks.c.target_type,
             "dataset": _text(entry.c.dataset),
             "model": _text(entry.c.model),
@@ -118,9 +137,9 @@ def _opinions(key: str) -> Part:
     )
 
 
-def _rated_entries(key: str) -> Part:
-    origin, value = _valued(
-        feedbacks.join(entries, entries.c.id == feedbacks.c.target_id), feedbacks.c.session_seq, key
+def _rated_entries(by_metadata: bool) -> Part:
+    origin, group = _grouped(
+        feedbacks.join(entries, entries.c.id == feedbacks.c.target_id), feedbacks.c.session_seq, by_metadata
     )
     return Part(
         name="feedbacks",
@@ -128,15 +147,19 @@ def _rated_entries(key: str) -> Part:
         at=entries.c.at,
         origin=origin,
         owner=feedbacks.c.project_id,
-        conditions=(feedbacks.c.active == 1, feedbacks.c.target_type == "entry", _is_first()),
-        dimensions=_of_entry(value),
+        conditions=(feedbacks.c.active == 1, feedbacks.c.target_type == "entry"),
+        dimensions=_of_entry(group),
         measures={"rated": literal(1)},
         scopes={"sessions": feedbacks.c.session_seq.in_, "targets": feedbacks.c.target_id.in_},
+        first_of=feedbacks.c.target_id,
+        counts_as=lambda other: and_(other.c.target_type == "entry", other.c.active == 1),
     )
 
 
-def _shown_entries(key: str) -> Part:
-    origin, value = _valued(entries.join(sessions, sessions.c.seq == entries.c.session_seq), entries.c.session_seq, key)
+def _shown_entries(by_metadata: bool) -> Part:
+    origin, group = _grouped(
+        entries.join(sessions, sessions.c.seq == entries.c.session_seq), entries.c.session_seq, by_metadata
+    )
     return Part(
         name="entries",
         seq=entries.c.seq,
@@ -144,7 +167,7 @@ def _shown_entries(key: str) -> Part:
         origin=origin,
         owner=sessions.c.project_id,
         conditions=(),
-        dimensions=_of_entry(value),
+        dimensions=_of_entry(group),
         measures={"shown": literal(1)},
         scopes={"sessions": entries.c.session_seq.in_},
     )
@@ -157,10 +180,12 @@ def _rated_executions() -> Part:
         at=executions.c.at,
         origin=feedbacks.join(executions, executions.c.id == feedbacks.c.target_id),
         owner=feedbacks.c.project_id,
-        conditions=(feedbacks.c.active == 1, feedbacks.c.target_type == "execution", _is_first()),
-        dimensions={"target_type": literal("execution", Text)},
+        conditions=(feedbacks.c.active == 1, feedbacks.c.target_type == "execution"),
+        dimensions={"key": _ALL, "target_type": literal("execution", Text)},
         measures={"rated": literal(1)},
         scopes={"targets": feedbacks.c.target_id.in_},
+        first_of=feedbacks.c.target_id,
+        counts_as=lambda other: and_(other.c.target_type == "execution", other.c.active == 1),
     )
 
 
@@ -172,7 +197,7 @@ def _shown_executions() -> Part:
         origin=executions,
         owner=executions.c.project_id,
         conditions=(),
-        dimensions={"target_type": literal("execution", Text)},
+        dimensions={"key": _ALL, "target_type": literal("execution", Text)},
         measures={"shown": literal(1)},
         scopes={"targets": executions.c.id.in_},
     )
@@ -187,6 +212,7 @@ def _signals() -> Part:
         owner=events.c.project_id,
         conditions=(events.c.kind == SIGNAL, ~is_retracted()),
         dimensions={
+            "key": _ALL,
             "target_type": literal("fact", Text),
             "dataset": func.coalesce(datasets.c.name, ""),
             "source": events.c.source,
@@ -209,15 +235,16 @@ def _rated_recalls() -> Part:
         at=events.c.at,
         origin=events.outerjoin(datasets, datasets.c.id == events.c.dataset_id),
         owner=events.c.project_id,
-        conditions=(
-            events.c.kind == SIGNAL,
-            events.c.receipt_id.is_not(None),
-            ~is_retracted(),
-            _is_first_of_receipt(),
-        ),
-        dimensions={"target_type": literal("recall", Text), "dataset": func.coalesce(datasets.c.name, "")},
+        conditions=(events.c.kind == SIGNAL, events.c.receipt_id.is_not(None), ~is_retracted()),
+        dimensions={
+            "key": _ALL,
+            "target_type": literal("recall", Text),
+            "dataset": func.coalesce(datasets.c.name, ""),
+        },
         measures={"rated": literal(1)},
         scopes={"events": _of_the_same_receipts, "datasets": events.c.dataset_id.in_},
+        first_of=events.c.receipt_id,
+        counts_as=_is_active_signal,
     )
 
 
@@ -226,45 +253,30 @@ def _of_the_same_receipts(ids: BindParameter[Any]) -> ColumnElement[bool]:
     return events.c.receipt_id.in_(select(named_events.c.receipt_id).where(named_events.c.id.in_(ids)))
 
 
-def _is_first_of_receipt() -> ColumnElement[bool]:
-    """Whether no earlier signal of the same receipt is active."""
-    earlier, later = events.alias("earlier"), events.alias("retraction")
-    return ~exists().where(
-        earlier.c.receipt_id == events.c.receipt_id,
-        earlier.c.kind == SIGNAL,
-        earlier.c.seq < events.c.seq,
-        ~exists().where(later.c.target_id == earlier.c.id, later.c.kind == RETRACTION),
-    )
+def _is_active_signal(event: FromClause) -> ColumnElement[bool]:
+    retraction = events.alias("retraction")
+    is_retracted = exists().where(retraction.c.target_id == event.c.id, retraction.c.kind == RETRACTION)
+    return and_(event.c.kind == SIGNAL, ~is_retracted)
 
 
-def _of_entry(value: ColumnElement[str]) -> dict[str, ColumnElement[Any]]:
+def _of_entry(group: Mapping[str, ColumnElement[Any]]) -> dict[str, ColumnElement[Any]]:
     """The dimensions of an entry."""
     return {
-        "value": value,
+        **group,
         "target_type": literal("entry", Text),
         "dataset": _text(entries.c.dataset),
         "model": _text(entries.c.model),
     }
 
 
-def _valued(origin: FromClause, session: ColumnElement[int], key: str) -> tuple[FromClause, ColumnElement[str]]:
-    """Joins the value that a session's metadata have under a key."""
-    if not key:
-        return origin, literal("", Text)
+def _grouped(
+    origin: FromClause, session: ColumnElement[int], by_metadata: bool
+) -> tuple[FromClause, dict[str, ColumnElement[Any]]]:
+    """Joins the values that a session's metadata have under each key."""
+    if not by_metadata:
+        return origin, {"key": _ALL}
     tags = session_tags.alias("tags")
-    joined = origin.join(tags, and_(tags.c.session_seq == session, tags.c.key == key))
-    return joined, _text(tags.c.value)
-
-
-def _is_first() -> ColumnElement[bool]:
-    """Whether no earlier opinion about the same target is active."""
-    earlier = feedbacks.alias("earlier")
-    return ~exists().where(
-        earlier.c.target_id == feedbacks.c.target_id,
-        earlier.c.target_type == feedbacks.c.target_type,
-        earlier.c.active == 1,
-        earlier.c.seq < feedbacks.c.seq,
-    )
+    return origin.join(tags, tags.c.session_seq == session), {"key": tags.c.key, "value": _text(tags.c.value)}
 
 
 def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
@@ -273,3 +285,13 @@ def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
 
 def _text(column: ColumnElement[Any]) -> ColumnElement[str]:
     return func.coalesce(func.substr(column, 1, MAX_VALUE_LENGTH), "")
+
+
+_ALL = literal("", Text)
+
+# Built once, because building statements takes longer than running them.
+_BY_METADATA = (_opinions(True), _rated_entries(True), _shown_entries(True))
+_OVERALL = (
+    *(_opinions(False), _rated_entries(False), _shown_entries(False)),
+    *(_rated_executions(), _shown_executions(), _signals(), _rated_recalls()),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_, update
 
@@ -233,10 +234,9 @@ def maintain(database: Database, now: int, retention: Retention) -> list[str]:
     messages = [f"made {name}" for name in iter(lambda: _next_partition(database, now), None)]
     with database.read() as connection:
         counts = tallies.due(connection)
-    for project, number, key in counts:
-        with database.write(project, durable=False) as connection:
-            tallies.fold(connection, number, key)
-        messages.append(f"counted the opinions of {project}{f' by {key}' if key else ''}")
+    for project, number in counts:
+        tallies.fold_in_runs(partial(database.write, project, durable=False), number, "")
+        messages.append(f"counted the opinions of {project}")
     return messages + apply(database, now, retention)
 
 

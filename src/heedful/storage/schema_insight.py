@@ -15,9 +15,13 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from heedful.storage.schema import Sequence, metadata
+
+IS_EMPTY = text("up = 0 AND down = 0 AND neutral = 0 AND scores = 0 AND score_sum = 0 AND rated = 0 AND shown = 0")
+"""The condition of counts that say nothing."""
 
 tallies = Table(
     "tallies",
@@ -38,6 +42,7 @@ tallies = Table(
     Column("score_sum", BigInteger, nullable=False),
     Column("rated", BigInteger, nullable=False),
     Column("shown", BigInteger, nullable=False),
+    Index("ix_tallies_empty", "project_id", sqlite_where=IS_EMPTY, postgresql_where=IS_EMPTY),
     sqlite_with_rowid=False,
 )
 """Folds of what people said, kept for speed: counts by day (since 1970, UTC). The rows with the key "" have all
@@ -52,7 +57,7 @@ watermarks = Table(
     Column("name", String(20), primary_key=True),
     Column("seq", BigInteger, nullable=False),
 )
-"""Up to which number a table is in a fold."""
+"""Up to which number a table is in a fold; -1 for counts that are to be removed."""
 
 decisions = Table(
     "decisions",

@@ -2,14 +2,17 @@
 
 The stored counts cover all rows up to a watermark. Rows after it are counted on demand, and folded in when there are
 many. Whoever changes rows before the watermark subtracts them first and adds them again: see `changing`.
+
+No transaction reads more than `MAX_READ` rows for them, because other writers wait: a fold takes several, and counts
+that a larger change concerns are discarded, and made again by whoever asks next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -17,28 +20,40 @@ from sqlalchemy import (
     Connection,
     Insert,
     Select,
-    and_,
     bindparam,
     delete,
     func,
     literal,
     select,
-    union,
     union_all,
+    update,
 )
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.types import BigInteger, Text
 
 from heedful.clock import DAY
 from heedful.model import Facet, OpinionTarget, Over
-from heedful.storage.contributions import DIMENSIONS, MEASURES, parts
+from heedful.storage.contributions import DIMENSIONS, MEASURES, Part, parts
 from heedful.storage.dialects import Dialect, dialect_of
-from heedful.storage.rows import between
+from heedful.storage.rows import MAX_ROWS, between, of_project
 from heedful.storage.schema import feedbacks, projects
-from heedful.storage.schema_insight import tallies, watermarks
+from heedful.storage.schema_insight import IS_EMPTY, tallies, watermarks
 
 FOLD_AFTER = 5_000
 """How many rows may follow the watermark before they are folded in."""
+
+MAX_READ = 20_000
+"""How many rows of each table a transaction reads for the counts."""
+
+MAX_KEYS = 20
+"""How many metadata keys of a project have stored counts. Others are counted on demand, until one of these was not
+asked for while `FOLD_AFTER` rows came."""
+
+DISCARDED = -1
+"""The watermark of counts that are to be removed, a run of rows at a time; until then, nobody reads them."""
+
+_NAMES = {part.name for part in parts("")}
+"""The watermarks of counts: others of a project are kept in the same table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +94,19 @@ def counts(connection: Connection, project: int, query: TallyQuery) -> list[Tall
     key = query.key or ""
     known_watermarks = _watermarks(connection, project, key)
     first, last = _whole_days(query)
-    sources: list[Select[Any]] = [_folded_rows(project, key, first, last)]
+    sources: list[Select[Any]] = []
+    if DISCARDED not in known_watermarks.values():
+        sources.append(_folded_rows(project, key, first, last))
     ends = _ends(connection, key)
     for part in parts(key):
         mark = known_watermarks.get(part.name, 0)
+        own = part.key == key
         if ends[part.name] > mark:
-            sources.append(part.rows(project).where(part.seq > mark, *between(part.at, query.since, query.until)))
+            sources.append(part.rows(project, own, part.seq > mark, *between(part.at, query.since, query.until)))
         # Coverage is only reported for whole days.
         for start, stop in _edges(query, first, last) if part.has_opinions else ():
-            edge = part.rows(project, by_number=False)
-            sources.append(edge.where(part.seq <= mark, *between(part.at, start, stop)))
+            edge = part.rows(project, own, part.seq <= mark, *between(part.at, start, stop), by_number=False)
+            sources.append(edge)
     union = union_all(*sources).subquery()
     conditions: list[ColumnElement[bool]] = []
     if query.dataset is not None:
@@ -118,52 +136,75 @@ def counts(connection: Connection, project: int, query: TallyQuery) -> list[Tall
 
 
 def needs_fold(connection: Connection, project: int, key: str) -> bool:
-    """Whether enough rows follow the watermarks to fold them in."""
-    watermarks_by_part = _watermarks(connection, project, key)
-    return any(end - watermarks_by_part.get(name, 0) > FOLD_AFTER for name, end in _ends(connection, key).items())
+    """Whether enough rows follow the watermarks to fold them in, and there is room for the counts."""
+    marks = _watermarks(connection, project, key)
+    if DISCARDED in marks.values():
+        return True
+    oldest = None if marks else _oldest_key(connection, project, key)
+    if oldest is not None and not needs_fold(connection, project, oldest):
+        return False
+    return any(end - marks.get(name, 0) > FOLD_AFTER for name, end in _ends(connection, key).items())
 
 
-def fold(connection: Connection, project: int, key: str) -> None:
-    """Moves the watermarks to the end, in an exclusive transaction of the project."""
-    watermarks_by_part = _watermarks(connection, project, key)
+def fold_in_runs(writing: Callable[[], AbstractContextManager[Connection]], project: int, key: str) -> None:
+    """Moves the watermarks to the end, in exclusive transactions of the project."""
+    is_done = False
+    while not is_done:
+        with writing() as connection:
+            is_done = fold(connection, project, key)
+
+
+def fold(connection: Connection, project: int, key: str) -> bool:
+    """Does the next part of a fold, in an exclusive transaction of the project; returns whether that was the last.
+
+    First it removes discarded counts, and makes room if the key is new.
+    """
+    discarded = _first_key(connection, project, watermarks.c.seq == DISCARDED)
+    if discarded is not None:
+        _remove(connection, project, discarded)
+        return False
+    marks = _watermarks(connection, project, key)
+    oldest = None if marks else _oldest_key(connection, project, key)
+    if oldest is not None:
+        has_room = needs_fold(connection, project, oldest)
+        if has_room:
+            refold(connection, project, oldest)
+        return not has_room
     ends = _ends(connection, key)
+    reached = {name: min(end, marks.get(name, 0) + MAX_READ) for name, end in ends.items()}
     for part in parts(key):
-        new_rows = part.seq > watermarks_by_part.get(part.name, 0), part.seq <= ends[part.name]
-        adding = _add_rows(dialect_of(connection), key, part.rows(project).where(*new_rows))
+        new_rows = part.seq > marks.get(part.name, 0), part.seq <= reached[part.name]
+        adding = _add_rows(dialect_of(connection), part.rows(project, part.key == key, *new_rows))
         connection.execute(adding, {"owned": project, "sign": 1})
-    connection.execute(
-        delete(watermarks).where(
-            watermarks.c.project_id == project, watermarks.c.key == key, watermarks.c.name.in_(ends)
-        )
-    )
+    connection.execute(delete(watermarks).where(*_of_key(project, key)))
     connection.execute(
         watermarks.insert(),
-        [{"project_id": project, "key": key, "name": name, "seq": end} for name, end in ends.items()],
+        [{"project_id": project, "key": key, "name": name, "seq": seq} for name, seq in reached.items()],
     )
+    return reached == ends
 
 
-def due(connection: Connection) -> list[tuple[str, int, str]]:
-    """(project, its number, key) of all counts to fold now, including projects never counted before."""
-    with_watermarks = select(watermarks.c.project_id, watermarks.c.key).distinct()
-    with_many_rows = (
-        select(feedbacks.c.project_id, literal("", Text))
-        .group_by(feedbacks.c.project_id)
-        .having(func.count() > FOLD_AFTER)
+def due(connection: Connection) -> list[tuple[str, int]]:
+    """The name and the number of each project whose opinions are to be counted now, or with counts to remove."""
+    with_many_rows = select(feedbacks.c.project_id).group_by(feedbacks.c.project_id).having(func.count() > FOLD_AFTER)
+    with_watermarks = select(watermarks.c.project_id).where(watermarks.c.name.in_(_NAMES))
+    rows = connection.execute(
+        select(projects.c.name, projects.c.id).where(
+            projects.c.id.in_(with_many_rows) | projects.c.id.in_(with_watermarks)
+        )
     )
-    candidates = union(with_watermarks, with_many_rows).subquery()
-    with_names = select(projects.c.name, *candidates.c).join(projects, projects.c.id == candidates.c.project_id)
     return [
-        (name, number, key)
-        for name, number, key in connection.execute(with_names)
-        if needs_fold(connection, number, key)
+        (name, number)
+        for name, number in rows
+        if needs_fold(connection, number, "")
+        or _first_key(connection, number, watermarks.c.seq == DISCARDED) is not None
     ]
 
 
 def folded_keys(connection: Connection, project: int) -> list[str]:
     """The keys with stored counts; "" for all opinions."""
-    return list(
-        connection.execute(select(watermarks.c.key).where(watermarks.c.project_id == project).distinct()).scalars()
-    )
+    conditions = watermarks.c.project_id == project, watermarks.c.name.in_(_NAMES), watermarks.c.seq != DISCARDED
+    return list(connection.execute(select(watermarks.c.key).where(*conditions).distinct()).scalars())
 
 
 def changing_folded(
@@ -183,56 +224,81 @@ def changing(
     targets: Sequence[str] = (),
     events: Sequence[str] = (),
     datasets: Sequence[int] = (),
+    only_by: Collection[str] | None = None,
 ) -> Iterator[None]:
     """Inside, the opinions of these sessions, about these targets, by these events, or about the facts of these
-    datasets may be changed or removed."""
+    datasets may be changed or removed. `only_by` are metadata keys, if nothing but their values changes."""
     scopes = {"sessions": sessions, "targets": targets, "events": events, "datasets": datasets}
-    if not any(scopes.values()):
-        yield
-        return
-    watermarks_by_key: dict[str, dict[str, int]] = {}
-    for row in connection.execute(select(watermarks).where(watermarks.c.project_id == project)):
-        watermarks_by_key.setdefault(row.key, {})[row.name] = row.seq
+    named = {scope: list(ids) for scope, ids in scopes.items() if ids}
+    folded = folded_keys(connection, project) if named else []
+    keys = [key for key in folded if only_by is None or key in only_by]
+    changes = [
+        (part, scope, {"owned": project, "keys": together, "named": ids})
+        for together in ([key for key in keys if key], [key for key in keys if not key])
+        for part in (parts(together[0]) if together else ())
+        for scope, ids in named.items()
+        if scope in part.scopes
+    ]
 
     def move(sign: int) -> None:
-        for key, ends in watermarks_by_key.items():
-            for index, part in enumerate(parts(key)):
-                for scope, ids in scopes.items():
-                    if ids and scope in part.scopes and part.name in ends:
-                        statement = _add_selected(dialect_of(connection), key, index, scope)
-                        parameters = {"named": list(ids), "last": ends[part.name]}
-                        connection.execute(statement, {"owned": project, "sign": sign, **parameters})
+        for part, scope, values in changes:
+            while sum((touched := _touched(connection, part, scope, values)).values()) > MAX_READ:
+                for key in touched:
+                    refold(connection, project, key)
+            if touched:
+                connection.execute(_add_selected(dialect_of(connection), part, scope), {**values, "sign": sign})
 
     move(-1)
     yield
     move(+1)
-    if watermarks_by_key and sessions:
+    if changes:
         # The value of a deleted session must not remain.
-        empty = and_(*(tallies.c[name] == 0 for name in MEASURES))
-        connection.execute(delete(tallies).where(tallies.c.project_id == project, empty))
+        connection.execute(delete(tallies).where(of_project(connection, tallies.c.project_id, project), IS_EMPTY))
 
 
-@lru_cache(maxsize=500)
-def _add_selected(dialect: Dialect, key: str, index: int, scope: str) -> Insert:
-    """Adds the rows of a part that a change selects, up to its watermark."""
+def _touched(connection: Connection, part: Part, scope: str, values: dict[str, Any]) -> dict[str, int]:
+    """How many rows of a part a change selects for each key; of all, not more than one above the limit."""
+    return {
+        row.key: row.rows for row in connection.execute(_count_selected(part, scope), {**values, "most": MAX_READ + 1})
+    }
+
+
+@cache
+def _count_selected(part: Part, scope: str) -> Select[Any]:
+    most = bindparam("most", type_=BigInteger)
+    rows = part.touched(bindparam("owned", type_=BigInteger), *_selected(part, scope)).limit(most).subquery()
+    return select(rows.c.key, func.count().label("rows")).group_by(rows.c.key)
+
+
+@cache
+def _add_selected(dialect: Dialect, part: Part, scope: str) -> Insert:
+    """Adds the rows of a part that a change selects."""
     # Cached, because building it takes longer than running it.
-    part = parts(key)[index]
-    rows = part.rows(bindparam("owned", type_=BigInteger))
-    condition = part.scopes[scope](bindparam("named", expanding=True))
-    # By expressions, so that SQLite looks up the selected rows instead of scanning a whole project.
-    return _add_rows(dialect, key, rows.where(condition, part.seq + 0 <= bindparam("last", type_=BigInteger)))
+    return _add_rows(dialect, part.rows(bindparam("owned", type_=BigInteger), *_selected(part, scope)))
 
 
-def _add_rows(dialect: Dialect, key: str, rows: Select[Any]) -> Insert:
+def _selected(part: Part, scope: str) -> tuple[ColumnElement[bool], ...]:
+    """The rows of a part that a change selects, up to the watermarks of their keys."""
+    return (
+        part.scopes[scope](bindparam("named", expanding=True)),
+        part.key.in_(bindparam("keys", expanding=True)),
+        watermarks.c.project_id == bindparam("owned", type_=BigInteger),
+        watermarks.c.key == part.key,
+        watermarks.c.name == part.name,
+        # An expression, so that SQLite looks up the selected rows instead of scanning a whole project.
+        part.seq + 0 <= watermarks.c.seq,
+    )
+
+
+def _add_rows(dialect: Dialect, rows: Select[Any]) -> Insert:
     """Adds rows to the counts of the project `owned`, `sign` times."""
     source = rows.subquery()
     adding: Any = dialect.insert(tallies)
     sign = bindparam("sign", type_=BigInteger)
     adding = adding.from_select(
-        ["project_id", "key", *DIMENSIONS, *MEASURES],
+        ["project_id", *DIMENSIONS, *MEASURES],
         select(
             bindparam("owned", type_=BigInteger),
-            literal(key, Text),
             *(source.c[name] for name in DIMENSIONS),
             *(sql_cast(func.sum(source.c[name]), BigInteger) * sign for name in MEASURES),
         )
@@ -240,10 +306,48 @@ def _add_rows(dialect: Dialect, key: str, rows: Select[Any]) -> Insert:
         .group_by(*(source.c[name] for name in DIMENSIONS)),
     )
     upsert: Insert = adding.on_conflict_do_update(
-        index_elements=["project_id", "key", *DIMENSIONS],
+        index_elements=["project_id", *DIMENSIONS],
         set_={name: tallies.c[name] + adding.excluded[name] for name in MEASURES},
     )
     return upsert
+
+
+def refold(connection: Connection, project: int, key: str) -> None:
+    """Has the counts of a key made again, by whoever asks next or by maintenance."""
+    connection.execute(update(watermarks).where(*_of_key(project, key)).values(seq=DISCARDED))
+
+
+def _remove(connection: Connection, project: int, key: str) -> None:
+    """Removes discarded counts: some of them, and at last the watermarks."""
+    own = tallies.c.project_id == project, tallies.c.key == key
+    some = connection.execute(select(*(tallies.c[name] for name in DIMENSIONS)).where(*own).limit(MAX_ROWS)).mappings()
+    rows = [dict(row) for row in some]
+    if rows:
+        this = (tallies.c[name] == bindparam(name) for name in DIMENSIONS)
+        connection.execute(delete(tallies).where(tallies.c.project_id == project, *this), rows)
+    if len(rows) < MAX_ROWS:
+        connection.execute(delete(watermarks).where(*_of_key(project, key)))
+
+
+def _of_key(project: int, key: str) -> tuple[ColumnElement[bool], ...]:
+    """The watermarks of the counts of a key."""
+    return watermarks.c.project_id == project, watermarks.c.key == key, watermarks.c.name.in_(_NAMES)
+
+
+def _first_key(connection: Connection, project: int, condition: ColumnElement[bool]) -> str | None:
+    rows = select(watermarks.c.key).where(watermarks.c.project_id == project, watermarks.c.name.in_(_NAMES), condition)
+    return connection.execute(rows.limit(1)).scalar()
+
+
+def _oldest_key(connection: Connection, project: int, key: str) -> str | None:
+    """The metadata key that must make room for the counts of another one, if there is none: the one that was folded
+    longest ago."""
+    if not key:
+        return None
+    counted = select(watermarks.c.key).where(watermarks.c.project_id == project, watermarks.c.key != "")
+    oldest_first = counted.group_by(watermarks.c.key).order_by(func.sum(watermarks.c.seq), watermarks.c.key)
+    keys = connection.execute(oldest_first).scalars().all()
+    return keys[0] if len(keys) >= MAX_KEYS else None
 
 
 def _folded_rows(project: int, key: str, first: int | None, last: int | None) -> Select[Any]:
@@ -261,9 +365,7 @@ def _ends(connection: Connection, key: str) -> dict[str, int]:
 
 
 def _watermarks(connection: Connection, project: int, key: str) -> dict[str, int]:
-    rows = connection.execute(
-        select(watermarks.c.name, watermarks.c.seq).where(watermarks.c.project_id == project, watermarks.c.key == key)
-    )
+    rows = connection.execute(select(watermarks.c.name, watermarks.c.seq).where(*_of_key(project, key)))
     return {row.name: row.seq for row in rows}
 
 
@@ -300,9 +402,9 @@ def differences(connection: Connection, project: int) -> list[str]:
     """The keys whose counts differ from a full fold."""
     wrong = []
     for key in folded_keys(connection, project):
-        watermarks_by_part = _watermarks(connection, project, key)
+        marks = _watermarks(connection, project, key)
         folded = union_all(
-            *(part.rows(project).where(part.seq <= watermarks_by_part.get(part.name, 0)) for part in parts(key))
+            *(part.rows(project, part.key == key, part.seq <= marks.get(part.name, 0)) for part in parts(key))
         ).subquery()
         recomputed = select(
             *(folded.c[name] for name in DIMENSIONS),
@@ -311,13 +413,6 @@ def differences(connection: Connection, project: int) -> list[str]:
         if _lines(connection.execute(recomputed)) != _lines(connection.execute(_folded_rows(project, key, None, None))):
             wrong.append(key)
     return wrong
-
-
-def refold(connection: Connection, project: int, key: str) -> None:
-    """Recomputes the counts of a key."""
-    for table in (tallies, watermarks):
-        connection.execute(delete(table).where(table.c.project_id == project, table.c.key == key))
-    fold(connection, project, key)
 
 
 def _lines(rows: Iterable[Sequence[Any]]) -> set[tuple[Any, ...]]:

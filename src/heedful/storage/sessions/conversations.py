@@ -98,7 +98,8 @@ class SqlConversations:
         self._connection.execute(
             update(sessions).where(sessions.c.seq == current.number).values(metadata=metadata, updated_at=at)
         )
-        with tallies.changing(self._connection, self._project, sessions=[current.number]):
+        changed = {key for key, _ in _tags(current.metadata) ^ _tags(metadata)}
+        with tallies.changing(self._connection, self._project, sessions=[current.number], only_by=changed):
             self._connection.execute(delete(session_tags).where(session_tags.c.session_seq == current.number))
             self._tag(current.number, metadata)
         return True
@@ -241,6 +242,10 @@ class SqlConversations:
     def _count(self, table: Table, seq: int) -> int:
         statement = select(func.count()).select_from(table).where(table.c.session_seq == seq)
         return int(self._connection.execute(statement).scalar_one())
+
+
+def _tags(metadata: Metadata) -> set[tuple[str, str]]:
+    return {(tag["key"], tag["value"]) for tag in facts.flattened(metadata)}
 
 
 def _session(row: Sequence[Any]) -> SessionRow:

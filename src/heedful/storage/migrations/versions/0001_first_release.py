@@ -621,6 +621,13 @@ def _create_tables(partitioned) -> None:
         sa.Column("score_sum", sa.BigInteger, nullable=False),
         sa.Column("rated", sa.BigInteger, nullable=False),
         sa.Column("shown", sa.BigInteger, nullable=False),
+        sa.Index(
+            "ix_tallies_empty",
+            "project_id",
+            **_where(
+                "up = 0 AND down = 0 AND neutral = 0 AND scores = 0 AND score_sum = 0 AND rated = 0 AND shown = 0"
+            ),
+        ),
         sqlite_with_rowid=False,
     )
     op.create_table(
