@@ -613,17 +613,20 @@ Voter = tuple[int, int, str]
 """(fact number, query number, author)."""
 
 _OF_VOTERS = f"""
-SELECT events.id, facts.seq AS fact, events.query_id, events.value, events.confidence,
+WITH voters AS MATERIALIZED (
+  SELECT facts.seq AS fact, facts.id AS fact_id, {{query}} AS query_id, {{author}} AS author
+  FROM {{wanted}} CROSS JOIN facts WHERE facts.seq = {{fact}}
+)
+SELECT events.id, voters.fact, events.query_id, events.value, events.confidence,
   CASE WHEN events.at > events.recorded_at THEN events.recorded_at ELSE events.at END AS effective,
   events.author, events.author_kind, events.seq
-FROM {{wanted}} CROSS JOIN facts CROSS JOIN events
-WHERE facts.seq = {{fact}} AND events.target_id = facts.id
-  AND events.query_id = {{query}} AND events.author = {{author}}
+FROM voters CROSS JOIN events
+WHERE events.target_id = voters.fact_id AND events.query_id = voters.query_id AND events.author = voters.author
   AND events.kind = '{SIGNAL}' AND events.author_kind != 'visitor'
   AND NOT EXISTS (SELECT 1 FROM events AS later WHERE later.target_id = events.id AND later.kind = '{RETRACTION}')
 """
 # Lists of facts, queries and authors would make SQLite look up every combination of them. In a CROSS JOIN, it keeps the
-# order of the tables.
+# order of the tables; PostgreSQL would join authors and queries first, and find every combination of their facts.
 _OF_VOTERS_ON = {
     "sqlite": text(
         _OF_VOTERS.format(
