@@ -83,8 +83,9 @@ class Part:
             # The rows of each group are read once, not again for each of them.
             other = self.first_of.table.alias("other")
             group = other.c[self.first_of.name]
-            groups = rows.with_only_columns(self.first_of).correlate(None)
-            firsts = select(func.min(other.c.seq)).where(group.in_(groups), self.counts_as(other)).group_by(group)
+            groups = _computed_once(rows.with_only_columns(self.first_of).distinct())
+            first = select(func.min(other.c.seq)).where(group.in_(groups), self.counts_as(other)).group_by(group)
+            firsts = _computed_once(first)
             # An expression, or SQLite would look up each of them in each group.
             rows = rows.where((self.seq + 0).in_(firsts))
         empty, zero = literal("", Text), literal(0)
@@ -250,7 +251,9 @@ def _rated_recalls() -> Part:
 
 def _of_the_same_receipts(ids: BindParameter[Any]) -> ColumnElement[bool]:
     named_events = events.alias("named")
-    return events.c.receipt_id.in_(select(named_events.c.receipt_id).where(named_events.c.id.in_(ids)))
+    # Distinct, or PostgreSQL may read a receipt again for each of its events.
+    receipts = select(named_events.c.receipt_id).where(named_events.c.id.in_(ids)).distinct()
+    return events.c.receipt_id.in_(_computed_once(receipts))
 
 
 def _is_active_signal(event: FromClause) -> ColumnElement[bool]:
@@ -277,6 +280,11 @@ def _grouped(
         return origin, {"key": _ALL}
     tags = session_tags.alias("tags")
     return origin.join(tags, tags.c.session_seq == session), {"key": tags.c.key, "value": _text(tags.c.value)}
+
+
+def _computed_once(rows: Select[Any]) -> Select[Any]:
+    """A query for the same rows: PostgreSQL, which expects few, would run it again for each row around it."""
+    return select(rows.cte().prefix_with("MATERIALIZED"))
 
 
 def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
