@@ -12,7 +12,9 @@ import pytest
 from heedful import Heedful
 from heedful.model import Recall
 from heedful.providers.embedding.contract import Vectors
-from heedful.search.evidence import BATCH_SIZE, MAX_EMBEDDED
+from heedful.ranking.similarity import Calibration
+from heedful.search import evidence
+from heedful.search.evidence import MAX_CHARACTERS, MAX_COMPARED, MAX_QUERIES
 from heedful.testing import WordEmbedder
 
 MANY = 300
@@ -24,12 +26,12 @@ class Slow(WordEmbedder):
     def __init__(self) -> None:
         super().__init__()
         self.may_go_on = threading.Event()
-        self.asked: dict[bool, list[int]] = {True: [], False: []}
-        """How many texts each call had, by whether it was in the background."""
+        self.asked: dict[bool, list[list[str]]] = {True: [], False: []}
+        """The texts of each call, by whether it was in the background."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        background = threading.current_thread().name == "heedful-queries"
-        self.asked[background].append(len(texts))
+        background = threading.current_thread().name == "heedful-background"
+        self.asked[background].append(list(texts))
         if background:
             assert self.may_go_on.wait(60)
         return super().embed(texts)
@@ -54,11 +56,20 @@ def judged(store: Heedful, query: str) -> dict[str, tuple[float, str]]:
 def drained(store: Heedful, model: Slow) -> None:
     """Lets the background finish, and waits for it."""
     model.may_go_on.set()
-    thread = store._workspace._backlog._thread
+    thread = store._workspace._background._thread
     if thread is not None:
         thread.join(60)
     (index,) = store._workspace._contexts.values()
     assert not index.waits
+
+
+def is_small(texts: list[str]) -> bool:
+    """Whether a call of the model takes no longer than one question may."""
+    return len(texts) == 1 or (len(texts) <= MAX_QUERIES and sum(map(len, texts)) <= MAX_CHARACTERS)
+
+
+def asked_in_all(model: Slow, *, background: bool) -> int:
+    return sum(map(len, model.asked[background]))
 
 
 def bulk(store: Heedful) -> list[str]:
@@ -76,13 +87,14 @@ def test_a_recall_asks_little_of_the_model_and_the_words_of_a_query_match_at_onc
     model.asked[False].clear()
     said = judged(store, "W0 ordered0 query0?")
     assert said["alpha thing"] == (0.6, "context")
-    assert max(model.asked[False]) <= MAX_EMBEDDED
+    assert len(model.asked[False]) == 2, "the question, and once what is new"
+    assert all(map(is_small, model.asked[False]))
     assert judged(store, "query0 w0 ordered0")["alpha thing"][1] == "global", "other words wait for the model"
     assert judged(store, f"query{MANY - 1} w{MANY - 1} ordered{MANY - 1}")["gamma thing"][1] == "context"
     store.signal([used(facts[1], "something quite new")])
     assert judged(store, "quite new something")["beta thing"] == (0.6, "context"), "one new signal counts at once"
     drained(store, model)
-    assert max(model.asked[True]) <= BATCH_SIZE
+    assert all(map(is_small, model.asked[True]))
     assert judged(store, "query0 w0 ordered0")["alpha thing"] == (0.6, "context")
 
 
@@ -99,18 +111,120 @@ def test_once_embedded_all_is_as_in_a_store_that_was_just_opened(
         query = f"query{place} ordered{place} w{place}"
         assert judged(store, query) == judged(fresh, query)
         assert [hit.score for hit in store.recall(query)] == [hit.score for hit in fresh.recall(query)]
-    assert sum(calls.asked[False]) == 3, "every vector of a query was kept; only what is asked is embedded, and once"
+    assert asked_in_all(calls, background=False) == 3, "every vector was kept; what is asked is embedded once"
     assert not calls.asked[True]
 
 
-def test_whoever_needs_all_queries_gets_them(open_store: Callable[..., Heedful], model: Slow) -> None:
+def test_a_recall_does_not_wait_for_long_questions(open_store: Callable[..., Heedful], model: Slow) -> None:
+    store = open_store(embedding=model)
+    (fact,) = store.remember("alpha thing").fact_ids
+    model.asked[False].clear()
+    long = [f"about{place} question{place} " * 400 for place in range(MANY)]
+    store.signal([used(fact, query) for query in long])
+    assert judged(store, long[7].upper())["alpha thing"] == (0.6, "context"), "by its words"
+    assert judged(store, f"question7 {long[7]}")["alpha thing"][1] == "global"
+    assert [len(texts) for texts in model.asked[False]] == [1, 1], "only what was asked"
+    drained(store, model)
+    assert all(map(is_small, model.asked[True]))
+    assert asked_in_all(model, background=True) == MANY
+    assert judged(store, f"question7 {long[7]}")["alpha thing"] == (0.6, "context")
+
+
+def test_nobody_waits_for_what_somebody_else_embeds(open_store: Callable[..., Heedful]) -> None:
+    class Stuck(WordEmbedder):
+        """Embeds new questions for nobody else but the first who needs them, until it may go on."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.begun, self.may_go_on = threading.Event(), threading.Event()
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            if "quite new" in texts[0] and not self.begun.is_set():
+                self.begun.set()
+                assert self.may_go_on.wait(60)
+            return super().embed(texts)
+
+    stuck = Stuck()
+    store = open_store(embedding=stuck)
+    (fact,) = store.remember("alpha thing").fact_ids
+    store.signal([used(fact, "something quite new")])
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(judged, store, "alpha")
+        assert stuck.begun.wait(60)
+        try:
+            assert judged(store, "new something quite?")["alpha thing"] == (0.6, "context")
+            assert not first.done()
+        finally:
+            stuck.may_go_on.set()
+        assert "alpha thing" in first.result()
+
+
+def test_the_stats_of_a_fact_take_bounded_work(open_store: Callable[..., Heedful], model: Slow) -> None:
     store = open_store(embedding=model)
     (fact,) = store.remember("alpha thing").fact_ids
     store.signal([used(fact, f"w{place} ordered{place} query{place}") for place in range(MANY)])
+    store.signal([used(fact, "w3 ordered3 query3"), used(fact, "W5 ordered5 query5?")])
+    model.asked[False].clear()
     stats = store.fact_stats(fact)
-    assert len(stats.contexts) == MANY
-    assert max(model.asked[False]) <= BATCH_SIZE
+    assert all(map(is_small, model.asked[False]))
+    assert len(model.asked[False]) == 1
+    assert (stats.signal_count, stats.query_count) == (MANY + 2, MANY + 1)
+    assert sum(len(context.queries) for context in stats.contexts) == 100
+    assert (stats.contexts[0].query, stats.contexts[0].signal_count) == ("w3 ordered3 query3", 2), "the strongest first"
+    assert "W5 ordered5 query5?" in [query for context in stats.contexts for query in context.queries], "newer ones"
+
+
+def test_the_stats_of_a_fact_show_few_long_questions(open_store: Callable[..., Heedful], model: Slow) -> None:
+    store = open_store(embedding=model)
+    (fact,) = store.remember("alpha thing").fact_ids
+    store.signal([used(fact, f"question{place} " + "word " * 1_500) for place in range(10)])
+    stats = store.fact_stats(fact)
+    assert (stats.query_count, sum(len(context.queries) for context in stats.contexts)) == (10, 2)
+    drained(store, model)
+    assert [len(context.queries) for context in store.fact_stats(fact).contexts] == [1, 1], "their numbers differ"
+
+
+def test_an_explanation_lists_the_newest_signals_and_counts_all(
+    open_store: Callable[..., Heedful], model: Slow
+) -> None:
+    store = open_store(embedding=model)
+    (fact,) = store.remember("alpha thing").fact_ids
+    store.signal([used(fact, f"w{place} ordered{place} query{place}") for place in range(MANY)])
+    explanation = store.recall("alpha", boost_by_usefulness=True, explain=True)[0].explanation
+    assert explanation is not None
+    assert (explanation.event_count, len(explanation.events)) == (MANY, 100)
+    assert explanation.events[-1].query == f"w{MANY - 1} ordered{MANY - 1} query{MANY - 1}"
+    assert f"{MANY} signals" in explanation.arithmetic[1]
+
+
+def test_long_questions_are_compared_only_with_the_nearest(
+    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[int] = []
+    original = evidence.similarity
+
+    def counting(asked: str, other: str, *rest: float, **options: Calibration) -> float:
+        compared.append(len(other))
+        return original(asked, other, *rest, **options)
+
+    monkeypatch.setattr(evidence, "similarity", counting)
+    store = open_store()
+    (fact,) = store.remember("alpha thing").fact_ids
+    long = [f"number{place} " + "word " * 1_500 for place in range(50)]
+    for query in long:
+        # Its vector comes with the receipt.
+        store.signal_recall(store.recall(query).recall_id, used=[fact])
+    compared.clear()
+    assert judged(store, long[7])["alpha thing"] == (0.6, "context")
+    assert sum(compared) <= MAX_COMPARED + len(long[7])
+
+
+def test_a_replay_gets_all_queries(open_store: Callable[..., Heedful], model: Slow) -> None:
+    store = open_store(embedding=model)
+    bulk(store)
     store.replay()
+    assert not model.asked[True]
+    assert all(map(is_small, model.asked[False][1:]))
 
 
 def test_recalls_from_many_threads_agree_while_queries_are_embedded(
@@ -141,10 +255,11 @@ def test_closing_does_not_wait_for_what_is_left(open_store: Callable[..., Heedfu
     store.recall("anything")
     model.may_go_on.set()
     store.close()
-    done = sum(model.asked[True])
+    done = asked_in_all(model, background=True)
     again = Slow()
     again.may_go_on.set()
     with open_store(embedding=again, worker=False) as store:
         assert judged(store, "w0 ordered0 query0")["alpha thing"] == (0.6, "context")
         drained(store, again)
-    assert done + sum(again.asked[True]) + sum(again.asked[False]) <= MANY + 1
+    later = asked_in_all(again, background=True) + asked_in_all(again, background=False)
+    assert done + later <= MANY + 1

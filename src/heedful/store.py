@@ -44,6 +44,7 @@ from heedful.sql.space import ExecutionSpace
 from heedful.storage import Database, scopes
 from heedful.storage.feedback import unprocessed_projects
 from heedful.storage.sessions import SessionStore, SqlSessionStore
+from heedful.threads import Background
 
 if TYPE_CHECKING:
     from heedful.storage.mongo import MongoSessionStore
@@ -98,6 +99,7 @@ class Store:
         self._hooks = (feedback_hook, metadata_hook)
         self._max_open_projects = max_open_projects
         self._background_jobs = background_jobs
+        self._background = Background()
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Project] = OrderedDict()
         self._users: dict[str, int] = {}
@@ -270,6 +272,7 @@ class Store:
             search_in_memory=self.search_in_memory,
             receipt_share=self._receipt_share,
             trust=self._trust,
+            background=self._background,
         )
         with self.database.read() as connection:
             workspace.model(connection)

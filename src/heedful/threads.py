@@ -1,15 +1,21 @@
-"""Threads: those that may be wanted while the process ends, and what they take of the processor."""
+"""Threads: those wanted while the process ends, what they take of the processor, and work in the background."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
+
+from heedful.errors import HeedfulError
+
+logger = logging.getLogger("heedful")
 
 Item = TypeVar("Item")
 
@@ -18,6 +24,9 @@ KEPT_WAITING_FACTOR = 20.0
 
 MAX_REST_SECONDS = 5.0
 """How long it leaves that to them at most."""
+
+MAX_REST = 1.0
+"""Seconds that work in the background pauses after a step, at most."""
 
 
 def start_unless_ending(thread: threading.Thread) -> bool:
@@ -88,6 +97,11 @@ def work_alone() -> None:
     """Has this thread do all that it does by itself, so that it keeps one processor busy and no more, and give way to
     others after each time that it kept them waiting."""
     _own.helpers = 1
+
+
+def give_way() -> None:
+    """Has this thread work alone, and leave to others what it kept them waiting for."""
+    work_alone()
     _own.gives_way = True
 
 
@@ -102,3 +116,84 @@ def kept_others_waiting(seconds: float) -> None:
         _own.time.helped += KEPT_WAITING_FACTOR * seconds
     if _own.gives_way:
         time.sleep(min(KEPT_WAITING_FACTOR * seconds, MAX_REST_SECONDS))
+
+
+Steps = Iterator[object]
+"""Work in small steps: each is done when the next value is asked for."""
+
+
+class Background:
+    """One thread for work that nobody waits for, which exists while there is some. Owners take turns, a step each, and
+    the thread pauses after each step for as long as the step took: calls find the processor and the model free."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._work: OrderedDict[object, OrderedDict[str, Steps]] = OrderedDict()
+        """What is left to do, by owner and name; who is next comes first."""
+        self._running: object = None
+        """Whose step is under way."""
+        self._thread: threading.Thread | None = None
+
+    def add(self, owner: object, name: str, begin: Callable[[], Steps]) -> None:
+        """Does some work soon, unless work of this name is waiting or under way for its owner."""
+        with self._changed:
+            waiting = self._work.setdefault(owner, OrderedDict())
+            if name not in waiting:
+                waiting[name] = begin()
+            if self._thread is None or not self._thread.is_alive():
+                thread = threading.Thread(target=self._run, name="heedful-background")
+                self._thread = thread if start_unless_ending(thread) else None
+
+    def finish(self, owner: object) -> None:
+        """Does one more step of everything that an owner has waiting, and drops the rest."""
+        with self._changed:
+            left = self._work.pop(owner, OrderedDict())
+            if self._thread is not threading.current_thread():
+                self._changed.wait_for(lambda: self._running is not owner)
+        for name, steps in left.items():
+            _step(name, steps)
+
+    def _run(self) -> None:
+        work_alone()
+        while (following := self._next()) is not None:
+            begun = time.monotonic()
+            has_more = _step(*following)
+            self._end(following[0], has_more)
+            time.sleep(min(time.monotonic() - begun, MAX_REST))
+
+    def _next(self) -> tuple[str, Steps] | None:
+        with self._changed:
+            if not self._work or not threading.main_thread().is_alive():
+                self._thread = None
+                return None
+            self._running, waiting = next(iter(self._work.items()))
+            return next(iter(waiting.items()))
+
+    def _end(self, name: str, has_more: bool) -> None:
+        with self._changed:
+            waiting = self._work.get(self._running, OrderedDict())
+            if name in waiting:
+                waiting.move_to_end(name)
+                if not has_more:
+                    del waiting[name]
+            if waiting:
+                self._work.move_to_end(self._running)
+            else:
+                self._work.pop(self._running, None)
+            self._running = None
+            self._changed.notify_all()
+
+
+def _step(name: str, steps: Steps) -> bool:
+    """Does one step; returns whether there are more."""
+    try:
+        next(steps)
+    except StopIteration:
+        return False
+    except Exception as error:
+        # It is tried again by whoever wants it next.
+        logger.warning(
+            "%s can't be done now: %s", name, error, exc_info=None if isinstance(error, HeedfulError) else error
+        )
+        return False
+    return True

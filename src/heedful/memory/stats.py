@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, islice
 
 import numpy as np
 from sqlalchemy import Connection
@@ -11,7 +12,7 @@ from sqlalchemy import Connection
 from heedful.clock import from_stored
 from heedful.memory import checks
 from heedful.memory.graph_recall import Expanded, Path
-from heedful.memory.usefulness import Context, combined_tallies
+from heedful.memory.usefulness import DOCUMENTED, Context
 from heedful.memory.workspace import Workspace
 from heedful.model import (
     SIGNAL_TYPES,
@@ -26,7 +27,7 @@ from heedful.model import (
 )
 from heedful.ranking.affinity import Neighbour, Strengths
 from heedful.ranking.policies import Ranked, Tally, Usefulness
-from heedful.ranking.signals import NEUTRAL
+from heedful.ranking.signals import NEUTRAL, Observation
 from heedful.search.fusion import VECTOR
 from heedful.storage import facts, graph, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
@@ -34,6 +35,15 @@ from heedful.storage.scores import ALL_QUERIES
 BINS = 10
 MAX_RANKED = 10
 """How many facts are named as the most and the least useful."""
+
+MAX_EVENTS = 100
+"""Signals that an explanation lists."""
+
+MAX_QUERIES = 100
+"""Queries of a fact whose contexts are shown."""
+
+MAX_CHARACTERS = 20_000
+"""The same in characters, unless a single query has more."""
 
 
 def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
@@ -54,6 +64,7 @@ def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
             signal_count=tally.count,
             signal_breakdown=tally.breakdown,
             last_signal_at=None if tally.last_at is None else from_stored(tally.last_at),
+            query_count=scores.count_queries(connection, seq),
             contexts=_contexts(workspace, connection, dataset, seq, now),
         )
 
@@ -99,32 +110,37 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
 
 
 def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: int, now: int) -> list[ContextScore]:
-    """The contexts of one fact. The earliest query that no context has yet makes the next one."""
-    signals = ledger.surviving(connection, [seq])
+    """The contexts of one fact by its queries with the most signals, those with the most first."""
     model = workspace.model(connection)
-    if not signals or model is None:
+    strongest = _shown(scores.strongest(connection, seq, MAX_QUERIES))
+    if not strongest or model is None:
         return []
-    texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
-    index = workspace.contexts(connection, dataset, model, ledger.last_event(connection, dataset), needed=texts)
-    contexts: list[ContextScore] = []
-    grouped: set[int] = set()
-    for query in dict.fromkeys(signal.query_id for signal in signals):
-        if query in grouped:
-            continue
-        # A text without a word may have a vector that is not even like itself.
-        alike = {query, *(match.query_id for match in index.matches(texts[query], index.vector_of(query)))}
-        members = [member for member in texts if member in alike]
-        tally = combined_tallies(connection, [seq], members)[seq]
-        contexts.append(_context_score(query, members, texts, tally, now))
-        grouped.update(members)
-    return contexts
+    index = workspace.contexts(connection, dataset, model, ledger.last_event(connection, dataset))
+    signals = ledger.surviving(connection, [seq], list(strongest))
+    groups = index.grouped({signal.query_id: strongest[signal.query_id] for signal in signals})
+    place_of = {query: place for place, group in enumerate(groups) for query in group}
+    folded: list[list[Observation]] = [[] for _ in groups]
+    for signal in signals:
+        folded[place_of[signal.query_id]].append(signal.observation)
+    contexts = [
+        _context_score([strongest[query] for query in group], DOCUMENTED.fold(observations), now)
+        for group, observations in zip(groups, folded, strict=True)
+    ]
+    return sorted(contexts, key=lambda context: -context.signal_count)
 
 
-def _context_score(query: int, members: list[int], texts: dict[int, str], tally: Tally, now: int) -> ContextScore:
+def _shown(strongest: dict[int, str]) -> dict[int, str]:
+    """The first queries, as many as have `MAX_CHARACTERS` together; at least one."""
+    sizes = accumulate(map(len, strongest.values()))
+    fitting = sum(size <= MAX_CHARACTERS for size in sizes)
+    return dict(islice(strongest.items(), max(1, fitting)))
+
+
+def _context_score(queries: list[str], tally: Tally, now: int) -> ContextScore:
     assert tally.last_at is not None
     return ContextScore(
-        query=texts[query],
-        queries=[texts[query], *(texts[member] for member in members if member != query)],
+        query=queries[0],
+        queries=queries,
         score=tally.at(now),
         signal_count=tally.count,
         signal_breakdown=tally.breakdown,
@@ -150,7 +166,6 @@ def explanation(
     path = walked.paths.get(ranked.fact)
     over = [] if path is None else list(graph.names(connection, [path.entity]).values())
     signals = _signals(connection, ranked.usefulness, context, ranked.fact)
-    events = _events(connection, signals)
     spoken = {signal.query_id for signal in signals}
     matched = next((match for match in context.matches if match.query_id in spoken), None)
     nearest = next((each for each in context.neighbours if each.query in spoken), None)
@@ -161,10 +176,11 @@ def explanation(
         links=over,
         matched_context=None if matched is None else matched.text,
         context_similarity=None if matched is None else matched.similarity,
-        events=events,
+        event_count=len(signals),
+        events=_events(connection, signals[-MAX_EVENTS:]),
         arithmetic=[
             _relevance_line(vector, words, beside, path, over, ranked.relevance),
-            _usefulness_line(ranked.usefulness, events, nearest, context.strengths or Strengths()),
+            _usefulness_line(ranked.usefulness, len(signals), nearest, context.strengths or Strengths()),
             _score_line(ranked, policy, weight),
         ],
     )
@@ -211,11 +227,9 @@ def _relevance_line(
     )
 
 
-def _usefulness_line(
-    usefulness: Usefulness, events: Sequence[EventRef], nearest: Neighbour | None, strengths: Strengths
-) -> str:
+def _usefulness_line(usefulness: Usefulness, signals: int, nearest: Neighbour | None, strengths: Strengths) -> str:
     if usefulness.source == "related" and nearest is not None:
-        counted = f"{len(events)} signal{'s' * (len(events) != 1)} for related queries"
+        counted = f"{signals} signal{'s' * (signals != 1)} for related queries"
         nearness = f"the nearest at cosine {nearest.cosine:.2f}"
         return f"usefulness = {usefulness.value:.4f} (by {counted}, {nearness}; {_learnt(strengths)})"
     where = {
@@ -224,7 +238,7 @@ def _usefulness_line(
         "global": "over all queries (none in this context)",
         "neutral": "no signals: neutral",
     }[usefulness.source]
-    counted = f", {len(events)} signal{'s' * (len(events) != 1)}, decayed to now" if events else ""
+    counted = f", {signals} signal{'s' * (signals != 1)}, decayed to now" if signals else ""
     return f"usefulness = {usefulness.value:.4f} ({where}{counted})"
 
 

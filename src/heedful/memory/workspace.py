@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -16,7 +16,7 @@ from heedful.model import DEFAULT_DATASET
 from heedful.providers.embedding import Embedder
 from heedful.ranking.signals import Trust
 from heedful.search import DatabaseIndex, DatasetIndex, Searcher
-from heedful.search.evidence import ContextIndex, Embed, EvidenceIndex, Load, OverallIndex, StoredVectors
+from heedful.search.evidence import ContextIndex, EvidenceIndex, OverallIndex, StoredVectors
 from heedful.search.graph import GraphIndex
 from heedful.search.postgresql import IN_MEMORY
 from heedful.search.questions import QuestionIndex
@@ -26,7 +26,7 @@ from heedful.storage import vectors as stored_vectors
 from heedful.storage.executions import runs
 from heedful.storage.rows import Direct, batches
 from heedful.storage.vectors import ModelRow, Vectors
-from heedful.threads import start_unless_ending
+from heedful.threads import Background, Steps
 
 logger = logging.getLogger("heedful")
 
@@ -45,10 +45,12 @@ class Workspace:
         search_in_memory: int = IN_MEMORY,
         receipt_share: float = 1.0,
         trust: Trust | None = None,
+        background: Background | None = None,
     ) -> None:
         """`shared` is a database that others use too, and that is not closed with the workspace. Datasets of more facts
         than `search_in_memory` are searched by a database that can, once it has indexes of them. `receipt_share` is
-        the share of recalls whose receipts are kept. `trust` says how many authors make an opinion count."""
+        the share of recalls whose receipts are kept. `trust` says how many authors make an opinion count. `background`
+        does what nobody waits for."""
         self.database = database
         self.receipt_share = receipt_share
         self.trust = trust or Trust()
@@ -65,8 +67,8 @@ class Workspace:
         self._graphs: dict[int, GraphIndex] = {}
         self._linked: set[str] = set()
         self._unwritten: dict[int, StoredVectors] = {}
-        self._backlog = Backlog(self._load_queries, self.embed, self._write_vectors)
-        self._beside: dict[str, threading.Thread] = {}
+        self._background = background or Background()
+        self._closed = False
         self._questions: dict[tuple[str, int], QuestionIndex] = {}
         self._unwritten_questions: list[tuple[int, int, bytes]] = []
 
@@ -137,23 +139,31 @@ class Workspace:
         dataset: int,
         model: ModelRow,
         newest: int,
-        needed: Collection[int] = (),
+        needed: Iterable[int] | None = None,
     ) -> ContextIndex:
         """The queries with signals of a dataset up to the event `newest`, the last that `connection` sees. Those that
-        are `needed` are embedded when it returns; of others that are new, a few are, and the rest soon."""
+        are `needed` are embedded when it returns; without, a few of the newest. The others are soon."""
         with self._lock:
             key = (dataset, model.id)
             if key not in self._contexts:
                 self._contexts[key] = ContextIndex(dataset, model, self.embedder.calibration)
             index = self._contexts[key]
-        made: StoredVectors | None = index.follow(connection, newest, self.embed)
-        while made is not None:
+        index.follow(connection, newest)
+        for step in index.newest() if needed is None else index.steps(needed):
+            made = index.embed(step, partial(receipts.load_queries, connection), self.embed)
             with self._lock:
                 self._unwritten.setdefault(model.id, []).extend(made)
-            made = index.embed_waiting(partial(receipts.load_queries, connection), self.embed, needed)
         if index.waits:
-            self._backlog.add(index)
+            self.do_later(f"embedding of queries {dataset}", lambda: self.embed_queries(index))
         return index
+
+    def embed_queries(self, index: ContextIndex, wanted: Iterable[int] | None = None) -> Steps:
+        """Embeds the queries that wait in an index, or those of them that are wanted, and writes their vectors."""
+        wanted = None if wanted is None else list(wanted)
+        while steps := index.steps(wanted):
+            for step in steps:
+                self._write_vectors(index.model.id, index.embed(step, self._load_queries, self.embed))
+                yield
 
     def keep_vectors(self) -> None:
         """Writes vectors of queries that were made during a read, so that nobody has to make them again."""
@@ -199,23 +209,11 @@ class Workspace:
         with self._lock:
             return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
 
-    def do_beside(self, name: str, work: Callable[[], object]) -> None:
-        """Does some work beside what is asked, one of a name at a time; if it can't be done now, a later call does."""
+    def do_later(self, name: str, begin: Callable[[], Steps]) -> None:
+        """Does some work in the background; if it can't be done now, a later call does."""
         with self._lock:
-            if name in self._beside or self.database.read_only:
-                return
-            self._beside[name] = thread = threading.Thread(target=self._do, args=(name, work), name=name)
-            if not start_unless_ending(thread):
-                del self._beside[name]
-
-    def _do(self, name: str, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except HeedfulError as error:
-            logger.warning("%s can't be done now: %s", name, error)
-        finally:
-            with self._lock:
-                self._beside.pop(name, None)
+            if not self._closed:
+                self._background.add(self, name, begin)
 
     def overall(self, dataset: int) -> OverallIndex:
         """The scores over all queries of a dataset's facts; `follow` it before use."""
@@ -300,10 +298,8 @@ class Workspace:
 
     def close(self) -> None:
         with self._lock:
-            beside = list(self._beside.values())
-        for thread in beside:
-            thread.join()
-        self._backlog.close()
+            self._closed = True
+        self._background.finish(self)
         self.save_indexes(last=True)
         if not self._shared:
             self.database.close()
@@ -326,63 +322,3 @@ def matching_model(active: ModelRow | None, embedder: Embedder) -> ModelRow | No
             "the store with this one: heedful reembed",
         )
     return active
-
-
-class Backlog:
-    """A thread that is there while queries wait. What it has not done when the process ends, the next one does."""
-
-    def __init__(
-        self,
-        load: Load,
-        embed: Embed,
-        keep: Callable[[int, StoredVectors], None],
-    ) -> None:
-        """`keep` writes vectors of a model to the store."""
-        self._load = load
-        self._embed = embed
-        self._keep = keep
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._indexes: dict[ContextIndex, None] = {}
-        self._closed = False
-
-    def add(self, index: ContextIndex) -> None:
-        """Embeds what waits in an index, soon."""
-        with self._lock:
-            self._indexes[index] = None
-            if not self._closed and (self._thread is None or not self._thread.is_alive()):
-                thread = threading.Thread(target=self._run, name="heedful-queries")
-                # Where it can't run any more, the next process embeds them.
-                self._thread = thread if start_unless_ending(thread) else None
-
-    def close(self) -> None:
-        """Ends after the batch that is under way."""
-        with self._lock:
-            self._closed = True
-            thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-
-    def _run(self) -> None:
-        while (index := self._next()) is not None:
-            try:
-                made = index.embed_waiting(self._load, self._embed)
-                if made is None:
-                    self._forget(index)
-                else:
-                    self._keep(index.model.id, made)
-            except HeedfulError as error:
-                # They still match by their words, and the next recall has them tried again.
-                logger.warning("queries of signals can't be embedded now: %s", error)
-                self._forget(index)
-
-    def _next(self) -> ContextIndex | None:
-        with self._lock:
-            if self._closed or not self._indexes or not threading.main_thread().is_alive():
-                self._thread = None
-                return None
-            return next(iter(self._indexes))
-
-    def _forget(self, index: ContextIndex) -> None:
-        with self._lock:
-            self._indexes.pop(index, None)

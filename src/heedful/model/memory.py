@@ -256,7 +256,10 @@ class Explanation(Model):
     matched_context: str | None
     """The earlier query whose context was matched most closely."""
     context_similarity: float | None
+    event_count: int
+    """The signals behind its usefulness."""
     events: list[EventRef]
+    """The newest 100 of them, oldest first."""
     arithmetic: list[str]
 
 
@@ -365,7 +368,11 @@ class FactStats(Model):
     signal_count: int
     signal_breakdown: dict[SignalType, int]
     last_signal_at: datetime | None
+    query_count: int
+    """Queries that have signals for it."""
     contexts: list[ContextScore]
+    """By its 100 queries with the most signals (fewer where these are long), the strongest context first. A query that
+    is new may be a context by itself until it is embedded."""
 
 
 class ScorePoint(Model):

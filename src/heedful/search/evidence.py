@@ -271,16 +271,20 @@ class EvidenceIndex:
 
 
 CANDIDATES = 1000
-"""The nearest queries that are compared word by word."""
+"""The nearest queries that are looked at."""
+
+MAX_COMPARED = 100_000
+"""Characters of the nearest queries that are compared word by word; others match if they are equal."""
 
 SLACK = 0.1
 """Queries that differ in case alone may lie this far below the mark."""
 
-MAX_EMBEDDED = 32
-"""New queries that a recall embeds itself."""
+MAX_CHARACTERS = 1_000
+"""Characters of queries that are embedded in one step, unless a single query has more: a model reads about as many of a
+text. A recall embeds no more than this of queries that are new."""
 
-BATCH_SIZE = 64
-"""Queries that are embedded in one call of the model when there are many."""
+MAX_QUERIES = 32
+"""Queries that are embedded in one step."""
 
 Embed = Callable[[Sequence[str]], Vectors]
 Load = Callable[[Sequence[int]], list[Row]]
@@ -303,8 +307,8 @@ class ContextIndex:
     """The queries of one dataset with signals that count. A context is all of them that mean the same as a given one,
     so it needs no bookkeeping, and does not depend on which query came first.
 
-    Of many queries that are new at once, the newest are embedded at once, and the others wait for `embed_waiting`.
-    Until then they match by their words alone. Models are asked outside the lock that searches need.
+    Queries that are new without a vector wait for `embed`. Until then they match by their words alone. Models are asked
+    without a lock: nobody waits for what somebody else embeds.
     """
 
     def __init__(self, dataset: int, model: ModelRow, calibration: Calibration) -> None:
@@ -322,6 +326,8 @@ class ContextIndex:
         self._is_rated: Growable[np.bool_] = Growable(np.empty(0, bool))
         self._waiting: dict[int, str] = {}
         self._waiting_words: dict[str, set[int]] = {}
+        self._newest: Sequence[int] = ()
+        """Of the queries that came last, those that are embedded in one step."""
         self.judged = np.empty(0, np.int64)
         """The facts that were ever judged, in order; all others are neutral."""
         self._vectors = VectorIndex(np.empty((0, model.dimensions), np.float32))
@@ -329,50 +335,56 @@ class ContextIndex:
     def __len__(self) -> int:
         return len(self._ids) + len(self._waiting)
 
-    def follow(self, connection: Connection, newest: int, embed: Embed) -> StoredVectors:
-        """Takes in the queries of signals up to the event `newest`; returns vectors that had to be made, for the store
-        to keep."""
+    def follow(self, connection: Connection, newest: int) -> None:
+        """Takes in the queries of signals up to the event `newest`."""
         if newest <= self._event:
-            return []
-        # Whoever comes meanwhile needs what is embedded here, which is little.
+            return
         with self._following:
             if newest <= self._event:
-                return []
+                return
             named = ledger.queries_after(connection, self.dataset, self._event)
             unrated = ledger.unrated_after(connection, self.dataset, self._event)
             unknown = named - unrated - self._row_of.keys() - self._waiting.keys()
             rows = receipts.load_queries(connection, sorted(unknown))
             known = {row[0]: row[3] for row in rows if row[2] == self.model.id and row[3] is not None}
-            lacking = sorted(row[0] for row in rows if row[0] not in known)
             texts = {row[0]: row[1] for row in rows}
-            made = self._made({query: texts[query] for query in lacking[-MAX_EMBEDDED:]}, embed)
+            lacking = {query: texts[query] for query in sorted(texts.keys() - known.keys())}
             judged = ledger.facts_after(connection, self.dataset, self._event)
             with self._lock:
                 self._unrated = (self._unrated - named) | unrated
                 for query in (named | unrated) & self._row_of.keys():
                     self._is_rated.rows[self._row_of[query]] = query not in unrated
-                self._add([(query, texts[query], vector) for query, vector in [*known.items(), *made]])
-                for query in lacking[:-MAX_EMBEDDED]:
-                    self._waiting[query] = texts[query]
-                    self._waiting_words.setdefault(normal(texts[query]), set()).add(query)
+                self._add([(query, texts[query], vector) for query, vector in known.items()])
+                for query, text in lacking.items():
+                    self._waiting[query] = text
+                    self._waiting_words.setdefault(normal(text), set()).add(query)
+                if lacking:
+                    last = next(_steps(dict(reversed(lacking.items()))))
+                    self._newest = last if sum(len(texts[query]) for query in last) <= MAX_CHARACTERS else ()
                 self.judged = np.union1d(self.judged, np.array(judged, np.int64))
                 self._event = newest
-            return made
 
     @property
     def waits(self) -> bool:
         """Whether queries wait to be embedded."""
         return bool(self._waiting)
 
-    def embed_waiting(self, load: Load, embed: Embed, only: Collection[int] | None = None) -> StoredVectors | None:
-        """Embeds some of the queries that wait, or of those that are `wanted`; returns vectors that had to be made, and
-        None when no query waits. What somebody else has embedded is loaded from the store."""
+    def steps(self, wanted: Iterable[int] | None = None) -> list[list[int]]:
+        """The queries that wait, or those of them that are `wanted`, in runs that are embedded in one step."""
         with self._lock:
-            waiting = self._waiting if only is None else {query: "" for query in only if query in self._waiting}
-            taken = list(islice(waiting, BATCH_SIZE))
-        if not taken:
-            return None
-        rows = {row[0]: row for row in load(taken)}
+            among = self._waiting if wanted is None else wanted
+            return list(_steps({query: self._waiting[query] for query in among if query in self._waiting}))
+
+    def newest(self) -> list[list[int]]:
+        """The same of those that came last, in one step at most; none, if they are too long."""
+        return self.steps(self._newest)
+
+    def embed(self, step: Sequence[int], load: Load, embed: Embed) -> StoredVectors:
+        """Embeds queries that wait; returns vectors that had to be made, for the store to keep. What somebody else has
+        embedded is loaded from the store."""
+        with self._lock:
+            taken = [query for query in step if query in self._waiting]
+        rows = {row[0]: row for row in load(taken)} if taken else {}
         known = [(query, row[3]) for query, row in rows.items() if row[2] == self.model.id and row[3] is not None]
         ready = {query for query, _ in known}
         made = self._made({query: row[1] for query, row in rows.items() if query not in ready}, embed)
@@ -416,14 +428,40 @@ class ContextIndex:
         with self._lock:
             return self._vectors.row(self._row_of[query_id])
 
+    def grouped(self, texts: Mapping[int, str]) -> list[list[int]]:
+        """Queries by context: the first that has none yet makes the next one."""
+        with self._lock:
+            vectors = {query: self._vectors.row(self._row_of[query]) for query in texts if query in self._row_of}
+        words = {query: normal(text) for query, text in texts.items()}
+
+        def are_one(a: int, b: int) -> bool:
+            if words[a] == words[b] or a not in vectors or b not in vectors:
+                return words[a] == words[b]
+            cosine = float(vectors[a] @ vectors[b])
+            if cosine < self._calibration.same - SLACK:
+                return False
+            return similarity(texts[a], texts[b], cosine, calibration=self._calibration) >= SAME_NEED
+
+        groups: list[list[int]] = []
+        left = list(texts)
+        while left:
+            groups.append([query for query in left if are_one(left[0], query)])
+            left = [query for query in left if query not in groups[-1]]
+        return groups
+
     def _alike(self, text: str, rows: Seqs, cosines: Vectors) -> list[Match]:
         found = []
+        compared = 0
         for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
             if cosine < self._calibration.same - SLACK:
                 break
-            alike = similarity(text, self._texts[row], cosine, calibration=self._calibration)
+            other = self._texts[row]
+            compared += len(other)
+            if compared > MAX_COMPARED and other != text:
+                continue
+            alike = similarity(text, other, cosine, calibration=self._calibration)
             if alike >= SAME_NEED:
-                found.append(Match(self._ids[row], self._texts[row], round(alike, 6)))
+                found.append(Match(self._ids[row], other, round(alike, 6)))
         return found
 
     def _made(self, texts: Mapping[int, str], embed: Embed) -> StoredVectors:
@@ -442,3 +480,17 @@ class ContextIndex:
             self._row_of[query] = len(self._ids)
             self._ids.append(query)
             self._texts.append(text)
+
+
+def _steps(texts: Mapping[int, str]) -> Iterator[list[int]]:
+    """Queries in order, as many at a time as are embedded in one step."""
+    step: list[int] = []
+    characters = 0
+    for query, text in texts.items():
+        if step and (len(step) == MAX_QUERIES or characters + len(text) > MAX_CHARACTERS):
+            yield step
+            step, characters = [], 0
+        step.append(query)
+        characters += len(text)
+    if step:
+        yield step

@@ -16,7 +16,7 @@ from heedful.storage import ledger
 from heedful.storage.database import Database
 from heedful.storage.fact_expiry import active
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import facts, scores
+from heedful.storage.schema import facts, queries, scores
 
 ALL_QUERIES = 0
 """The query number under which a fact's score over all queries is kept."""
@@ -129,6 +129,25 @@ def all_of(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]
     """Every tally of these facts."""
     rows = connection.execute(_ALL_OF, {"facts": list(fact_seqs)})
     return {(row.fact_seq, row.query_id): _tally(row) for row in rows}
+
+
+def strongest(connection: Connection, fact_seq: int, limit: int) -> dict[int, str]:
+    """The words of a fact's queries by number, those with the most signals first, and among equals the newest."""
+    count = scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful
+    rows = connection.execute(
+        select(queries.c.id, queries.c.text)
+        .join(scores, scores.c.query_id == queries.c.id)
+        .where(scores.c.fact_seq == fact_seq, scores.c.query_id != ALL_QUERIES)
+        .order_by(count.desc(), scores.c.last_at.desc(), queries.c.id.desc())
+        .limit(limit)
+    )
+    return {row.id: row.text for row in rows}
+
+
+def count_queries(connection: Connection, fact_seq: int) -> int:
+    """How many queries a fact has signals for."""
+    found = select(func.count()).where(scores.c.fact_seq == fact_seq, scores.c.query_id != ALL_QUERIES)
+    return int(connection.execute(found).scalar_one())
 
 
 def facts_with(connection: Connection, dataset: int, query_ids: Sequence[int]) -> list[int]:

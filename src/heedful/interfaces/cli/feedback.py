@@ -246,6 +246,9 @@ def _show_fact(stats: FactStats) -> None:
                 escape(shortened(context.query)) + also,
             )
         screen.print(rows)
+        shown = sum(len(context.queries) for context in stats.contexts)
+        if shown < stats.query_count:
+            screen.print(f"Contexts of the {shown} queries with the most signals, of {stats.query_count:,}")
 
 
 def _show_dataset(stats: UsefulnessStats) -> None:

@@ -28,7 +28,7 @@ from heedful.interfaces.http.shares import Lane, Shares, server_busy
 from heedful.model import Scope
 from heedful.sql.sandbox.pool import busy as query_busy
 from heedful.store import Store, worker_of
-from heedful.threads import work_alone
+from heedful.threads import give_way
 
 logger = logging.getLogger("heedful")
 
@@ -88,7 +88,7 @@ class State:
         slow = max(1, processors // 2)
         self._shares = Shares((self.calls, self.recalls, self.short), slow, WAIT, time.monotonic)
         self._pool = ThreadPoolExecutor(config.threads + processors + 1, thread_name_prefix="heedful-call")
-        self._slow_pool = ThreadPoolExecutor(slow, thread_name_prefix="heedful-slow", initializer=work_alone)
+        self._slow_pool = ThreadPoolExecutor(slow, thread_name_prefix="heedful-slow", initializer=give_way)
         # Who waits for a language model must not keep others from being let in.
         self._auth_pool = ThreadPoolExecutor(2, thread_name_prefix="heedful-auth")
         # A query takes as long as a database does; who waits for one must not keep others waiting.
