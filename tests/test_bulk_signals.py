@@ -18,6 +18,7 @@ from heedful.search.evidence import MAX_CHARACTERS, MAX_COMPARED, MAX_QUERIES
 from heedful.testing import WordEmbedder
 
 MANY = 300
+FEW = 20
 
 
 class Slow(WordEmbedder):
@@ -119,14 +120,14 @@ def test_a_recall_does_not_wait_for_long_questions(open_store: Callable[..., Hee
     store = open_store(embedding=model)
     (fact,) = store.remember("alpha thing").fact_ids
     model.asked[False].clear()
-    long = [f"about{place} question{place} " * 400 for place in range(MANY)]
+    long = [f"about{place} question{place} " * 100 for place in range(FEW)]
     store.signal([used(fact, query) for query in long])
     assert judged(store, long[7].upper())["alpha thing"] == (0.6, "context"), "by its words"
     assert judged(store, f"question7 {long[7]}")["alpha thing"][1] == "global"
     assert [len(texts) for texts in model.asked[False]] == [1, 1], "only what was asked"
     drained(store, model)
     assert all(map(is_small, model.asked[True]))
-    assert asked_in_all(model, background=True) == MANY
+    assert asked_in_all(model, background=True) == FEW
     assert judged(store, f"question7 {long[7]}")["alpha thing"] == (0.6, "context")
 
 
@@ -198,7 +199,7 @@ def test_an_explanation_lists_the_newest_signals_and_counts_all(
 
 
 def test_long_questions_are_compared_only_with_the_nearest(
-    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+    open_store: Callable[..., Heedful], model: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[int] = []
     original = evidence.similarity
@@ -208,12 +209,12 @@ def test_long_questions_are_compared_only_with_the_nearest(
         return original(asked, other, *rest, **options)
 
     monkeypatch.setattr(evidence, "similarity", counting)
-    store = open_store()
+    store = open_store(embedding=model)
     (fact,) = store.remember("alpha thing").fact_ids
-    long = [f"number{place} " + "word " * 1_500 for place in range(50)]
-    for query in long:
-        # Its vector comes with the receipt.
-        store.signal_recall(store.recall(query).recall_id, used=[fact])
+    long = [f"number{place} " + "word " * 1_500 for place in range(FEW)]
+    store.signal([used(fact, query) for query in long])
+    store.recall("alpha")
+    drained(store, model)
     compared.clear()
     assert judged(store, long[7])["alpha thing"] == (0.6, "context")
     assert sum(compared) <= MAX_COMPARED + len(long[7])
