@@ -12,8 +12,7 @@ import pytest
 from heedful import Heedful
 from heedful.model import Recall
 from heedful.providers.embedding.contract import Vectors
-from heedful.ranking.similarity import Calibration
-from heedful.search import evidence
+from heedful.ranking.similarity import Calibration, similarity
 from heedful.search.evidence import MAX_CHARACTERS, MAX_COMPARED, MAX_QUERIES
 from heedful.testing import WordEmbedder
 
@@ -202,13 +201,12 @@ def test_long_questions_are_compared_only_with_the_nearest(
     open_store: Callable[..., Heedful], model: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[int] = []
-    original = evidence.similarity
 
-    def counting(asked: str, other: str, *rest: float, **options: Calibration) -> float:
+    def counting(asked: str, other: str, cosine: float, *, calibration: Calibration) -> float:
         compared.append(len(other))
-        return original(asked, other, *rest, **options)
+        return similarity(asked, other, cosine, calibration=calibration)
 
-    monkeypatch.setattr(evidence, "similarity", counting)
+    monkeypatch.setattr("heedful.search.evidence.similarity", counting)
     store = open_store(embedding=model)
     (fact,) = store.remember("alpha thing").fact_ids
     long = [f"number{place} " + "word " * 1_500 for place in range(FEW)]

@@ -94,8 +94,7 @@ def in_parallel(work: Callable[[Item], object], items: Sequence[Item]) -> None:
 
 
 def work_alone() -> None:
-    """Has this thread do all that it does by itself, so that it keeps one processor busy and no more, and give way to
-    others after each time that it kept them waiting."""
+    """Has this thread do all that it does by itself, so that it keeps one processor busy and no more."""
     _own.helpers = 1
 
 

@@ -46,7 +46,7 @@ class Dashboard:
 
     def close(self) -> None:
         self.store.close()
-        self.opened.close()
+        self.app.state.site.close()
 
 
 def token(page: str) -> str:

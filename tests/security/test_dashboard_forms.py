@@ -57,7 +57,7 @@ def test_forms_are_not_read_on_the_event_loop(
     monkeypatch.setattr(responses, "_fields", fields)
     dashboard.client().post(route, data={"api_key": "x"})
     assert threads
-    assert all(name.startswith("AnyIO worker") for name in threads)
+    assert all(name.startswith("heedful-call") for name in threads)
 
 
 def test_a_field_that_is_sent_many_times_is_put_together_once() -> None:

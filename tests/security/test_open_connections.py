@@ -238,6 +238,20 @@ def test_the_dashboard_closes_logins_whose_form_does_not_come(path: Path, clock:
     dashboard.close()
 
 
+def test_connections_of_the_dashboard_count_for_whoever_is_logged_in(path: Path, clock: ManualClock) -> None:
+    dashboard = Dashboard(path, clock)
+    key = dashboard.store.keys.create("reader", scopes=["read"])
+    config = ServerConfig(dashboard.app, Limits(), timeout_graceful_shutdown=5)
+    held = config.open_connections
+    with threaded(uvicorn.Server(config)) as url, httpx.Client(base_url=url) as visitor:
+        visitor.post("/login", data={"api_key": key.api_key})
+        assert held.count(("unknown", "")) == 1
+        assert visitor.get("/p/default/facts").status_code == 200
+        assert (held.count(("key", key.key_id)), held.count(("project", "default"))) == (1, 1)
+        assert held.count(("unknown", "")) == 0
+    dashboard.close()
+
+
 class Held(LimitedProtocol):
     """A connection without a network: only what is counted."""
 

@@ -163,7 +163,7 @@ class Workspace:
         while steps := index.steps(wanted):
             for step in steps:
                 self._write_vectors(index.model.id, index.embed(step, self._load_queries, self.embed))
-                yield
+                yield None
 
     def keep_vectors(self) -> None:
         """Writes vectors of queries that were made during a read, so that nobody has to make them again."""

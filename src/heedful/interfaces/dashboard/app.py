@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -18,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heedful.errors import HeedfulError, NotFound
 from heedful.interfaces.dashboard import login_pages, rendering, responses
 from heedful.interfaces.dashboard.context import PageContext, local
-from heedful.interfaces.dashboard.login_pages import COOKIE
+from heedful.interfaces.dashboard.logins import Visitor
 from heedful.interfaces.dashboard.pages import ACTIONS, PAGES, SECTIONS
 from heedful.interfaces.dashboard.registry import Page
 from heedful.interfaces.dashboard.rendering import address
@@ -27,6 +26,7 @@ from heedful.interfaces.http.app import open_store, set_up
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import BodyTimeout, ServerConfig
 from heedful.interfaces.http.serve import GRACE, first_key, listen
+from heedful.interfaces.http.state import State
 from heedful.model import NewKey
 from heedful.store import Store
 from heedful.version import __version__
@@ -50,7 +50,8 @@ def create(
 
     `admin_key` opens everything, beside the keys in the store.
     """
-    site = Site(store, {action.name: action for action in ACTIONS}, admin_key, hours)
+    state = State(Config(admin_key=admin_key, worker=False), store)
+    site = Site(state, {action.name: action for action in ACTIONS}, hours)
     site.templates.globals["sections"] = SECTIONS
 
     @asynccontextmanager
@@ -96,16 +97,12 @@ def create(
 def _first(site: Site) -> responses.Endpoint:
     """The address without a page: the first project."""
 
-    def work(request: Request) -> Response:
-        visitor = site.logins.visitor(request.cookies.get(COOKIE))
+    def work(request: Request, visitor: Visitor | None) -> Response:
         if visitor is None:
             return RedirectResponse("/login", 303)
         return RedirectResponse(address(site.project_names(visitor.caller.project)[0], "overview"), 303)
 
-    async def answer(request: Request) -> Response:
-        return await run_in_threadpool(work, request)
-
-    return answer
+    return responses.in_turn(site, work)
 
 
 def _login(site: Site) -> responses.Endpoint:
@@ -113,16 +110,13 @@ def _login(site: Site) -> responses.Endpoint:
         if request.method == "POST":
             return await login_pages.log_in(site, request, await responses.form_of(site, request))
         to = local(request.query_params.get("to"), "/")
-        return await run_in_threadpool(login_pages.login_page, site, request, to=to)
+        return await site.run(request, None, lambda: login_pages.login_page(site, request, to=to))
 
     return answer
 
 
 def _logout(site: Site) -> responses.Endpoint:
-    async def answer(request: Request) -> Response:
-        return await run_in_threadpool(login_pages.log_out, site, request, await responses.form_of(site, request))
-
-    return answer
+    return responses.with_form(site, lambda request, _, form: login_pages.log_out(site, request, form))
 
 
 def _theme(site: Site) -> responses.Endpoint:
@@ -135,8 +129,7 @@ def _theme(site: Site) -> responses.Endpoint:
 def _resume(site: Site) -> responses.Endpoint:
     """What somebody was about to do when their login had expired."""
 
-    def work(request: Request) -> Response:
-        visitor = site.logins.visitor(request.cookies.get(COOKIE))
+    def work(request: Request, visitor: Visitor | None) -> Response:
         pending = None if visitor is None else site.pending.get(visitor.login.number)
         if visitor is None or pending is None:
             return RedirectResponse("/", 303)
@@ -153,10 +146,7 @@ def _resume(site: Site) -> responses.Endpoint:
 
         return responses.render(site, request, visitor, show, project=pending.project if accessible else projects[0])
 
-    async def answer(request: Request) -> Response:
-        return await run_in_threadpool(work, request)
-
-    return answer
+    return responses.in_turn(site, work)
 
 
 def _to_overview(here: PageContext) -> Response:
@@ -166,21 +156,17 @@ def _to_overview(here: PageContext) -> Response:
 def _not_found(site: Site) -> responses.Endpoint:
     """What has no page; an address that ends with a slash is that without it."""
 
-    def work(request: Request) -> Response:
+    def work(request: Request, visitor: Visitor | None) -> Response:
         path = request.url.path
         if path.startswith("/p/") and path.endswith("/"):
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(path.rstrip("/") + query, 308)
-        visitor = site.logins.visitor(request.cookies.get(COOKIE))
         if visitor is None:
             return RedirectResponse("/login", 303)
         missing = NotFound("Page not found", remedy="Choose a page on the left")
         return responses.error_page(site, request, visitor, missing)
 
-    async def answer(request: Request) -> Response:
-        return await run_in_threadpool(work, request)
-
-    return answer
+    return responses.in_turn(site, work)
 
 
 POLICY = (

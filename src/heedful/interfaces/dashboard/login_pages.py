@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -13,11 +12,10 @@ from heedful.errors import Forbidden, HeedfulError, Unavailable
 from heedful.interfaces.dashboard import views
 from heedful.interfaces.dashboard.context import THEMES, PageContext, local, theme_of
 from heedful.interfaces.dashboard.registry import Action
-from heedful.interfaces.dashboard.site import PendingAction, Site
+from heedful.interfaces.dashboard.site import COOKIE, PendingAction, Site
 from heedful.interfaces.http.callers import address_of
 from heedful.storage.audit import Refusal
 
-COOKIE = "heedful_login"
 PENDING_PURPOSE = "dashboard-kept"
 NAME = 80
 """Characters of a name that somebody types."""
@@ -65,12 +63,13 @@ def login_page(
 async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response:
     """Logs in."""
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
-    pending = await run_in_threadpool(_read_pending, site, form.get("pending", ""))
+    pending = await site.run(request, None, lambda: _read_pending(site, form.get("pending", "")))
     about = None if pending is None else describe(site.actions[pending.action], pending.fields)
     client = address_of(request) or "unknown"
     try:
         site.limiter.check(client, ATTEMPTS, asyncio.get_running_loop().time())
-        cookie = await run_in_threadpool(site.logins.enter, form.get("api_key", "").strip(), name, client)
+        key = form.get("api_key", "").strip()
+        cookie = await site.run(request, None, lambda: site.logins.enter(key, name, client))
     except Unavailable as error:
         site.refusals.note(Refusal("dashboard.login", error.code, address=client))
         page = login_page(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from urllib.parse import parse_qsl, quote, unquote
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -16,10 +16,9 @@ from heedful.engine import Heedful
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable, no_project
 from heedful.interfaces.dashboard import login_pages, rendering
 from heedful.interfaces.dashboard.context import PageContext, local, theme_of
-from heedful.interfaces.dashboard.login_pages import COOKIE
 from heedful.interfaces.dashboard.logins import Visitor
 from heedful.interfaces.dashboard.registry import Action, ActionResult, Page
-from heedful.interfaces.dashboard.site import PendingAction, Site
+from heedful.interfaces.dashboard.site import COOKIE, PendingAction, Site
 from heedful.interfaces.http.callers import address_of
 from heedful.interfaces.http.reading import BodyLimit, body_of, path_of, query_of
 from heedful.storage.audit import Refusal
@@ -47,8 +46,7 @@ def status_of(error: HeedfulError) -> int:
 def page(site: Site, definition: Page) -> Endpoint:
     """The route of a page."""
 
-    def work(request: Request) -> Response:
-        visitor = site.logins.visitor(request.cookies.get(COOKIE))
+    def work(request: Request, visitor: Visitor | None) -> Response:
         if visitor is None:
             target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/login?to={quote(target, safe='')}", 303)
@@ -58,8 +56,15 @@ def page(site: Site, definition: Page) -> Endpoint:
             return error_page(site, request, visitor, error)
         return render(site, request, visitor, definition.work)
 
+    return in_turn(site, work)
+
+
+def in_turn(site: Site, work: Callable[[Request, Visitor | None], Response]) -> Endpoint:
+    """A route that is answered when it is the turn of whoever asks."""
+
     async def answer(request: Request) -> Response:
-        return await run_in_threadpool(work, request)
+        visitor = await site.visitor(request)
+        return await site.run(request, visitor, lambda: work(request, visitor))
 
     return answer
 
@@ -77,19 +82,27 @@ def render(
 
 def action(site: Site) -> Endpoint:
     """The route of all actions."""
+    return with_form(site, partial(_act, site))
+
+
+def with_form(site: Site, work: Callable[[Request, Visitor | None, dict[str, str]], Response]) -> Endpoint:
+    """The same for a form that is sent."""
 
     async def answer(request: Request) -> Response:
-        return await run_in_threadpool(_act, site, request, await form_of(site, request))
+        visitor = await site.visitor(request)
+        form = await form_of(site, request, visitor)
+        return await site.run(request, visitor, lambda: work(request, visitor, form))
 
     return answer
 
 
-async def form_of(site: Site, request: Request) -> dict[str, str]:
+async def form_of(site: Site, request: Request, visitor: Visitor | None = None) -> dict[str, str]:
     """The fields of a form; of those with several values, each in a line of its own."""
-    login = await run_in_threadpool(site.logins.read, request.cookies.get(COOKIE))
+    cookie = request.cookies.get(COOKIE)
+    login = None if cookie is None else await site.state.run_lookup(lambda: site.logins.read(cookie))
     most = MAX_STRANGERS_FORM if login is None else MAX_FORM
     body = await body_of(request, BodyLimit(most, remedy="Log in, or send less"))
-    return await run_in_threadpool(_fields, body)
+    return await site.run(request, visitor, lambda: _fields(body))
 
 
 def _fields(body: bytes) -> dict[str, str]:
@@ -103,10 +116,9 @@ def _fields(body: bytes) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in values.items()}
 
 
-def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
+def _act(site: Site, request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
     path = path_of(request.path_params)
     action = site.actions.get(path["action"])
-    visitor = site.logins.visitor(request.cookies.get(COOKIE))
     if action is None:
         missing = NotFound("there is no such action")
         return error_page(site, request, visitor, missing) if visitor else plain_page(site, request, missing)
@@ -197,7 +209,8 @@ def error_page(site: Site, request: Request, visitor: Visitor, error: HeedfulErr
 def plain_page(site: Site, request: Request, error: HeedfulError) -> Response:
     """The same, where it is not known who asks."""
     template, status = site.templates.get_template("bare_error.html"), status_of(error)
-    return HTMLResponse(template.render(error=error, code=status, theme=theme_of(request)), status)
+    headers = {"Retry-After": str(error.value)} if error.code in ("server_busy", "rate_limited") else None
+    return HTMLResponse(template.render(error=error, code=status, theme=theme_of(request)), status, headers)
 
 
 @contextmanager

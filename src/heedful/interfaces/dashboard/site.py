@@ -8,15 +8,23 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cachetools import FIFOCache
+from starlette.requests import Request
 
-from heedful.access.audit import Refusals
-from heedful.interfaces.dashboard.logins import Logins
+from heedful.interfaces.dashboard.logins import Logins, Visitor
 from heedful.interfaces.dashboard.registry import Action, ActionResult
 from heedful.interfaces.dashboard.rendering import environment
+from heedful.interfaces.http.callers import Caller
 from heedful.interfaces.http.limits import RateLimiter
-from heedful.store import Store
+from heedful.interfaces.http.reading import path_of
+from heedful.interfaces.http.state import State
 
 Value = TypeVar("Value")
+Result = TypeVar("Result")
+
+COOKIE = "heedful_login"
+
+STRANGER = Caller("", "", frozenset())
+"""Everybody who isn't logged in."""
 
 MAX_NOTES = 10_000
 """Notes that are kept at once."""
@@ -65,12 +73,12 @@ def _size(action: PendingAction) -> int:
 class Site:
     """One store, its projects, and who is logged in. It is one process, so that what it notes is in its memory."""
 
-    def __init__(self, store: Store, actions: dict[str, Action], admin_key: str | None, hours: float) -> None:
-        self.store = store
-        store.serve_others()
+    def __init__(self, state: State, actions: dict[str, Action], hours: float) -> None:
+        self.state = state
+        self.store = state.store
         self.actions = actions
-        self.logins = Logins(store, admin_key, hours)
-        self.refusals = Refusals(store.database, store.now)
+        self.logins = Logins(state.store, state.config.admin_key, hours)
+        self.refusals = state.refusals
         self.limiter = RateLimiter()
         self.templates = environment()
         self.notice: Notes[ActionResult] = Notes()
@@ -87,7 +95,23 @@ class Site:
         names = self.store.projects()
         return names or [self.store.default_project]
 
+    async def visitor(self, request: Request) -> Visitor | None:
+        """Who sent a request, if they are logged in; it counts for them."""
+        cookie = request.cookies.get(COOKIE)
+        visitor = None if cookie is None else await self.state.run_lookup(lambda: self.logins.visitor(cookie))
+        if visitor is not None:
+            await self.state.admit(request, visitor.caller)
+        return visitor
+
+    async def run(self, request: Request, visitor: Visitor | None, work: Callable[[], Result]) -> Result:
+        """Runs what makes a page, when it is its turn: by the project and the key of a login, as calls of the API.
+        Whoever isn't logged in shares one turn with all others who aren't."""
+        caller = STRANGER if visitor is None else visitor.caller
+        project = caller.project
+        if project is None:
+            project = path_of(request.path_params).get("project", "")
+        return await self.state.run(self.state.calls, project, caller, work)
+
     def close(self) -> None:
-        self.refusals.close()
         self.logins.close()
-        self.store.close()
+        self.state.close()

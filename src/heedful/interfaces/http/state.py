@@ -169,6 +169,14 @@ class State:
         caller = self._callers.remembered(key)
         if caller is None:
             caller = await self.run_lookup(lambda: self._callers.find(key))
+        await self.admit(request, caller)
+        if scope is not None:
+            caller.check(scope)
+        return caller
+
+    async def admit(self, request: Request, caller: Caller) -> None:
+        """Counts a request and its connection for its caller; `Unavailable` if they have too many. Who takes more of
+        the processor than others waits."""
         request.scope["heedful.caller"] = caller.key_id
         if KNOWN_AS in request.scope:
             request.scope[KNOWN_AS](caller.key_id, caller.project, is_visitor=caller.claims is not None)
@@ -180,9 +188,6 @@ class State:
         if rate:
             self._limiter.check(caller.key_id, rate, time.monotonic())
         await self._shares.admit(caller.project or "", caller.share)
-        if scope is not None:
-            caller.check(scope)
-        return caller
 
     def close(self) -> None:
         """Waits for running calls and the batch of the running job, and closes the store."""
