@@ -127,19 +127,6 @@ def test_bodies_of_one_key_leave_memory_for_others(
         assert quiet("POST", "facts", json=text).status_code == 200
 
 
-def test_a_project_can_not_fill_the_disk_within_an_hour(any_store: str, caller: Caller) -> None:
-    with running(any_store, max_written=1) as server:
-        neighbour, quiet = caller(server, "neighbour"), caller(server, "quiet")
-        text = {"texts": ["x" * 600_000]}
-        assert neighbour("POST", "facts", json=text).status_code == 200
-        refused = neighbour("POST", "facts", json=text)
-        assert (refused.status_code, refused.json()["code"]) == (429, "write_limited")
-        assert 0 < int(refused.headers["retry-after"]) <= 3600
-        # What reads is not counted, and others have a share of their own.
-        assert neighbour("POST", "recall", json={"query": "x" * 9_000}).status_code == 200
-        assert quiet("POST", "facts", json=text).status_code == 200
-
-
 def test_who_is_refused_again_and_again_is_kept_waiting(
     path: Path, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

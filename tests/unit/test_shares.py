@@ -251,15 +251,18 @@ def test_bytes_of_one_caller_leave_room_for_others() -> None:
     run(test)
 
 
-def test_what_a_project_sends_for_storing_is_bounded_within_an_hour() -> None:
-    written = WriteLimiter()
-    written.check("p", 600_000, 1, now=0.0)
+def test_what_a_project_stores_is_bounded_within_an_hour() -> None:
+    written = WriteLimiter(1)
+    written.charge(("p", "write"), 1_000_000, now=0.0)
+    written.check(("p", "write"), now=0.0)
+    written.charge(("p", "write"), 200_000, now=0.0)
     with pytest.raises(Unavailable) as refused:
-        written.check("p", 600_000, 1, now=0.0)
+        written.check(("p", "write"), now=0.0)
     assert refused.value.code == "write_limited"
     assert refused.value.value == 720
-    written.check("q", 600_000, 1, now=0.0)
-    written.check("p", 600_000, 1, now=720.0)
+    written.check(("p", "read"), now=0.0)
+    written.check(("q", "write"), now=0.0)
+    written.check(("p", "write"), now=720.0)
 
 
 def test_threads_that_help_count_for_whom_they_help() -> None:

@@ -13,6 +13,7 @@ from sqlalchemy.sql.dml import Insert
 from sqlalchemy.sql.expression import ClauseElement
 
 from heedful.storage.dialects import dialect_of
+from heedful.storage.stored_bytes import count_statement
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 """A row whose columns are read by name."""
@@ -123,6 +124,7 @@ class Direct:
         sql, order, fixed = statement.compiled(self._engine)
         by_name = fixed | values
         arguments: Any = by_name if order is None else [by_name[name] for name in order]
+        count_statement(sql, (arguments,))
         cursor = self._driver.execute(sql, arguments)
         return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []
 

@@ -21,6 +21,7 @@ from heedful.errors import HeedfulError, Unavailable
 from heedful.storage.backend import BUSY_SECONDS, unstorable
 from heedful.storage.group_commit import GroupCommit
 from heedful.storage.rows import Direct
+from heedful.storage.stored_bytes import count_on
 from heedful.threads import kept_others_waiting
 
 POLL_SECONDS = 1.0
@@ -238,6 +239,7 @@ def _engine(url: URL, opened: _Files) -> Engine:
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     event.listen(engine, "handle_error", _translate)
+    count_on(engine)
     return engine
 
 

@@ -30,7 +30,7 @@ LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and 
     "--max-written",
     default=1000,
     show_default=True,
-    help="Megabytes that a project may send for storing within an hour, to each worker; 0 for no limit.",
+    help="Megabytes that a project may store within an hour through each worker; 0 for no limit.",
 )
 @click.option("--new-key", is_flag=True, help="Revoke all server-wide keys, and print a new one.")
 @click.option(

@@ -68,7 +68,7 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         request.scope["heedful.project"] = project
         limit = body_limit(operation, caller.claims is not None, state.config.max_body)
         async with AsyncExitStack() as held:
-            raw = await held.enter_async_context(state.body(request, project, caller, operation.scope, limit))
+            raw = await held.enter_async_context(state.body(request, project, caller, limit))
             return await respond(request, caller, project, raw, limit.values, held)
 
     async def respond(
@@ -91,7 +91,8 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         def call(callbacks: Mapping[str, Any]) -> bytes:
             if looked_up:
                 state.store.check_known(project)
-            with request_context.acting_as(caller.calling(request)), state.store.using(project) as opened:
+            acting = request_context.acting_as(caller.calling(request))
+            with acting, state.storing(project, operation), state.store.using(project) as opened:
                 return _called(state, opened, caller, operation_shape, values, callbacks, key)
 
         run = runner(state, operation, values, project, caller)

@@ -77,7 +77,7 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
     project = _project(route, caller, path, request.headers, state)
     request.scope["heedful.project"] = project
     limit = body_limit(route, by_token=False, most=state.config.max_body)
-    async with state.body(request, project, caller, route.scope, limit) as raw:
+    async with state.body(request, project, caller, limit) as raw:
         return await _handled(route, state, request, caller, project, path, raw, limit)
 
 
@@ -105,7 +105,8 @@ async def _handled(
         caller.check("write")
 
     def work() -> Response:
-        with request_context.acting_as(caller.calling(request)), ExitStack() as resources:
+        acting = request_context.acting_as(caller.calling(request))
+        with acting, state.storing(project, route), ExitStack() as resources:
             server = CallerProjects(state.store, caller, resources)
             foreign = ForeignRequest(
                 path=path,

@@ -31,7 +31,7 @@ class Config(Model):
     max_body: int = Field(default=25 * MEGABYTE, ge=1024)
     """Bytes of the largest request that is read."""
     max_written: int = Field(default=1000, ge=0)
-    """Megabytes that a project may send for storing within an hour, of each worker; 0 for no limit."""
+    """Megabytes that a project may store within an hour through each worker; 0 for no limit."""
     cors_origins: list[str] = Field(default_factory=list)
     """Pages of these origins may call; none, if empty; of all, with "*"."""
     admin_key: str | None = Field(default=None, repr=False)

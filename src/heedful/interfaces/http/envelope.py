@@ -41,7 +41,7 @@ class Envelope:
         self._app = app
         self._measures = measures
         self._refusals = refusals
-        self._refused = Buckets()
+        self._refused = Buckets[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -80,7 +80,8 @@ class Envelope:
         """Keeps a caller waiting who is refused again and again: each answer takes time from others."""
         client = scope.get("client")
         name = scope.get("heedful.caller") or (client[0] if client else "")
-        if self._refused.take(name, 1.0, REFUSALS_PER_SECOND, 2 * REFUSALS_PER_SECOND, time.monotonic()):
+        rate, now = REFUSALS_PER_SECOND, time.monotonic()
+        if self._refused.take(name, 1.0, rate, 2 * rate, now, least=0.0) < 0:
             scope[IS_DELAYED] = True
             await asyncio.sleep(REFUSED_SECONDS)
 

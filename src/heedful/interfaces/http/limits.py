@@ -4,59 +4,81 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
 
 from cachetools import LRUCache
 
 from heedful.errors import Unavailable
 
+Name = TypeVar("Name")
+
 MAX_CALLERS = 100_000
 """Callers that are remembered; the one that was silent longest is forgotten first."""
 
 
-class Buckets:
-    """Allows each name so much a second, and a burst of so much at once."""
+class Buckets(Generic[Name]):
+    """What each name has left of so much a second, and of a burst at once; any thread may take of it."""
 
     def __init__(self) -> None:
-        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(MAX_CALLERS)
+        self._buckets: LRUCache[Name, tuple[float, float]] = LRUCache(MAX_CALLERS)
+        self._taking = threading.Lock()
 
-    def take(self, name: str, amount: float, rate: float, burst: float, now: float) -> float:
-        """Takes an amount if it is there; otherwise, returns in how many seconds it will be."""
-        left, at = self._buckets.get(name, (burst, now))
-        left = min(burst, left + (now - at) * rate)
-        is_enough = left >= min(amount, burst)
-        self._buckets[name] = (left - amount if is_enough else left, now)
-        return 0.0 if is_enough else (min(amount, burst) - left) / rate
+    def take(self, name: Name, amount: float, rate: float, burst: float, now: float, least: float = -math.inf) -> float:
+        """Takes an amount, unless less than `least` would be left; returns what is left, or would be."""
+        with self._taking:
+            left, at = self._buckets.get(name, (burst, now))
+            left = min(burst, left + (now - at) * rate)
+            rest = left - amount
+            self._buckets[name] = (rest if rest >= least else left, now)
+            return rest
 
 
-class RateLimiter(Buckets):
+class RateLimiter(Buckets[str]):
     """Allows each caller so many calls a second, and twice as many at once."""
 
     def check(self, caller: str, rate: int, now: float) -> None:
         """Counts one call; `Unavailable` if it is too early for it."""
-        if wait := self.take(caller, 1.0, rate, 2.0 * rate, now):
+        rest = self.take(caller, 1.0, rate, 2.0 * rate, now, least=0.0)
+        if rest < 0:
             raise Unavailable(
                 f"more than {rate} {'call' if rate == 1 else 'calls'} a second",
                 code="rate_limited",
-                value=max(1, math.ceil(wait)),
+                value=max(1, math.ceil(-rest / rate)),
                 remedy="Wait as long as Retry-After says, and send it again",
             )
 
 
-class WriteLimiter(Buckets):
-    """Allows each project to send so many megabytes for storing within an hour."""
+Account = tuple[str, Literal["read", "write"]]
+"""A project, and whether its calls write, or read and only store receipts: neither keeps the other from going on."""
 
-    def check(self, project: str, size: int, megabytes: int, now: float) -> None:
-        """Counts a body; `Unavailable` if the project has sent enough."""
-        burst = megabytes * 1_000_000.0
-        if wait := self.take(project, size, burst / 3600, burst, now):
+
+class WriteLimiter(Buckets[Account]):
+    """Allows the calls of each account to store so many megabytes within an hour."""
+
+    def __init__(self, megabytes: int) -> None:
+        super().__init__()
+        self._burst = megabytes * 1_000_000.0
+        self._rate = self._burst / 3600
+        self._megabytes = megabytes
+
+    def charge(self, account: Account, size: int, now: float) -> None:
+        """Counts bytes that a call has stored."""
+        self.take(account, size, self._rate, self._burst, now)
+
+    def check(self, account: Account, now: float) -> None:
+        """`Unavailable` if an account has used up its share."""
+        left = self.take(account, 0, self._rate, self._burst, now)
+        if left < 0:
+            stored = "its recalls have stored receipts of" if account[1] == "read" else "it has stored"
             raise Unavailable(
-                f"this project has sent {megabytes} MB for storing within an hour, the limit of this server",
+                f"this project has used up its share of the disk: {stored} {self._megabytes} MB within an hour",
                 code="write_limited",
-                value=max(1, math.ceil(wait)),
+                value=max(1, math.ceil(-left / self._rate)),
                 remedy="Wait as long as Retry-After says, or start the server with a larger --max-written",
             )
 

@@ -63,9 +63,8 @@ class McpEndpoint:
         project = caller.choose(named or caller.project or self._state.store.default_project)
         request.scope["heedful.project"] = project
         request.scope[ACCESS] = Access(caller, project)
-        reads = caller.scopes == {"read"}
-        limit = READING if reads else self._limit
-        async with self._state.body(request, project, caller, "read" if reads else "write", limit) as body:
+        limit = READING if caller.scopes == {"read"} else self._limit
+        async with self._state.body(request, project, caller, limit) as body:
             # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
             await self._state.parse(body, project, caller, lambda: json_of(body, limit.values))
         return _Conversation(self._sessions, body)
@@ -98,7 +97,7 @@ def _memory(state: State, request: Request, access: Access) -> AsyncHeedful:
             if access.caller.project is None and operation.scope == "read":
                 state.store.check_known(access.project)
             acting = request_context.acting_as(access.caller.calling(request))
-            with acting, state.store.using(access.project) as project:
+            with acting, state.storing(access.project, operation), state.store.using(access.project) as project:
                 if operation.undoes is not None:
                     access.caller.check(project.scope_to_retract(kwargs[operation.undoes]))
                 engine = check_allowed(project, access.caller)

@@ -7,9 +7,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -22,11 +22,14 @@ from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import KNOWN_AS, is_caller_gone
 from heedful.interfaces.http.executor import ShortCalls
-from heedful.interfaces.http.limits import RateLimiter, Room, RoomLimiter, WriteLimiter
+from heedful.interfaces.http.limits import Account, RateLimiter, Room, RoomLimiter, WriteLimiter
 from heedful.interfaces.http.reading import BodyLimit, body_of, expected_size
 from heedful.interfaces.http.shares import Lane, Shares, server_busy
+from heedful.interfaces.operations import Operation
+from heedful.interfaces.problems import Wire
 from heedful.model import Scope
 from heedful.sql.sandbox.pool import busy as query_busy
+from heedful.storage.stored_bytes import counting
 from heedful.store import Store, worker_of
 from heedful.threads import give_way
 
@@ -101,7 +104,7 @@ class State:
         self._bodies = RoomLimiter(bodies, WAIT, server_busy)
         # Nobody waits for others to read: what waits is in memory, too.
         self._answers = RoomLimiter(bodies, 0.0, server_busy)
-        self._written = WriteLimiter()
+        self._written = WriteLimiter(config.max_written) if config.max_written else None
         self._feedback = None if shared else ShortCalls(FEEDBACK_THREADS, "heedful-feedback")
         self._follower = Follower(store)
         self._worker = worker_of(store) if config.worker else None
@@ -136,17 +139,27 @@ class State:
         return await asyncio.get_running_loop().run_in_executor(self._auth_pool, work)
 
     @asynccontextmanager
-    async def body(
-        self, request: Request, project: str, caller: Caller, scope: Scope, limit: BodyLimit
-    ) -> AsyncIterator[bytes]:
-        """The body of a request, within its limit. It takes its place in memory while the block runs; what is
-        to be stored counts for its project."""
+    async def body(self, request: Request, project: str, caller: Caller, limit: BodyLimit) -> AsyncIterator[bytes]:
+        """The body of a request, within its limit. It takes its place in memory while the block runs."""
         size = expected_size(request, limit)
         async with self._bodies.taking(project, caller.share, size) if size > MAX_PARSED_AT_ONCE else nullcontext():
-            raw = await body_of(request, limit)
-            if raw and scope != "read" and self.config.max_written:
-                self._written.check(project, len(raw), self.config.max_written, time.monotonic())
-            yield raw
+            yield await body_of(request, limit)
+
+    @contextmanager
+    def storing(self, project: str, call: Operation | Wire) -> Iterator[None]:
+        """Counts what a call stores inside the block for its project, which must not have used up its share. What is
+        asked for with GET, or deleted, is done in any case."""
+        if self._written is None:
+            yield
+            return
+        account: Account = (project, "read" if call.scope == "read" else "write")
+        if call.method not in ("GET", "DELETE"):
+            self._written.check(account, time.monotonic())
+        with counting() as stored:
+            try:
+                yield
+            finally:
+                self._written.charge(account, stored.total, time.monotonic())
 
     async def parse(self, raw: bytes, project: str, caller: Caller, work: Callable[[], Result]) -> Result:
         """Runs what reads a body: in a thread, unless it is short."""

@@ -7,6 +7,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from bson import encode
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.int64 import Int64
 from pymongo import ASCENDING, DESCENDING, IndexModel, ReturnDocument, WriteConcern
@@ -21,6 +22,7 @@ from heedful.storage.filters import conditions
 from heedful.storage.ledger import RETRACTION
 from heedful.storage.rows import batches
 from heedful.storage.sessions.base import Change
+from heedful.storage.stored_bytes import count_with
 
 Document = dict[str, Any]
 Row = TypeVar("Row")
@@ -121,6 +123,7 @@ class Part:
     def insert(self, new: Sequence[Document]) -> None:
         self._view.has_written = True
         documents = [{**document, "project": self._view.project} for document in new]
+        count_with(lambda: sum(len(encode(document)) for document in documents))
         if len(documents) == 1:
             self._collection.insert_one(documents[0], session=self._session)
         elif documents:
@@ -129,6 +132,7 @@ class Part:
     def update(self, query: Document, change: Document) -> int:
         """Changes all matching documents; returns how many."""
         self._view.has_written = True
+        count_with(lambda: len(encode(change)))
         return self._collection.update_many(self._in_project(query), change, session=self._session).matched_count
 
     def change(
@@ -136,6 +140,7 @@ class Part:
     ) -> Document | None:
         """Changes one document, and returns its previous version. With `create`, one that is missing is made."""
         self._view.has_written = True
+        count_with(lambda: len(encode(change)))
         return self._collection.find_one_and_update(
             self._in_project(query),
             change,

@@ -25,6 +25,7 @@ from heedful.storage.dialects import SCHEMA
 from heedful.storage.group_commit import GroupCommit
 from heedful.storage.postgresql import pgvector, read_timeout
 from heedful.storage.rows import Direct
+from heedful.storage.stored_bytes import count_on
 
 logger = logging.getLogger("heedful")
 
@@ -327,6 +328,7 @@ def _engine(url: URL) -> Engine:
         pool_timeout=BUSY_SECONDS,
     )
     event.listen(engine, "handle_error", _translate)
+    count_on(engine)
     event.listen(engine, "connect", pgvector.adapt)
     read_timeout.add_read_timeout(engine)
     return engine
