@@ -108,7 +108,7 @@ FUNCTIONS = {
         "read_csv read_csv_auto read_parquet parquet_scan read_json read_json_auto read_ndjson read_text read_blob"
         " parquet_metadata parquet_schema sniff_csv glob query query_table json_execute_serialized_sql getenv st_read"
         " sqlite_scan postgres_scan postgres_query mysql_query sqlite_query duckdb_secrets which_secret nextval"
-        " write_log pragma_table_info"
+        " write_log pragma_table_info duckdb_settings duckdb_databases duckdb_extensions current_setting"
     ),
     "mysql": "sleep benchmark load_file get_lock",
     "mssql": "xp_cmdshell openrowset openquery",

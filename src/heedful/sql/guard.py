@@ -382,15 +382,17 @@ _POSTGRESQL_SCHEMAS = (
 )
 """Schemas of extensions that connect to other systems, hold secrets, or run arbitrary SQL."""
 
-_DUCKDB_TABLES = r"pragma_\w+|duckdb_secrets|duckdb_logs\w*"
-"""Views of DuckDB that show more than the data."""
+_DUCKDB_TABLES = (
+    r"pragma_\w+|duckdb_(?!(?:tables|columns|views|schemas|constraints|indexes|sequences|types|functions|keywords)$)\w+"
+)
+"""Views of DuckDB that show more than the data and its schema: settings, paths, secrets, extensions."""
 
 _DUCKDB = (
     rf"{_DUCKDB_TABLES}|read_\w+|\w+_scan|scan_\w+|arrow_scan\w*|parquet_\w+|glob|sniff_csv|query|query_table"
-    r"|json_execute_serialized_sql|from_substrait\w*|getenv|st_read\w*|(?:postgres|mysql|sqlite)_(?:query|execute|attach)"
+    r"|json_execute_serialized_sql|from_substrait\w*|getenv|current_setting|st_read\w*|(?:postgres|mysql|sqlite)_(?:query|execute|attach)"
     r"|http_\w+|write_\w+|load_aws_credentials|which_secret|force_checkpoint|checkpoint|nextval|setval|enable_\w+"
     r"|disable_\w+|add_parquet_key|start_ui\w*|stop_ui\w*|sleep_ms|pg_sleep|python_map_function|truncate_duckdb_logs"
-    r"|\w+_external_resource\w*|duckdb_external_\w+|duckdb_temporary_files|copy_database|import_database"
+    r"|\w+_external_resource\w*|copy_database|import_database"
 )
 
 _MYSQL_WORDS = (
