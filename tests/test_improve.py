@@ -244,6 +244,7 @@ def test_a_session_that_is_not_there_is_named(shop: Shop) -> None:
         ({"session_ids": 5}, "session_ids"),
         ({"session_ids": [None]}, "session_id"),
         ({"session_ids": [""]}, "session_id"),
+        ({"session_ids": ["s"] * 10_001}, "session_ids"),
     ],
 )
 def test_bad_arguments_are_refused(store: Heedful, arguments: dict[str, Any], field: str) -> None:

@@ -308,6 +308,7 @@ def test_nothing_is_changed(store: Heedful, clock: ManualClock) -> None:
         ("weights", [1.5]),
         ("weights", [float("nan")]),
         ("weights", ["0.3"]),
+        ("weights", [place / 1000 for place in range(101)]),
         ("since", "2026-01-01"),
         ("seed", -1),
         ("seed", 0.5),

@@ -25,6 +25,7 @@ from heedful.model import (
     ReplayRecommendation,
     ReplayReport,
     WorseQuery,
+    limits,
 )
 from heedful.ranking import replay as learning
 from heedful.ranking.affinity import Neighbour
@@ -164,6 +165,7 @@ def _distinct(
         return list(default)
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise Invalid(f"{field} must be a non-empty list, got {values!r}", field=field, value=values)
+    checks.batch(field, values, limits.MAX_WEIGHTS)
     return list(dict.fromkeys(check(each) for each in values))
 
 

@@ -25,6 +25,9 @@ MAX_TOP_K = 1_000
 MAX_SIGNALS = 5_000
 """Signals of one call, which are written together: other writers wait for about half a second."""
 
+MAX_WEIGHTS = 100
+"""Weights that one replay tries: each orders all rated recalls again."""
+
 MAX_WAITING_JOBS = 1_000
 """Background jobs of a project that wait at the same time."""
 

@@ -21,7 +21,7 @@ from heedful.memory.graph_recall import enrich, signal_links
 from heedful.memory.history import retract_events
 from heedful.memory.signals import SignalInput, record_signals
 from heedful.memory.workspace import Workspace
-from heedful.model import Improvement, NotLearnt
+from heedful.model import Improvement, NotLearnt, limits
 from heedful.protocols.engine import Progress
 from heedful.providers.llm.contract import LanguageModel
 from heedful.sessions import checks, learn
@@ -211,7 +211,8 @@ def session_names(session_ids: Sequence[str]) -> list[str]:
         raise Invalid(
             f"session_ids must be a list of names, got {session_ids!r}", field="session_ids", value=session_ids
         )
-    return [checks.session_id(session_id) for session_id in session_ids]
+    values.batch("session_ids", session_ids, limits.MAX_LIST)
+    return list(dict.fromkeys(checks.session_id(session_id) for session_id in session_ids))
 
 
 def check_exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
