@@ -249,6 +249,7 @@ CODES = {
     "not_heedful": "What answers at the address is not a Heedful server, or one of another version.",
     "rate_limited": "The key calls more often than it may.",
     "server_busy": "Calls or waiting jobs of this key or its project take all of their share of the server.",
+    "server_stopping": "The server is stopping, and no longer waits for this call.",
     "write_limited": "The project has stored as much within an hour as the server allows.",
     "project_key": "The key opens one project, and this concerns the whole server.",
     "key_not_for_file": "`heedful.toml` names an address, and the key for it is in the environment: it is not sent.",

@@ -140,6 +140,7 @@ REMEDIES: dict[str, dict[str, str]] = {
             "Wait as long as `Retry-After` says, and send fewer calls at the same time: others use the server, too. "
             "More workers (`--workers`) help all of them. Of jobs, cancel some, or improve many sessions in one."
         ),
+        "server_stopping": "Send it again once the server runs. With an idempotency key, it counts once.",
         "write_limited": "Wait as long as `Retry-After` says. The operator can raise `--max-written`.",
         "body_too_large": (
             "Send it in several calls, or start the server with a larger `--max-body`. The proxy has a limit of "

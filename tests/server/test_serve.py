@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
+from silent_server import silent_server
 
 import heedful
 from heedful.errors import Forbidden, HeedfulError
@@ -66,10 +68,12 @@ def serve(path: Path) -> Iterator[Serve]:
     """Starts the command, and waits until it says where it serves."""
     with ExitStack() as started:
 
-        def start(*arguments: str, environment: dict[str, str] | None = None, store: Path = path) -> Process:
+        def start(
+            *arguments: str, environment: dict[str, str] | None = None, store: Path = path, main: str = MAIN
+        ) -> Process:
             command = ["--embedding", "fast", "--store", str(store), "serve", "--port", "0", *arguments]
             popen = subprocess.Popen(
-                [sys.executable, "-c", MAIN, *command],
+                [sys.executable, "-c", main, *command],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -308,6 +312,36 @@ def stopped_while_asked(started: Process, path: Path) -> None:
     for each in threads:
         each.join()
     hold(path, acknowledged)
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_a_call_that_does_not_end_stops_no_server_from_ending(serve: Serve, by: signal.Signals) -> None:
+    with silent_server() as silent:
+        started = serve(
+            environment={"HEEDFUL_ADMIN_KEY": KEY, "HEEDFUL_LANGUAGE_MODEL": f"{silent.url}#model"},
+            main="from heedful.interfaces.http import serve, state; serve.GRACE = state.CLOSE_SECONDS = 1; " + MAIN,
+        )
+        with started.connect() as h:
+            h.remember("Ada is the CEO.")
+
+        def ask() -> httpx.Response:
+            return httpx.post(
+                f"{started.url}/v1/projects/default/recall",
+                headers={"Authorization": f"Bearer {KEY}"},
+                json={"query": "Who is the CEO?", "answer": True},
+                timeout=60,
+            )
+
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(ask)
+            _until(lambda: len(silent.accepted) > 0)
+            assert started.stop(by) in (0, -by)
+            # The model has not answered, and never will.
+            assert asked.result().status_code == 503
+            assert asked.result().json()["code"] == "server_stopping"
+    printed = "".join(started.printed)
+    assert "are abandoned" in printed
+    assert "Traceback" not in printed
 
 
 def test_workers_share_a_store_and_end_what_was_begun(serve: Serve, path: Path) -> None:

@@ -66,13 +66,15 @@ class Envelope:
 
         try:
             await self._app(scope, receive, sending)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as raised:
+            error = _stopping() if isinstance(raised, asyncio.CancelledError) else raised
             scope["heedful.error"] = error
             failed, body, problem = document(error, request_id)
-            if status is not None:
+            if status is None:
+                response = Response(body, failed, headers_of(problem, failed), "application/problem+json")
+                await response(scope, receive, sending)
+            elif error is raised:
                 raise
-            response = Response(body, failed, headers_of(problem, failed), "application/problem+json")
-            await response(scope, receive, sending)
         finally:
             self._note(scope, status or CLIENT_CLOSED_REQUEST, time.perf_counter() - started)
 
@@ -100,6 +102,15 @@ class Envelope:
             scope["heedful.request_id"],
             scope.get("heedful.caller", "-"),
         )
+
+
+def _stopping() -> Unavailable:
+    """The error of a call that the server no longer waits for."""
+    return Unavailable(
+        "the server is stopping, and this call took too long",
+        code="server_stopping",
+        remedy="Send it again later; it may or may not have been done, and with an idempotency key it counts once",
+    )
 
 
 def _refusal(scope: Scope, route: str, error: HeedfulError) -> Refusal:

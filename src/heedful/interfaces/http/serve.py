@@ -25,7 +25,7 @@ from heedful.storage import keys
 from heedful.store import Store
 
 GRACE = 30
-"""Seconds that calls under way are given to end when the server is stopped."""
+"""Seconds that calls under way are given to end when the server is stopped; closing takes `CLOSE_SECONDS` at most."""
 
 
 def first_key(config: Config, store: Store) -> NewKey | None:
@@ -62,7 +62,12 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     if config.workers == 1:
         # The same store, not the same name: one in memory would be another.
         app = create(config, store)
-        uvicorn.Server(ServerConfig(app, config.limits, **options)).run(sockets=[listening])
+        try:
+            uvicorn.Server(ServerConfig(app, config.limits, **options)).run(sockets=[listening])
+        finally:
+            if app.state.heedful.has_abandoned:
+                # The interpreter would wait for their threads.
+                os._exit(0)
         return
     store.close()
     with TemporaryDirectory(prefix="heedful-metrics-") as folder:

@@ -67,6 +67,9 @@ MAX_PARSED_AT_ONCE = 16_384
 WAIT = 30.0
 """Seconds that a call waits for its turn."""
 
+CLOSE_SECONDS = 10.0
+"""Seconds in which threads must end and the store be closed when the server is stopped."""
+
 FEEDBACK_THREADS = 8
 """How many calls that write feedback to a file run at once: as many share a transaction, and the wait for the disk."""
 
@@ -77,6 +80,8 @@ class State:
     def __init__(self, config: Config, store: Store) -> None:
         self.config = config
         self.store = store
+        self.has_abandoned = False
+        """Whether it was closed while calls were still running."""
         store.serve_others()
         self.refusals = Refusals(store.database, store.now)
         self._callers = Callers(store, config.admin_key)
@@ -203,7 +208,16 @@ class State:
         await self._shares.admit(caller.project or "", caller.share)
 
     def close(self) -> None:
-        """Waits for running calls and the batch of the running job, and closes the store."""
+        """Waits for running calls and the batch of the running job, and closes the store. What takes longer than
+        `CLOSE_SECONDS` is abandoned."""
+        closing = threading.Thread(target=self._close, name="heedful-closing", daemon=True)
+        closing.start()
+        closing.join(CLOSE_SECONDS)
+        self.has_abandoned = closing.is_alive()
+        if self.has_abandoned:
+            logger.warning("calls or jobs that don't end are abandoned: what they had not stored by now is lost")
+
+    def _close(self) -> None:
         if self._worker is not None:
             self._worker.stop()
         self._follower.close()
