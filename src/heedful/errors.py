@@ -10,7 +10,7 @@ HeedfulError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
@@ -19,6 +19,49 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 __all__ = ["Conflict", "Forbidden", "HeedfulError", "Invalid", "NotFound", "Unavailable"]
+
+MAX_QUOTED = 250
+"""Characters of a value in a message: a name at its limit is quoted in full."""
+
+MAX_MESSAGE = 2_000
+"""Characters of a message, whatever it tells of."""
+
+
+def quoted(value: Any, limit: int = MAX_QUOTED) -> str:
+    """A value for a message, as Python writes it. It is never looked at further than it is shown: the `repr` of a long
+    list is one step of the interpreter, in which no other thread runs.
+
+    >>> quoted({"a": [0] * 1_000_000}, 40), quoted("a" * 1_000_000, 10), quoted(10**5_000)
+    ("{'a': [0, 0, 0, 0, …]}", "'aaaaaaaa…", 'an integer of 16610 bits')
+    """
+    if isinstance(value, str | bytes | bytearray):
+        text = repr(value[: limit + 1])
+    elif isinstance(value, int) and value.bit_length() > 3 * limit:
+        return f"an integer of {value.bit_length()} bits"
+    elif isinstance(value, list | tuple | dict | set | frozenset) and value:
+        text = _members(value, limit)
+    else:
+        text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _members(values: Collection[Any], limit: int) -> str:
+    """The first members. Each may take half of what is left, so that nothing is followed deep."""
+    opening, closing = (
+        ("[", "]") if isinstance(values, list) else ("(", ")") if isinstance(values, tuple) else ("{", "}")
+    )
+    texts: list[str] = []
+    left = limit - 2
+    for each in values:
+        if left < 8:
+            texts.append("…")
+            break
+        text = quoted(each, left // 2)
+        if isinstance(values, dict):
+            text = f"{text}: {quoted(values[each], left // 2)}"
+        texts.append(text)
+        left -= len(text) + 2
+    return f"{opening}{', '.join(texts)}{',' if closing == ')' and len(texts) == 1 else ''}{closing}"
 
 
 class HeedfulError(Exception):
@@ -35,12 +78,13 @@ class HeedfulError(Exception):
         value: Any = None,
         remedy: str | None = None,
     ) -> None:
-        self.message = message
+        self.message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
         self.code = code or self.default_code
-        self.field = field
+        # Also one that the caller made up.
+        self.field = None if field is None else field[:MAX_QUOTED]
         self.value = value
         self.remedy = remedy
-        super().__init__(f"{message}. {remedy}" if remedy else message)
+        super().__init__(f"{self.message}. {remedy}" if remedy else self.message)
 
 
 class NotFound(HeedfulError):
@@ -103,7 +147,7 @@ class Invalid(HeedfulError, ValueError):
             remedy = "Check its name, or leave it out"
             return cls(f"{field} is not a field of it", field=field, value=value, remedy=remedy)
         reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        return cls(f"{field} {reason}, got {_shorten(value)}", field=field, value=value)
+        return cls(f"{field} {reason}, got {quoted(value)}", field=field, value=value)
 
 
 class Conflict(HeedfulError):
@@ -172,8 +216,3 @@ def _within(path: Sequence[int | str], field: str) -> str:
 
 
 _TYPES = frozenset({"str", "int", "float", "bool", "Document", "datetime"})
-
-
-def _shorten(value: Any, limit: int = 80) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.model import DEFAULT_PROJECT, AuthorName, Model, Over
 
 FILE = "heedful.toml"
@@ -104,7 +104,7 @@ class Settings(Retention):
                 ip_network(each, strict=False)
             except ValueError:
                 raise Invalid(
-                    f"has {each!r}, which is not an address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
+                    f"has {quoted(each)}, which is not an address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
                 ) from None
         return named
 
@@ -280,5 +280,5 @@ def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Ma
 
 def _check_pattern(value: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
     if pattern.fullmatch(value) is None:
-        raise Invalid(f"has {value!r}, which {wrong}", value=value, remedy=remedy)
+        raise Invalid(f"has {quoted(value)}, which {wrong}", value=value, remedy=remedy)
     return value

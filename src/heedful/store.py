@@ -16,7 +16,7 @@ from heedful import settings
 from heedful.aio import AsyncHeedful
 from heedful.clock import Clock, system_clock, to_stored
 from heedful.engine import Heedful
-from heedful.errors import Invalid, no_project
+from heedful.errors import Invalid, no_project, quoted
 from heedful.insight.comments import Comments
 from heedful.jobs import kinds
 from heedful.jobs.contract import Report, Task
@@ -366,7 +366,7 @@ def _has_feedback(store: SessionStore) -> bool:
 def _mongodb(url: str, project: str) -> MongoSessionStore:
     if not url.startswith(("mongodb://", "mongodb+srv://")):
         raise Invalid(
-            f"invalid sessions {url!r}",
+            f"invalid sessions {quoted(url)}",
             field="sessions",
             value=url,
             remedy="Use mongodb://host/database, or leave it out to keep sessions with the facts",

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from heedful.clock import from_stored, to_stored
-from heedful.errors import Forbidden, HeedfulError, Invalid
+from heedful.errors import Forbidden, HeedfulError, Invalid, quoted
 from heedful.memory import checks
 from heedful.model import AUDIT_KINDS, AuditEntry, AuditKind, Page
 from heedful.storage import Database, audit
@@ -29,7 +29,9 @@ def list_entries(
 ) -> Page[AuditEntry]:
     """A page of the entries of a project, or of the whole store, the newest first."""
     if kind is not None and kind not in AUDIT_KINDS:
-        raise Invalid(f"unknown kind {kind!r}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}")
+        raise Invalid(
+            f"unknown kind {quoted(kind)}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}"
+        )
     start, before, count = _moment(since), checks.cursor(cursor), checks.limit(limit)
     with database.read(project) as connection:
         rows = audit.list_entries(connection, project, kind, start, before, count + 1)
@@ -41,7 +43,7 @@ def list_entries(
 
 def _moment(value: Any) -> int | None:
     if value is not None and not isinstance(value, datetime):
-        raise Invalid(f"since must be a datetime, got {value!r}", field="since", value=value)
+        raise Invalid(f"since must be a datetime, got {quoted(value)}", field="since", value=value)
     return None if value is None else to_stored(value)
 
 

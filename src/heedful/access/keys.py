@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from heedful.access import secrets, tokens
 from heedful.clock import from_stored
-from heedful.errors import Invalid, NotFound
+from heedful.errors import Invalid, NotFound, quoted
 from heedful.ids import new_id
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
@@ -65,7 +65,7 @@ class Keys(KeysProtocol):
         allowed = _targets([targets] if isinstance(targets, Target | Mapping) else targets)
         if isinstance(expires_in, bool) or not isinstance(expires_in, int) or not 1 <= expires_in <= limits.MAX_SECONDS:
             raise Invalid(
-                f"expires_in must be whole seconds from 1 to {limits.MAX_SECONDS}, got {expires_in!r}",
+                f"expires_in must be whole seconds from 1 to {limits.MAX_SECONDS}, got {quoted(expires_in)}",
                 field="expires_in",
                 value=expires_in,
             )
@@ -95,7 +95,9 @@ class Keys(KeysProtocol):
     def rotate_signing(self, *, grace: int = 0) -> SigningRotation:
         if isinstance(grace, bool) or not isinstance(grace, int) or not 0 <= grace <= limits.MAX_GRACE:
             raise Invalid(
-                f"grace must be whole seconds from 0 to {limits.MAX_GRACE}, got {grace!r}", field="grace", value=grace
+                f"grace must be whole seconds from 0 to {limits.MAX_GRACE}, got {quoted(grace)}",
+                field="grace",
+                value=grace,
             )
         now = self._workspace.now()
         until = now + grace * SECOND
@@ -115,7 +117,7 @@ def create_key(
         isinstance(rate_limit, bool) or not isinstance(rate_limit, int) or not 1 <= rate_limit <= limits.MAX_RATE
     ):
         raise Invalid(
-            f"rate_limit must be a whole number from 1 to {limits.MAX_RATE}, got {rate_limit!r}",
+            f"rate_limit must be a whole number from 1 to {limits.MAX_RATE}, got {quoted(rate_limit)}",
             field="rate_limit",
             value=rate_limit,
         )
@@ -156,7 +158,7 @@ def _visitor(project: str, subject: str | None) -> str:
 def _targets(targets: Any) -> list[Target]:
     if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
         raise Invalid(
-            f"targets must be a non-empty list, got {targets!r}",
+            f"targets must be a non-empty list, got {quoted(targets)}",
             field="targets",
             value=targets,
             remedy="Name the targets that may be rated",
@@ -171,7 +173,7 @@ def _targets(targets: Any) -> list[Target]:
 def _scopes(scopes: Any) -> list[Scope]:
     if isinstance(scopes, str) or not isinstance(scopes, Sequence) or not scopes:
         raise Invalid(
-            f"scopes must be a list of scopes, got {scopes!r}",
+            f"scopes must be a list of scopes, got {quoted(scopes)}",
             field="scopes",
             value=scopes,
             remedy=f"Use some of {', '.join(SCOPES)}",
@@ -179,7 +181,7 @@ def _scopes(scopes: Any) -> list[Scope]:
     unknown = [each for each in scopes if each not in SCOPES]
     if unknown:
         raise Invalid(
-            f"scopes has {unknown[0]!r}",
+            f"scopes has {quoted(unknown[0])}",
             field="scopes",
             value=unknown[0],
             remedy=f"Use some of {', '.join(SCOPES)}",

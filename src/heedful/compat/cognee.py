@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from heedful.aio import AsyncHeedful
 from heedful.bootstrap import THREADS
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, Entry, Improvement, Mode, Model, Recall, RememberResult
 from heedful.store import Store, async_project
@@ -242,7 +242,7 @@ def search_type_of(value: Any) -> SearchType:
         return SearchType(value)
     except ValueError:
         raise Invalid(
-            f"unknown query_type {value!r}", field="query_type", value=value, remedy="Use a SearchType"
+            f"unknown query_type {quoted(value)}", field="query_type", value=value, remedy="Use a SearchType"
         ) from None
 
 

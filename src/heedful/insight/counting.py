@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from heedful.clock import DAY, from_stored, to_stored
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.memory.workspace import Workspace
 from heedful.model import FACETS, Coverage, Covered, Facet, OpinionTarget
 from heedful.sessions import checks
@@ -86,7 +86,7 @@ class Counting:
         key = by.removeprefix(PREFIX) if isinstance(by, str) else by
         if not isinstance(key, str) or not key.strip():
             raise Invalid(
-                f"unknown value {by!r} of by",
+                f"unknown value {quoted(by)} of by",
                 field="by",
                 value=by,
                 remedy=f"Name a key of the sessions' metadata, metadata.variant say, or one of {', '.join(FACETS)}",
@@ -109,7 +109,7 @@ class Counting:
         keys: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))
         if keys:
             raise Invalid(
-                f"no session has the metadata key {key!r}",
+                f"no session has the metadata key {quoted(key)}",
                 code="unknown_key",
                 field="by",
                 value=key,
@@ -125,7 +125,7 @@ def decode_tag(value: str) -> Any:
 def too_many(by: str, values: int) -> Invalid:
     """The error for a key with too many values to compare by."""
     return Invalid(
-        f"by is {by!r}, which has {values} values; up to {MAX_VALUES} can be compared",
+        f"by is {quoted(by)}, which has {values} values; up to {MAX_VALUES} can be compared",
         field="by",
         value=by,
         remedy="Name a key that distinguishes variants",
@@ -187,7 +187,7 @@ def _moment(field: str, value: Any) -> int | None:
         return None
     if not isinstance(value, datetime):
         raise Invalid(
-            f"{field} must be a datetime, got {value!r}",
+            f"{field} must be a datetime, got {quoted(value)}",
             field=field,
             value=value,
             remedy="Pass a datetime; one without a zone is read as UTC",

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.memory.workspace import Workspace
 from heedful.model import ExportTable
 from heedful.storage import exports, scopes
@@ -100,7 +100,10 @@ class Reading:
 def _read(cursor: Any) -> tuple[str, str | None]:
     if not isinstance(cursor, str):
         raise Invalid(
-            f"invalid cursor {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+            f"invalid cursor {quoted(cursor)}",
+            field="cursor",
+            value=cursor,
+            remedy="Use the next_cursor of the page before",
         )
     store, dot, after = cursor.partition(".")
     if not dot or "\0" in after:

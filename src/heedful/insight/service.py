@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from heedful.clock import DAY
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.insight import cache as _cache
 from heedful.insight import counting, writing
 from heedful.insight import counting as _coverage
@@ -89,7 +89,7 @@ class Insight(InsightProtocol):
         start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         if over not in OVERS:
-            raise Invalid(f"invalid over {over!r}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
+            raise Invalid(f"invalid over {quoted(over)}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
         now = self._workspace.now()
         return _trend.trend(self._counting, over, by, start, stop, now, dataset, _targets(target_type))
 
@@ -191,7 +191,7 @@ def _targets(target_type: Any) -> tuple[OpinionTarget, ...]:
         return OUTCOMES
     if target_type not in OPINION_TARGETS:
         raise Invalid(
-            f"unknown target_type {target_type!r}",
+            f"unknown target_type {quoted(target_type)}",
             field="target_type",
             value=target_type,
             remedy=f"Use one of {', '.join(OPINION_TARGETS)}",

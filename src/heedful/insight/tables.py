@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.model import TABLE_NAMES, ColumnType, ExportColumn, ExportTable, TableName
 
 
@@ -215,7 +215,7 @@ def table_named(name: Any, dataset: str | None) -> ExportTable:
     """A table by its name, which can be filtered as asked."""
     if name not in TABLE_NAMES:
         raise Invalid(
-            f"unknown table {name!r}", field="table", value=name, remedy=f"Use one of {', '.join(TABLE_NAMES)}"
+            f"unknown table {quoted(name)}", field="table", value=name, remedy=f"Use one of {', '.join(TABLE_NAMES)}"
         )
     table = TABLES[name]
     if dataset is not None and not any(column.name == "dataset" for column in table.columns):

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import orjson
 
 from heedful.clock import to_stored
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Invalid, Unavailable, quoted
 from heedful.files import write_atomically
 from heedful.insight.tables import table_named
 from heedful.memory import checks
@@ -60,7 +60,7 @@ def format_of(path: Target, requested: Any) -> ExportFormat:
     raise Invalid(
         "format is missing and can't be inferred from the file name"
         if requested is None
-        else f"unknown format {requested!r}",
+        else f"unknown format {quoted(requested)}",
         field="format",
         value=requested,
         remedy=f"Use one of {', '.join(EXPORT_FORMATS)}, or a file name with that extension",
@@ -72,7 +72,7 @@ def open_target(path: Target, *, overwrite: bool) -> AbstractContextManager[IO[b
     if isinstance(path, str | Path):
         return write_atomically(Path(path), overwrite=overwrite)
     if not callable(getattr(path, "write", None)):
-        raise Invalid(f"path must name a file, got {path!r}", field="path", value=path)
+        raise Invalid(f"path must name a file, got {quoted(path)}", field="path", value=path)
     return nullcontext(path)
 
 

@@ -71,9 +71,6 @@ TITLES_BY_CODE = {
 MAX_VALUE_LENGTH = 200
 """The longest value that is said back to the caller."""
 
-DETAIL = 2_000
-"""The longest sentence: it may hold what the caller sent."""
-
 
 def status_of(error: HeedfulError) -> int:
     """The status of an error."""
@@ -88,7 +85,7 @@ def problem(error: HeedfulError, status: int, request_id: str) -> dict[str, Any]
         "type": f"urn:heedful:problem:{error.code}",
         "title": TITLES_BY_CODE.get(error.code) or TITLES.get(status, "Error"),
         "status": status,
-        "detail": error.message[:DETAIL].encode(errors="replace").decode(),
+        "detail": error.message.encode(errors="replace").decode(),
         "code": error.code,
         "field": error.field,
         "value": _shorten(error.value),

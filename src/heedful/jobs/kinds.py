@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from heedful.clock import DAY
-from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
 from heedful.jobs.contract import Queue, Report, Task, logger
 from heedful.memory.maintenance import reembed
 from heedful.model import Over
@@ -177,7 +177,7 @@ KINDS: Mapping[str, Callable[[OpenStore, Task, Report], object]] = {
 def run_job(store: OpenStore, task: Task, report: Report) -> None:
     """Runs a job of any kind."""
     if task.kind not in KINDS:
-        raise Invalid(f"unknown job kind {task.kind!r}", field="kind", value=task.kind, remedy="Upgrade heedful")
+        raise Invalid(f"unknown job kind {quoted(task.kind)}", field="kind", value=task.kind, remedy="Upgrade heedful")
     KINDS[task.kind](store, task, report)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from heedful.errors import Conflict, Invalid, NotFound, Unavailable
+from heedful.errors import Conflict, Invalid, NotFound, Unavailable, quoted
 from heedful.jobs.contract import Queue, WorkerTiming, to_job
 from heedful.jobs.sqlite import SqliteQueue
 from heedful.memory import checks
@@ -69,7 +69,7 @@ class Jobs(JobsProtocol):
         _one_of("status", status, JOB_STATUSES)
         if status not in (None, "waiting"):
             raise Invalid(
-                f"alerts can't be listed by the status {status!r}",
+                f"alerts can't be listed by the status {quoted(status)}",
                 field="status",
                 value=status,
                 remedy="Use waiting, or none",
@@ -173,7 +173,9 @@ def to_delivery_job(alert: Alert, project: str) -> Job:
 
 def _one_of(field: str, value: Any, choices: Sequence[str]) -> None:
     if value is not None and value not in choices:
-        raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(choices)}")
+        raise Invalid(
+            f"unknown {field} {quoted(value)}", field=field, value=value, remedy=f"Use one of {', '.join(choices)}"
+        )
 
 
 def queue_of(database: Database, now: Callable[[], int], pace: WorkerTiming | None = None) -> Queue:

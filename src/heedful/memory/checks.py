@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from heedful.clock import to_stored
-from heedful.errors import Conflict, Invalid, NotFound
+from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.model import (
     MODES,
     POLICY_NAMES,
@@ -29,7 +29,7 @@ from heedful.model import (
 def name(field: str, value: Any) -> str:
     """A project's or dataset's name."""
     if not isinstance(value, str) or not value.strip():
-        raise Invalid(f"{field} must be a name, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a name, got {quoted(value)}", field=field, value=value)
     if len(value) > limits.MAX_NAME:
         raise _too_long(field, value, limits.MAX_NAME)
     return _named(field, printable, value)
@@ -38,14 +38,14 @@ def name(field: str, value: Any) -> str:
 def source(value: Any) -> str:
     """Where a text is from: a name, a path or an address."""
     if not isinstance(value, str) or not value.strip():
-        raise Invalid(f"source must be a name, got {value!r}", field="source", value=value)
+        raise Invalid(f"source must be a name, got {quoted(value)}", field="source", value=value)
     return _named("source", source_name, value)
 
 
 def identifier(field: str, value: Any) -> str:
     """The id of something; whether it exists is another question."""
     if not isinstance(value, str) or not value:
-        raise Invalid(f"{field} must be a non-empty string, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a non-empty string, got {quoted(value)}", field=field, value=value)
     return _named(field, storable, value)
 
 
@@ -62,14 +62,14 @@ def no_fact(project: str, fact_id: str, field: str = "fact_id") -> NotFound:
 def any_text(field: str, value: Any) -> str:
     """A text, which may be empty."""
     if not isinstance(value, str):
-        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {quoted(value)}", field=field, value=value)
     return _named(field, storable, value)
 
 
 def flag(field: str, value: Any) -> bool:
     """True or false; other values would mean something else than they say."""
     if not isinstance(value, bool):
-        raise Invalid(f"{field} must be true or false, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be true or false, got {quoted(value)}", field=field, value=value)
     return value
 
 
@@ -79,7 +79,7 @@ def boost(value: Any) -> bool | float | None:
         return value
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise Invalid(
-            f"boost_by_usefulness must be true, false or a weight in [0, 1], got {value!r}",
+            f"boost_by_usefulness must be true, false or a weight in [0, 1], got {quoted(value)}",
             field="boost_by_usefulness",
             value=value,
             remedy="Leave it out to rank by the policy of the project",
@@ -90,7 +90,7 @@ def boost(value: Any) -> bool | float | None:
 def seed(value: Any) -> int | None:
     """The seed of a draw, if there is one."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise Invalid(f"seed must be a whole number, got {value!r}", field="seed", value=value)
+        raise Invalid(f"seed must be a whole number, got {quoted(value)}", field="seed", value=value)
     return value
 
 
@@ -108,7 +108,7 @@ def audience(value: Any) -> str | None:
     text = name("audience", value)
     if not (text[0].isprintable() and text[-1].isprintable() and text == text.strip()):
         raise Invalid(
-            f"audience must not begin or end with a space or an invisible character, got {value!r}",
+            f"audience must not begin or end with a space or an invisible character, got {quoted(value)}",
             field="audience",
             value=value,
             remedy="Pass the name alone, or leave it out for everybody",
@@ -139,9 +139,9 @@ def external_id_reused(value: str, what: str) -> Conflict:
 
 def query(value: Any) -> str:
     if not isinstance(value, str):
-        raise Invalid(f"query must be a text, got {value!r}", field="query", value=value)
+        raise Invalid(f"query must be a text, got {quoted(value)}", field="query", value=value)
     if not value.strip():
-        raise Invalid(f"query must not be empty or blank, got {value!r}", field="query", value=value)
+        raise Invalid(f"query must not be empty or blank, got {quoted(value)}", field="query", value=value)
     if len(value) > limits.MAX_QUERY:
         raise _too_long("query", value, limits.MAX_QUERY)
     return _named("query", storable, value)
@@ -150,14 +150,16 @@ def query(value: Any) -> str:
 def fraction(field: str, value: Any) -> float:
     """A number in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= 1):
-        raise Invalid(f"{field} must be a number in [0, 1], got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a number in [0, 1], got {quoted(value)}", field=field, value=value)
     return float(value)
 
 
 def top_k(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_TOP_K:
         raise Invalid(
-            f"top_k must be a whole number from 1 to {limits.MAX_TOP_K}, got {value!r}", field="top_k", value=value
+            f"top_k must be a whole number from 1 to {limits.MAX_TOP_K}, got {quoted(value)}",
+            field="top_k",
+            value=value,
         )
     return value
 
@@ -179,7 +181,7 @@ def end(field: str, moment: Any, now: int) -> int | None:
         return None
     remedy = "Give a time ahead with a zone, such as datetime(2030, 1, 31, 12, tzinfo=UTC) or 2030-01-31T12:00:00Z"
     if not isinstance(moment, datetime):
-        raise Invalid(f"{field} must be a datetime, got {moment!r}", field=field, value=moment, remedy=remedy)
+        raise Invalid(f"{field} must be a datetime, got {quoted(moment)}", field=field, value=moment, remedy=remedy)
     if moment.utcoffset() is None:
         problem = f"{field} is {moment.isoformat()}, which has no time zone"
         raise Invalid(problem, field=field, value=moment.isoformat(), remedy=remedy)
@@ -192,13 +194,15 @@ def end(field: str, moment: Any, now: int) -> int | None:
 
 def mode(value: Any) -> None:
     if value not in MODES:
-        raise Invalid(f"unknown mode {value!r}", field="mode", value=value, remedy=f"Use one of {', '.join(MODES)}")
+        raise Invalid(
+            f"unknown mode {quoted(value)}", field="mode", value=value, remedy=f"Use one of {', '.join(MODES)}"
+        )
 
 
 def policy(value: Any, field: str = "policy") -> PolicyName:
     if value not in POLICY_NAMES:
         raise Invalid(
-            f"unknown {field} {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(POLICY_NAMES)}"
+            f"unknown {field} {quoted(value)}", field=field, value=value, remedy=f"Use one of {', '.join(POLICY_NAMES)}"
         )
     name: PolicyName = value
     return name
@@ -207,7 +211,7 @@ def policy(value: Any, field: str = "policy") -> PolicyName:
 def text(field: str, value: Any) -> str:
     """A text to remember."""
     if not isinstance(value, str) or not value.strip():
-        raise Invalid(f"{field} must not be empty or blank, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must not be empty or blank, got {quoted(value)}", field=field, value=value)
     if len(value) > limits.MAX_TEXT:
         raise _too_long(field, value, limits.MAX_TEXT, "Split it")
     return _named(field, storable, value)
@@ -216,7 +220,7 @@ def text(field: str, value: Any) -> str:
 def metadata(field: str, value: Any, limit: int = limits.MAX_METADATA) -> Metadata:
     """A mapping that JSON and every store can hold."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise Invalid(f"{field} must be a mapping with text keys, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a mapping with text keys, got {quoted(value)}", field=field, value=value)
     try:
         storable_values(field, value)
         packed = orjson.dumps(value)
@@ -279,7 +283,7 @@ def limit(value: Any) -> int:
     """How many a page has at most."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_PAGE:
         raise Invalid(
-            f"limit must be a whole number from 1 to {limits.MAX_PAGE}, got {value!r}", field="limit", value=value
+            f"limit must be a whole number from 1 to {limits.MAX_PAGE}, got {quoted(value)}", field="limit", value=value
         )
     return value
 
@@ -290,7 +294,10 @@ def cursor(value: Any) -> int | None:
         return None
     if not isinstance(value, str) or not value.isdecimal() or not value.isascii() or len(value) > 18:
         raise Invalid(
-            f"invalid cursor {value!r}", field="cursor", value=value, remedy="Use the next_cursor of the page before"
+            f"invalid cursor {quoted(value)}",
+            field="cursor",
+            value=value,
+            remedy="Use the next_cursor of the page before",
         )
     return int(value)
 
@@ -313,7 +320,7 @@ def storable_values(field: str, value: Any, key: str = "", depth: int = 0) -> No
         raise Invalid(f"{field} holds {value}, which JSON can't represent", field=field, value=value)
     elif isinstance(value, int) and not -limits.MAX_INTEGER - 1 <= value <= limits.MAX_INTEGER:
         raise Invalid(
-            f"{field}[{key!r}] is a whole number of more than 64 bits",
+            f"{field}[{quoted(key)}] is a whole number of more than 64 bits",
             field=field,
             remedy="Use a text, or a number with a decimal point",
         )
@@ -333,7 +340,7 @@ def _check_key(field: str, key: str) -> None:
     _named(f"a key of {field}", storable, key, field)
     if len(key) > limits.MAX_KEY:
         raise Invalid(
-            f"{field} has a key of {len(key)} characters, the limit is {limits.MAX_KEY}, got {key[:50]!r}…",
+            f"{field} has a key of {len(key)} characters, the limit is {limits.MAX_KEY}, got {quoted(key, 50)}",
             field=field,
             value=key[:50],
             remedy="Use short names and fewer levels",
@@ -352,7 +359,7 @@ def _named(subject: str, check: Callable[[str], str], value: str, field: str | N
 
 def _too_long(field: str, value: str, limit: int, remedy: str = "Shorten it") -> Invalid:
     return Invalid(
-        f"{field} has {len(value)} characters, the limit is {limit}, got {value[:50]!r}…",
+        f"{field} has {len(value)} characters, the limit is {limit}, got {quoted(value, 50)}",
         field=field,
         value=value[:50],
         remedy=remedy,

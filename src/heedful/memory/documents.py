@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from heedful import files
-from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
+from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, quoted
 from heedful.memory import checks
 from heedful.model import Document, FileError, Metadata, limits
 from heedful.protocols.engine import Source
@@ -50,7 +50,9 @@ class Reading:
 def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
     """Checks and splits all that was given: a `str` is a text, a `Path` is a file or folder."""
     if not isinstance(texts, str | Path | Document | Sequence):
-        raise Invalid(f"texts must be a text, a Path or a list of them, got {texts!r}", field="texts", value=texts)
+        raise Invalid(
+            f"texts must be a text, a Path or a list of them, got {quoted(texts)}", field="texts", value=texts
+        )
     items = as_list(texts)
     common = _metadata_of(items, metadata)
     if source is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from heedful.errors import Invalid, NotFound
+from heedful.errors import Invalid, NotFound, quoted
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import DEFAULT_DATASET, ForgetResult
@@ -31,7 +31,7 @@ def forget(
             )
         named = [fact_ids] if isinstance(fact_ids, str) else fact_ids
         if not isinstance(named, Sequence):
-            raise Invalid(f"fact_ids must be a list of ids, got {fact_ids!r}", field="fact_ids", value=fact_ids)
+            raise Invalid(f"fact_ids must be a list of ids, got {quoted(fact_ids)}", field="fact_ids", value=fact_ids)
         return _facts(workspace, [checks.identifier("fact_ids", fact_id) for fact_id in named])
     if source is not None:
         checks.any_text("source", source)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from heedful.clock import to_stored
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import (
@@ -107,9 +107,9 @@ def replay(
     chosen = _distinct("policies", policies, POLICY_NAMES, lambda policy: checks.policy(policy, "policies"))
     tried = sorted(_distinct("weights", weights, WEIGHTS, lambda weight: checks.fraction("weights", weight)))
     if since is not None and not isinstance(since, datetime):
-        raise Invalid(f"since must be a datetime, got {since!r}", field="since", value=since)
+        raise Invalid(f"since must be a datetime, got {quoted(since)}", field="since", value=since)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise Invalid(f"seed must be a whole number from 0 on, got {seed!r}", field="seed", value=seed)
+        raise Invalid(f"seed must be a whole number from 0 on, got {quoted(seed)}", field="seed", value=seed)
     history = _history(workspace, dataset, None if since is None else to_stored(since))
     if not history.recalls:
         few = learning.advice([], Trial(0.0, 0.0, np.zeros(0)), 0, 0.0)
@@ -164,7 +164,7 @@ def _distinct(
     if values is None:
         return list(default)
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-        raise Invalid(f"{field} must be a non-empty list, got {values!r}", field=field, value=values)
+        raise Invalid(f"{field} must be a non-empty list, got {quoted(values)}", field=field, value=values)
     checks.batch(field, values, limits.MAX_WEIGHTS)
     return list(dict.fromkeys(check(each) for each in values))
 

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from heedful.clock import to_stored
-from heedful.errors import Invalid, NotFound
+from heedful.errors import Invalid, NotFound, quoted
 from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks
 from heedful.memory.answer import DISLIKED
@@ -45,14 +45,14 @@ def parse_signals(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> lis
     if isinstance(signals, Signal | Mapping):
         signals = [signals]
     if isinstance(signals, str) or not isinstance(signals, Iterable):
-        raise Invalid(f"signals must be a list of signals, got {signals!r}", field="signals", value=signals)
+        raise Invalid(f"signals must be a list of signals, got {quoted(signals)}", field="signals", value=signals)
     items = list(signals)
     checks.batch("signals", items, limits.MAX_SIGNALS)
     found = []
     for index, item in enumerate(items):
         try:
             if not isinstance(item, Signal | Mapping):
-                raise Invalid(f"must be a Signal or a mapping, got {item!r}", field="", value=item)
+                raise Invalid(f"must be a Signal or a mapping, got {quoted(item)}", field="", value=item)
             signal = item if isinstance(item, Signal) else Signal(**item)
             checks.query(signal.query)
             if signal.external_id is not None and signal.idempotency_key is not None:
@@ -367,7 +367,7 @@ def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> 
 def _fact_ids(field: str, facts: Facts) -> list[str]:
     """The facts that were named: ids or hits, one or many."""
     if not isinstance(facts, Iterable):
-        raise Invalid(f"{field} must be a list of facts, got {facts!r}", field=field, value=facts)
+        raise Invalid(f"{field} must be a list of facts, got {quoted(facts)}", field=field, value=facts)
     items = [facts] if isinstance(facts, str | Hit) else list(facts)
     found = [item.fact_id if isinstance(item, Hit) else item for item in items]
     for item in found:

@@ -14,7 +14,7 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema
 
-from heedful.errors import Invalid, few_errors, first_members
+from heedful.errors import Invalid, few_errors, first_members, quoted
 from heedful.model import limits
 
 DEFAULT_DATASET = "main_dataset"
@@ -45,7 +45,7 @@ def storable(text: str) -> str:
     """The text itself, if every store can hold it."""
     if "\0" in text:
         raise Invalid(
-            f"must not hold a NUL character, got {_shown(text)!r}",
+            f"must not hold a NUL character, got {quoted(text, 50)}",
             value=_shown(text),
             remedy='Remove it: text.replace("\\0", "")',
         )
@@ -53,7 +53,7 @@ def storable(text: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise Invalid(
-            f"must be valid Unicode ({error.reason}), got {_shown(text)!r}",
+            f"must be valid Unicode ({error.reason}), got {quoted(text, 50)}",
             value=_shown(text),
             remedy='Replace the surrogates: text.encode(errors="replace").decode()',
         ) from None
@@ -64,7 +64,7 @@ def printable(name: str) -> str:
     """The name itself, if it looks the same on a terminal, in a log and on a page."""
     found = re.search(f"[{_UNPRINTABLE}]", storable(name))
     if found is not None:
-        problem = f"must not hold the control or invisible character U+{ord(found[0]):04X}, got {_shown(name)!r}"
+        problem = f"must not hold the control or invisible character U+{ord(found[0]):04X}, got {quoted(name, 50)}"
         raise Invalid(problem, value=_shown(name), remedy="Remove it")
     return name
 
@@ -73,7 +73,7 @@ def source_name(source: str) -> str:
     """The name of a source itself, if an index of every store can hold it."""
     size = len(printable(source).encode())
     if size > limits.MAX_SOURCE:
-        problem = f"takes {size} bytes, the limit is {limits.MAX_SOURCE}, got {_shown(source)!r}"
+        problem = f"takes {size} bytes, the limit is {limits.MAX_SOURCE}, got {quoted(source, 50)}"
         raise Invalid(problem, value=_shown(source), remedy="Use a shorter name, path or address")
     return source
 
@@ -98,7 +98,7 @@ def author_name(name: str) -> str:
     visible = [place for place, character in enumerate(storable(name)) if character.isprintable() and character != " "]
     if not visible:
         raise Invalid(
-            f"must be a name, got {name!r}",
+            f"must be a name, got {quoted(name)}",
             value=name,
             remedy="Leave it out if your program itself gives the feedback",
         )

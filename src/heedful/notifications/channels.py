@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Invalid, Unavailable, quoted
 
 
 class Channel(Protocol):
@@ -41,7 +41,9 @@ def check_name(name: str | None, default: str) -> str:
 def valid_name(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not value.isprintable():
         raise Invalid(
-            f"a channel's name must be one line of 1 to {MAX_NAME} characters, got {value!r}", field="name", value=value
+            f"a channel's name must be one line of 1 to {MAX_NAME} characters, got {quoted(value)}",
+            field="name",
+            value=value,
         )
     return value
 
@@ -60,7 +62,7 @@ def check_url(value: Any) -> SplitResult:
 
 def check_timeout(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Invalid(f"timeout must be a number of seconds, got {value!r}", field="timeout", value=value)
+        raise Invalid(f"timeout must be a number of seconds, got {quoted(value)}", field="timeout", value=value)
     if not 0 < value <= MAX_TIMEOUT:
         raise Invalid(f"timeout must be above 0 and up to {MAX_TIMEOUT:g} s, got {value}", field="timeout", value=value)
     return float(value)

@@ -14,7 +14,7 @@ from email.policy import SMTP
 from email.utils import formatdate, parseaddr
 from typing import Any
 
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Invalid, Unavailable, quoted
 from heedful.notifications import channels, wording
 
 logger = logging.getLogger("heedful.notifications")
@@ -41,7 +41,7 @@ class Email:
         timeout: float = 10.0,
     ) -> None:
         if not isinstance(host, str) or not host.strip() or not host.isprintable():
-            raise Invalid(f"host must be the name of a mail server, got {host!r}", field="host", value=host)
+            raise Invalid(f"host must be the name of a mail server, got {quoted(host)}", field="host", value=host)
         if (username is None) != (password is None):
             raise Invalid("username and password go together", field="username", remedy="Pass both, or none")
         self._host = host
@@ -105,7 +105,7 @@ def _addresses(values: Sequence[str]) -> tuple[Address, ...]:
 
 
 def _address(field: str, value: str) -> Address:
-    problem = Invalid(f"{field} must be a mail address, got {value!r}", field=field, value=value)
+    problem = Invalid(f"{field} must be a mail address, got {quoted(value)}", field=field, value=value)
     if not isinstance(value, str) or not value.isprintable():
         raise problem
     display_name, plain = parseaddr(value)

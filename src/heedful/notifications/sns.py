@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Invalid, Unavailable, quoted
 from heedful.notifications import channels, wording
 
 _ARN = re.compile(r"arn:[\w-]+:sns:(?P<region>[\w-]+):\d+:(?P<topic>[\w.-]+)")
@@ -27,7 +27,7 @@ class Sns:
         match = _ARN.fullmatch(topic_arn) if isinstance(topic_arn, str) else None
         if match is None:
             raise Invalid(
-                f"topic_arn must look like arn:aws:sns:region:account:topic, got {topic_arn!r}",
+                f"topic_arn must look like arn:aws:sns:region:account:topic, got {quoted(topic_arn)}",
                 field="topic_arn",
                 value=topic_arn,
             )

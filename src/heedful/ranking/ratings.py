@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.model import NormalisedRating, Rating
 
 STARS = (1, 5)
@@ -62,14 +62,16 @@ def _number(meant: Any, original: Any, scale: Sequence[float] | None) -> float:
             return _WORDS[word]
     if not isinstance(meant, int | float) or not math.isfinite(meant):
         raise Invalid(
-            f"invalid rating {original!r}",
+            f"invalid rating {quoted(original)}",
             field="rating",
             value=original,
             remedy='Use "up", "down", "neutral", True, False, or a number; labels says what other words mean',
         )
     worst, best = _inferred(meant) if scale is None else _checked(scale)
     if not min(worst, best) <= meant <= max(worst, best):
-        raise Invalid(f"rating {original!r} is not between {worst:g} and {best:g}", field="rating", value=original)
+        raise Invalid(
+            f"rating {quoted(original)} is not between {worst:g} and {best:g}", field="rating", value=original
+        )
     return (meant - worst) / (best - worst)
 
 
@@ -81,7 +83,7 @@ def _inferred(number: float) -> tuple[float, float]:
     if 1 < number <= STARS[1]:
         return STARS
     raise Invalid(
-        f"rating {number!r} could be on several scales, or on none",
+        f"rating {quoted(number)} could be on several scales, or on none",
         field="scale",
         value=number,
         remedy="Pass scale: the worst and the best number, such as (0, 1), (1, 5) or (-1, 1)",
@@ -95,7 +97,7 @@ def _checked(scale: Sequence[float]) -> tuple[float, float]:
     )
     if not sound or numbers[0] == numbers[1]:
         raise Invalid(
-            f"scale must be two different numbers, got {scale!r}",
+            f"scale must be two different numbers, got {quoted(scale)}",
             field="scale",
             value=scale,
             remedy="Pass the worst and the best number, such as (1, 5)",

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.errors import Conflict, Invalid, NotFound
+from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.memory import checks as values
 from heedful.memory import supersede
 from heedful.model import FIXES, Fix, Metadata
@@ -61,7 +61,7 @@ def check_arguments(action: Any, arguments: FixArguments) -> Fix:
     """The action, after checking that it exists and has the right arguments."""
     if action not in FIXES:
         raise Invalid(
-            f"unknown action {action!r}", field="action", value=action, remedy=f"Use one of {', '.join(FIXES)}"
+            f"unknown action {quoted(action)}", field="action", value=action, remedy=f"Use one of {', '.join(FIXES)}"
         )
     fix: Fix = action
     for name, value in asdict(arguments).items():

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.errors import Conflict, Invalid, NotFound
+from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.memory import checks as values
 from heedful.model import (
     OPINION_TARGETS,
@@ -270,7 +270,7 @@ def _check_unclaimed(item_id: str, state: ItemState, author: str | None) -> None
 def _choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
         remedy = f"Use one of {', '.join(choices)}, or None for all"
-        raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=remedy)
+        raise Invalid(f"unknown {field} {quoted(value)}", field=field, value=value, remedy=remedy)
 
 
 def _parse_cursor(cursor: Any) -> Place | None:
@@ -280,7 +280,10 @@ def _parse_cursor(cursor: Any) -> Place | None:
     parts = cursor.split(".") if isinstance(cursor, str) else []
     if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
         raise Invalid(
-            f"invalid cursor {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+            f"invalid cursor {quoted(cursor)}",
+            field="cursor",
+            value=cursor,
+            remedy="Use the next_cursor of the page before",
         )
     opinions, last_at, seq = map(int, parts)
     return opinions, last_at, seq

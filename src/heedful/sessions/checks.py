@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.memory import checks
 from heedful.model import Metadata, Rating, limits
 from heedful.ranking.ratings import normalise_rating
@@ -23,7 +23,7 @@ def session_id(value: Any) -> str:
 def role(value: Any, field: str = "role") -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > limits.MAX_ROLE:
         raise Invalid(
-            f"{field} must be a name of up to {limits.MAX_ROLE} characters, got {value!r}",
+            f"{field} must be a name of up to {limits.MAX_ROLE} characters, got {quoted(value)}",
             field=field,
             value=value,
             remedy='Use "user", "assistant", "system" or "tool"',
@@ -33,14 +33,14 @@ def role(value: Any, field: str = "role") -> str:
 
 def question(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Invalid(f"question must not be empty or blank, got {value!r}", field="question", value=value)
+        raise Invalid(f"question must not be empty or blank, got {quoted(value)}", field="question", value=value)
     return content("question", value, limits.MAX_QUERY)
 
 
 def content(field: str, value: Any, limit: int = limits.MAX_CONTENT) -> str:
     """A text that may be empty."""
     if not isinstance(value, str):
-        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {quoted(value)}", field=field, value=value)
     if len(value) > limit:
         raise Invalid(f"{field} has {len(value)} characters, the limit is {limit}", field=field, value=value[:50])
     return checks.any_text(field, value)
@@ -50,7 +50,10 @@ def rating(value: Any) -> Rating | None:
     """A thumb: up, down, or None for neutral; the same as a boolean or in other words is understood, too."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise Invalid(
-            f"invalid rating {value!r}", field="rating", value=value, remedy='Use "up", "down", or None for neutral'
+            f"invalid rating {quoted(value)}",
+            field="rating",
+            value=value,
+            remedy='Use "up", "down", or None for neutral',
         )
     return normalise_rating(value).rating
 
@@ -62,7 +65,7 @@ def comment(field: str, value: Any) -> str | None:
 def score(value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 5):
         raise Invalid(
-            f"feedback_score must be a whole number from 1 to 5, got {value!r}",
+            f"feedback_score must be a whole number from 1 to 5, got {quoted(value)}",
             field="feedback_score",
             value=value,
             remedy="Use 1 (worst) to 5 (best)",
@@ -98,7 +101,7 @@ def keys(value: Any) -> list[str]:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, Sequence):
-        raise Invalid(f"keys must be a list of names, got {value!r}", field="keys", value=value)
+        raise Invalid(f"keys must be a list of names, got {quoted(value)}", field="keys", value=value)
     for name in value:
         key("keys", name)
     return list(value)
@@ -107,7 +110,7 @@ def keys(value: Any) -> list[str]:
 def key(field: str, value: Any) -> None:
     """A (dotted) key of metadata."""
     if not isinstance(value, str) or not value:
-        raise Invalid(f"{field} has the key {value!r}, which is not a name", field=field, value=value)
+        raise Invalid(f"{field} has the key {quoted(value)}, which is not a name", field=field, value=value)
     for name in value.split("."):
         check_key_part(field, value, name)
 
@@ -117,7 +120,7 @@ def check_key_part(field: str, key: str, value: str) -> None:
     checks.any_text(field, value)
     if not value.strip() or value.startswith("$") or "." in value:
         raise Invalid(
-            f"{field} has the key {key!r}",
+            f"{field} has the key {quoted(key)}",
             field=field,
             value=key,
             remedy="Use names without a leading $ or dot; a dot addresses a nested key",

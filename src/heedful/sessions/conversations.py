@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import orjson
 
 from heedful.clock import from_stored, to_stored
-from heedful.errors import Conflict, Invalid, NotFound
+from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.memory.browse import check_where
@@ -95,7 +95,7 @@ def add_messages(
     """Adds messages in order; creates the session if it is new."""
     name = checks.session_id(session_id)
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
-        raise Invalid(f"messages must be a list, got {messages!r}", field="messages", value=messages)
+        raise Invalid(f"messages must be a list, got {quoted(messages)}", field="messages", value=messages)
     items = list(messages)
     values.batch("messages", items, limits.MAX_MESSAGES)
     return _add(space, name, [_new_row(space, item, f"messages[{index}]") for index, item in enumerate(items)])
@@ -181,7 +181,7 @@ def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
         return {}
     if not isinstance(visible, Mapping):
         raise Invalid(
-            f"the metadata hook returned {visible!r} for get",
+            f"the metadata hook returned {quoted(visible)} for get",
             field="metadata_hook",
             value=visible,
             remedy="Return what original_func() returns, or a part of it",
@@ -272,11 +272,11 @@ def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], field: str)
         # With a new id, so that a message can be copied to another session.
         item = {"role": item.role, "content": item.content, "at": item.at}
     if not isinstance(item, Mapping):
-        raise Invalid(f"a message must be a mapping, got {item!r}", field=field, value=item)
+        raise Invalid(f"a message must be a mapping, got {quoted(item)}", field=field, value=item)
     unknown = sorted(set(item) - {"role", "content", "at"})
     if unknown:
         raise Invalid(
-            f"a message has the key {unknown[0]!r}",
+            f"a message has the key {quoted(unknown[0])}",
             field=f"{field}.{unknown[0]}",
             value=unknown[0],
             remedy="Use role, content and, if known, at",
@@ -286,7 +286,7 @@ def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], field: str)
 
 def _row(space: SessionSpace, role: Any, content: Any, at: Any, prefix: str = "") -> MessageRow:
     if at is not None and not isinstance(at, datetime):
-        raise Invalid(f"at must be a datetime, got {at!r}", field=f"{prefix}at", value=at)
+        raise Invalid(f"at must be a datetime, got {quoted(at)}", field=f"{prefix}at", value=at)
     return MessageRow(
         new_id(),
         checks.role(role, f"{prefix}role"),
@@ -355,10 +355,10 @@ def _descend(values: Metadata, parents: Sequence[str], key: str, *, make: bool) 
             if not make:
                 return {}
             raise Invalid(
-                f"metadata key {key!r} reaches into {name!r}, which is {child!r}",
+                f"metadata key {quoted(key)} reaches into {quoted(name)}, which is {quoted(child)}",
                 field="metadata",
                 value=key,
-                remedy=f"Replace {name!r} as a whole, or delete it first",
+                remedy=f"Replace {quoted(name)} as a whole, or delete it first",
             )
         node = child
     return node

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from heedful.clock import from_stored
-from heedful.errors import Invalid, NotFound
+from heedful.errors import Invalid, NotFound, quoted
 from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks as values
 from heedful.memory.answer import Written, extract, opinion, without_opinions, write
@@ -151,7 +151,7 @@ def share_weights(detections: Sequence[Detection], links: Mapping[str, list[str]
 def _weights(used: Shares, shown: Sequence[str], recall_id: str) -> Mapping[str, float]:
     """The weights of the named facts, after checking them."""
     if isinstance(used, str) or not isinstance(used, Sequence | Mapping):
-        raise Invalid(f"used must be a list of facts, or their weights, got {used!r}", field="used", value=used)
+        raise Invalid(f"used must be a list of facts, or their weights, got {quoted(used)}", field="used", value=used)
     weights = used if isinstance(used, Mapping) else dict.fromkeys(used, 1.0)
     for fact, weight in weights.items():
         values.identifier("used", fact)

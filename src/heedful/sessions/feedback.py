@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from heedful.clock import DAY, from_stored
-from heedful.errors import Conflict, HeedfulError, Invalid
+from heedful.errors import Conflict, HeedfulError, Invalid, quoted
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import (
@@ -290,7 +290,7 @@ def _check_content(
 def _mapping(feedback: Any) -> Mapping[str, Any]:
     if not isinstance(feedback, Mapping):
         raise Invalid(
-            f"feedback must be a mapping, got {feedback!r}",
+            f"feedback must be a mapping, got {quoted(feedback)}",
             field="feedback",
             value=feedback,
             remedy='Pass {"rating": "up", "comment": "…"}',

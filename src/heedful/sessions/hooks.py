@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from heedful.clock import system_clock
-from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
 from heedful.model import FeedbackMetrics
 from heedful.notifications.channels import Channel
 
@@ -59,7 +59,7 @@ def validation_hook(original_func: Original, action: str, session_id: str, **kwa
     feedback = dict(kwargs["feedback"])
     comment = feedback.get("comment") or ""
     if not isinstance(comment, str):
-        raise Invalid(f"comment must be a string, got {comment!r}", field="comment", value=comment)
+        raise Invalid(f"comment must be a string, got {quoted(comment)}", field="comment", value=comment)
     comment = comment.strip()
     if feedback.get("rating") == "down" and not comment:
         raise Invalid(

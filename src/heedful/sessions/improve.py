@@ -14,7 +14,7 @@ from typing import cast
 
 from sqlalchemy import Connection
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.memory import browse
 from heedful.memory import checks as values
 from heedful.memory.graph_recall import enrich, signal_links
@@ -209,7 +209,7 @@ def session_names(session_ids: Sequence[str]) -> list[str]:
         return [checks.session_id(session_ids)]
     if not isinstance(session_ids, Sequence):
         raise Invalid(
-            f"session_ids must be a list of names, got {session_ids!r}", field="session_ids", value=session_ids
+            f"session_ids must be a list of names, got {quoted(session_ids)}", field="session_ids", value=session_ids
         )
     values.batch("session_ids", session_ids, limits.MAX_LIST)
     return list(dict.fromkeys(checks.session_id(session_id) for session_id in session_ids))

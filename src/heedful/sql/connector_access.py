@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from heedful.errors import Forbidden, Invalid
+from heedful.errors import Forbidden, Invalid, quoted
 from heedful.model import Metadata
 from heedful.sql import secrets
 from heedful.sql.databases import Schema, errors, kinds
@@ -187,7 +187,7 @@ def check_sensitive(columns: Sequence[str], schema: Schema) -> None:
     for name in columns:
         if not any(is_listed(table, column.name, [name]) for table in schema.tables for column in table.columns):
             raise Invalid(
-                f"there is no column {name!r}",
+                f"there is no column {quoted(name)}",
                 code="unknown_column",
                 field=SENSITIVE,
                 value=name,

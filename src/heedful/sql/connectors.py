@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.errors import Conflict, HeedfulError, Invalid, Unavailable
+from heedful.errors import Conflict, HeedfulError, Invalid, Unavailable, quoted
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import Connector, Metadata
@@ -40,7 +40,7 @@ class Connectors(ConnectorsProtocol):
     ) -> Connector:
         values.name("name", name)
         if not isinstance(url, str) or not url.strip():
-            raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
+            raise Invalid(f"url must be a SQLAlchemy URL, got {quoted(url)}", field="url", value=url)
         full_url = connector_access.with_absolute_path(url)
         options = self._options(full_url, None if role is None else values.name("role", role), privileged)
         options |= _sensitive(sensitive_columns)
@@ -145,7 +145,9 @@ class Connectors(ConnectorsProtocol):
 
 def _sensitive(columns: Sequence[str]) -> Metadata:
     if isinstance(columns, str):
-        raise Invalid(f"sensitive_columns must be a list, got {columns!r}", field="sensitive_columns", value=columns)
+        raise Invalid(
+            f"sensitive_columns must be a list, got {quoted(columns)}", field="sensitive_columns", value=columns
+        )
     return {connector_access.SENSITIVE: [values.name("sensitive_columns", column) for column in columns]}
 
 

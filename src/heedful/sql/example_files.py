@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from heedful import files
-from heedful.errors import Invalid, NotFound
+from heedful.errors import Invalid, NotFound, quoted
 from heedful.model.limits import MAX_FILE
 
 
@@ -42,5 +42,5 @@ def read(path: Path) -> Iterator[Mapping[str, Any]]:
                 yield record
     else:
         raise Invalid(
-            f"unsupported file {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file"
+            f"unsupported file {quoted(str(path))}", field="path", value=str(path), remedy="Use a .csv or .jsonl file"
         )

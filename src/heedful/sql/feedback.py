@@ -9,7 +9,7 @@ from itertools import pairwise
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.errors import Conflict, Invalid, NotFound
+from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.memory import recall, remember
@@ -150,7 +150,9 @@ class FeedbackService(FeedbackServiceProtocol):
     def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
         if isinstance(feedback_ids, str) or not isinstance(feedback_ids, Sequence):
             raise Invalid(
-                f"feedback_ids must be a list of ids, got {feedback_ids!r}", field="feedback_ids", value=feedback_ids
+                f"feedback_ids must be a list of ids, got {quoted(feedback_ids)}",
+                field="feedback_ids",
+                value=feedback_ids,
             )
         values.batch("feedback_ids", feedback_ids, limits.MAX_LIST)
         failed: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.errors import Conflict, Forbidden, Invalid, NotFound
+from heedful.errors import Conflict, Forbidden, Invalid, NotFound, quoted
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import GoldenExample, limits
@@ -133,12 +133,14 @@ class GoldenExamples(GoldenExamplesProtocol):
 
     def import_examples(self, examples: Iterable[Mapping[str, Any]], *, connector_id: str | None = None) -> Examples:
         if isinstance(examples, str | Mapping) or not isinstance(examples, Iterable):
-            raise Invalid(f"examples must be a list of mappings, got {examples!r}", field="examples", value=examples)
+            raise Invalid(
+                f"examples must be a list of mappings, got {quoted(examples)}", field="examples", value=examples
+            )
         rows = list(examples)
         values.batch("examples", rows, limits.MAX_LIST)
         for index, row in enumerate(rows):
             if not isinstance(row, Mapping):
-                raise Invalid(f"an example must be a mapping, got {row!r}", field=f"examples[{index}]", value=row)
+                raise Invalid(f"an example must be a mapping, got {quoted(row)}", field=f"examples[{index}]", value=row)
         return self._imported(rows, connector_id, "example ")
 
     def _imported(self, rows: Rows, connector_id: str | None, label: str) -> Examples:
@@ -226,7 +228,7 @@ def _check_audience(space: ExecutionSpace, connector: AnyRow, new: _Whom) -> Non
     about = study(new.question, new.sql_query, dialect_of(connector), seen, from_stored(space.now()))
     if person(new.question, seen) is Person.ASKER and about is not None and has_unnamed_values(about):
         raise Invalid(
-            f"{new.question!r} is in the first person, and the SQL has a value that it doesn't name: "
+            f"{quoted(new.question)} is in the first person, and the SQL has a value that it doesn't name: "
             "an example for everybody would answer each of them with one person's rows",
             code="personal_example",
             field="audience",

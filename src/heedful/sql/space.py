@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from heedful.errors import Invalid, NotFound
+from heedful.errors import Invalid, NotFound, quoted
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.providers.llm.contract import LanguageModel
@@ -62,7 +62,7 @@ class ExecutionSpace:
             if len(existing) == 1:
                 return existing[0]
             raise Invalid(
-                f"project {self.workspace.project!r} has {len(existing)} connectors, and none is named",
+                f"project {quoted(self.workspace.project)} has {len(existing)} connectors, and none is named",
                 field="connector_id",
                 remedy=_remedy(existing),
             )

@@ -14,7 +14,7 @@ from sqlalchemy import URL, Column, Connection, Table, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from heedful.clock import system_clock, to_stored
-from heedful.errors import Conflict, Invalid, NotFound, Unavailable
+from heedful.errors import Conflict, Invalid, NotFound, Unavailable, quoted
 from heedful.storage.backend import Backend
 from heedful.storage.dialects import SCHEMA, dialect_of, upsert
 from heedful.storage.migrations import HEAD, REVISIONS
@@ -228,7 +228,7 @@ def store_url(url_or_path: str | Path) -> URL:
     """The URL of a store, from a path or any form of URL."""
     if not isinstance(url_or_path, str | Path):
         raise Invalid(
-            f"url_or_path must be a path or a URL, got {url_or_path!r}", field="url_or_path", value=url_or_path
+            f"url_or_path must be a path or a URL, got {quoted(url_or_path)}", field="url_or_path", value=url_or_path
         )
     text_form = str(url_or_path)
     if not text_form.strip():
@@ -268,7 +268,7 @@ def store_url(url_or_path: str | Path) -> URL:
         url.get_dialect()
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
         raise Invalid(
-            f"url_or_path {text_form.partition('@')[2] or text_form!r} is not a store's URL ({error})",
+            f"url_or_path {quoted(text_form.partition('@')[2] or text_form)} is not a store's URL ({error})",
             field="url_or_path",
             value=text_form.partition("@")[2] or text_form,
             remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
@@ -279,7 +279,7 @@ def store_url(url_or_path: str | Path) -> URL:
 def _openable(url: URL, text_form: str) -> URL:
     if url.get_backend_name() == "sqlite" and url.host:
         raise Invalid(
-            f"url_or_path {text_form!r} has a host, and a SQLite store is a file",
+            f"url_or_path {quoted(text_form)} has a host, and a SQLite store is a file",
             field="url_or_path",
             value=text_form,
             remedy=f"Use three slashes: sqlite:///{url.host}{'/' + url.database if url.database else ''}",

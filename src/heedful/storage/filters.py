@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Select, Table, select
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.model import Metadata, limits
 from heedful.storage.facts import tag
 from heedful.storage.schema import fact_tags, facts, session_tags, sessions
@@ -65,12 +65,12 @@ def conditions(where: Metadata) -> Iterator[tuple[str, str, Any]]:
         )
     for key, condition in where.items():
         if not isinstance(key, str) or not key.strip():
-            raise Invalid(f"where has the key {key!r}, which is not a name", field="where", value=key)
+            raise Invalid(f"where has the key {quoted(key)}, which is not a name", field="where", value=key)
         comparisons = (
             condition if isinstance(condition, dict) else {"in" if isinstance(condition, list) else "=": condition}
         )
         if not comparisons:
-            raise Invalid(f"where[{key!r}] has no condition", field="where", value=condition)
+            raise Invalid(f"where[{quoted(key)}] has no condition", field="where", value=condition)
         for operator, value in comparisons.items():
             _check(key, operator, value)
             yield key, operator, value
@@ -84,7 +84,7 @@ def selections(scope: int, where: Metadata, tagged: Tagged = FACTS) -> list[Sele
 def _check(key: str, operator: str, value: Any) -> None:
     if operator not in OPERATORS:
         raise Invalid(
-            f"where[{key!r}] has the operator {operator!r}",
+            f"where[{quoted(key)}] has the operator {quoted(operator)}",
             field="where",
             value=operator,
             remedy=f"Use one of {', '.join(OPERATORS)}",
@@ -95,7 +95,7 @@ def _check(key: str, operator: str, value: Any) -> None:
         raise _bad(key, operator, value, "a list")
     if isinstance(value, list) and len(value) > limits.MAX_CHOICES:
         raise Invalid(
-            f"where[{key!r}] lists {len(value)} values, the limit is {limits.MAX_CHOICES}",
+            f"where[{quoted(key)}] lists {len(value)} values, the limit is {limits.MAX_CHOICES}",
             field="where",
             value=len(value),
             remedy="Ask in several calls, or mark what belongs together with one value",
@@ -145,5 +145,8 @@ def _without(tagged: Tagged, scope: int, having: Selection) -> Selection:
 
 def _bad(key: str, operator: str, value: Any, expected: str) -> Invalid:
     return Invalid(
-        f"where[{key!r}] compares {operator} {value!r}", field="where", value=value, remedy=f"Give {expected}"
+        f"where[{quoted(key)}] compares {operator} {quoted(value)}",
+        field="where",
+        value=value,
+        remedy=f"Give {expected}",
     )

@@ -17,7 +17,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError
 
 from heedful import files, settings
-from heedful.errors import Conflict, Invalid, NotFound, Unavailable
+from heedful.errors import Conflict, Invalid, NotFound, Unavailable, quoted
 from heedful.files import write_error
 from heedful.protocols.engine import Progress
 from heedful.storage import Database
@@ -260,7 +260,7 @@ class _Copying:
                 return
             key = table_rows.key(table, (new + changed)[0])
             raise Invalid(
-                f"the target can't hold the row {key!r} of {table.name}: {error.message}",
+                f"the target can't hold the row {quoted(key)} of {table.name}: {error.message}",
                 code=error.code,
                 field=table.name,
                 value=repr(key),

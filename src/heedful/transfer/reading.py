@@ -12,7 +12,7 @@ from typing import IO, Any
 import orjson
 from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.memory import checks
 from heedful.model import REVIEW_STATUSES, author_name
 from heedful.model.limits import MAX_LINE
@@ -130,7 +130,7 @@ def _header(file: IO[bytes]) -> Header:
         raise damaged(1, "is not the beginning of an exported project")
     if header.get("format") not in range(1, FORMAT + 1):
         raise Invalid(
-            f"the file has the format {header.get('format')!r}, and this version reads 1 to {FORMAT}",
+            f"the file has the format {quoted(header.get('format'))}, and this version reads 1 to {FORMAT}",
             code="file_newer",
             field="file",
             remedy="Upgrade heedful; nothing was imported",
@@ -141,7 +141,7 @@ def _header(file: IO[bytes]) -> Header:
     if model is None:
         return Header(project, None, 0, counts)
     if not isinstance(model, dict) or [type(model.get(name)) for name in ("name", "dimensions")] != [str, int]:
-        raise damaged(1, f"names the model {model!r}")
+        raise damaged(1, f"names the model {quoted(model)}")
     return Header(project, model["name"], model["dimensions"], counts)
 
 
@@ -154,7 +154,7 @@ def _lines(file: IO[bytes]) -> Iterator[Numbered]:
     for number, text in enumerate(iter(lambda: _line(file), b""), start=2):
         line = _parsed(number, text)
         if line.get("type") not in (*KINDS, END):
-            raise damaged(number, f"has the unknown type {line.get('type')!r}")
+            raise damaged(number, f"has the unknown type {quoted(line.get('type'))}")
         yield Numbered(number, line)
 
 
@@ -182,13 +182,13 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
             _check_value(each, columns[name], value)
         elif name in references:
             if not isinstance(value, str):
-                raise damaged(each.number, f"has {name} {value!r}, which is not a text")
+                raise damaged(each.number, f"has {name} {quoted(value)}, which is not a text")
             if name == "query":
                 _check_hexadecimal(each, name, value)
         elif name == "vector" and kind.has_vector:
             _check_vector(each, value, header)
         elif not (name == "type" or (name == "entities" and kind.name == "fact")):
-            raise damaged(each.number, f"has a field {name!r}, which a {kind.name} does not have")
+            raise damaged(each.number, f"has a field {quoted(name)}, which a {kind.name} does not have")
     for name in kind.required:
         if name not in each.line and name not in OLDER:
             raise damaged(each.number, f"has no {name}")
@@ -208,7 +208,7 @@ def _check_author(each: Numbered) -> None:
     except Invalid:
         is_name = False
     if not is_name or kind not in (None, kind_of(author)):
-        raise damaged(each.number, f"has the author {author!r} of the kind {kind!r}")
+        raise damaged(each.number, f"has the author {quoted(author)} of the kind {quoted(kind)}")
 
 
 def _check_links(kind: Kind, each: Numbered) -> None:
@@ -236,9 +236,9 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     elif isinstance(column.type, Integer):
         allowed = int
     if not isinstance(value, allowed) or isinstance(value, bool):
-        raise damaged(each.number, f"has {column.name} {value!r}, which has the wrong type")
+        raise damaged(each.number, f"has {column.name} {quoted(value)}, which has the wrong type")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise damaged(each.number, f"has {column.name} {value!r}, which is too large")
+        raise damaged(each.number, f"has {column.name} {quoted(value)}, which is too large")
     if isinstance(value, str):
         _check_text(each, column, value)
         _check_review(each, column, value)
@@ -263,12 +263,12 @@ def _check_storable(each: Numbered, check: Callable[[], object]) -> None:
 def _check_review(each: Numbered, column: Column[Any], value: str) -> None:
     """What no table would refuse, and no reviewer could read."""
     if column is review_items.c.status and value not in REVIEW_STATUSES:
-        raise damaged(each.number, f"has the unknown status {value!r}")
+        raise damaged(each.number, f"has the unknown status {quoted(value)}")
 
 
 def _check_hexadecimal(each: Numbered, name: str, value: Any) -> None:
     if not isinstance(value, str) or re.fullmatch(r"(?:[0-9a-f]{2})+", value) is None:
-        raise damaged(each.number, f"has {name} {value!r}, which is not a hexadecimal number")
+        raise damaged(each.number, f"has {name} {quoted(value)}, which is not a hexadecimal number")
 
 
 def _check_vector(each: Numbered, value: Any, header: Header) -> None:

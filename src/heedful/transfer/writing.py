@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import orjson
 from sqlalchemy import JSON, Connection, Table, insert, select, update
 
-from heedful.errors import Conflict
+from heedful.errors import Conflict, quoted
 from heedful.ranking.signals import kind_of
 from heedful.storage import facts, graph, ledger, receipts, schema
 from heedful.storage.ledger import Event
@@ -93,7 +93,7 @@ class Writing:
         for each, row in zip(run, rows, strict=True):
             name = each.line.get(field)
             if name is not None and name not in seq_by_name:
-                raise damaged(each.number, f"names the {field} {name!r}, which no line before it has")
+                raise damaged(each.number, f"names the {field} {quoted(name)}, which no line before it has")
             result.append(row | {column: None if name is None else seq_by_name[name]})
         return result
 
@@ -108,7 +108,7 @@ class Writing:
         for each, row in zip(run, rows, strict=True):
             pair = (row["dataset_id"], each.line.get("query", ""))
             if pair[1] and pair not in query_ids:
-                raise damaged(each.number, f"names the query {pair[1]!r}, which no line before it has")
+                raise damaged(each.number, f"names the query {quoted(pair[1])}, which no line before it has")
             result.append(row | {"query_id": query_ids.get(pair)})
         return result
 

@@ -25,7 +25,7 @@ from heedful import settings
 from heedful.aio import AsyncHeedful
 from heedful.bootstrap import remove_empty_store, store_file, store_projects
 from heedful.engine import Heedful
-from heedful.errors import Invalid, NotFound, Unavailable, no_project
+from heedful.errors import Invalid, NotFound, Unavailable, no_project, quoted
 from heedful.interfaces.cli.tables import FittingTable
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import DEFAULT_DATASET, Metadata, Page, Recall
@@ -206,7 +206,7 @@ def pairs(field: str, items: Sequence[str]) -> Metadata | None:
     for item in items:
         key, equals, value = item.partition("=")
         if not key or not equals:
-            raise Invalid(f"{field} is {item!r}", field=field, value=item, remedy="Write it as KEY=VALUE")
+            raise Invalid(f"{field} is {quoted(item)}", field=field, value=item, remedy="Write it as KEY=VALUE")
         try:
             result[key] = orjson.loads(value)
         except orjson.JSONDecodeError:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.interfaces.cli.common import (
     Options,
     Screen,
@@ -123,7 +123,7 @@ def _time(field: str, typed: str | None) -> datetime | None:
         return None if typed is None else datetime.fromisoformat(typed)
     except ValueError:
         raise Invalid(
-            f"{field} is {typed!r}, which is not a valid time",
+            f"{field} is {quoted(typed)}, which is not a valid time",
             field=field,
             value=typed,
             remedy="Write it as 2030-01-31T12:00:00Z",

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from heedful.bootstrap import reseal_connectors as reseal
 from heedful.bootstrap import store_audit
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
@@ -199,7 +199,7 @@ def _target(text: str) -> dict[str, str]:
     """What is named as session_id=ID,qa_id=ID or execution_id=ID,question=TEXT; both may have commas of their own."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise Invalid(f"invalid target {text!r}", field="targets", value=text, remedy="Write it as session_id=ID")
+        raise Invalid(f"invalid target {quoted(text)}", field="targets", value=text, remedy="Write it as session_id=ID")
     if name == "execution_id":
         execution, suggested, question = value.partition(",question=")
         return {name: execution, "question": question} if suggested else {name: value}

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from pydantic_core import PydanticSerializationError, ValidationError, to_json
 
-from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
 from heedful.ids import new_id
 from heedful.insight.writing import export, from_json_rows
 from heedful.interfaces.client.surface import adapted
@@ -143,16 +143,16 @@ def _request(shape: Shape, project: str, values: dict[str, Any]) -> Send:
 def _segment(name: str, value: Any) -> str:
     """A part of a path; it is never empty and has no dots that are steps."""
     if not isinstance(value, str) or not value:
-        raise Invalid(f"{name} must be a non-empty string, got {value!r}", field=name, value=value)
-    quoted = quote(checks.any_text(name, value), safe="")
-    return quoted.replace(".", "%2E") if set(value) == {"."} else quoted
+        raise Invalid(f"{name} must be a non-empty string, got {quoted(value)}", field=name, value=value)
+    part = quote(checks.any_text(name, value), safe="")
+    return part.replace(".", "%2E") if set(value) == {"."} else part
 
 
 def _header(name: str, value: Any) -> Any:
     if value is None:
         return None
     if not isinstance(value, str) or not value or value != value.strip() or re.search(r"[\x00-\x1f\x7f]", value):
-        raise Invalid(f"{name} must be a name, got {value!r}", field=name, value=value)
+        raise Invalid(f"{name} must be a name, got {quoted(value)}", field=name, value=value)
     return checks.any_text(name, value)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.memory import documents
 from heedful.model import Document, FileError, Hit, Message, Signal, Target
 from heedful.protocols import (
@@ -306,7 +306,7 @@ def _example(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _ids(field: str, value: Any) -> list[Any]:
     if not isinstance(value, Iterable):
-        raise Invalid(f"{field} must be a list of facts, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a list of facts, got {quoted(value)}", field=field, value=value)
     items = [value] if isinstance(value, str | Hit) else list(value)
     return [item.fact_id if isinstance(item, Hit) else item for item in items]
 
@@ -316,7 +316,7 @@ def _listed(field: str, value: Any) -> list[Any]:
     if isinstance(value, Signal | Target | Mapping | str):
         return [value]
     if not isinstance(value, Iterable):
-        raise Invalid(f"{field} must be a list, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a list, got {quoted(value)}", field=field, value=value)
     return list(value)
 
 
@@ -326,7 +326,7 @@ def _one_or_none(field: str, value: Any) -> Any:
 
 def _all(field: str, value: Any) -> list[Any]:
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise Invalid(f"{field} must be a list, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a list, got {quoted(value)}", field=field, value=value)
     return list(value)
 
 

@@ -14,7 +14,7 @@ from httpx_sse import EventSource, ServerSentEvent
 
 from heedful import settings
 from heedful.aio import AsyncHeedful
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.interfaces.client.exchange import SLOW_FACTOR, Answer, Exchange, Send, Sleep, exchange
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.memory import checks
@@ -116,7 +116,9 @@ def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
 
 def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
     if not isinstance(url, str) or not _is_address(url):
-        raise Invalid(f"invalid url {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
+        raise Invalid(
+            f"invalid url {quoted(url)}", field="url", value=url, remedy="Use http://host:port or https://host"
+        )
     if httpx.URL(url).userinfo:
         raise Invalid(
             "url contains a user name or a password",
@@ -195,7 +197,7 @@ async def aconnect(
 def _check_options(project: str | None, api_key: str | None, timeout: float) -> tuple[str, str | None]:
     name = checks.name("project", settings.load().project if project is None else project)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
-        raise Invalid(f"timeout must be seconds above 0, got {timeout!r}", field="timeout", value=timeout)
+        raise Invalid(f"timeout must be seconds above 0, got {quoted(timeout)}", field="timeout", value=timeout)
     key = os.environ.get(settings.API_KEY) or None if api_key is None else api_key
     if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
         source = f"{settings.API_KEY} in the environment" if api_key is None else "api_key"

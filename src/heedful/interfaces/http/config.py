@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.interfaces.http.connections import Limits
 from heedful.model import Model
 
@@ -112,7 +112,7 @@ def _origin(origin: str) -> str:
         or origin.endswith(("?", "#"))
     ):
         raise Invalid(
-            f"has {origin!r}, which is not an origin",
+            f"has {quoted(origin)}, which is not an origin",
             value=origin,
             remedy="Use https://host or http://host:port, without a path; * for all",
         )

@@ -10,7 +10,7 @@ import orjson
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from heedful.engine import Heedful
-from heedful.errors import Invalid, few_errors, first_members
+from heedful.errors import Invalid, few_errors, first_members, quoted
 from heedful.interfaces.problems import ForeignRequest, Reply
 from heedful.model import SIGNAL_TYPES, Dataset, Fact, Fraction, Hit, Metadata, NotBlank, RankedFact, SignalType, Text
 from heedful.model.base import FailFastModel
@@ -98,7 +98,7 @@ class Item(Body):
         other = next((block.type for block in self.content if block.type != "text"), None)
         if other is not None:
             raise Invalid(
-                f"content has a block of type {other!r}",
+                f"content has a block of type {quoted(other)}",
                 field="items.content",
                 value=other,
                 remedy="Only texts can be remembered here",
@@ -110,7 +110,7 @@ class Item(Body):
         metadata = dict(self.metadata or {})
         if METADATA_KEY in metadata:
             raise Invalid(
-                f"metadata has the key {METADATA_KEY!r}",
+                f"metadata has the key {quoted(METADATA_KEY)}",
                 field="items.metadata",
                 value=METADATA_KEY,
                 remedy="Use another name for it",

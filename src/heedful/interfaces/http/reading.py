@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
 from starlette.requests import Request
 
-from heedful.errors import Invalid, NotFound, few_errors, first_members
+from heedful.errors import Invalid, NotFound, few_errors, first_members, quoted
 from heedful.interfaces.operations import Operation, Shape
 from heedful.interfaces.operations.shape import HEADERS
 from heedful.interfaces.problems import Wire
@@ -148,7 +148,7 @@ def arguments(shape: Shape, request: Request, raw: bytes, most: int) -> dict[str
     else:
         if pairs:
             raise Invalid(
-                f"this call takes no query string, got {pairs[0][0]!r}",
+                f"this call takes no query string, got {quoted(pairs[0][0])}",
                 field=pairs[0][0],
                 remedy="Put parameters in the body",
             )

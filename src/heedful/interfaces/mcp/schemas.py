@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import reprlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.interfaces.operations.descriptions import describe_field
 from heedful.model import Document, Hit, Model
 
@@ -89,7 +88,7 @@ class Parameters:
         for name, value in arguments.items():
             if name not in properties:
                 raise Invalid(
-                    f"{self._tool} has no parameter {name!r}",
+                    f"{self._tool} has no parameter {quoted(name)}",
                     field=name,
                     value=value,
                     remedy=f"Its parameters are {', '.join(properties)}",
@@ -107,7 +106,7 @@ class Parameters:
                     self._adapters[name].validate_python(value, strict=True)
             except ValidationError as error:
                 raise Invalid(
-                    f"{name} must be {_describe(properties[name])}, got {reprlib.repr(value)}", field=name, value=value
+                    f"{name} must be {_describe(properties[name])}, got {quoted(value)}", field=name, value=value
                 ) from error
         return values
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.providers.embedding.contract import Embedder
 from heedful.providers.embedding.fast import FastEmbedder
 from heedful.providers.embedding.onnx import bundled, from_folder
@@ -30,7 +30,7 @@ def embedder_from(spec: str, *, api_key: str | None = None, timeout: float = 30.
         url, _, model = spec.partition("#")
         if not model:
             raise Invalid(
-                f"embedding {spec!r} names no model",
+                f"embedding {quoted(spec)} names no model",
                 field="embedding",
                 value=spec,
                 remedy='Write it after a #, like "http://localhost:11434/v1#nomic-embed-text"',
@@ -43,7 +43,7 @@ def embedder_from(spec: str, *, api_key: str | None = None, timeout: float = 30.
     if folder.is_dir():
         return from_folder(folder)
     raise Invalid(
-        f"embedding {spec!r} is neither a known model nor a folder",
+        f"embedding {quoted(spec)} is neither a known model nor a folder",
         field="embedding",
         value=spec,
         remedy='Use "bundled", "fast", a folder with tokenizer.json and an .onnx file, or "URL#model"',

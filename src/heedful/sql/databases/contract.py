@@ -10,7 +10,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, Protocol
 
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Invalid, Unavailable, quoted
 from heedful.results import Column, Result, normalize, row_size
 from heedful.sql.databases.schema import Schema
 from heedful.sql.guard import CheckedStatement
@@ -39,7 +39,7 @@ class Limits:
         for name in ("seconds", "rows", "bytes"):
             value = getattr(self, name)
             if not (0 < value < math.inf):
-                raise Invalid(f"{name} must be above 0, got {value!r}", field=name, value=value)
+                raise Invalid(f"{name} must be above 0, got {quoted(value)}", field=name, value=value)
 
 
 class Session(Protocol):

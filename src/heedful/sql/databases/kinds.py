@@ -14,7 +14,7 @@ from time import time_ns
 
 from sqlalchemy.engine import URL
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -77,7 +77,7 @@ def check_url(address: URL) -> Kind:
     if kind is None:
         supported = ", ".join(kind.drivers[0] for kind in KINDS)
         raise Invalid(
-            f"no connector supports {address.drivername[:50]!r}",
+            f"no connector supports {quoted(address.drivername[:50])}",
             code="connector_kind",
             field="url",
             value=address.drivername[:50],

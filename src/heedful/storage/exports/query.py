@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, func
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.types import Text
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 
 Rows = Sequence[Sequence[Any]]
 """Values in the order of the columns, perhaps followed by others. Times are integers, JSON is text."""
@@ -37,7 +37,10 @@ def number(position: str) -> int:
 def misplaced(position: str) -> Invalid:
     """The error for an invalid position."""
     return Invalid(
-        f"invalid cursor {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
+        f"invalid cursor {quoted(position)}",
+        field="cursor",
+        value=position,
+        remedy="Use the next_cursor of the page before",
     )
 
 

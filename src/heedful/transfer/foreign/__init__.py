@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
-from heedful.errors import Conflict, Invalid
+from heedful.errors import Conflict, Invalid, quoted
 from heedful.model import DEFAULT_DATASET, Document, Signal
 from heedful.model.limits import MAX_QUERY
 from heedful.protocols import HeedfulProtocol, SessionsProtocol
@@ -53,7 +53,9 @@ def import_from(
     can't be taken is in `errors`, and the others are imported. With `dry_run`, the file is read and nothing is written.
     """
     if system not in SYSTEMS:
-        raise Invalid(f"unknown system {system!r}", field="system", value=system, remedy=f"Use {', '.join(SYSTEMS)}")
+        raise Invalid(
+            f"unknown system {quoted(system)}", field="system", value=system, remedy=f"Use {', '.join(SYSTEMS)}"
+        )
     work = _Import(memory, dataset, scale)
     records = work.read(system, Path(file))
     work.counts.update(_noun(record) for _, record in records)
@@ -147,7 +149,9 @@ class _Import:
     def _signal(self, opinion: Opinion) -> None:
         facts = self._memory.facts(dataset=self._dataset, source=opinion.source).items
         if not facts:
-            raise Invalid(f"is about {opinion.source}, which was not imported into {self._dataset!r}", field="fact_id")
+            raise Invalid(
+                f"is about {opinion.source}, which was not imported into {quoted(self._dataset)}", field="fact_id"
+            )
         self._memory.signal(
             [
                 Signal(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.model import SIGNAL_TYPES, Document, Metadata, SignalType
 from heedful.transfer.foreign.records import Answer, Opinion, Rating, Record, Skipped, Texts
 from heedful.transfer.foreign.rows import Row
@@ -233,7 +233,7 @@ def _time(value: Value, name: str) -> datetime | None:
 
 
 def _wrong(field: str, value: Any, expected: str) -> Invalid:
-    return Invalid(f"has {field} {str(value)[:60]!r}, which is not {expected}", field=field, value=value)
+    return Invalid(f"has {field} {quoted(value, 60)}, which is not {expected}", field=field, value=value)
 
 
 def _snake(name: str) -> str:

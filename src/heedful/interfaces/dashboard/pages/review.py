@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
-from heedful.errors import HeedfulError, Invalid, NotFound, no_dataset
+from heedful.errors import HeedfulError, Invalid, NotFound, no_dataset, quoted
 from heedful.interfaces.dashboard import fragments, queue, rendering, views
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
@@ -86,7 +86,7 @@ def _count(
 ) -> dict[str, int]:
     """Items by status; filters that can find nothing are refused, so that no zero is false."""
     if kind is not None and kind not in OPINION_TARGETS:
-        raise Invalid(f"unknown kind {kind!r}", field="kind", remedy=f"Use one of {', '.join(OPINION_TARGETS)}")
+        raise Invalid(f"unknown kind {quoted(kind)}", field="kind", remedy=f"Use one of {', '.join(OPINION_TARGETS)}")
     counts, dataset = queue.count_by_status(here.heedful, target_type=kind, **filters), filters["dataset"]
     # An item stays when its dataset is deleted.
     if dataset is not None and dataset not in datasets and not any(counts.values()):
@@ -136,7 +136,9 @@ def fix(here: PageContext) -> ActionResult:
     """Corrects a fact, retracts an opinion, teaches one, blocks or promotes an execution, or adds an example."""
     item_id, action = here.field("item_id"), here.field("fix")
     if action not in FIXES:
-        raise Invalid(f"unknown fix {action!r}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}")
+        raise Invalid(
+            f"unknown fix {quoted(action)}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}"
+        )
     names = ("fact_id", "text", "event_id", "execution_id", "question", "sql_query", "note")
     fields = {name: here.form[name] for name in names if here.form.get(name, "").strip()}
     event = here.heedful.review.fix(

@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from heedful.errors import HeedfulError, Invalid
+from heedful.errors import HeedfulError, Invalid, quoted
 from heedful.sql import secrets
 
 KINDS = {"postgres": "postgresql", "postgresql": "postgresql", "mysql": "mysql", "sqlite": "sqlite", "duckdb": "duckdb"}
@@ -26,14 +26,14 @@ def url_of(body: dict[str, Any]) -> str:
     kind = KINDS.get(str(body.get("db_type")).lower())
     if kind is None:
         raise Invalid(
-            f"db_type is {body.get('db_type')!r}, which Heedful has no connector for",
+            f"db_type is {quoted(body.get('db_type'))}, which Heedful has no connector for",
             field="db_type",
             value=body.get("db_type"),
             remedy="Use postgres, mysql, sqlite or duckdb",
         )
     database = _text(body, "database")
     if "?" in database:
-        raise Invalid(f"database {database!r} must not contain ?", field="database", value=database)
+        raise Invalid(f"database {quoted(database)} must not contain ?", field="database", value=database)
     if kind in FILES:
         return f"{kind}:///{database}"
     options = {name: each for name, each in config_of(body).items() if name not in _OWN_OPTIONS}
@@ -70,7 +70,7 @@ def _user(body: dict[str, Any]) -> str:
     if secret:
         if not isinstance(secret, str) or not _VARIABLE.fullmatch(secret):
             raise Invalid(
-                f"invalid password_secret_id {secret!r}",
+                f"invalid password_secret_id {quoted(secret)}",
                 field="password_secret_id",
                 value=secret,
                 remedy="Give the name of a variable of the server's environment that holds the password",
@@ -87,9 +87,9 @@ def _user(body: dict[str, Any]) -> str:
 def _host_and_port(body: dict[str, Any]) -> str:
     host, port = _text(body, "host"), body.get("port")
     if not _HOST.fullmatch(host):
-        raise Invalid(f"host is {host!r}, which is not a host name or an address", field="host", value=host)
+        raise Invalid(f"host is {quoted(host)}, which is not a host name or an address", field="host", value=host)
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65_536):
-        raise Invalid(f"port must be a whole number from 1 to 65535, got {port!r}", field="port", value=port)
+        raise Invalid(f"port must be a whole number from 1 to 65535, got {quoted(port)}", field="port", value=port)
     bare = host.strip("[]")
     return (f"[{bare}]" if ":" in bare else bare) + (f":{port}" if port is not None else "")
 

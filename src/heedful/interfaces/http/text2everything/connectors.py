@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Any
 
 from heedful.engine import Heedful
-from heedful.errors import Invalid
+from heedful.errors import Invalid, quoted
 from heedful.interfaces.http.text2everything import addresses, reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import Connector
@@ -50,7 +50,7 @@ def update_connector(heedful: Heedful, request: ForeignRequest) -> Any:
     )
     if changed:
         raise Invalid(
-            f"{changed[0]} of connector {connector.name!r} can't be changed: "
+            f"{changed[0]} of connector {quoted(connector.name)} can't be changed: "
             "what was proven on it belongs to its database",
             field=changed[0],
             remedy="Create another connector, or change the password in the variable that it refers to",

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from heedful.clock import from_stored
 from heedful.engine import Heedful, project_of
-from heedful.errors import Conflict, Invalid, NotFound
+from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.interfaces.http.text2everything import reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.storage import scopes
@@ -37,7 +37,7 @@ def create_project(heedful: Heedful, request: ForeignRequest) -> Any:
     name = reading.text(request, "name").strip()
     if not _IN_A_PATH.fullmatch(name) or name in (".", ".."):
         raise Invalid(
-            f"name is {name!r}, which can't be part of a URL",
+            f"name is {quoted(name)}, which can't be part of a URL",
             field="name",
             value=name,
             remedy="A project's name is its id: leave out / ? # % and \\",
@@ -61,7 +61,7 @@ def update_project(heedful: Heedful, request: ForeignRequest) -> Any:
     name = reading.optional(request, "name")
     if name is not None and name != reading.project(heedful):
         raise Invalid(
-            f"project {reading.project(heedful)!r} can't be renamed",
+            f"project {quoted(reading.project(heedful))} can't be renamed",
             field="name",
             value=name,
             remedy="Its name is its id: create another project",

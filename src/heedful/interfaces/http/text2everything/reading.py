@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
 from heedful.engine import Heedful, project_of
-from heedful.errors import Invalid, NotFound
+from heedful.errors import Invalid, NotFound, quoted
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.memory import checks as values
 from heedful.model import limits
@@ -39,7 +39,7 @@ def optional(request: ForeignRequest, field: str) -> str | None:
     """A text that may be missing, null or blank."""
     value = body(request).get(field)
     if value is not None and not isinstance(value, str):
-        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {quoted(value)}", field=field, value=value)
     return value if value is not None and value.strip() else None
 
 
@@ -55,7 +55,7 @@ def query_flag(request: ForeignRequest, field: str) -> bool | None:
     if value is None:
         return None
     if value.lower() not in ("true", "false"):
-        raise Invalid(f"{field} must be true or false, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be true or false, got {quoted(value)}", field=field, value=value)
     return value.lower() == "true"
 
 
@@ -179,7 +179,7 @@ def _number(request: ForeignRequest, field: str, default: int, low: int, high: i
     except ValueError as error:
         if isinstance(error, Invalid):
             raise
-        raise Invalid(f"{field} must be a whole number, got {value!r}", field=field, value=value) from None
+        raise Invalid(f"{field} must be a whole number, got {quoted(value)}", field=field, value=value) from None
 
 
 CUSTOM_TOOLS = "custom tools: they are programs of another server"
