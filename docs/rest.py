@@ -63,6 +63,7 @@ def _rest_row(operation: Operation) -> list[str]:
     given += [f"`{HEADERS[name]}`" for name in made.headers if name == "if_match"]
     marks = (" ⇄" if operation.name in ETAG_OPERATIONS else "") + (" ⋯" if made.callbacks else "")
     scope = f"`{operation.scope}`" + (f"; with `{operation.writes_with}`, `write`" if operation.writes_with else "")
+    scope += " and `read`" if operation.also_reads else ""
     scope += " of the whole server" if operation.everywhere else ""
     scope += f"; `write` if making the `{operation.undoes}` takes that" if operation.undoes else ""
     page = {"": "python.md", "sessions": "sessions.md", "insight": "sessions.md", "review": "sessions.md"}.get(

@@ -146,8 +146,16 @@ class Invalid(HeedfulError, ValueError):
             field = _within(first["loc"][:-1], str(first["loc"][-1]))
             remedy = "Check its name, or leave it out"
             return cls(f"{field} is not a field of it", field=field, value=value, remedy=remedy)
+        if first["type"] == "too_long" and isinstance(value, list):
+            return too_many(field, len(value), first["ctx"]["max_length"])
         reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
         return cls(f"{field} {reason}, got {quoted(value)}", field=field, value=value)
+
+
+def too_many(field: str, count: int, limit: int) -> Invalid:
+    """The error for a list of too many items."""
+    remedy = "Send them in several calls"
+    return Invalid(f"{field} has {count} items, the limit is {limit}", field=field, value=count, remedy=remedy)
 
 
 class Conflict(HeedfulError):

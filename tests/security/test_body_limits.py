@@ -126,6 +126,23 @@ class TestFeedback:
         targets = [{"execution_id": f"e{n}", "question": "q" * 9_000} for n in range(limits.MAX_TARGETS)]
         assert post(server, f"{BASE}/tokens", json.dumps({"targets": targets}).encode()).status_code == 200
 
+    @pytest.mark.parametrize(
+        ("path", "name", "item", "most"),
+        [
+            ("tokens", "targets", {"session_id": "s"}, limits.MAX_TARGETS),
+            ("signals", "signals", {"fact_id": "f", "signal_type": "used", "query": "q"}, limits.MAX_SIGNALS),
+            ("sessions/s/messages/batch", "messages", {"role": "user", "content": "Hi"}, limits.MAX_MESSAGES),
+        ],
+    )
+    def test_items_are_counted_before_they_are_read(
+        self, server: Running, path: str, name: str, item: dict[str, str], most: int
+    ) -> None:
+        items = [*[item] * (most + 1), {"unknown": "field"}]
+        answer = post(server, f"{BASE}/{path}", json.dumps({name: items}).encode())
+        told = answer.json()
+        assert (answer.status_code, told["field"], told["value"]) == (422, name, most + 2)
+        assert told["detail"] == f"{name} has {most + 2} items, the limit is {most}"
+
     def test_what_is_compressed_is_not_unpacked(self, server: Running, token: str) -> None:
         packed = gzip.compress(b'{"feedback": {"comment": "' + b"x" * 10_000_000 + b'"}}')
         assert len(packed) < LIMIT

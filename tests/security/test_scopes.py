@@ -107,6 +107,14 @@ def test_a_write_key_can_neither_refresh_nor_make_nor_delete_a_connector(
         assert _sent(http, method, path, keys["write"]) == 403, (method, path)
 
 
+def test_who_only_gives_feedback_is_not_shown_what_it_is_about(http: httpx.Client, keys: dict[Scope, str]) -> None:
+    """The answer to an action on an item has its question, its dataset and its counts."""
+    actions = [each for each in OPERATIONS.values() if each.namespace == "review" and each.scope != "read"]
+    assert {"review.assign", "review.resolve", "review.fix", "review.undo"} <= {each.name for each in actions}
+    for action in actions:
+        assert _sent(http, action.method, f"/v1/projects/default{action.path}", keys[action.scope]) == 403, action.name
+
+
 def test_metrics_of_all_projects_are_not_for_the_admin_of_one(
     server: Running, http: httpx.Client, keys: dict[Scope, str]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from heedful.clock import to_stored
-from heedful.errors import Conflict, Invalid, NotFound, quoted
+from heedful.errors import Conflict, Invalid, NotFound, quoted, too_many
 from heedful.model import (
     MODES,
     POLICY_NAMES,
@@ -304,12 +304,7 @@ def cursor(value: Any) -> int | None:
 
 def batch(field: str, items: Sequence[Any], limit: int) -> None:
     if len(items) > limit:
-        raise Invalid(
-            f"{field} has {len(items)} items, the limit is {limit}",
-            field=field,
-            value=len(items),
-            remedy="Send them in several calls",
-        )
+        raise too_many(field, len(items), limit)
 
 
 def storable_values(field: str, value: Any, key: str = "", depth: int = 0) -> None:

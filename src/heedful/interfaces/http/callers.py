@@ -64,6 +64,8 @@ class Caller:
         """Whether this caller may call an operation; a token that names a suggestion may confirm it."""
         by_token = self.claims is not None and operation.name == CONFIRM
         self.check("feedback" if by_token else operation.scope)
+        if operation.also_reads:
+            self.check("read")
 
     def check_everywhere(self, remedy: str = "Use an admin key of the whole server") -> None:
         """Whether this caller may do what concerns all projects."""

@@ -183,6 +183,8 @@ def _operation(shape: Shape, body: Document, request: Document, result: Document
 
 
 def _besides(operation: Operation) -> str:
+    if operation.also_reads:
+        return " and `read`"
     if operation.everywhere:
         return ", of the whole server"
     if operation.undoes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
 
@@ -254,7 +254,11 @@ def typed(operation: str, name: str, kind: Any) -> Any:
     if kind == datetime | None:
         kind = Annotated[kind, BeforeValidator(_moment)]
     limits = _OWN_LIMITS.get((operation, name), _LIMITS.get(name))
-    return Annotated[kind, Field(json_schema_extra=limits)] if limits else kind
+    if not limits:
+        return kind
+    # Items are counted before they are read; all else, the engine checks.
+    most = limits.get("maxItems") if get_origin(kind) is list else None
+    return Annotated[kind, Field(json_schema_extra=limits, max_length=most)]
 
 
 def _as_integer(value: Any) -> Any:

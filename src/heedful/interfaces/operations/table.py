@@ -84,6 +84,11 @@ class Operation:
         return self.name.rpartition(".")[2]
 
     @property
+    def also_reads(self) -> bool:
+        """Whether the scope `read` is needed too: what is done with an item of the queue is answered with that item."""
+        return self.namespace == "review" and self.scope != "read"
+
+    @property
     def function(self) -> Callable[..., Any]:
         return method(self.name)
 
