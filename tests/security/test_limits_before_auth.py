@@ -15,7 +15,9 @@ import uvicorn
 from dashboards import Dashboard
 from server import KEY, Running, running, threaded
 
+from heedful.interfaces.http import envelope
 from heedful.interfaces.http.connections import MAX_FIELDS, MAX_HEADERS, MAX_QUEUED, Limits, ServerConfig
+from heedful.model.limits import MAX_NAME, MAX_PATH, MAX_SEGMENT, MAX_SOURCE
 from heedful.testing import ManualClock
 
 PATIENCE = 0.4
@@ -96,6 +98,84 @@ def test_headers_have_a_size(server: Running) -> None:
         with closing(connected(server)) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + many + ending)
             assert answer(connection).startswith("HTTP/1.1 431")
+
+
+LONG = {
+    "one part": "/v1/projects/" + "a" * (MAX_SEGMENT + 1),
+    "escaped": "/v1/projects/" + "%41" * (MAX_SEGMENT // 3 + 1),
+    "a later part": "/v1/projects/default/facts/" + "a" * (MAX_SEGMENT + 1) + "?cursor=1",
+    "many parts": "/v1/projects" + "/a" * (MAX_PATH // 2),
+    "slashes": "/" * (MAX_PATH + 1),
+    "not ours": "/x" + "a" * 60_000,
+    "absolute": "http://x/" + "a" * (MAX_SEGMENT + 1),
+}
+
+
+@pytest.mark.parametrize("path", LONG.values(), ids=LONG)
+def test_an_address_has_a_length(server: Running, path: str) -> None:
+    """It is refused before routes are looked at, and the connection is closed."""
+    with closing(connected(server)) as connection:
+        connection.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+        said = answer(connection)
+    assert said.startswith("HTTP/1.1 414")
+    assert "the limit is" in said
+
+
+def test_the_longest_names_fit_into_an_address(server: Running) -> None:
+    with server.connect() as h:
+        name = "🙂" * MAX_NAME
+        h.sessions.create(name)
+        assert h.sessions.get(name).session_id == name
+        source = "ß" * (MAX_SOURCE // 2)
+        h.remember("Ada is the CEO.", source=source)
+        assert h.forget(source=source).facts == 1
+        assert httpx.get(f"{server.url}/v1/projects/{'a' * MAX_SEGMENT}/facts").status_code == 401
+
+
+def test_the_dashboard_has_the_same_limits(path: Path, clock: ManualClock) -> None:
+    dashboard = Dashboard(path, clock)
+    server = uvicorn.Server(ServerConfig(dashboard.app, Limits(), timeout_graceful_shutdown=5))
+    with threaded(server) as url:
+        for long in LONG.values():
+            if long.startswith("/"):
+                assert httpx.get(url + long).status_code == 414
+        assert httpx.get(f"{url}/p/{'a' * MAX_SEGMENT}/facts").status_code == 303
+    dashboard.store.close()
+
+
+def test_strangers_who_are_refused_again_and_again_wait(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever they are refused for; known callers wait only where they must not call."""
+    waited: list[float] = []
+
+    class Asyncio:
+        @staticmethod
+        async def sleep(seconds: float) -> None:
+            waited.append(seconds)
+
+    # Only what the envelope waits for: others sleep, too.
+    monkeypatch.setattr(envelope, "asyncio", Asyncio)
+    known = {"Authorization": f"Bearer {KEY}"}
+    with httpx.Client(base_url=server.url) as http:
+        for _ in range(60):
+            assert http.get("/v1/projects/default/facts/nobody", headers=known).status_code == 404
+        assert waited == []
+        for method, path, status in (
+            ("GET", "/nowhere", 404),
+            ("GET", "/v1/projects/a", 404),
+            ("PUT", "/healthz", 405),
+            ("GET", "/v1/projects/default/facts", 401),
+        ):
+            waited.clear()
+            for _ in range(60):
+                assert http.request(method, path).status_code == status
+            assert len(waited) > 10, (method, path)
+
+
+def test_a_long_address_takes_one_short_line_of_the_log(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "heedful.interfaces.http"):
+        httpx.get(f"{server.url}/{'a' * MAX_SEGMENT}")
+    lines = [record.getMessage() for record in caplog.records if "aaa" in record.getMessage()]
+    assert [len(line) < 350 for line in lines] == [True]
 
 
 CHUNKED = (

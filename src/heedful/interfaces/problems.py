@@ -97,7 +97,7 @@ def problem(error: HeedfulError, status: int, request_id: str) -> dict[str, Any]
 def error_of(status: int, document: Any) -> HeedfulError:
     """The error behind a document: the kind that the engine raises, with its words."""
     fields = document if isinstance(document, dict) else {}
-    kinds = {400: Invalid, 401: Forbidden, 412: Conflict, 413: Invalid, 415: Invalid, 429: Unavailable}
+    kinds = {400: Invalid, 401: Forbidden, 412: Conflict, 413: Invalid, 414: Invalid, 415: Invalid, 429: Unavailable}
     kinds |= {number: kind for kind, number in BY_KIND.items()}
     kind = kinds.get(status, Unavailable if status >= 500 else HeedfulError)
     if fields.get("code") in UNAVAILABLE:

@@ -10,6 +10,12 @@ MAX_NAME = 200
 MAX_SOURCE = 2_000
 """Bytes of a source as UTF-8: what an index of PostgreSQL holds, which takes 2,704 for each row."""
 
+MAX_SEGMENT = 3 * MAX_SOURCE
+"""Bytes between two slashes of an address: the longest source, each byte of it escaped."""
+
+MAX_PATH = 16_384
+"""Bytes of an address before its query."""
+
 MAX_KEY = 200
 """Characters of a key of metadata, with those around it and the dots between them."""
 

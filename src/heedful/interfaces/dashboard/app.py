@@ -25,6 +25,7 @@ from heedful.interfaces.dashboard.site import Site
 from heedful.interfaces.http.app import open_store, set_up
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import BodyTimeout, ServerConfig
+from heedful.interfaces.http.routing import Endpoint, Routes
 from heedful.interfaces.http.serve import GRACE, first_key, listen
 from heedful.interfaces.http.state import State
 from heedful.model import NewKey
@@ -75,18 +76,18 @@ def create(
         exception_handlers={HeedfulError: refused, Exception: refused},
     )
     app.router.redirect_slashes = False
-    routes = app.router.routes
-    routes.append(Route("/static/{sum}/{name}", rendering.serve_asset))
-    routes.append(Route("/", _first(site)))
-    routes.append(Route("/login", _login(site), methods=["GET", "POST"]))
-    routes.append(Route("/logout", _logout(site), methods=["POST"]))
-    routes.append(Route("/theme", _theme(site), methods=["POST"]))
-    routes.append(Route("/resume", _resume(site)))
-    routes.append(Route("/p/{project}/do/{action}", responses.action(site), methods=["POST"]))
-    for page in PAGES:
-        routes.append(Route("/p/{project}" + page.path, responses.page(site, page)))
-    routes.append(Route("/p/{project}", responses.page(site, Page("", _to_overview))))
-    routes.append(Route("/{rest:path}", _not_found(site)))
+    routes: dict[str, dict[str, Endpoint]] = {
+        "/static/{sum}/{name}": {"GET": rendering.serve_asset},
+        "/": {"GET": _first(site)},
+        "/login": dict.fromkeys(("GET", "POST"), _login(site)),
+        "/logout": {"POST": _logout(site)},
+        "/theme": {"POST": _theme(site)},
+        "/resume": {"GET": _resume(site)},
+        "/p/{project}/do/{action}": {"POST": responses.action(site)},
+    }
+    for page in [*PAGES, Page("", _to_overview)]:
+        routes["/p/{project}" + page.path] = {"GET": responses.page(site, page)}
+    app.router.routes += [Routes(routes), Route("/{rest:path}", _not_found(site))]
     app.add_middleware(GZipMiddleware, minimum_size=1000)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(BodyTimeout, seconds=body_seconds)
@@ -94,7 +95,7 @@ def create(
     return app
 
 
-def _first(site: Site) -> responses.Endpoint:
+def _first(site: Site) -> Endpoint:
     """The address without a page: the first project."""
 
     def work(request: Request, visitor: Visitor | None) -> Response:
@@ -105,7 +106,7 @@ def _first(site: Site) -> responses.Endpoint:
     return responses.in_turn(site, work)
 
 
-def _login(site: Site) -> responses.Endpoint:
+def _login(site: Site) -> Endpoint:
     async def answer(request: Request) -> Response:
         if request.method == "POST":
             return await login_pages.log_in(site, request, await responses.form_of(site, request))
@@ -115,18 +116,18 @@ def _login(site: Site) -> responses.Endpoint:
     return answer
 
 
-def _logout(site: Site) -> responses.Endpoint:
+def _logout(site: Site) -> Endpoint:
     return responses.with_form(site, lambda request, _, form: login_pages.log_out(site, request, form))
 
 
-def _theme(site: Site) -> responses.Endpoint:
+def _theme(site: Site) -> Endpoint:
     async def answer(request: Request) -> Response:
         return login_pages.set_theme(request, await responses.form_of(site, request))
 
     return answer
 
 
-def _resume(site: Site) -> responses.Endpoint:
+def _resume(site: Site) -> Endpoint:
     """What somebody was about to do when their login had expired."""
 
     def work(request: Request, visitor: Visitor | None) -> Response:
@@ -153,7 +154,7 @@ def _to_overview(here: PageContext) -> Response:
     return RedirectResponse(here.at("overview"), 303)
 
 
-def _not_found(site: Site) -> responses.Endpoint:
+def _not_found(site: Site) -> Endpoint:
     """What has no page; an address that ends with a slash is that without it."""
 
     def work(request: Request, visitor: Visitor | None) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from urllib.parse import parse_qsl, quote, unquote
@@ -21,9 +21,8 @@ from heedful.interfaces.dashboard.registry import Action, ActionResult, Page
 from heedful.interfaces.dashboard.site import COOKIE, PendingAction, Site
 from heedful.interfaces.http.callers import address_of
 from heedful.interfaces.http.reading import BodyLimit, body_of, path_of, query_of
+from heedful.interfaces.http.routing import Endpoint
 from heedful.storage.audit import Refusal
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 MAX_FORM = 2_000_000
 """Bytes of a form of somebody who logged in here, also if that has expired."""

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from heedful.access.audit import list_entries
 from heedful.errors import Unavailable
-from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.metrics import Measures
 from heedful.interfaces.http.openapi import description
 from heedful.interfaces.http.reading import query_of
+from heedful.interfaces.http.routing import Endpoint
 from heedful.interfaces.http.state import State
 from heedful.jobs.contract import to_job
 

@@ -21,7 +21,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.http import (
@@ -35,11 +34,11 @@ from heedful.interfaces.http import (
 )
 from heedful.interfaces.http.agents import Agents
 from heedful.interfaces.http.assets import api_pages, widget
-from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import BodyTimeout
 from heedful.interfaces.http.envelope import Envelope, document, headers_of
 from heedful.interfaces.http.metrics import Measures, Tracing, provider
+from heedful.interfaces.http.routing import Endpoint, Routes
 from heedful.interfaces.http.state import State
 from heedful.interfaces.operations import OPERATIONS
 from heedful.store import Store
@@ -90,8 +89,7 @@ def create(config: Config, store: Store | None = None) -> FastAPI:
     routes = _routes(state, measures)
     if agents is not None:
         routes |= {path: {"POST": agents.answer} for path in ("/mcp", f"{calls.PREFIX}/mcp")}
-    for path, endpoints in routes.items():
-        app.router.routes.append(_route(path, endpoints))
+    app.router.routes.append(Routes(routes))
     if config.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -198,14 +196,6 @@ def _routes(state: State, measures: Measures) -> dict[str, dict[str, Endpoint]]:
         for route in module.ROUTES:
             routes.setdefault(route.path, {})[route.method] = compatible.endpoint(route, module, state)
     return routes
-
-
-def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
-    async def answer(request: Request) -> Response:
-        request.scope["heedful.route"] = path
-        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
-
-    return Route(path, answer, methods=list(endpoints))
 
 
 def _root(state: State) -> Endpoint:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from heedful.errors import Unavailable
-from heedful.interfaces.http.calls import Endpoint
+from heedful.interfaces.http.routing import Endpoint
 
 CARRIER = "fastapi-swagger"
 """The package that carries Swagger UI; its files are read, and its code is never imported."""

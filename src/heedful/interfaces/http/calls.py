@@ -22,13 +22,12 @@ from heedful.interfaces.http import callers
 from heedful.interfaces.http.callers import Caller
 from heedful.interfaces.http.envelope import document
 from heedful.interfaces.http.reading import arguments, body_limit, header_of, path_of
+from heedful.interfaces.http.routing import Endpoint
 from heedful.interfaces.http.state import State
 from heedful.interfaces.operations import Operation, Shape, shape
 from heedful.model import etag
 from heedful.project import Project
 from heedful.storage.requests import fingerprint
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 PREFIX = "/v1/projects/{project}"
 

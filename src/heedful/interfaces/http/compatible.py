@@ -18,9 +18,9 @@ from heedful import request_context
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces.http.callers import Caller, check_allowed
-from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.envelope import document, headers_of
 from heedful.interfaces.http.reading import BodyLimit, body_limit, header_of, json_of, path_of, query_of
+from heedful.interfaces.http.routing import Endpoint
 from heedful.interfaces.http.state import State
 from heedful.interfaces.problems import ForeignRequest, Reply, Wire, status_of
 from heedful.memory import checks

@@ -10,6 +10,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from ipaddress import ip_address, ip_network
 from typing import Any, NoReturn, cast
 
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from heedful.errors import Invalid, Unavailable
+from heedful.model.limits import MAX_PATH, MAX_SEGMENT
 
 MAX_FIELDS = 100
 """Headers of a request: however short they are, each takes memory, and time in which nothing else runs."""
@@ -301,6 +303,11 @@ class LimitedProtocol(HttpToolsProtocol):
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > MAX_HEADERS:
             self._stop(431, "The headers are too large.")
+        path = self.url.partition(b"?")[0]
+        if len(path) > MAX_PATH:
+            self._stop(414, f"The path has {len(path)} bytes, the limit is {MAX_PATH}.")
+        if (longest := max(map(len, path.split(b"/")))) > MAX_SEGMENT:
+            self._stop(414, f"A part of the path has {longest} bytes, the limit is {MAX_SEGMENT}.")
         if len(self.pipeline) >= MAX_QUEUED:
             self._stop(503, f"More than {MAX_QUEUED} requests wait on this connection.")
         self._forget_timer()
@@ -353,7 +360,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _refuse(self, status: int, message: str) -> None:
         if self.transport.is_closing():
             return
-        reason = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}[status]
+        reason = HTTPStatus(status).phrase
         lines = [
             f"HTTP/1.1 {status} {reason}",
             "content-type: text/plain; charset=utf-8",

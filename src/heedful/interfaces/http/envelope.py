@@ -27,7 +27,9 @@ CLIENT_CLOSED_REQUEST = 499
 """What is noted of a caller who left before the answer."""
 
 
-REFUSALS = frozenset({401, 429})
+MAX_LOGGED = 200
+"""Characters of a path in the log."""
+
 REFUSALS_PER_SECOND = 10.0
 """Refusals a second that a caller, or an address without a good key, gets at once."""
 REFUSED_SECONDS = 1.0
@@ -60,7 +62,8 @@ class Envelope:
                 status = message["status"]
                 message["headers"].append((b"x-request-id", request_id.encode()))
                 message["headers"].append((b"x-content-type-options", b"nosniff"))
-                if status in REFUSALS:
+                # A caller who is known makes mistakes at their own cost: calls are counted.
+                if status in (401, 429) or (400 <= status < 500 and "heedful.caller" not in scope):
                     await self._slow_down(scope)
             await send(message)
 
@@ -96,7 +99,7 @@ class Envelope:
         logger.info(
             "%s %s %s %.1f ms request=%s key=%s",
             scope["method"],
-            scope["path"],
+            scope["path"][:MAX_LOGGED],
             status,
             seconds * 1000,
             scope["heedful.request_id"],
