@@ -291,7 +291,8 @@ class TestValues:
         with server.connect() as h:
             reader = h.keys.create("reader", scopes=["read"]).api_key
         assert b" 413 " in sent_to(server, "/mcp", reader, f"Content-Length: {limits.MAX_READ_BODY + 1}")
-        many = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":[' + b"[]," * limits.MAX_FEW_VALUES + b"0]}}"
+        many = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"recall","arguments":{"x":['
+        many += b"[]," * limits.MAX_FEW_VALUES + b"0]}}}"
         accepted = {"Accept": "application/json, text/event-stream"}
         assert post(server, "/mcp", many, reader, **accepted).status_code == 413
         assert post(server, "/mcp", many, **accepted).status_code != 413

@@ -21,7 +21,7 @@ from mcp.types import CallToolResult
 from server import Running, running
 
 from heedful.interfaces.http.agents import Agents
-from heedful.interfaces.http.mcp import McpEndpoint
+from heedful.interfaces.http.mcp import MAX_ENVELOPE, McpEndpoint
 from heedful.interfaces.mcp.tools import TOOLS
 from heedful.model import AuditEntry, Scope
 
@@ -269,6 +269,11 @@ class TestHostileCallers:
             (5, 400),
             ({"jsonrpc": "2.0", "id": 1}, 400),
             ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, 400),
+            ({"x": [1.2345678901234567e-300] * 3_000}, 413),
+            ({**PING, "x": "y" * MAX_ENVELOPE}, 413),
+            ({**PING, "id": "y" * MAX_ENVELOPE}, 413),
+            ({**PING, "method": "tools/call", "params": {"name": "recall", "arguments": [0.5] * 9_000}}, 413),
+            ({**PING, "method": "tools/call", "params": {"name": ["recall"] * 9_000, "arguments": {}}}, 413),
             (b"x" * 100_001, 413),
         ],
         ids=lambda value: str(value)[:20],

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from heedful import request_context
 from heedful.aio import AsyncHeedful
+from heedful.errors import Invalid
 from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import runner
 from heedful.interfaces.http.envelope import document
@@ -29,15 +32,22 @@ ACCESS = "heedful.mcp"
 """Where a request has who calls, and which project."""
 
 MAX_MESSAGE = 6_500_000
-"""Bytes of a message: a fact at its limit fits in. The protocol's library reads it on the event loop."""
+"""Bytes of a message: a fact at its limit fits in."""
+
+MAX_ENVELOPE = 16_384
+"""Bytes of a message without the arguments of a tool. The protocol's library reads it on the event loop, and says of
+what it refuses all that is in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who calls, and the project that the tools work on."""
+    """Who calls, the project that the tools work on, and what was sent."""
 
     caller: Caller
     project: str
+    body: bytes
+    arguments: Mapping[str, Any]
+    """Those of the tool, which the protocol's library doesn't see."""
 
 
 class McpEndpoint:
@@ -62,22 +72,46 @@ class McpEndpoint:
         named = path_of(request.path_params).get("project")
         project = caller.choose(named or caller.project or self._state.store.default_project)
         request.scope["heedful.project"] = project
-        request.scope[ACCESS] = Access(caller, project)
         limit = READING if caller.scopes == {"read"} else self._limit
         async with self._state.body(request, project, caller, limit) as body:
-            # Refused here, because it also refuses what is nested too deep for the parser of the protocol.
-            await self._state.parse(body, project, caller, lambda: json_of(body, limit.values))
-        return _Conversation(self._sessions, body)
+            envelope, arguments = await self._state.parse(body, project, caller, lambda: _split(body, limit.values))
+        request.scope[ACCESS] = Access(caller, project, body, arguments)
+        return _Conversation(self._sessions, envelope)
 
-    async def _run(self, request: Request, tool: Tool, arguments: Mapping[str, Any]) -> Model:
+    async def _run(self, request: Request, tool: Tool, _: Mapping[str, Any]) -> Model:
         request.scope["heedful.operation"] = tool.name
+        access: Access = request.scope[ACCESS]
         try:
-            request.scope[ACCESS].caller.check(tool.scope)
-            return await tool.run(_memory(self._state, request, request.scope[ACCESS]), arguments)
+            access.caller.check(tool.scope)
+            read = partial(tool.parameters.read, access.arguments)
+            values = await self._state.parse(access.body, access.project, access.caller, read)
+            return await tool.call(_memory(self._state, request, access), **values)
         except Exception as error:
             # Noted, and told without what is inside, as those of other routes are.
             request.scope["heedful.error"] = error
             raise document(error, request.scope["heedful.request_id"])[2] from error
+
+
+def _split(body: bytes, most: int) -> tuple[bytes, dict[str, Any]]:
+    """A message without the arguments of its tool, and these."""
+    # Also refuses what is nested too deep for the parser of the protocol.
+    json_of(body, most)
+    # Not by orjson, which makes a fraction of a whole number of more than 64 bits.
+    message = from_json(body) if body.strip() else None
+    arguments: dict[str, Any] = {}
+    params = message.get("params") if isinstance(message, dict) else None
+    if isinstance(params, dict) and isinstance(params.get("arguments"), dict):
+        arguments, params["arguments"] = params["arguments"], {}
+    envelope = to_json(message)
+    if len(envelope) > MAX_ENVELOPE:
+        raise Invalid(
+            f"the message has {len(envelope)} bytes besides the arguments of a tool, the limit is {MAX_ENVELOPE}",
+            code="body_too_large",
+            field="body",
+            value=len(envelope),
+            remedy="Send one request of JSON-RPC, with what is long in params.arguments",
+        )
+    return envelope, arguments
 
 
 def _tools(request: Request) -> Collection[Tool]:

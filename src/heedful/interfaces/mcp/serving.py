@@ -27,7 +27,7 @@ from mcp.types import (
 from mcp.types import Tool as ListedTool
 
 from heedful.aio import AsyncHeedful
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, quoted
 from heedful.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool
 from heedful.interfaces.mcp.wording import describe, describe_error
 from heedful.model import Model
@@ -67,7 +67,7 @@ def make_server(version: str, tools: Callable[[Any], Collection[Tool]], run: Run
     async def call_tool(context: ServerRequestContext[Any], request: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(request.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"no tool {request.name!r}. Use one of {', '.join(TOOLS)}")
+            raise MCPError(INVALID_PARAMS, f"no tool {quoted(request.name)}. Use one of {', '.join(TOOLS)}")
         # A call that has begun can't be stopped halfway, so it is waited for.
         with anyio.CancelScope(shield=True):
             try:
