@@ -8,9 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
-from heedful.clock import from_stored, to_stored
+from heedful.clock import from_stored
 from heedful.errors import Forbidden, HeedfulError, Invalid, quoted
 from heedful.memory import checks
 from heedful.model import AUDIT_KINDS, AuditEntry, AuditKind, Page
@@ -32,19 +31,13 @@ def list_entries(
         raise Invalid(
             f"unknown kind {quoted(kind)}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}"
         )
-    start, before, count = _moment(since), checks.cursor(cursor), checks.limit(limit)
+    start, before, count = checks.moment("since", since), checks.cursor(cursor), checks.limit(limit)
     with database.read(project) as connection:
         rows = audit.list_entries(connection, project, kind, start, before, count + 1)
     return Page(
         items=[_to_entry(row) for row in rows[:count]],
         next_cursor=str(rows[count - 1].seq) if len(rows) > count else None,
     )
-
-
-def _moment(value: Any) -> int | None:
-    if value is not None and not isinstance(value, datetime):
-        raise Invalid(f"since must be a datetime, got {quoted(value)}", field="since", value=value)
-    return None if value is None else to_stored(value)
 
 
 def _to_entry(row: AnyRow) -> AuditEntry:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
 import orjson
 
-from heedful.clock import DAY, from_stored, to_stored
+from heedful.clock import DAY, from_stored
 from heedful.errors import Invalid, quoted
+from heedful.memory import checks as values
 from heedful.memory.workspace import Workspace
 from heedful.model import FACETS, Coverage, Covered, Facet, OpinionTarget
 from heedful.sessions import checks
@@ -171,7 +171,7 @@ def _to_covered(kind: Literal["answers", "executions", "recalls"], shown: int, r
 
 def check_range(since: Any, until: Any) -> tuple[int | None, int | None]:
     """Both ends as stored times; the first must lie before the second."""
-    start, stop = _moment("since", since), _moment("until", until)
+    start, stop = values.moment("since", since), values.moment("until", until)
     if start is not None and stop is not None and start >= stop:
         raise Invalid(
             f"since ({from_stored(start):%Y-%m-%d %H:%M}) must be before until ({from_stored(stop):%Y-%m-%d %H:%M})",
@@ -180,16 +180,3 @@ def check_range(since: Any, until: Any) -> tuple[int | None, int | None]:
             remedy="Swap the two, or leave one out",
         )
     return start, stop
-
-
-def _moment(field: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, datetime):
-        raise Invalid(
-            f"{field} must be a datetime, got {quoted(value)}",
-            field=field,
-            value=value,
-            remedy="Pass a datetime; one without a zone is read as UTC",
-        )
-    return to_stored(value)

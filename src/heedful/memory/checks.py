@@ -164,32 +164,41 @@ def top_k(value: Any) -> int:
     return value
 
 
-def not_ahead(field: str, moment: datetime | None, now: int) -> None:
-    """A time that is not in the future, as far as two clocks agree."""
-    if moment is not None and to_stored(moment) > now + limits.MAX_AHEAD:
-        raise Invalid(
-            f"{field} is {moment.isoformat()}, which is in the future",
-            field=field,
-            value=moment.isoformat(),
-            remedy="Check the clock and the time zone (a time without a zone is read as UTC), or leave it out for now",
-        )
-
-
-def end(field: str, moment: Any, now: int) -> int | None:
-    """A time with a zone that lies ahead, as it is stored; None if there is none."""
-    if moment is None:
+def moment(field: str, value: Any, remedy: str = "Pass a datetime; one without a zone is read as UTC") -> int | None:
+    """A time from outside, as it is stored; None if there is none. Every time comes through here: what has no year
+    from 1970 to 9999 in UTC could be stored, and not be read again."""
+    if value is None:
         return None
-    remedy = "Give a time ahead with a zone, such as datetime(2030, 1, 31, 12, tzinfo=UTC) or 2030-01-31T12:00:00Z"
-    if not isinstance(moment, datetime):
-        raise Invalid(f"{field} must be a datetime, got {quoted(moment)}", field=field, value=moment, remedy=remedy)
-    if moment.utcoffset() is None:
-        problem = f"{field} is {moment.isoformat()}, which has no time zone"
-        raise Invalid(problem, field=field, value=moment.isoformat(), remedy=remedy)
-    stored = to_stored(moment)
-    if stored <= now:
-        problem = f"{field} is {moment.isoformat()}, which is in the past"
-        raise Invalid(problem, field=field, value=moment.isoformat(), remedy=remedy)
+    if not isinstance(value, datetime):
+        raise Invalid(f"{field} must be a datetime, got {quoted(value)}", field=field, value=value, remedy=remedy)
+    stored = to_stored(value)
+    if not 0 <= stored <= limits.MAX_TIME:
+        raise _bad_time(field, value, "is not in the years 1970 to 9999 (UTC)", "Check the year, or leave it out")
     return stored
+
+
+def not_ahead(field: str, value: datetime | None, now: int) -> None:
+    """A time that is not in the future, as far as two clocks agree."""
+    stored = moment(field, value)
+    if value is not None and stored is not None and stored > now + limits.MAX_AHEAD:
+        remedy = "Check the clock and the time zone (a time without a zone is read as UTC), or leave it out for now"
+        raise _bad_time(field, value, "is in the future", remedy)
+
+
+def end(field: str, value: Any, now: int) -> int | None:
+    """A time with a zone that lies ahead, as it is stored; None if there is none."""
+    remedy = "Give a time ahead with a zone, such as datetime(2030, 1, 31, 12, tzinfo=UTC) or 2030-01-31T12:00:00Z"
+    if isinstance(value, datetime) and value.utcoffset() is None:
+        raise _bad_time(field, value, "has no time zone", remedy)
+    stored = moment(field, value, remedy)
+    if stored is not None and stored <= now:
+        raise _bad_time(field, value, "is in the past", remedy)
+    return stored
+
+
+def _bad_time(field: str, value: datetime, problem: str, remedy: str) -> Invalid:
+    given = value.isoformat()
+    return Invalid(f"{field} is {given}, which {problem}", field=field, value=given, remedy=remedy)
 
 
 def mode(value: Any) -> None:

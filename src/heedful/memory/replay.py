@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from heedful.clock import to_stored
 from heedful.errors import Invalid, quoted
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
@@ -106,11 +105,10 @@ def replay(
     checks.name("dataset", dataset)
     chosen = _distinct("policies", policies, POLICY_NAMES, lambda policy: checks.policy(policy, "policies"))
     tried = sorted(_distinct("weights", weights, WEIGHTS, lambda weight: checks.fraction("weights", weight)))
-    if since is not None and not isinstance(since, datetime):
-        raise Invalid(f"since must be a datetime, got {quoted(since)}", field="since", value=since)
+    start = checks.moment("since", since)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise Invalid(f"seed must be a whole number from 0 on, got {quoted(seed)}", field="seed", value=seed)
-    history = _history(workspace, dataset, None if since is None else to_stored(since))
+    history = _history(workspace, dataset, start)
     if not history.recalls:
         few = learning.advice([], Trial(0.0, 0.0, np.zeros(0)), 0, 0.0)
         return _report(dataset, history, 0.0, seed, [], [_advice(policy, few) for policy in chosen])

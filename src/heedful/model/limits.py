@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from heedful.clock import MINUTE
+from datetime import UTC, datetime
+
+from heedful.clock import MINUTE, to_stored
 
 MAX_TEXT = 5_000_000
 MAX_QUERY = 10_000
@@ -46,6 +48,9 @@ MAX_COPIED_METADATA = 10_000_000
 
 MAX_PAGE = 1_000
 MAX_DEPTH = 100
+MAX_TIME = to_stored(datetime.max.replace(tzinfo=UTC))
+"""The last time that can be stored; the first is 1970."""
+
 MAX_AHEAD = 5 * MINUTE
 """Microseconds that the clock of a caller may be fast."""
 

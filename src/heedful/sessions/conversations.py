@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from heedful.clock import from_stored, to_stored
+from heedful.clock import from_stored
 from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.ids import new_id
 from heedful.memory import checks as values
@@ -285,13 +285,12 @@ def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], field: str)
 
 
 def _row(space: SessionSpace, role: Any, content: Any, at: Any, prefix: str = "") -> MessageRow:
-    if at is not None and not isinstance(at, datetime):
-        raise Invalid(f"at must be a datetime, got {quoted(at)}", field=f"{prefix}at", value=at)
+    moment = values.moment(f"{prefix}at", at)
     return MessageRow(
         new_id(),
         checks.role(role, f"{prefix}role"),
         checks.content(f"{prefix}content", content),
-        space.now() if at is None else to_stored(at),
+        space.now() if moment is None else moment,
     )
 
 

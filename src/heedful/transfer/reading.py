@@ -15,7 +15,7 @@ from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 from heedful.errors import Invalid, quoted
 from heedful.memory import checks
 from heedful.model import REVIEW_STATUSES, author_name
-from heedful.model.limits import MAX_LINE
+from heedful.model.limits import MAX_LINE, MAX_TIME
 from heedful.ranking.signals import kind_of
 from heedful.storage.schema import facts
 from heedful.storage.schema_insight import review_items
@@ -239,6 +239,8 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
         raise damaged(each.number, f"has {column.name} {quoted(value)}, which has the wrong type")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise damaged(each.number, f"has {column.name} {quoted(value)}, which is too large")
+    if (column.name == "at" or column.name.endswith("_at")) and not 0 <= value <= MAX_TIME:
+        raise damaged(each.number, f"has {column.name} {quoted(value)}, which is not in the years 1970 to 9999")
     if isinstance(value, str):
         _check_text(each, column, value)
         _check_review(each, column, value)
