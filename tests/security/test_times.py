@@ -49,7 +49,7 @@ def fact(server: Running) -> str:
 def send(server: Running, name: str, values: dict[str, Any]) -> httpx.Response:
     operation = OPERATIONS[name]
     path = (PREFIX + operation.path).format(project="default", session_id="s")
-    where = {"params" if shape(operation).in_query else "json": values}
+    where: dict[str, Any] = {"params" if shape(operation).in_query else "json": values}
     headers = {"Authorization": f"Bearer {server.key}"}
     return httpx.request(operation.method, server.url + path, headers=headers, timeout=60, **where)
 

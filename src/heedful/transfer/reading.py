@@ -239,7 +239,8 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
         raise damaged(each.number, f"has {column.name} {quoted(value)}, which has the wrong type")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise damaged(each.number, f"has {column.name} {quoted(value)}, which is too large")
-    if (column.name == "at" or column.name.endswith("_at")) and not 0 <= value <= MAX_TIME:
+    is_time = column.name == "at" or column.name.endswith("_at")
+    if is_time and isinstance(value, int) and not 0 <= value <= MAX_TIME:
         raise damaged(each.number, f"has {column.name} {quoted(value)}, which is not in the years 1970 to 9999")
     if isinstance(value, str):
         _check_text(each, column, value)
