@@ -703,7 +703,9 @@ export interface Explanation {
   matched_context: string | null;
   /** How alike that query and the one asked are. */
   context_similarity: number | null;
-  /** The signals behind the usefulness, in the order they fold. */
+  /** The signals behind its usefulness. */
+  event_count: number;
+  /** The newest 100 of them, oldest first. */
   events: EventRef[];
   /** The way to the score, in lines for people. */
   arithmetic: string[];
@@ -833,7 +835,12 @@ export interface FactStats {
   signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
   /** When the newest signal was given. */
   last_signal_at: string | null;
-  /** The usefulness in each context. */
+  /** Queries that have signals for it. */
+  query_count: number;
+  /**
+   * By its 100 queries with the most signals (fewer where these are long), the strongest context first. A query that
+   * is new may be a context by itself until it is embedded.
+   */
   contexts: ContextScore[];
 }
 
@@ -1099,7 +1106,7 @@ export interface Hit {
 export interface ImproveRequest {
   /** Only this dataset; all if left out. */
   dataset?: string | null;
-  /** Only these sessions; all if left out. */
+  /** Only these sessions, up to 10,000; all if left out. */
   session_ids?: string[] | null;
 }
 
@@ -1178,7 +1185,7 @@ export interface Job {
 export interface JobsImproveRequest {
   /** Only this dataset; all if left out. */
   dataset?: string | null;
-  /** Only these sessions; all if left out. */
+  /** Only these sessions, up to 10,000; all if left out. */
   session_ids?: string[] | null;
 }
 
@@ -1641,7 +1648,7 @@ export interface ReplayRequest {
   dataset?: string;
   /** The policies to try; all of them if left out. */
   policies?: ("documented" | "adaptive")[] | null;
-  /** The values of `usefulness_weight` to try; 0.1 to 0.9 if left out. */
+  /** The values of `usefulness_weight` to try, up to 100; 0.1 to 0.9 if left out. */
   weights?: number[] | null;
   /** Only recalls from this time on. */
   since?: string | null;
@@ -3227,7 +3234,7 @@ export interface ReviewMethods {
   /**
    * Says who sees to an item; None for nobody.
    *
-   * Needs the scope `feedback`.
+   * Needs the scope `feedback` and `read`.
    */
   assign(item_id: string, fields: ReviewAssignRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
@@ -3235,19 +3242,19 @@ export interface ReviewMethods {
    *
    * Of an item that you resolved before, another note is kept beside the first.
    *
-   * Needs the scope `feedback`.
+   * Needs the scope `feedback` and `read`.
    */
   resolve(item_id: string, fields?: ReviewResolveRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
    * Says that there is nothing to fix, even if others complain again.
    *
-   * Needs the scope `feedback`.
+   * Needs the scope `feedback` and `read`.
    */
   dismiss(item_id: string, fields?: ReviewDismissRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
    * Says that an item is work to do after all.
    *
-   * Needs the scope `feedback`.
+   * Needs the scope `feedback` and `read`.
    */
   reopen(item_id: string, fields?: ReviewReopenRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
@@ -3260,7 +3267,7 @@ export interface ReviewMethods {
    * `add_example` adds the golden example `sql_query`, for the item's question and connector or for others. The item
    * stays open until it is resolved.
    *
-   * Needs the scope `write`.
+   * Needs the scope `write` and `read`.
    */
   fix(item_id: string, fields: ReviewFixRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewEvent>;
   /**
@@ -3274,7 +3281,7 @@ export interface ReviewMethods {
   /**
    * Undoes an action on an item with everything it did. Doing it again changes nothing.
    *
-   * Needs the scope `write`.
+   * Needs the scope `write` and `read`.
    */
   undo(event_id: string, fields?: ReviewUndoRequest, options?: ChangeOptions): Promise<ReviewEvent>;
 }
