@@ -310,6 +310,8 @@ def _sending(
         "seconds": seconds,
         "most": most,
         "stubborn": True,
+        # Nobody can tell the callers of one address apart before they show a key.
+        "address": "127.0.0.1" if most is not None else "127.0.0.2",
     }
     # The neighbour's own machine would not take time from the server.
     nice = ["nice", "-n", "19"] if most is None else []

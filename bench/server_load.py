@@ -53,9 +53,10 @@ async def send(
     most: float | None = None,
     *,
     stubborn: bool = False,
+    address: str = "127.0.0.1",
 ) -> Load:
-    """Sends requests in turn over so many connections for so long, at `most` so many a second; whoever is `stubborn`
-    connects again when it is thrown out."""
+    """Sends requests in turn over so many connections from an address for so long, at `most` so many a second; whoever
+    is `stubborn` connects again when it is thrown out."""
     times: list[float] = []
     counts: Counter[str] = Counter()
     place = 0
@@ -64,7 +65,7 @@ async def send(
     async def connection() -> None:
         while time.perf_counter() < until:
             try:
-                await conversation(*await asyncio.open_connection("127.0.0.1", port))
+                await conversation(*await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0)))
             except (OSError, EOFError, RuntimeError):
                 if not stubborn:
                     raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,10 +15,12 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from patience import until
 from server import Running, running
 from sqlalchemy import func, select
 
 from heedful.interfaces.http import envelope
+from heedful.interfaces.http.shares import Shares
 from heedful.storage.schema import requests
 
 
@@ -140,6 +143,53 @@ def test_who_is_refused_again_and_again_is_kept_waiting(
             with pytest.raises(httpx.ReadTimeout):
                 stranger.get("/v1/projects/quiet/facts", timeout=1.0)
         assert quiet("GET", "facts").status_code == 200
+
+
+def test_refusals_that_are_kept_back_make_room_for_others(
+    path: Path, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strangers who wait for their refusal took all connections of their address, and of all who had no key yet."""
+    monkeypatch.setattr(envelope, "REFUSALS_PER_SECOND", 0.01)
+    monkeypatch.setattr(envelope, "REFUSED_SECONDS", 60.0)
+    with running(path, max_connections=16) as server, ExitStack() as opened:
+        quiet = caller(server, "quiet")
+        where = urlsplit(server.url)
+        for _ in range(40):
+            stranger = opened.enter_context(socket.create_connection((where.hostname, where.port)))
+            stranger.sendall(b"GET /v1/projects/quiet/facts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hf_no\r\n\r\n")
+        assert [quiet("GET", "facts").status_code for _ in range(3)] == [200, 200, 200]
+
+
+def test_a_call_whose_caller_has_gone_is_not_begun(server: Running) -> None:
+    """They went on after their caller had left, while others waited."""
+    with server.connect("busy") as h:
+        key = h.keys.create("program", scopes=["read", "write"]).api_key
+        h.remember("Room 7 is blue.")
+        shares = server.state._shares
+        where = urlsplit(server.url)
+        with server.state.store.database.write("busy"), ExitStack() as opened:
+            for place in range(12):
+                made = opened.enter_context(socket.create_connection((where.hostname, where.port)))
+                body = f'{{"texts": "Room {place} is green."}}'
+                made.sendall(
+                    f"POST /v1/projects/busy/facts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+                    f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+                )
+            until(lambda: len(shares._calls) + _waiting(shares) == 12)
+            begun = len(shares._calls)
+            assert begun < 12
+            opened.close()
+            # What is heard of the others was sent before they left.
+            until(lambda: httpx.get(f"{server.url}/healthz").status_code == 200)
+            time.sleep(0.2)
+        until(lambda: not shares._calls and not _waiting(shares))
+        assert len(h.facts().items) == 1 + begun
+
+
+def _waiting(shares: Shares) -> int:
+    return sum(
+        len(queue) for lane in shares._waiting.values() for callers in lane.values() for queue in callers.values()
+    )
 
 
 def test_answers_that_nobody_reads_take_the_share_of_their_caller(server: Running, caller: Caller) -> None:

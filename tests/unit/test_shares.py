@@ -105,6 +105,56 @@ def test_who_took_more_than_others_is_done_one_at_a_time_while_they_are_active()
     run(test)
 
 
+def test_requests_of_who_takes_more_than_others_are_paced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small requests, and those that are refused, take time from others as well."""
+    waits: list[float] = []
+
+    async def test() -> None:
+        calls = Calls()
+
+        async def sleep(seconds: float) -> None:
+            waits.append(round(seconds, 3))
+
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        for _ in range(1_000):
+            await calls.shares.admit("greedy", "key")
+        assert waits == []
+        await calls.shares.admit("quiet", "key")
+        for _ in range(4):
+            await calls.shares.admit("greedy", "key")
+        assert waits == [0.0, 0.02, 0.04, 0.06]
+        await calls.shares.admit("quiet", "key")
+        assert len(waits) == 4
+        # Whoever waits seems modest: it is paced until it sends less.
+        calls.now += 0.05
+        monkeypatch.setattr(shares, "SHARE", 1_000.0)
+        await calls.shares.admit("greedy", "key")
+        assert waits[4:] == [0.03]
+        calls.now += 1.0
+        await calls.shares.admit("greedy", "key")
+        assert len(waits) == 5
+
+    run(test)
+
+
+def test_too_many_requests_of_who_takes_more_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        calls = Calls()
+
+        async def sleep(_: float) -> None: ...
+
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        monkeypatch.setattr(shares, "SHARE", 0.0)
+        await calls.shares.admit("quiet", "key")
+        for _ in range(int(shares.MAX_PACED_SECONDS * shares.PACED_REQUESTS) + 2):
+            await calls.shares.admit("greedy", "key")
+        with pytest.raises(Unavailable, match="all of their share") as refused:
+            await calls.shares.admit("greedy", "key")
+        assert (refused.value.code, refused.value.value) == ("server_busy", shares.RETRY_SECONDS)
+
+    run(test)
+
+
 def test_a_caller_who_took_more_gives_way_to_others_of_its_project() -> None:
     async def test() -> None:
         calls = Calls()
