@@ -146,7 +146,7 @@ def test_too_many_requests_of_who_takes_more_are_refused(monkeypatch: pytest.Mon
         monkeypatch.setattr(asyncio, "sleep", sleep)
         monkeypatch.setattr(shares, "SHARE", 0.0)
         await calls.shares.admit("quiet", "key")
-        for _ in range(int(shares.MAX_PACED_SECONDS * shares.PACED_REQUESTS) + 2):
+        for _ in range(int(shares.MAX_PACED_SECONDS * shares.PACED_SHARE / shares.REQUEST_SECONDS) + 2):
             await calls.shares.admit("greedy", "key")
         with pytest.raises(Unavailable, match="all of their share") as refused:
             await calls.shares.admit("greedy", "key")

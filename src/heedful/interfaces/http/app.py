@@ -137,7 +137,7 @@ def set_up(config: Config) -> None:
     # How long a thread waits for the interpreter's lock while another computes; the default is 5 ms.
     sys.setswitchinterval(0.00005)
     # The values of a long body are no garbage: by default, they are looked through again with every 700 of them.
-    gc.set_threshold(50_000)
+    gc.set_threshold(7_000)
 
 
 def log(config: Config) -> None:

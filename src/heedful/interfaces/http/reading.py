@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 from urllib.parse import parse_qsl, unquote
 
+import numpy as np
 import orjson
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
@@ -76,10 +77,19 @@ async def body_of(request: Request, limit: BodyLimit) -> bytes:
     return b"".join(parts)
 
 
+def _count(raw: bytes, marks: bytes) -> int:
+    """How often these occur."""
+    if len(raw) < 65_536:
+        return sum(raw.count(mark) for mark in marks)
+    # Counting in bytes would keep every other thread waiting.
+    found = np.frombuffer(raw, np.uint8)
+    return int(sum(np.count_nonzero(found == mark) for mark in marks))
+
+
 def check_values(raw: bytes, most: int) -> None:
     """Refuses JSON of more values, or of an object with more members, than any call needs: however small they are, each
     takes memory, and time in which nothing else runs."""
-    if raw.count(b":") <= limits.MAX_MEMBERS and sum(map(raw.count, (b",", b"[", b"{"))) <= most:
+    if _count(raw, b":") <= limits.MAX_MEMBERS and _count(raw, b",[{") <= most:
         return
     count, commas = 0, [0]
     for found in MARKS.finditer(raw):

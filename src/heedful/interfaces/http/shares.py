@@ -36,8 +36,11 @@ RETRY_SECONDS = 3
 REQUEST_SECONDS = 0.0007
 """What a request takes of the processor besides the work it asks for."""
 
-PACED_REQUESTS = 50
-"""Requests a second of a project that takes more of the processor than others."""
+BYTE_SECONDS = 5e-9
+"""What a byte of its body takes."""
+
+PACED_SHARE = 0.035
+"""Processors that are spent on receiving requests of a project that takes more than others: 50 short ones a second."""
 
 MAX_PACED_SECONDS = 5.0
 """How long such a request waits at most; others are refused."""
@@ -123,21 +126,21 @@ class Shares:
         self._calls: set[_Call] = set()
         self._charged_at = -math.inf
 
-    async def admit(self, project: str, caller: str) -> None:
-        """Counts a request. Who takes more of the processor than others waits, so that few requests a second are read
-        and answered for them."""
+    async def admit(self, project: str, caller: str, seconds: float = REQUEST_SECONDS) -> None:
+        """Counts what receiving a request, or its body, takes of the processor. Who takes more of it than others waits,
+        so that little is received from them in a second."""
         now = self._now()
         self._charge_all(now)
         account, own = self._accounts(project, caller, now)
-        account.charge(REQUEST_SECONDS, now)
-        own.charge(REQUEST_SECONDS, now)
+        account.charge(seconds, now)
+        own.charge(seconds, now)
         takes_more, others, _ = self._compare(project, caller, now)
         # Whoever waits already would seem modest because of that.
         if takes_more or (others and account.next_at > now):
             wait = max(0.0, account.next_at - now)
             if wait > MAX_PACED_SECONDS:
                 raise server_busy()
-            account.next_at = now + wait + 1 / PACED_REQUESTS
+            account.next_at = now + wait + seconds / PACED_SHARE
             await asyncio.sleep(wait)
 
     async def run(

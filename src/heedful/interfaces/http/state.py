@@ -24,7 +24,7 @@ from heedful.interfaces.http.connections import KNOWN_AS, is_caller_gone
 from heedful.interfaces.http.executor import ShortCalls
 from heedful.interfaces.http.limits import Account, RateLimiter, Room, RoomLimiter, WriteLimiter
 from heedful.interfaces.http.reading import BodyLimit, body_of, expected_size
-from heedful.interfaces.http.shares import Lane, Shares, server_busy
+from heedful.interfaces.http.shares import BYTE_SECONDS, Lane, Shares, server_busy
 from heedful.interfaces.operations import Operation
 from heedful.interfaces.problems import Wire
 from heedful.model import Scope
@@ -147,6 +147,8 @@ class State:
     async def body(self, request: Request, project: str, caller: Caller, limit: BodyLimit) -> AsyncIterator[bytes]:
         """The body of a request, within its limit. It takes its place in memory while the block runs."""
         size = expected_size(request, limit)
+        if size > MAX_PARSED_AT_ONCE:
+            await self._shares.admit(project, caller.share, size * BYTE_SECONDS)
         async with self._bodies.taking(project, caller.share, size) if size > MAX_PARSED_AT_ONCE else nullcontext():
             yield await body_of(request, limit)
 
