@@ -22,6 +22,9 @@ Item = TypeVar("Item")
 KEPT_WAITING_FACTOR = 20.0
 """How many times as long a thread that gives way leaves to others what it had to itself."""
 
+UNNOTICED_SECONDS = 0.01
+"""For how long nobody minds to wait."""
+
 MAX_REST_SECONDS = 5.0
 """How long it leaves that to them at most."""
 
@@ -66,6 +69,8 @@ class _Own(threading.local):
     """What is measured of this thread."""
     helpers = os.cpu_count() or 1
     """How many threads may work for it at the same time."""
+    rested_at = 0.0
+    """Its processor time when it last paused."""
     gives_way = False
     """Whether it rests after it kept others waiting."""
 
@@ -91,6 +96,15 @@ def in_parallel(work: Callable[[Item], object], items: Sequence[Item]) -> None:
             waiting = []
     for item in waiting:
         work(item)
+        rest()
+
+
+def rest() -> None:
+    """Has a thread that gives way pause for as long as it computed since it last did."""
+    if _own.gives_way and _own.time is not None:
+        now = time.thread_time()
+        time.sleep(min(now - _own.rested_at, MAX_REST_SECONDS))
+        _own.rested_at = now
 
 
 def work_alone() -> None:
@@ -111,10 +125,11 @@ def gives_way() -> bool:
 
 def kept_others_waiting(seconds: float) -> None:
     """Counts what this thread alone could use for so long, such as the right to write, as so many processors."""
+    counted = KEPT_WAITING_FACTOR * max(0.0, seconds - UNNOTICED_SECONDS)
     if _own.time is not None:
-        _own.time.helped += KEPT_WAITING_FACTOR * seconds
+        _own.time.helped += counted
     if _own.gives_way:
-        time.sleep(min(KEPT_WAITING_FACTOR * seconds, MAX_REST_SECONDS))
+        time.sleep(min(counted, MAX_REST_SECONDS))
 
 
 Steps = Iterator[object]

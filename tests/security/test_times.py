@@ -25,6 +25,9 @@ TAKING = [
 ]
 """Calls with a time among their parameters."""
 
+RANGE = ("since", "until")
+"""Those that only say what is asked for."""
+
 REQUIRED: dict[str, dict[str, Any]] = {
     "remember": {"texts": ["Ada is the CEO."]},
     "insight.rows": {"table": "signals"},
@@ -60,13 +63,20 @@ def test_calls_with_times_are_found() -> None:
     }
 
 
-@pytest.mark.parametrize(("name", "field"), TAKING)
+@pytest.mark.parametrize(("name", "field"), [each for each in TAKING if each[1] not in RANGE])
 def test_every_call_refuses_what_can_not_be_stored(server: Running, fact: str, name: str, field: str) -> None:
     for moment in EARLY + LATE:
         answer = send(server, name, REQUIRED.get(name, {}) | {field: moment})
         told = answer.json()
         assert (answer.status_code, told["field"]) == (422, field), (moment, told)
         assert told["value"].startswith(moment[:10]), told
+
+
+@pytest.mark.parametrize(("name", "field"), [each for each in TAKING if each[1] in RANGE])
+def test_a_range_may_begin_and_end_at_any_time(server: Running, fact: str, name: str, field: str) -> None:
+    for moment in EARLY + LATE:
+        answer = send(server, name, REQUIRED.get(name, {}) | {field: moment})
+        assert answer.status_code == 200, (moment, answer.text)
 
 
 @pytest.mark.parametrize("name", sorted({name for name, field in TAKING if field == "until"}))

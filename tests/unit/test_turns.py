@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from heedful import threads
+from heedful.storage import turns as turns_module
 from heedful.storage.turns import Place, Turns
 
 
@@ -97,4 +98,17 @@ def test_what_keeps_others_waiting_counts_more_than_the_time_it_takes() -> None:
     measured = threads.ProcessorTime()
     before = measured.seconds()
     threads.kept_others_waiting(0.5)
-    assert measured.seconds() - before >= threads.KEPT_WAITING_FACTOR * 0.5
+    assert measured.seconds() - before >= threads.KEPT_WAITING_FACTOR * (0.5 - threads.UNNOTICED_SECONDS)
+
+
+def test_others_are_those_of_other_projects_who_came_lately(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("heedful.storage.turns.time.monotonic", lambda: now)
+    turns = Turns()
+    turns.queue("shop")
+    assert not turns.has_others("shop")
+    turns.queue("quiet")
+    turns.queue("shop")
+    assert turns.has_others("shop")
+    now += 2 * turns_module.ACTIVE_SECONDS
+    assert not turns.has_others("shop")

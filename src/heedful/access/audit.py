@@ -31,7 +31,7 @@ def list_entries(
         raise Invalid(
             f"unknown kind {quoted(kind)}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}"
         )
-    start, before, count = checks.moment("since", since), checks.cursor(cursor), checks.limit(limit)
+    start, before, count = checks.bound("since", since), checks.cursor(cursor), checks.limit(limit)
     with database.read(project) as connection:
         rows = audit.list_entries(connection, project, kind, start, before, count + 1)
     return Page(

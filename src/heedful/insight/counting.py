@@ -171,7 +171,7 @@ def _to_covered(kind: Literal["answers", "executions", "recalls"], shown: int, r
 
 def check_range(since: Any, until: Any) -> tuple[int | None, int | None]:
     """Both ends as stored times; the first must lie before the second."""
-    start, stop = values.moment("since", since), values.moment("until", until)
+    start, stop = values.bound("since", since), values.bound("until", until)
     if start is not None and stop is not None and start >= stop:
         raise Invalid(
             f"since ({from_stored(start):%Y-%m-%d %H:%M}) must be before until ({from_stored(stop):%Y-%m-%d %H:%M})",

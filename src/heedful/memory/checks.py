@@ -165,16 +165,21 @@ def top_k(value: Any) -> int:
 
 
 def moment(field: str, value: Any, remedy: str = "Pass a datetime; one without a zone is read as UTC") -> int | None:
-    """A time from outside, as it is stored; None if there is none. Every time comes through here: what has no year
-    from 1970 to 9999 in UTC could be stored, and not be read again."""
+    """A time from outside, as it is stored; None if there is none. Every time that is kept comes through here: what has
+    no year from 1970 to 9999 in UTC could be stored, and not be read again."""
+    stored = bound(field, value, remedy)
+    if stored is not None and stored != to_stored(value):
+        raise _bad_time(field, value, "is not in the years 1970 to 9999 (UTC)", "Check the year, or leave it out")
+    return stored
+
+
+def bound(field: str, value: Any, remedy: str = "Pass a datetime; one without a zone is read as UTC") -> int | None:
+    """The beginning or the end of what is asked for; one before 1970 or after 9999 is as good as these."""
     if value is None:
         return None
     if not isinstance(value, datetime):
         raise Invalid(f"{field} must be a datetime, got {quoted(value)}", field=field, value=value, remedy=remedy)
-    stored = to_stored(value)
-    if not 0 <= stored <= limits.MAX_TIME:
-        raise _bad_time(field, value, "is not in the years 1970 to 9999 (UTC)", "Check the year, or leave it out")
-    return stored
+    return min(max(0, to_stored(value)), limits.MAX_TIME)
 
 
 def not_ahead(field: str, value: datetime | None, now: int) -> None:

@@ -105,7 +105,7 @@ def replay(
     checks.name("dataset", dataset)
     chosen = _distinct("policies", policies, POLICY_NAMES, lambda policy: checks.policy(policy, "policies"))
     tried = sorted(_distinct("weights", weights, WEIGHTS, lambda weight: checks.fraction("weights", weight)))
-    start = checks.moment("since", since)
+    start = checks.bound("since", since)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise Invalid(f"seed must be a whole number from 0 on, got {quoted(seed)}", field="seed", value=seed)
     history = _history(workspace, dataset, start)

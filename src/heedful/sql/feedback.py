@@ -159,12 +159,18 @@ class FeedbackService(FeedbackServiceProtocol):
         deleted = 0
         ids = list(dict.fromkeys(values.identifier("feedback_ids", value) for value in feedback_ids))
         for run in batches(ids, DELETION_BATCH_SIZE):
-            with self._space.workspace.write() as connection:
+            with self._space.workspace.read() as connection:
                 opinions = self._opinions(connection)
-                rows = {feedback_id: _active(opinions, feedback_id) for feedback_id in run}
-                self._delete(opinions, [row for row in rows.values() if row is not None])
-            failed += [feedback_id for feedback_id, row in rows.items() if row is None]
-            deleted += sum(row is not None for row in rows.values())
+                known = [feedback_id for feedback_id in run if _active(opinions, feedback_id) is not None]
+            rows: dict[str, FeedbackRow] = {}
+            if known:
+                with self._space.workspace.write() as connection:
+                    opinions = self._opinions(connection)
+                    found = {feedback_id: _active(opinions, feedback_id) for feedback_id in known}
+                    rows = {feedback_id: row for feedback_id, row in found.items() if row is not None}
+                    self._delete(opinions, list(rows.values()))
+            failed += [feedback_id for feedback_id in run if feedback_id not in rows]
+            deleted += len(rows)
         return BulkDeletion(deleted_count=deleted, failed_ids=failed)
 
     def _delete(self, opinions: SqlFeedbacks, rows: Sequence[FeedbackRow]) -> None:

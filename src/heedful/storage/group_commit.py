@@ -103,7 +103,7 @@ class GroupCommit:
 
     def __init__(self, begin: Begin, held: Callable[[float], None] | None = None) -> None:
         """`begin` opens a transaction, durable or not, which its end commits; `held` is told for how many seconds a
-        writer had the turn, and may keep that writer waiting."""
+        writer had the turn while other projects wrote, too, and may keep that writer waiting."""
         self._begin = begin
         self._held = held
         self._turns = Turns()
@@ -121,8 +121,7 @@ class GroupCommit:
             seconds = time.monotonic() - begun
             self._pass_turn()
         group.wait()
-        if self._held is not None:
-            self._held(seconds)
+        self._tell(project, seconds)
 
     @contextmanager
     def alone(self, project: str) -> Iterator[None]:
@@ -133,8 +132,11 @@ class GroupCommit:
             yield
         finally:
             self._turns.end()
-        if self._held is not None:
-            self._held(time.monotonic() - begun)
+        self._tell(project, time.monotonic() - begun)
+
+    def _tell(self, project: str, seconds: float) -> None:
+        if self._held is not None and self._turns.has_others(project):
+            self._held(seconds)
 
     def _take_turn(self, project: str) -> float:
         """Waits for the turn; returns when it came."""

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import deque
 
 from heedful.threads import gives_way
+
+ACTIVE_SECONDS = 1.0
+"""How long after a writer of a project came the others give way to it."""
+
+MAX_REMEMBERED = 100
+"""Projects of which it is known when they last wrote."""
 
 
 class Place:
@@ -34,17 +42,29 @@ class Turns:
         self._is_taken = False
         self._queues: dict[str, deque[Place]] = {}
         """Those who wait, by project; the next project first."""
+        self._came_at: dict[str, float] = {}
+        """When a writer of each project last came; the latest last."""
 
     def queue(self, project: str) -> Place:
         """A place for a writer of a project; called at once if nobody has the turn."""
         place = Place(project)
         with self._lock:
+            self._came_at.pop(project, None)
+            self._came_at[project] = time.monotonic()
+            if len(self._came_at) > MAX_REMEMBERED:
+                del self._came_at[next(iter(self._came_at))]
             if self._is_taken:
                 self._queues.setdefault(project, deque()).append(place)
             else:
                 self._is_taken = True
                 place.call()
         return place
+
+    def has_others(self, project: str) -> bool:
+        """Whether other projects wrote lately."""
+        with self._lock:
+            latest = next((at for name, at in reversed(self._came_at.items()) if name != project), -math.inf)
+        return time.monotonic() - latest < ACTIVE_SECONDS
 
     def leave(self, place: Place) -> bool:
         """Gives up a place; False if it was called before, so that its owner has the turn."""

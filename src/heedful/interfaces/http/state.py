@@ -23,7 +23,7 @@ from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import KNOWN_AS, is_caller_gone
 from heedful.interfaces.http.executor import ShortCalls
 from heedful.interfaces.http.limits import Account, RateLimiter, Room, RoomLimiter, WriteLimiter
-from heedful.interfaces.http.reading import BodyLimit, body_of, expected_size
+from heedful.interfaces.http.reading import BodyLimit, body_of, expected_size, path_of
 from heedful.interfaces.http.shares import BYTE_SECONDS, Lane, Shares, server_busy
 from heedful.interfaces.operations import Operation
 from heedful.interfaces.problems import Wire
@@ -31,7 +31,7 @@ from heedful.model import Scope
 from heedful.sql.sandbox.pool import busy as query_busy
 from heedful.storage.stored_bytes import counting
 from heedful.store import Store, worker_of
-from heedful.threads import give_way
+from heedful.threads import give_way, rest
 
 logger = logging.getLogger("heedful")
 
@@ -72,6 +72,13 @@ CLOSE_SECONDS = 10.0
 
 FEEDBACK_THREADS = 8
 """How many calls that write feedback to a file run at once: as many share a transaction, and the wait for the disk."""
+
+
+def _with_rest(work: Callable[[], Result]) -> Result:
+    try:
+        return work()
+    finally:
+        rest()
 
 
 class State:
@@ -128,8 +135,9 @@ class State:
                 raise ClientDisconnect
             if lane is self.short and self._feedback is not None and not is_slow:
                 return self._feedback.run(measured)
-            pool = self._slow_pool if is_slow else self._pool
-            return asyncio.get_running_loop().run_in_executor(pool, measured)
+            if is_slow:
+                return asyncio.get_running_loop().run_in_executor(self._slow_pool, _with_rest, measured)
+            return asyncio.get_running_loop().run_in_executor(self._pool, measured)
 
         return await self._shares.run(lane, project, caller.share, work, execute)
 
@@ -207,7 +215,8 @@ class State:
             rate = min(rate, RATE)
         if rate:
             self._limiter.check(caller.key_id, rate, time.monotonic())
-        await self._shares.admit(caller.project or "", caller.share)
+        project = caller.project or path_of(request.path_params).get("project") or self.store.default_project
+        await self._shares.admit(project, caller.share)
 
     def close(self) -> None:
         """Waits for running calls and the batch of the running job, and closes the store. What takes longer than
