@@ -34,7 +34,10 @@ class SessionsProtocol(Protocol):
         """Sessions, the newest first; `where` compares metadata, as in `recall`."""
 
     def delete(self, session_id: str) -> SessionDeletion:
-        """Removes a session with its messages, entries and feedback, and all that was learnt from it."""
+        """Removes a session with its messages, entries and feedback, and all that was learnt from it.
+
+        A long session is removed in several steps, feedback first. If the process dies meanwhile, the session still has
+        the rest: delete it again."""
 
     def add_message(self, session_id: str, role: str, content: str, *, at: datetime | None = None) -> Message:
         """Adds one message; the session is made if it is new."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,11 +21,15 @@ from heedful.sessions import checks
 from heedful.sessions.hooks import Guarded
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import RetractedFeedback, change
+from heedful.storage.rows import MAX_ROWS
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import MessageRow, Removed, SessionRow
 
 Row = TypeVar("Row")
 Item = TypeVar("Item")
+
+MAX_LESSONS = MAX_ROWS // 10
+"""How many facts learnt in a session one transaction forgets, until the last one. An opinion teaches two at most."""
 
 ATTEMPTS = 100
 """How often a change of metadata is retried when others change them concurrently."""
@@ -68,25 +73,33 @@ def list_sessions(space: SessionSpace, where: Metadata | None, cursor: str | Non
 
 
 def delete(space: SessionSpace, session_id: str) -> SessionDeletion:
+    """Removes a session. A long one takes several transactions: after a crash, deleting it again removes the rest."""
     name = checks.session_id(session_id)
+    first = space.store.read(lambda tx: tx.conversations.session(name))
+    if first is None:
+        raise space.missing(name)
 
     def remove(tx: Transaction, retracted: RetractedFeedback) -> Removed | None:
-        removed = tx.conversations.delete(name, space.now())
+        row = tx.conversations.session(name)
+        # Somebody else may have deleted it meanwhile, and made another.
+        removed = tx.conversations.delete(name, space.now()) if row and row.number == first.number else None
         if removed is not None:
             retracted.session_id = name
+            retracted.limit = None if removed.is_last else MAX_LESSONS
             retracted.rows += removed.feedbacks
         return removed
 
-    removed, undo_result = change(space, remove)
-    if removed is None:
-        raise space.missing(name)
-    return SessionDeletion(
-        session_id=name,
-        messages=removed.messages,
-        entries=removed.entries,
-        feedbacks=len(removed.feedbacks),
-        forgotten_facts=len(undo_result.forgotten),
-    )
+    counts = Counter[str]()
+    is_last = False
+    while not is_last:
+        removed, undo_result = change(space, remove)
+        if removed is None and not counts:
+            raise space.missing(name)
+        is_last = removed is None or removed.is_last
+        if removed is not None:
+            counts.update(messages=removed.messages, entries=removed.entries, feedbacks=len(removed.feedbacks))
+            counts.update(forgotten_facts=len(undo_result.forgotten))
+    return SessionDeletion(session_id=name, **counts)
 
 
 def add_messages(

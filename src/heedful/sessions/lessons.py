@@ -176,11 +176,13 @@ def is_justified(
     return suffices(votes(supporting), authors)
 
 
-def learnt(connection: Connection, project: str, session_ids: Sequence[str] | None) -> list[Learnt]:
-    """The facts that were learnt in these sessions, or in any."""
+def learnt(
+    connection: Connection, project: str, session_ids: Sequence[str] | None, limit: int | None = None
+) -> list[Learnt]:
+    """The facts that were learnt in these sessions, or in any. `limit` is for one session."""
     if session_ids is None:
         return _read(facts.with_source_prefix(connection, project, source_of("")))
-    return _read(facts.with_sources(connection, project, [source_of(session_id) for session_id in session_ids]))
+    return _read(facts.with_sources(connection, project, [source_of(session_id) for session_id in session_ids], limit))
 
 
 def taught_by(connection: Connection, project: str, feedback_ids: Sequence[str]) -> list[Learnt]:

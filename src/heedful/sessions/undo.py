@@ -39,7 +39,9 @@ class RetractedFeedback:
 
     rows: list[FeedbackRow] = field(default_factory=list)
     session_id: str | None = None
-    """The session, if it was deleted."""
+    """The session, if it is deleted."""
+    limit: int | None = None
+    """How many of the facts learnt in that session go now, unless all do."""
     entries: list[tuple[EntryRow, list[FeedbackRow]]] = field(default_factory=list)
 
     @property
@@ -103,7 +105,8 @@ def _undo(workspace: Workspace, connection: Connection, retracted: RetractedFeed
     taught = lessons.taught_by(connection, workspace.project, sorted(ids))
     forgotten += _forget(connection, [fact for fact in taught if fact.qa_id not in entry_ids])
     if retracted.session_id is not None:
-        forgotten += _forget(connection, lessons.learnt(connection, workspace.project, [retracted.session_id]))
+        learnt = lessons.learnt(connection, workspace.project, [retracted.session_id], retracted.limit)
+        forgotten += _forget(connection, learnt)
     return UndoResult(updated, forgotten)
 
 

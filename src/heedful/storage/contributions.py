@@ -170,7 +170,7 @@ def _shown_entries(by_metadata: bool) -> Part:
         conditions=(),
         dimensions=_of_entry(group),
         measures={"shown": literal(1)},
-        scopes={"sessions": entries.c.session_seq.in_},
+        scopes={"sessions": entries.c.session_seq.in_, "entries": entries.c.seq.in_},
     )
 
 

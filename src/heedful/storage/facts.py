@@ -326,9 +326,11 @@ def of_dataset(connection: Connection, dataset: int, source: str | None = None) 
     return [(row.seq, row.id) for row in connection.execute(statement)]
 
 
-def with_sources(connection: Connection, project: str, sources: Sequence[str]) -> list[AnyRow]:
-    """The facts of a project that come from these sources."""
-    statement = _of_project(connection, project)
+def with_sources(
+    connection: Connection, project: str, sources: Sequence[str], limit: int | None = None
+) -> list[AnyRow]:
+    """The facts of a project that come from these sources; up to `limit` for each batch of them."""
+    statement = _of_project(connection, project).limit(limit)
     return [row for run in batches(sources) for row in connection.execute(statement.where(facts.c.source.in_(run)))]
 
 

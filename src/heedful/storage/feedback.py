@@ -266,6 +266,11 @@ class SqlFeedbacks:
         order = feedbacks.c.seq.desc() if newest_first else feedbacks.c.seq
         return list(self._read(statement.order_by(order).limit(limit)))
 
+    def in_session(self, number: int, limit: int) -> list[FeedbackRow]:
+        """The oldest opinions about a session and its entries, active or not."""
+        statement = self._rows(feedbacks.c.session_seq == number).order_by(feedbacks.c.seq)
+        return list(self._read(statement.limit(limit)))
+
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         statement = _ROWS.where(self._of_sessions()).order_by(feedbacks.c.seq)
         if session_ids is None:

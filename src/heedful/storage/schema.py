@@ -444,6 +444,7 @@ outbox = Table(
     Column("delivered_at", BigInteger),
     Column("error", Text),
     Index("ix_outbox_project_id_next_at", "project_id", "next_at"),
+    Index("ix_outbox_session_seq_seq", "session_seq", "seq"),
     sqlite_autoincrement=True,
 )
 """Alerts on their way. `next_at` is when to try next: null when there is nothing left to do."""

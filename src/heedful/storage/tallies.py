@@ -221,14 +221,16 @@ def changing(
     project: int,
     *,
     sessions: Sequence[int] = (),
+    entries: Sequence[int] = (),
     targets: Sequence[str] = (),
     events: Sequence[str] = (),
     datasets: Sequence[int] = (),
     only_by: Collection[str] | None = None,
 ) -> Iterator[None]:
     """Inside, the opinions of these sessions, about these targets, by these events, or about the facts of these
-    datasets may be changed or removed. `only_by` are metadata keys, if nothing but their values changes."""
-    scopes = {"sessions": sessions, "targets": targets, "events": events, "datasets": datasets}
+    datasets may be changed or removed, and these entries, if nobody has an opinion about them. `only_by` are metadata
+    keys, if nothing but their values changes."""
+    scopes = {"sessions": sessions, "entries": entries, "targets": targets, "events": events, "datasets": datasets}
     named = {scope: list(ids) for scope, ids in scopes.items() if ids}
     folded = folded_keys(connection, project) if named else []
     keys = [key for key in folded if only_by is None or key in only_by]

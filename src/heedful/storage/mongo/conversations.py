@@ -14,8 +14,10 @@ from heedful.model import Metadata
 from heedful.storage.facts import flattened
 from heedful.storage.mongo.collections import Document, Part, View, matching, to_row, updated
 from heedful.storage.mongo.feedback import MongoFeedbacks
-from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
+from heedful.storage.rows import MAX_ROWS
+from heedful.storage.sessions.base import OPINION_ROWS, EntryRow, MessageRow, Removed, SessionRow, Uses
 
+_IN_ORDER = [("session", ASCENDING), ("number", ASCENDING)]
 _HEAD = dict.fromkeys(("number", "session_id", "metadata", "at", "revision"), 1)
 
 
@@ -133,14 +135,20 @@ class MongoConversations:
         if session is None:
             return None
         opinions = MongoFeedbacks(self._view)
-        withdrawn = list(opinions.of_sessions([session_id]))
+        withdrawn = opinions.in_session(session, MAX_ROWS // OPINION_ROWS)
         opinions.withdraw(withdrawn, None, at)
-        # The session first: its content is found through it, so everything disappears at once.
-        self._view.sessions.delete(self._key(session_id))
-        in_session = {"session": session}
-        self._view.feedbacks.delete(in_session)
-        self._view.outbox.delete(in_session)
-        return Removed(self._view.messages.delete(in_session), self._view.entries.delete(in_session), withdrawn)
+        room = MAX_ROWS - OPINION_ROWS * len(withdrawn)
+        ids: dict[str, list[str]] = {}
+        for part in (self._view.messages, self._view.entries, self._view.feedbacks, self._view.outbox):
+            found = part.find({"session": session}, _IN_ORDER, room, {"_id": 1}) if room > 0 else ()
+            ids[part.name] = [document["_id"] for document in found]
+            room -= len(ids[part.name])
+        if room > 0:
+            # The session first: its content is found through it, so everything disappears at once.
+            self._view.sessions.delete(self._key(session_id))
+        for name, these in ids.items():
+            Part(self._view, name).delete({"_id": {"$in": these}})
+        return Removed(len(ids["messages"]), len(ids["entries"]), withdrawn, is_last=room > 0)
 
     def _find_entry(self, session_id: str, qa_id: str, fields: Sequence[str] | None = None) -> Document | None:
         in_session = {"session_id": session_id}

@@ -219,6 +219,11 @@ class MongoFeedbacks:
         order = [("number", DESCENDING if newest_first else ASCENDING)]
         return [_feedback(document) for document in self._view.feedbacks.find(query, order, limit)]
 
+    def in_session(self, number: int, limit: int) -> list[FeedbackRow]:
+        """The oldest active opinions about a session and its entries."""
+        found = self._view.feedbacks.find({"session": number, "active": True}, _IN_ORDER, limit)
+        return [_feedback(document) for document in found]
+
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         for query in self._view.in_sessions(session_ids):
             yield from map(_feedback, self._view.feedbacks.find({**query, "active": True}, _IN_ORDER))

@@ -112,12 +112,19 @@ class AlertRow:
 
 
 class Removed(NamedTuple):
-    """What was deleted with a session."""
+    """What one transaction deleted of a session."""
 
     messages: int
     entries: int
     feedbacks: list[FeedbackRow]
     """The active ones."""
+    is_last: bool
+    """Whether the session itself was deleted."""
+
+
+OPINION_ROWS = 20
+"""How many rows an opinion counts for when its session is deleted: its retraction is written, and what was derived from
+it is removed."""
 
 
 class Counts(NamedTuple):
@@ -193,7 +200,8 @@ class Conversations(Protocol):
     def set_used(self, qa_id: str, used: Uses) -> None: ...
 
     def delete(self, session_id: str, at: int) -> Removed | None:
-        """Removes a session with its content; its opinions are retracted in the ledger, which has no text."""
+        """Removes up to `MAX_ROWS` rows of a session's content, and with the last of them the session; None if there is
+        no such session. Its opinions go first: they are retracted in the ledger, which has no text."""
         ...
 
 

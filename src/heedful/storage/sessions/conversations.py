@@ -16,7 +16,6 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
-    func,
     insert,
     select,
     update,
@@ -26,10 +25,10 @@ from heedful.model import Metadata
 from heedful.storage import external_ids, facts, tallies
 from heedful.storage.feedback import SqlFeedbacks, touch_session
 from heedful.storage.filters import SESSIONS, selections
-from heedful.storage.rows import Direct, Prepared, batches, insert_many, unpacked
+from heedful.storage.rows import MAX_ROWS, Direct, Prepared, batches, insert_many, unpacked
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
 from heedful.storage.schema import external_ids as external_id_rows
-from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
+from heedful.storage.sessions.base import OPINION_ROWS, EntryRow, MessageRow, Removed, SessionRow, Uses
 
 _ENTRY_COLUMNS = [column.name for column in entries.c if column.name != "seq"]
 
@@ -199,15 +198,30 @@ class SqlConversations:
         if seq is None:
             return None
         opinions = SqlFeedbacks(self._direct, self._project)
-        withdrawn = list(opinions.of_sessions([session_id]))
+        rows = opinions.in_session(seq, MAX_ROWS // OPINION_ROWS)
+        withdrawn = [row for row in rows if row.active]
         opinions.withdraw(withdrawn, None, at)
-        counts = {table: self._count(table, seq) for table in (messages, entries)}
-        external_ids.remove(self._connection, select(entries.c.id).where(entries.c.session_seq == seq))
-        with tallies.changing(self._connection, self._project, sessions=[seq]):
-            for table in (messages, entries, feedbacks, outbox, session_tags):
-                self._connection.execute(delete(table).where(table.c.session_seq == seq))
+        self._connection.execute(delete(feedbacks).where(feedbacks.c.seq.in_([row.number for row in rows])))
+        room = MAX_ROWS - OPINION_ROWS * len(rows)
+        counts = {}
+        for table in (messages, entries, outbox):
+            counts[table] = self._remove(table, seq, room)
+            room -= counts[table]
+        if room > 0:
+            self._connection.execute(delete(session_tags).where(session_tags.c.session_seq == seq))
             self._connection.execute(delete(sessions).where(sessions.c.seq == seq))
-        return Removed(counts[messages], counts[entries], withdrawn)
+        return Removed(counts[messages], counts[entries], withdrawn, is_last=room > 0)
+
+    def _remove(self, table: Table, session: int, limit: int) -> int:
+        """Removes up to `limit` rows of a session; returns how many."""
+        oldest = select(table.c.seq).where(table.c.session_seq == session).order_by(table.c.seq).limit(limit)
+        numbers = self._connection.execute(oldest).scalars().all()
+        these = table.c.seq.in_(numbers)
+        if table is entries:
+            external_ids.remove(self._connection, select(entries.c.id).where(these))
+        with tallies.changing(self._connection, self._project, entries=numbers if table is entries else ()):
+            self._connection.execute(delete(table).where(these))
+        return len(numbers)
 
     def _has_entry(self, session_id: str, qa_id: str) -> bool:
         return bool(self._direct.run(_HAS_ENTRY, project=self._project, session=session_id, entry=qa_id))
@@ -238,10 +252,6 @@ class SqlConversations:
         tags = [{"session_seq": seq, "project_id": self._project, **tag} for tag in facts.flattened(metadata)]
         if tags:
             self._connection.execute(insert(session_tags), tags)
-
-    def _count(self, table: Table, seq: int) -> int:
-        statement = select(func.count()).select_from(table).where(table.c.session_seq == seq)
-        return int(self._connection.execute(statement).scalar_one())
 
 
 def _tags(metadata: Metadata) -> set[tuple[str, str]]:

@@ -439,6 +439,7 @@ def _create_tables(partitioned) -> None:
         sa.Column("delivered_at", sa.BigInteger),
         sa.Column("error", Text),
         sa.Index("ix_outbox_project_id_next_at", "project_id", "next_at"),
+        sa.Index("ix_outbox_session_seq_seq", "session_seq", "seq"),
         sqlite_autoincrement=True,
     )
     op.create_table(
