@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event, func, select
+from sqlalchemy import Connection, Engine, event, func, select, update
 
 import heedful
-from heedful import Document, Heedful, Invalid
+from heedful import Document, Heedful, Invalid, Signal
+from heedful.memory.workspace import VECTORS_BATCH_SIZE
+from heedful.model import DEFAULT_DATASET
 from heedful.model.limits import MAX_COPIED_METADATA, MAX_METADATA_VALUES
 from heedful.sessions import lessons
-from heedful.storage import rows, tallies
+from heedful.storage import ledger, rows, tallies
 from heedful.storage.database import Database
-from heedful.storage.schema import entities, fact_tags, facts, links
+from heedful.storage.schema import entities, executions, fact_tags, facts, links, queries
 from heedful.testing import WordEmbedder
 
 MOST = 300
@@ -274,3 +276,39 @@ def test_erasing_the_author_of_many_ratings_reads_each_lesson_once(
     assert erased is not None
     assert erased.feedback == 30
     assert len(read) == 2
+
+
+def test_vectors_of_many_new_queries(h: Heedful, counted: Counted) -> None:
+    fact = h.remember("the Nile is a river").fact_ids[0]
+    texts = [f"query {place}" for place in range(VECTORS_BATCH_SIZE + 100)]
+    h.signal([Signal(fact_id=fact, signal_type="helpful", query=text) for text in texts])
+    workspace = h._workspace
+    with workspace.read() as connection:
+        number, model = workspace.dataset(connection, DEFAULT_DATASET), workspace.model(connection)
+        assert number is not None
+        assert model is not None
+        needed = connection.execute(select(queries.c.id)).scalars().all()
+        workspace.contexts(connection, number, model, ledger.last_event(connection, number), needed)
+    counted.clear()
+    workspace.keep_vectors()
+    assert counted.rows == [VECTORS_BATCH_SIZE, 100]
+    assert counted.statements == [1, 1]
+    with workspace.read() as connection:
+        assert None not in connection.execute(select(queries.c.vector)).scalars().all()
+
+
+def test_vectors_of_many_new_questions(h: Heedful, counted: Counted, shop: str) -> None:
+    ids = [
+        h.executions.execute_query("SELECT 1", connector_id=shop, question=f"Question {place}?").execution_id
+        for place in range(30)
+    ]
+    with h._workspace.write() as connection:
+        connection.execute(update(executions).values(model_id=None, vector=None))
+    h._workspace._questions.clear()
+    counted.clear()
+    h.chat.execution_cache_lookup("Question 3?", connector_id=shop)
+    assert (len(ids), 1) in zip(counted.rows, counted.statements, strict=True)
+    with h._workspace.read() as connection:
+        assert (
+            None not in connection.execute(select(executions.c.vector).where(executions.c.id.in_(ids))).scalars().all()
+        )

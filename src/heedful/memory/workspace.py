@@ -16,7 +16,7 @@ from heedful.model import DEFAULT_DATASET
 from heedful.providers.embedding import Embedder
 from heedful.ranking.signals import Trust
 from heedful.search import DatabaseIndex, DatasetIndex, Searcher
-from heedful.search.evidence import ContextIndex, EvidenceIndex, OverallIndex, StoredVectors
+from heedful.search.evidence import ContextIndex, EvidenceIndex, OverallIndex
 from heedful.search.graph import GraphIndex
 from heedful.search.postgresql import IN_MEMORY
 from heedful.search.questions import QuestionIndex
@@ -29,6 +29,12 @@ from heedful.storage.vectors import ModelRow, Vectors
 from heedful.threads import Background, Steps
 
 logger = logging.getLogger("heedful")
+
+VECTORS_BATCH_SIZE = 500
+"""Vectors that one transaction writes: each is a kilobyte or more."""
+
+WriteVectors = Callable[[Connection, Sequence[tuple[int, int, bytes]]], None]
+"""Writes vectors, given as (model, number, vector)."""
 
 
 class Workspace:
@@ -66,7 +72,7 @@ class Workspace:
         self._overall: dict[int, OverallIndex] = {}
         self._graphs: dict[int, GraphIndex] = {}
         self._linked: set[str] = set()
-        self._unwritten: dict[int, StoredVectors] = {}
+        self._unwritten: list[tuple[int, int, bytes]] = []
         self._background = background or Background()
         self._closed = False
         self._questions: dict[tuple[str, int], QuestionIndex] = {}
@@ -152,7 +158,7 @@ class Workspace:
         for step in index.newest() if needed is None else index.steps(needed):
             made = index.embed(step, partial(receipts.load_queries, connection), self.embed)
             with self._lock:
-                self._unwritten.setdefault(model.id, []).extend(made)
+                self._unwritten += [(model.id, *each) for each in made]
         if index.waits:
             self.do_later(f"embedding of queries {dataset}", lambda: self.embed_queries(index))
         return index
@@ -162,25 +168,26 @@ class Workspace:
         wanted = None if wanted is None else list(wanted)
         while steps := index.steps(wanted):
             for step in steps:
-                self._write_vectors(index.model.id, index.embed(step, self._load_queries, self.embed))
+                made = index.embed(step, self._load_queries, self.embed)
+                self._write_vectors([(index.model.id, *each) for each in made], receipts.set_vectors)
                 yield None
 
     def keep_vectors(self) -> None:
         """Writes vectors of queries that were made during a read, so that nobody has to make them again."""
         with self._lock:
-            made, self._unwritten = self._unwritten, {}
-        for model, vectors in made.items():
-            self._write_vectors(model, vectors)
+            made, self._unwritten = self._unwritten, []
+        self._write_vectors(made, receipts.set_vectors)
 
     def _load_queries(self, ids: Sequence[int]) -> list[receipts.Row]:
         with self.read() as connection:
             return receipts.load_queries(connection, ids)
 
-    def _write_vectors(self, model: int, made: StoredVectors) -> None:
-        if made and not self.database.read_only:
-            # A recall waits for no writer. In order, so that two recalls don't wait for each other.
+    def _write_vectors(self, made: Sequence[tuple[int, int, bytes]], write: WriteVectors) -> None:
+        # In order, so that two recalls don't wait for each other.
+        for run in batches([] if self.database.read_only else sorted(made), VECTORS_BATCH_SIZE):
+            # A recall waits for no writer.
             with self.write(durable=False, exclusive=False) as connection:
-                receipts.set_vectors(connection, model, sorted(made))
+                write(connection, run)
 
     def questions(self, connector: str, model: ModelRow) -> QuestionIndex:
         """The questions of a connector's executions; `follow` it before a search."""
@@ -199,10 +206,7 @@ class Workspace:
         """Writes vectors of questions that were made during a read, so that nobody has to make them again."""
         with self._lock:
             made, self._unwritten_questions = self._unwritten_questions, []
-        if made and not self.database.read_only:
-            with self.write(durable=False, exclusive=False) as connection:
-                for model, seq, vector in sorted(made):
-                    runs.set_vectors(connection, model, [(seq, vector)])
+        self._write_vectors(made, runs.set_vectors)
 
     def evidence(self, dataset: int) -> EvidenceIndex:
         """The votes of a dataset; `follow` it before use."""

@@ -192,6 +192,10 @@ def ensure_query(direct: Direct, dataset: int, words: str, model: int | None, ve
     return int(inserted[0][0] if inserted else direct.run(_FIND, of=dataset, digest=key)[0][1])
 
 
+_SET_VECTOR = (
+    update(queries).where(queries.c.id == bindparam("of")).values(model_id=bindparam("model"), vector=bindparam("made"))
+)
+
 Row = tuple[int, str, int | None, bytes | None]
 """A query: its number, text, model and vector."""
 
@@ -207,7 +211,6 @@ def load_queries(connection: Connection, ids: Sequence[int]) -> list[Row]:
     return result
 
 
-def set_vectors(connection: Connection, model: int, vectors: Sequence[tuple[int, bytes]]) -> None:
-    """Stores vectors of queries that were embedded later."""
-    for query, vector in vectors:
-        connection.execute(update(queries).where(queries.c.id == query).values(model_id=model, vector=vector))
+def set_vectors(connection: Connection, vectors: Sequence[tuple[int, int, bytes]]) -> None:
+    """Stores vectors of queries that were embedded later, given as (model, query, vector)."""
+    connection.execute(_SET_VECTOR, [dict(zip(("model", "of", "made"), each, strict=True)) for each in vectors])

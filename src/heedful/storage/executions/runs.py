@@ -277,10 +277,16 @@ def _numbers(connection: Connection, connector: str, hit: int) -> Sequence[int]:
     return connection.execute(select(executions.c.seq).where(*conditions)).scalars().all()
 
 
-def set_vectors(connection: Connection, model: int, vectors: Sequence[tuple[int, bytes]]) -> None:
-    for seq, vector in vectors:
-        values: dict[str, Any] = {"model_id": model, "vector": vector}
-        connection.execute(update(executions).where(executions.c.seq == seq).values(values))
+_SET_VECTOR = (
+    update(executions)
+    .where(executions.c.seq == bindparam("of"))
+    .values(model_id=bindparam("model"), vector=bindparam("made"))
+)
+
+
+def set_vectors(connection: Connection, vectors: Sequence[tuple[int, int, bytes]]) -> None:
+    """Stores vectors of questions, given as (model, number, vector)."""
+    connection.execute(_SET_VECTOR, [dict(zip(("model", "of", "made"), each, strict=True)) for each in vectors])
 
 
 OF_CACHE = ("served", "rebound")
