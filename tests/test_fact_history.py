@@ -6,7 +6,9 @@ import pytest
 
 from heedful import Heedful
 from heedful.errors import NotFound
+from heedful.memory import history
 from heedful.model import Signal
+from heedful.storage import ledger
 from heedful.testing import ManualClock
 
 
@@ -16,13 +18,13 @@ def test_the_history_has_the_score_after_each_signal_and_fades_to_now(store: Hee
     clock.advance(days=7)
     store.signal(Signal(fact_id=fact, signal_type="not_helpful", query="other?", author="bob"))
     clock.advance(days=7)
-    history = store.fact_history(fact)
-    assert [point.overall_usefulness for point in history.points] == pytest.approx([0.65, 0.5 + 0.15 * 0.95 - 0.1])
-    assert [(point.signal_type, point.query, point.author) for point in history.points] == [
+    found = store.fact_history(fact)
+    assert [point.overall_usefulness for point in found.points] == pytest.approx([0.65, 0.5 + 0.15 * 0.95 - 0.1])
+    assert [(point.signal_type, point.query, point.author) for point in found.points] == [
         ("helpful", "refund?", "ada"),
         ("not_helpful", "other?", "bob"),
     ]
-    assert history.overall_usefulness == pytest.approx(store.fact_stats(fact).overall_usefulness)
+    assert found.overall_usefulness == pytest.approx(store.fact_stats(fact).overall_usefulness)
 
 
 def test_late_signals_stand_where_they_were_given(store: Heedful, clock: ManualClock) -> None:
@@ -38,9 +40,9 @@ def test_what_was_retracted_is_not_part_of_it(store: Heedful) -> None:
     fact = store.remember("Refunds take 14 days.").fact_ids[0]
     result = store.signal(Signal(fact_id=fact, signal_type="helpful", query="refund?"))
     store.retract(result.event_ids[0])
-    history = store.fact_history(fact)
-    assert history.points == []
-    assert history.overall_usefulness == 0.5
+    found = store.fact_history(fact)
+    assert found.points == []
+    assert found.overall_usefulness == 0.5
 
 
 def test_a_correction_is_told_from_both_sides_until_it_is_undone(store: Heedful) -> None:
@@ -58,3 +60,22 @@ def test_a_correction_is_told_from_both_sides_until_it_is_undone(store: Heedful)
 def test_a_fact_that_is_not_there_has_no_history(store: Heedful) -> None:
     with pytest.raises(NotFound):
         store.fact_history("none")
+
+
+def test_the_history_of_a_fact_with_many_signals_lists_the_newest(
+    store: Heedful, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = store.remember("Refunds take 14 days.").fact_ids[0]
+    for number in range(7):
+        clock.advance(days=1)
+        store.signal(Signal(fact_id=fact, signal_type="helpful", query=f"query {number}", confidence=0.3))
+    whole = store.fact_history(fact)
+    assert (whole.event_count, len(whole.points)) == (7, 7)
+    monkeypatch.setattr(history, "MAX_POINTS", 3)
+    read: list[int] = []
+    texts = ledger.query_texts
+    monkeypatch.setattr(ledger, "query_texts", lambda connection, ids: read.append(len(ids)) or texts(connection, ids))
+    part = store.fact_history(fact)
+    assert part.points == whole.points[-3:]
+    assert (part.event_count, part.overall_usefulness) == (7, whole.overall_usefulness)
+    assert read == [3], "only the texts that it lists are read"

@@ -16,9 +16,12 @@ from heedful.storage import facts, ledger, link_scores, policies, scores, tallie
 from heedful.storage.ledger import CONFLICT, IMPROVE, LINK_SIGNAL, POLICY, REVIEW, SIGNAL, SUPERSESSION, Event
 from heedful.storage.rows import AnyRow, batches
 
+MAX_POINTS = 1000
+"""Signals that the history of a fact lists, the newest."""
+
 
 def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
-    """The score after each active signal, as the documented policy folds them, and the supersessions."""
+    """The score after each of the newest active signals, as the documented policy folds them, and the supersessions."""
     checks.identifier("fact_id", fact_id)
     with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
@@ -26,7 +29,8 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
             raise checks.no_fact(workspace.project, fact_id)
         seq, _ = place
         signals = ledger.surviving(connection, [seq])
-        texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
+        shown = signals[-MAX_POINTS:]
+        texts = ledger.query_texts(connection, sorted({signal.query_id for signal in shown}))
         row = facts.get_fact(connection, seq)
         # Its own metadata says what it corrected; the ledger has no index to look for it.
         corrected = row.metadata.get(PROVENANCE)
@@ -34,7 +38,9 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         corrections = [_correction(event) for event in ledger.supersessions(connection, named)]
         is_superseded = bool(ledger.superseded(connection, [fact_id]))
     rule, tally, points = Documented(), Tally(), []
-    for signal in signals:
+    for signal in signals[: -len(shown)]:
+        tally = rule.observe(tally, signal.observation)
+    for signal in shown:
         tally = rule.observe(tally, signal.observation)
         points.append(
             ScorePoint(
@@ -51,6 +57,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         fact_id=fact_id,
         created_at=from_stored(row.created_at),
         expires_at=None if row.expires_at is None else from_stored(row.expires_at),
+        event_count=len(signals),
         points=points,
         overall_usefulness=tally.at(workspace.now()),
         superseded_by=next((each for each in corrections if is_superseded and each.fact_id == fact_id), None),

@@ -406,8 +406,10 @@ class FactHistory(Model):
     created_at: datetime
     expires_at: datetime | None = None
     """From then on it is not recalled; None if it has no end."""
+    event_count: int
+    """The active signals behind its score."""
     points: list[ScorePoint]
-    """After each active signal, oldest first; before the first, it is 0.5."""
+    """After each of the newest 1,000 of them, oldest first; before the first of all, it is 0.5."""
     overall_usefulness: float
     """Now: it fades to 0.5 while nobody says anything."""
     superseded_by: Correction | None

@@ -218,7 +218,9 @@ class HeedfulProtocol(Protocol):
         """The usefulness of one fact: over all, by context, and the signals behind it."""
 
     def fact_history(self, fact_id: str) -> FactHistory:
-        """How the score of one fact came to be, signal by signal, and what it superseded or was superseded by."""
+        """How the score of one fact came to be, signal by signal, and what it superseded or was superseded by.
+
+        It lists the newest 1,000 signals; `event_count` says how many there are."""
 
     def usefulness_stats(self, dataset: str = DEFAULT_DATASET) -> UsefulnessStats:
         """The usefulness of a dataset: totals, distribution, and the facts at both ends."""

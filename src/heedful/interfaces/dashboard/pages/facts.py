@@ -96,10 +96,11 @@ def detail_page(here: PageContext) -> Response:
 
 
 def _score_chart(history: FactHistory, now: datetime) -> str:
-    """The score over time: a step at each signal, and fading between them."""
-    points = [Point(history.created_at, NEUTRAL)]
+    """The score over time: a step at each signal that the history lists, and fading between them."""
+    is_whole = history.event_count == len(history.points)
+    points = [Point(history.created_at, NEUTRAL)] if is_whole else []
     ends = [point.at for point in history.points[1:]] + [max([now, *(point.at for point in history.points)])]
-    if history.points and history.points[0].at > history.created_at:
+    if is_whole and history.points and history.points[0].at > history.created_at:
         points.append(Point(history.points[0].at, NEUTRAL))
     for point, end in zip(history.points, ends, strict=False):
         for step in range(STEPS + 1):
@@ -120,7 +121,7 @@ def _score_chart(history: FactHistory, now: datetime) -> str:
     return line_chart(
         [Series("usefulness", points, dots=False)],
         title="Usefulness over time",
-        desc=f"{len(history.points)} signals; now {history.overall_usefulness:.2f}",
+        desc=f"{history.event_count} signals; now {history.overall_usefulness:.2f}",
         markers=markers,
         least=0.0,
         most=1.0,
