@@ -125,20 +125,30 @@ def _said(frame: Frame) -> list[str]:
     words = [part for word in frame.words for part in word.split(" ")]
     found: list[str] = []
     before = ""
-    for place, word in enumerate(words):
-        after = next((each for each in words[place + 1 :] if each not in QUIET), "")
+    has_words = False
+    last_and = max((place for place, word in enumerate(words) if word == "and"), default=-1)
+    for place, (word, after) in enumerate(zip(words, _following(words), strict=True)):
         if word not in QUIET:
             beside, before = (before, after), word
             # "Papers in the journal Cell" are those in Cell, once that is one. What comes first is asked for.
-            if not all(map(is_slot, found)) and not _decides(word) and any(word in _names(each) for each in beside):
+            if has_words and not _decides(word) and any(word in _names(each) for each in beside):
                 continue
         joins = is_slot(after) or number(after) is not None
-        if word in QUIET or (word == "and" and not joins) or (word == "both" and "and" in words[place:]):
+        if word in QUIET or (word == "and" and not joins) or (word == "both" and place < last_and):
             continue
         if word == "count" and words[place + 1 : place + 2] and words[place + 1] in _OF_COUNTING:
             word = "count+as"  # "Classes that count as electives" are not counted.
         found.append("not" if word in _NOT else word)
+        has_words = has_words or not is_slot(word)
     return found
+
+
+def _following(words: Sequence[str]) -> list[str]:
+    """The next word after each that carries meaning."""
+    following = [""] * len(words)
+    for place in range(len(words) - 1, 0, -1):
+        following[place - 1] = following[place] if words[place] in QUIET else words[place]
+    return following
 
 
 @cache_short(entries=4_096, characters=300)
