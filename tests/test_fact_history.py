@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+from sqlalchemy import Connection
 
 from heedful import Heedful
 from heedful.errors import NotFound
@@ -74,7 +77,12 @@ def test_the_history_of_a_fact_with_many_signals_lists_the_newest(
     monkeypatch.setattr(history, "MAX_POINTS", 3)
     read: list[int] = []
     texts = ledger.query_texts
-    monkeypatch.setattr(ledger, "query_texts", lambda connection, ids: read.append(len(ids)) or texts(connection, ids))
+
+    def counting(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+        read.append(len(ids))
+        return texts(connection, ids)
+
+    monkeypatch.setattr(ledger, "query_texts", counting)
     part = store.fact_history(fact)
     assert part.points == whole.points[-3:]
     assert (part.event_count, part.overall_usefulness) == (7, whole.overall_usefulness)
