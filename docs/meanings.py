@@ -238,6 +238,7 @@ CODES = {
     "connector_unconfirmed": "The connector was imported, and nobody has confirmed it yet.",
     "fault": "The server failed; its log says why.",
     "job_not_ended": "Only a job that failed or was cancelled can be tried again.",
+    "not_ready": "A replay needs queries that are still being embedded.",
     "in_progress": "The call with this idempotency key is still in progress.",
     "key_invalid": "There is no such key, or it was revoked.",
     "key_missing": "The server was sent no key.",

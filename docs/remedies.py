@@ -136,6 +136,7 @@ REMEDIES: dict[str, dict[str, str]] = {
         "rate_limited": (
             "Wait as long as `Retry-After` says. The operator can raise `--rate-limit`, for all or for one key."
         ),
+        "not_ready": "Try again in some minutes, with the store open: the queries are embedded in the background.",
         "server_busy": (
             "Wait as long as `Retry-After` says, and send fewer calls at the same time: others use the server, too. "
             "More workers (`--workers`) help all of them. Of jobs, cancel some, or improve many sessions in one."

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from patience import until
 
-from heedful import Heedful
+from heedful import Heedful, Unavailable
+from heedful.memory import replay
 from heedful.model import Recall
 from heedful.providers.embedding.contract import Vectors
 from heedful.ranking.similarity import Calibration, similarity
@@ -221,9 +223,40 @@ def test_long_questions_are_compared_only_with_the_nearest(
 def test_a_replay_gets_all_queries(open_store: Callable[..., Heedful], model: Slow) -> None:
     store = open_store(embedding=model)
     bulk(store)
+    # Where no recall was rated, nothing is needed.
+    assert store.replay().replayed == 0
+    assert not model.asked[False][1:]
+    rate(store)
     store.replay()
-    assert not model.asked[True]
     assert all(map(is_small, model.asked[False][1:]))
+
+
+def test_a_replay_waits_for_much_that_is_not_embedded(
+    open_store: Callable[..., Heedful], model: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It embedded everything by itself, for minutes, also when its caller had gone."""
+    monkeypatch.setattr(replay, "MAX_STEPS", 1)
+    store = open_store(embedding=model)
+    bulk(store)
+    rate(store)
+    with pytest.raises(Unavailable, match="not embedded yet") as refused:
+        store.replay()
+    assert refused.value.code == "not_ready"
+    model.may_go_on.set()
+    until(lambda: not _fails(store))
+
+
+def _fails(store: Heedful) -> bool:
+    try:
+        store.replay()
+    except Unavailable:
+        return True
+    return False
+
+
+def rate(store: Heedful) -> None:
+    found = store.recall("alpha thing")
+    store.signal_recall(found.recall_id, helpful=[found.hits[0]])
 
 
 def test_recalls_from_many_threads_agree_while_queries_are_embedded(

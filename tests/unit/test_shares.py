@@ -155,6 +155,31 @@ def test_too_many_requests_of_who_takes_more_are_refused(monkeypatch: pytest.Mon
     run(test)
 
 
+def test_who_waits_is_compared_again_although_no_call_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quiet project that was busy for a moment waited for the long call of another, and was refused."""
+    monkeypatch.setattr(shares, "RECHECK_SECONDS", 0.001)
+
+    async def test() -> None:
+        calls = Calls()
+        await calls.start("before", "greedy")
+        await calls.end("before", seconds=5.0)
+        await calls.start("burst", "quiet")
+        await calls.start("long", "greedy")
+        assert calls.slow == ["long"]
+        await calls.end("burst", seconds=20.0)
+        await calls.start("look", "quiet")
+        assert "look" not in calls.begun
+        calls.now += 10.0
+        async with asyncio.timeout(30):
+            while "look" not in calls.begun:
+                await asyncio.sleep(0.001)
+        assert "look" not in calls.slow
+        await calls.end("long")
+        await calls.end("look")
+
+    run(test)
+
+
 def test_a_caller_who_took_more_gives_way_to_others_of_its_project() -> None:
     async def test() -> None:
         calls = Calls()

@@ -787,7 +787,9 @@ export interface FactHistory {
   created_at: string;
   /** From then on it is not recalled; None if it has no end. */
   expires_at: string | null;
-  /** After each active signal, oldest first; before the first, it is 0.5. */
+  /** The active signals behind its score. */
+  event_count: number;
+  /** After each of the newest 1,000 of them, oldest first; before the first of all, it is 0.5. */
   points: ScorePoint[];
   /** Now: it fades to 0.5 while nobody says anything. */
   overall_usefulness: number;
@@ -2661,6 +2663,9 @@ export interface SessionsMethods {
   /**
    * Removes a session with its messages, entries and feedback, and all that was learnt from it.
    *
+   * A long session is removed in several steps, feedback first. If the process dies meanwhile, the session still has
+   * the rest: delete it again.
+   *
    * Needs the scope `write`.
    */
   delete(session_id: string, options?: ChangeOptions): Promise<SessionDeletion>;
@@ -3547,6 +3552,8 @@ export interface Heedful {
   factStats(fact_id: string, options?: CallOptions): Promise<FactStats>;
   /**
    * How the score of one fact came to be, signal by signal, and what it superseded or was superseded by.
+   *
+   * It lists the newest 1,000 signals; `event_count` says how many there are.
    *
    * Needs the scope `read`.
    */

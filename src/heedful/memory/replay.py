@@ -11,8 +11,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection
 
-from heedful.errors import Invalid, quoted
+from heedful.errors import Invalid, Unavailable, quoted
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import (
@@ -34,7 +35,10 @@ from heedful.ranking.signals import Opinion
 from heedful.search.evidence import ContextIndex
 from heedful.storage import facts, ledger, receipts
 from heedful.storage.rows import AnyRow
-from heedful.storage.vectors import Vectors, of_facts
+from heedful.storage.vectors import ModelRow, Vectors, of_facts
+
+MAX_STEPS = 100
+"""Steps of embedding that a replay does itself, of a thousand characters each."""
 
 WEIGHTS = tuple(tenth / 10 for tenth in range(1, 10))
 
@@ -179,12 +183,11 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
         rows = receipts.load(connection, number, list(by_receipt), since)
         known = {fact_id: seq for seq, fact_id in facts.of_dataset(connection, number)}
         found = (_rated_recall(row, by_receipt[row.id], known) for row in rows)
-        newest = ledger.last_event(connection, number)
-        contexts = workspace.contexts(
-            connection, number, model, newest, needed=ledger.queries_after(connection, number, 0)
-        )
-        opinions = ledger.recorded_opinions(connection, number)
         recalls = [each for each in found if each is not None]
+        if not recalls:
+            return _History(rated=len(rows))
+        contexts = _contexts(workspace, connection, number, model)
+        opinions = ledger.recorded_opinions(connection, number)
         named = {opinion.fact for _, opinion in opinions} | {line.fact for each in recalls for line in each.shown}
         return _History(
             rated=len(rows),
@@ -193,6 +196,21 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
             contexts=contexts,
             vectors=of_facts(connection, model, sorted(named)),
         )
+
+
+def _contexts(workspace: Workspace, connection: Connection, dataset: int, model: ModelRow) -> ContextIndex:
+    """All queries of a dataset; `Unavailable` as long as there is much to embed."""
+    newest = ledger.last_event(connection, dataset)
+    contexts = workspace.contexts(connection, dataset, model, newest, needed=())
+    wanted = ledger.queries_after(connection, dataset, 0)
+    if len(contexts.steps(wanted)) > MAX_STEPS:
+        raise Unavailable(
+            "many queries of this dataset are new, and not embedded yet",
+            code="not_ready",
+            field="dataset",
+            remedy="Try again in some minutes: they are embedded in the background while the store is open",
+        )
+    return workspace.contexts(connection, dataset, model, newest, needed=wanted)
 
 
 def _rated_recall(row: AnyRow, ratings: Sequence[AnyRow], known: dict[str, int]) -> _Rated | None:

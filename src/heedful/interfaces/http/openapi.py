@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -88,9 +89,18 @@ def _operations_by_request() -> dict[type[BaseModel], str]:
     return {shape(operation).request: operation.name for operation in OPERATIONS.values()}
 
 
-@cache
+_DESCRIBING = threading.Lock()
+
+
 def description() -> bytes:
     """The whole document, as JSON."""
+    # Python 3.11 may raise a SystemError where two threads parse at the same time.
+    with _DESCRIBING:
+        return _description()
+
+
+@cache
+def _description() -> bytes:
     shapes = [shape(operation) for operation in OPERATIONS.values()]
     inputs: list[tuple[str, Any, TypeAdapter[Any]]] = [
         (each.operation.name, "validation", TypeAdapter(each.request)) for each in shapes

@@ -30,6 +30,9 @@ MEMORY_SECONDS = 2.0
 CHARGE_SECONDS = 0.05
 """How often what is under way is counted."""
 
+RECHECK_SECONDS = 0.25
+"""How often a call that waits is compared with others again."""
+
 RETRY_SECONDS = 3
 """The Retry-After of a caller who is refused."""
 
@@ -204,7 +207,11 @@ class Shares:
         queue.append(turn)
         try:
             async with asyncio.timeout(self._wait):
-                return await turn
+                # What others used fades, also while no call ends.
+                while not (await asyncio.wait([turn], timeout=RECHECK_SECONDS))[0]:
+                    self._charge_all(self._now())
+                    self._give_turns(lane, self._now())
+                return turn.result()
         except (TimeoutError, asyncio.CancelledError) as error:
             if turn.done() and not turn.cancelled():
                 # It came in the same moment, and is of no use any more.
