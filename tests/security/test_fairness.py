@@ -150,7 +150,7 @@ def test_refusals_that_are_kept_back_make_room_for_others(
 ) -> None:
     """Strangers who wait for their refusal took all connections of their address, and of all who had no key yet."""
     monkeypatch.setattr(envelope, "REFUSALS_PER_SECOND", 0.01)
-    monkeypatch.setattr(envelope, "REFUSED_SECONDS", 60.0)
+    monkeypatch.setattr(envelope, "REFUSED_SECONDS", 600.0)
     with running(path, max_connections=16) as server, ExitStack() as opened:
         quiet = caller(server, "quiet")
         where = urlsplit(server.url)
