@@ -133,7 +133,9 @@ class Connections:
 
     def _has_room(self, share: Share) -> bool:
         while self.count(share) >= self.most(share):
-            longest = next((each for each in self._held[share] if each.is_idle), None)
+            # Whoever is refused anyway goes before those who only wait.
+            longest = next((each for each in self._held[share] if each.is_delayed), None)
+            longest = longest or next((each for each in self._held[share] if each.is_idle), None)
             if longest is None and share[0] in ("all", "unknown", "address"):
                 # Whoever can't be told apart from others must not keep them waiting.
                 longest = next((each for each in self._held[share] if each.is_stalled), None)
@@ -231,12 +233,15 @@ class LimitedProtocol(HttpToolsProtocol):
         return self._running is None or self._running.response_complete
 
     @property
+    def is_delayed(self) -> bool:
+        """Whether the answer under way is a refusal that is kept back."""
+        return self._running is not None and not self.is_idle and IS_DELAYED in self._running.scope
+
+    @property
     def is_stalled(self) -> bool:
-        """Whether a request is under way whose body doesn't arrive, or whose answer isn't read or is kept back."""
+        """Whether a request is under way whose body doesn't arrive, or whose answer isn't read."""
         running = self._running
-        if self.flow.write_paused or running is None:
-            return self.flow.write_paused
-        return IS_DELAYED in running.scope or (running.more_body and not running.response_started)
+        return self.flow.write_paused or (running is not None and running.more_body and not running.response_started)
 
     def make_room(self) -> None:
         """Closes the connection at once, for one that is needed more."""
