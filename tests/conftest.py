@@ -21,6 +21,7 @@ from compiled import compiled_once
 from help_desk import help_desk
 from hypothesis import HealthCheck, settings
 from hypothesis.configuration import set_hypothesis_home_dir
+from job_queues import database, queue
 from lived import lived, lived_database, lived_folder, lived_template, place
 from memory_files import keep_files_in_memory
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
@@ -46,6 +47,7 @@ from heedful.testing import ManualClock, WordEmbedder
 __all__ = [
     "bare_database",
     "cold_processes",
+    "database",
     "empty_database",
     "help_desk",
     "lived",
@@ -60,6 +62,7 @@ __all__ = [
     "postgresql_server",
     "postgresql_template",
     "postgresql_url",
+    "queue",
     "standalone_mongodb_server",
     "standalone_mongodb_url",
     "warm_interpreter",

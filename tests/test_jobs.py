@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
+from job_queues import QUICK
 
 from heedful.errors import Invalid, Unavailable
 from heedful.jobs.contract import Queue, Report, Task, WorkerTiming
@@ -15,19 +15,6 @@ from heedful.jobs.service import queue_of
 from heedful.storage import Database
 
 SOON = 60.0
-QUICK = WorkerTiming(attempts=3, pause=0.01, lease=30.0, poll=0.05)
-
-
-@pytest.fixture
-def database(any_store: str) -> Iterator[Database]:
-    opened = Database(any_store)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def queue(database: Database) -> Queue:
-    return queue_of(database, lambda: time.time_ns() // 1000, QUICK)
 
 
 def until(condition: Callable[[], Any]) -> Any:

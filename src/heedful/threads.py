@@ -23,12 +23,12 @@ KEPT_WAITING_FACTOR = 20.0
 """How many times as long a thread that gives way leaves to others what it had to itself."""
 
 UNNOTICED_SECONDS = 0.01
-"""For how long nobody minds to wait."""
+"""How long others may wait without noticing it."""
 
 MAX_REST_SECONDS = 5.0
 """How long it leaves that to them at most."""
 
-MAX_REST = 1.0
+MAX_PAUSE_SECONDS = 1.0
 """Seconds that work in the background pauses after a step, at most."""
 
 
@@ -173,7 +173,7 @@ class Background:
             begun = time.monotonic()
             has_more = _step(*following)
             self._end(following[0], has_more)
-            time.sleep(min(time.monotonic() - begun, MAX_REST))
+            time.sleep(min(time.monotonic() - begun, MAX_PAUSE_SECONDS))
 
     def _next(self) -> tuple[str, Steps] | None:
         with self._changed:

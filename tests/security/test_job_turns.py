@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
+from job_queues import QUICK
 
 from heedful import Heedful
 from heedful.errors import Unavailable
-from heedful.jobs.contract import Queue, Report, Task, WorkerTiming
+from heedful.jobs.contract import Queue, Report, Task
 from heedful.jobs.service import queue_of
 from heedful.model import limits
 from heedful.storage import Database
-
-QUICK = WorkerTiming(attempts=3, pause=0.01, lease=30.0, poll=0.05)
-
-
-@pytest.fixture
-def database(any_store: str) -> Iterator[Database]:
-    opened = Database(any_store)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def queue(database: Database) -> Queue:
-    return queue_of(database, lambda: time.time_ns() // 1000, QUICK)
 
 
 def add(queue: Queue, project: str | None, number: int, kind: str = "improve") -> str:

@@ -131,12 +131,14 @@ def doctor(workspace: Workspace, repair: bool, operator: bool) -> list[Check]:
     return checks
 
 
-def _mend(workspace: Workspace, wrong: Sequence[Item], mend: Callable[[Connection, list[Item]], object]) -> None:
-    """Repairs in short transactions. `mend` recomputes from what the transaction sees, so that it is right whatever
-    others have changed since the comparison."""
+def _repair_in_runs(
+    workspace: Workspace, wrong: Sequence[Item], repair_run: Callable[[Connection, list[Item]], object]
+) -> None:
+    """Repairs in short transactions. `repair_run` recomputes from what its transaction sees, so that it is right
+    whatever others have changed since the comparison."""
     for run in batches(wrong, REPAIR_BATCH_SIZE):
         with workspace.write() as connection:
-            mend(connection, list(run))
+            repair_run(connection, list(run))
 
 
 def _store(workspace: Workspace, operator: bool) -> Check:
@@ -183,7 +185,7 @@ def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Chec
     with workspace.read() as connection:
         wrong = wrong_facts(connection, dataset)
     if wrong and repair:
-        _mend(workspace, wrong, refold_run)
+        _repair_in_runs(workspace, wrong, refold_run)
         workspace.drop_scores(dataset)
     title = f"scores of {name}"
     if not wrong:
@@ -226,7 +228,7 @@ def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Che
     with workspace.read() as connection:
         wrong = facts.with_wrong_tags(connection, dataset)
     if repair:
-        _mend(workspace, wrong, lambda connection, run: facts.retag(connection, dataset, run))
+        _repair_in_runs(workspace, wrong, lambda connection, run: facts.retag(connection, dataset, run))
     title = f"filters of {name}"
     if not wrong:
         return Check(name=title, ok=True, detail="equal to the metadata of the facts")
@@ -237,13 +239,13 @@ def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
     with workspace.read() as connection:
         wrong = graph.with_wrong_links(connection, dataset)
     if repair:
-        _mend(workspace, wrong, lambda connection, run: graph.relink(connection, dataset, run))
+        _repair_in_runs(workspace, wrong, lambda connection, run: graph.relink(connection, dataset, run))
     with workspace.read() as connection:
         unmentioned = graph.unmentioned(connection, dataset)
         _, scored = compare_links(connection, dataset)
     if repair:
-        _mend(workspace, unmentioned, graph.remove_unmentioned)
-        _mend(workspace, sorted(scored), refold_links)
+        _repair_in_runs(workspace, unmentioned, graph.remove_unmentioned)
+        _repair_in_runs(workspace, sorted(scored), refold_links)
     title = f"links of {name}"
     found = [
         f"{count} {what}"

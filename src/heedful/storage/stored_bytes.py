@@ -12,15 +12,15 @@ import orjson
 from sqlalchemy import Connection, Engine, event
 
 ROW_BYTES = 24
-"""What a row takes besides its values."""
+"""The size of a row besides its values."""
 
 NUMBER_BYTES = 8
-"""What a value takes that is neither text nor bytes."""
+"""The size of a value that is neither text nor bytes."""
 
 
 @dataclass(slots=True)
 class StoredBytes:
-    """What was written so far, even if it was undone later."""
+    """Bytes written so far, even if they were rolled back later."""
 
     total: int = 0
 

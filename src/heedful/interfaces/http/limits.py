@@ -22,7 +22,7 @@ MAX_CALLERS = 100_000
 
 
 class Buckets(Generic[Name]):
-    """What each name has left of so much a second, and of a burst at once; any thread may take of it."""
+    """The amount that each name has left, refilled at a rate up to a burst; threads may share it."""
 
     def __init__(self) -> None:
         self._buckets: LRUCache[Name, tuple[float, float]] = LRUCache(MAX_CALLERS)

@@ -37,10 +37,10 @@ RETRY_SECONDS = 3
 """The Retry-After of a caller who is refused."""
 
 REQUEST_SECONDS = 0.0007
-"""What a request takes of the processor besides the work it asks for."""
+"""Processor time of a request besides the work it asks for."""
 
 BYTE_SECONDS = 5e-9
-"""What a byte of its body takes."""
+"""Processor time for each byte of its body."""
 
 PACED_SHARE = 0.035
 """Processors that are spent on receiving requests of a project that takes more than others: 50 short ones a second."""

@@ -1,0 +1,26 @@
+"""A queue of jobs on each kind of store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from heedful.jobs.contract import Queue, WorkerTiming
+from heedful.jobs.service import queue_of
+from heedful.storage import Database
+
+QUICK = WorkerTiming(attempts=3, pause=0.01, lease=30.0, poll=0.05)
+
+
+@pytest.fixture
+def database(any_store: str) -> Iterator[Database]:
+    opened = Database(any_store)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def queue(database: Database) -> Queue:
+    return queue_of(database, lambda: time.time_ns() // 1000, QUICK)
