@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -76,7 +76,7 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 
 # What needs one core, or waits most of the time, runs side by side; the tests need both cores themselves.
 check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to measure that, too
-	@$(MAKE) --no-print-directory --output-sync=target -j2 lint docs-site test-typescript
+	@$(MAKE) --no-print-directory --output-sync=target -j2 lint size docs-site test-typescript
 	@$(MAKE) --no-print-directory AGAIN=1 $(or $(TEST),test)
 	@$(MAKE) --no-print-directory AGAIN=1 --output-sync=target -j2 test-faults test-soak-short
 
@@ -123,7 +123,7 @@ EXTRAS_scores := telemetry
 EXTRAS_strands := strands,mongodb
 # The modules of an adapter, where there is more than the one of its name.
 MODULES_langchain := langchain langgraph
-MODULES_scores := opentelemetry scores/__init__
+MODULES_scores := opentelemetry scores
 MODULES_strands := strands strands_sessions
 
 test-integrations: $(addprefix test-integration-,$(INTEGRATIONS)) ## the adapters for agent frameworks, each with its framework
@@ -143,6 +143,9 @@ lint: $(VENV)/dev ## style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+size: $(VENV)/dev ## print the lines of each wing; fail if src is above its budget
+	$(BIN)/python -m docs.size
 
 format: $(VENV)/dev ## put the code in shape
 	$(BIN)/ruff check --fix .

@@ -36,9 +36,10 @@ from warm_processes import cold_processes, warm_interpreter, warm_processes
 import heedful
 from heedful import Heedful
 from heedful import store as store_module
-from heedful.ids import new_id
+from heedful.clock import new_id
 from heedful.model import SignalType
-from heedful.providers.embedding import Embedder, configured_embedder, embedder_from
+from heedful.providers.configured import configured_embedder, embedder_from
+from heedful.providers.embedding import Embedder
 from heedful.review import follow
 from heedful.sql.sandbox.pool import IDLE_PROCESSES
 from heedful.storage.migrations import run as migrations

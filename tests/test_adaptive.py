@@ -18,18 +18,28 @@ from hypothesis import strategies as st
 from properties import some
 
 import heedful
-from heedful import Heedful, Invalid, Recall, Signal
+from heedful import Heedful, Invalid, NotFound, Recall, Signal
 from heedful.clock import to_stored
+from heedful.ledger import events as ledger
+from heedful.ledger.adaptive_policy import (
+    RELATED,
+    Adaptive,
+    Neighbour,
+    Related,
+    Same,
+    Strengths,
+    Supported,
+    Verdicts,
+    VoteTable,
+    rivals,
+    votes_per_fact,
+)
+from heedful.ledger.fold_cache import EvidenceIndex, View, folds_of
+from heedful.ledger.ranking_policy import POLICIES
+from heedful.ledger.usefulness import Candidate, Opinion, Ranked, counted_votes
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
 from heedful.providers.embedding import Embedder
-from heedful.ranking.affinity import RELATED, Neighbour, Related, Strengths, Supported, VoteTable, rivals
-from heedful.ranking.evidence import votes_per_fact
-from heedful.ranking.policies import POLICIES, Adaptive, Candidate, Ranked
-from heedful.ranking.policies.adaptive import Same
-from heedful.ranking.signals import Opinion, counted_votes
-from heedful.search.evidence import EvidenceIndex, View
 from heedful.storage import facts as stored_facts
-from heedful.storage import ledger
 from heedful.storage.vectors import of_facts
 from heedful.testing import ManualClock
 
@@ -105,6 +115,45 @@ class TestWhichPolicy:
         store.set_policy("adaptive")
         store.remember("pears")
         assert store.recall("pears").policy == "adaptive"
+
+
+class TestThePolicyInUse:
+    def test_it_is_the_default_until_one_is_chosen(self, store: Heedful) -> None:
+        in_use = store.policy()
+        assert (in_use.policy, in_use.chosen_for, in_use.event_id) == ("adaptive", None, None)
+        assert store.policy(dataset="main_dataset").policy == "adaptive"
+
+    def test_it_names_the_choice_that_decides(self, store: Heedful, facts: list[str]) -> None:
+        project = store.set_policy("documented")
+        assert store.policy(dataset="main_dataset").event_id == project.event_id
+        dataset = store.set_policy("adaptive", dataset="main_dataset")
+        in_use = store.policy(dataset="main_dataset")
+        assert (in_use.policy, in_use.chosen_for, in_use.chosen_by) == ("adaptive", "dataset", "set_policy")
+        assert (in_use.event_id, in_use.chosen_at is None) == (dataset.event_id, False)
+        assert (store.policy().policy, store.policy().chosen_for) == ("documented", "project")
+
+    def test_it_is_that_of_recalls_after_each_undo(self, store: Heedful, facts: list[str]) -> None:
+        first = store.set_policy("documented")
+        store.set_policy("adaptive", dataset="main_dataset")
+        assert dataset_policy(store) == ("adaptive", "dataset")
+        event = store.policy(dataset="main_dataset").event_id
+        assert event is not None
+        store.retract(event)
+        assert dataset_policy(store) == ("documented", "project")
+        assert first.event_id is not None
+        store.retract(first.event_id)
+        assert dataset_policy(store) == ("adaptive", None)
+
+    def test_a_dataset_that_does_not_exist_has_none(self, store: Heedful, facts: list[str]) -> None:
+        with pytest.raises(NotFound, match="apples"):
+            store.policy(dataset="apples")
+
+
+def dataset_policy(store: Heedful) -> tuple[str, str | None]:
+    """The policy in use for the main dataset, which is that of a recall, and what it was chosen for."""
+    in_use = store.policy(dataset="main_dataset")
+    assert store.recall(QUERY).policy == in_use.policy
+    return in_use.policy, in_use.chosen_for
 
 
 class TestLearning:
@@ -344,7 +393,7 @@ class TestViews:
         cached: int,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("heedful.search.evidence.CACHED_VOTES", cached)
+        monkeypatch.setattr("heedful.ledger.fold_cache.CACHED_VOTES", cached)
         chosen, database, evidence = random.Random(seed), store._workspace.database, EvidenceIndex(1)
         events: list[str] = []
         existing = list(facts)
@@ -439,12 +488,8 @@ def test_the_store_ranks_as_the_rule_does_on_its_ledger(
         if policy == "adaptive":
             expected = by_adaptive(store, asked, candidates, opinions, neighbours, weight, to_stored(clock()))
         else:
-            counted = counted_votes(
-                opinions,
-                lambda each: each.author and (each.fact, each.query, each.author),
-                lambda each: (each.signal_type, each.confidence),
-            )
-            expected = POLICIES[policy].rank(candidates, counted, weight, to_stored(clock()))
+            counted = counted_votes(opinions)
+            expected = POLICIES[policy].rank(candidates, POLICIES[policy].judge(counted, to_stored(clock())), weight)
         found = boosted(store, asked, policy, dataset=dataset, usefulness_weight=weight).hits
         assert [numbers_of[hit.fact_id] for hit in found] == [each.fact for each in expected]
         assert [hit.score for hit in found] == pytest.approx([each.score for each in expected], abs=1e-6)
@@ -482,7 +527,7 @@ def by_adaptive(
         rivals({each.fact: each.relevance for each in candidates}),
         0.0,
     )
-    return rule.order(candidates, rule.verdicts(same, now, Strengths()), lifts, weight)
+    return rule.rank(candidates, Verdicts(rule.verdicts(same, now, Strengths()), lifts), weight)
 
 
 def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int], list[Opinion], list[Neighbour]]:
@@ -497,7 +542,7 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
         )
         queries = sorted(ledger.queries_after(connection, number, 0))
         newest = ledger.last_event(connection, number)
-        contexts = workspace.contexts(connection, number, model, newest)
+        contexts = folds_of(workspace).contexts(connection, number, model, newest)
         matches, neighbours = contexts.near(asked, workspace.embed([asked])[0])
         similar = {match.query_id: match.similarity for match in matches}
         given_opinions = [

@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 from heedful import Invalid, Unavailable
 from heedful.clock import to_stored
 from heedful.notifications import Channel, Slack, Webhook
-from heedful.notifications.dispatcher import LEASE, MAX_BACKOFF, SECOND, Dispatcher, next_attempt
+from heedful.notifications.outbox import LEASE, MAX_BACKOFF, SECOND, AlertRow, Dispatcher, next_attempt
+from heedful.sessions.sql_store import SqlSessionStore
 from heedful.storage.database import Database
-from heedful.storage.sessions import SqlSessionStore
-from heedful.storage.sessions.base import AlertRow
 from heedful.testing import ManualClock
 
 pytestmark = pytest.mark.usefixtures("warm_processes")
@@ -449,10 +448,10 @@ def test_an_error_is_kept_short_and_on_one_line(post: Post) -> None:
 
 CHILD = """
 import os, signal, sys, time
-from heedful.notifications.dispatcher import Dispatcher
+from heedful.notifications.outbox import Dispatcher
 from heedful.clock import to_stored
 from heedful.storage.database import Database
-from heedful.storage.sessions import SqlSessionStore
+from heedful.sessions.sql_store import SqlSessionStore
 from heedful.testing import ManualClock
 
 path, out, task = sys.argv[1:4]
@@ -471,7 +470,7 @@ database = Database(path)
 store = SqlSessionStore(database, "default", now)
 dispatcher = Dispatcher(store, now)
 if task == "fork":
-    from heedful.storage.sessions.base import AlertRow
+    from heedful.notifications.outbox import AlertRow
     store.write(lambda tx: tx.outbox.add("s1", [AlertRow("before", "desk", {}, now(), next_at=now())]))
     dispatcher.add(Lines())
     # Its thread must not be within SQLite when it is left behind: a lock that it holds there would never be released.

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from heedful import Heedful, Recall
-from heedful.memory.answer import DISLIKED, MARK
+from heedful.ledger.attribution import DISLIKED
+from heedful.memory.answer import MARK
 from heedful.testing import ScriptedModel
 
 QUESTION = "When does the Lyon office open?"

@@ -11,7 +11,6 @@ import pytest
 
 import heedful
 from heedful import AsyncHeedful, Heedful, Invalid, NotFound, Signal
-from heedful.access.keys import Keys
 from heedful.aio import (
     AsyncChat,
     AsyncChatSessions,
@@ -25,16 +24,19 @@ from heedful.aio import (
     AsyncReview,
     AsyncSessions,
 )
-from heedful.insight.service import Insight
-from heedful.jobs.service import Jobs
-from heedful.review.service import Review
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
+from heedful.api import (
+    Chat,
+    ChatSessions,
+    Connectors,
+    Executions,
+    FeedbackService,
+    GoldenExamples,
+    Insight,
+    Jobs,
+    Keys,
+    Review,
+    Sessions,
+)
 from heedful.testing import ManualClock, WordEmbedder
 
 PAIRS: dict[type, type] = {
@@ -55,7 +57,7 @@ PAIRS: dict[type, type] = {
 
 
 def public(owner: type) -> list[str]:
-    return [name for name, value in vars(owner).items() if callable(value) and not name.startswith("_")]
+    return [name for name in dir(owner) if callable(getattr(owner, name)) and not name.startswith("_")]
 
 
 @asynccontextmanager

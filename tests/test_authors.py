@@ -10,8 +10,7 @@ from server import KEY
 from wires import served
 
 import heedful
-from heedful import Heedful, Invalid, Signal
-from heedful.interfaces.operations import OPERATIONS, shape
+from heedful import Heedful, Invalid, Signal, api
 from heedful.testing import ManualClock
 
 QUESTION = "When does the gym open?"
@@ -57,7 +56,7 @@ CALLS: dict[str, Callable[[Any, str, Any], Any]] = {
 
 
 def test_every_call_with_an_author_is_tried() -> None:
-    named = {name for name, operation in OPERATIONS.items() if "author" in shape(operation).request.model_fields}
+    named = {name for name, operation in api.CALLS.items() if "author" in operation.request.model_fields}
     assert set(CALLS) == named
 
 

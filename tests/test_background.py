@@ -18,16 +18,15 @@ from searching import NO_GRAPHS, can_build_graphs
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound
 from heedful.bootstrap import store_jobs
+from heedful.engine import Project
 from heedful.jobs import worker
-from heedful.jobs.contract import Report, Task, WorkerTiming
-from heedful.jobs.service import queue_of
+from heedful.jobs.queue import Queue, Report, Task, WorkerTiming
 from heedful.jobs.worker import BackgroundWorker, Worker
-from heedful.project import Project
+from heedful.ledger import tallies
+from heedful.review import tables
 from heedful.search import DatabaseIndex, DatasetIndex
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
-from heedful.storage import tallies
-from heedful.storage.review import watermarks
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -163,8 +162,7 @@ store.jobs.improve()
 def test_a_job_is_done_where_no_thread_can_be_started_for_it(
     opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("sqlite", "procrastinate_worker"):
-        monkeypatch.setattr(f"heedful.jobs.{module}.start_unless_ending", lambda thread: False)
+    monkeypatch.setattr("heedful.jobs.queue.start_unless_ending", lambda thread: False)
     store = opening()
     added = store.jobs.improve()
     until(lambda: store.jobs.get(added.job_id).status == "done")
@@ -179,7 +177,7 @@ logging.disable()
 store = heedful.open(sys.argv[1], embedding=WordEmbedder())
 def fail(*arguments):
     raise heedful.Unavailable("not today")
-from heedful.project import Project
+from heedful.engine import Project
 Project.improve = fail
 store.jobs.improve()
 """
@@ -231,8 +229,8 @@ def test_a_worker_that_is_killed_in_the_middle_is_replaced_and_the_result_is_the
     added = store.jobs.improve()
     program = """
 import sys, time
-from heedful.jobs.contract import WorkerTiming
-from heedful.jobs.service import queue_of
+from heedful.jobs.queue import WorkerTiming
+from heedful.jobs.queue import Queue
 from heedful.store import Store
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
@@ -246,7 +244,7 @@ def work(task, report):
             print("in the middle", flush=True)
             time.sleep(600)
     opened.run_job(task, until_the_middle)
-queue_of(opened.database, opened.now, WorkerTiming(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
+Queue(opened.database, opened.now, WorkerTiming(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
 """
     process = subprocess.Popen([sys.executable, "-c", program, any_store], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -260,7 +258,7 @@ queue_of(opened.database, opened.now, WorkerTiming(lease=2.0, poll=0.1)).work(wo
 
     monkeypatch.setattr(improve, "BATCH_SIZE", 1)
     opened = Store(any_store, clock=ManualClock(), embedding=WordEmbedder())
-    queue = queue_of(opened.database, opened.now, WorkerTiming(lease=2.0, poll=0.1))
+    queue = Queue(opened.database, opened.now, WorkerTiming(lease=2.0, poll=0.1))
 
     def is_done() -> bool:
         queue.work(opened.run_job, None, lambda: False, once=True)
@@ -279,12 +277,12 @@ def test_a_job_whose_workers_die_again_and_again_is_given_up(any_store: str, ope
     added = store.jobs.improve()
     program = """
 import os, sys
-from heedful.jobs.contract import WorkerTiming
-from heedful.jobs.service import queue_of
+from heedful.jobs.queue import WorkerTiming
+from heedful.jobs.queue import Queue
 from heedful.store import Store
 from heedful.testing import WordEmbedder
 opened = Store(sys.argv[1], embedding=WordEmbedder())
-queue = queue_of(opened.database, opened.now, WorkerTiming(attempts=2, lease=0.1, poll=0.1))
+queue = Queue(opened.database, opened.now, WorkerTiming(attempts=2, lease=0.1, poll=0.1))
 queue.work(lambda task, report: os.kill(os.getpid(), 9), None, lambda: False, once=True)
 """
 
@@ -320,7 +318,7 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_maintenance(
 def test_maintenance_takes_many_opinions_into_the_review_queue(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((tallies, "FOLD_AFTER"), (watermarks, "MAX_BACKLOG")):
+    for module, name in ((tallies, "FOLD_AFTER"), (tables, "MAX_BACKLOG")):
         monkeypatch.setattr(module, name, 2)
     for project, opinions in (("busy", 5), ("quiet", 1)):
         store = opening(project=project, worker=False)

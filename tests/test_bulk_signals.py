@@ -11,12 +11,12 @@ import pytest
 from patience import until
 
 from heedful import Heedful, Unavailable
-from heedful.memory import replay
+from heedful.ledger import replay
+from heedful.ledger.fold_cache import MAX_CHARACTERS, MAX_COMPARED, MAX_QUERIES, folds_of
 from heedful.model import Recall
-from heedful.providers.embedding.contract import Vectors
-from heedful.ranking.similarity import Calibration, similarity
-from heedful.search.evidence import MAX_CHARACTERS, MAX_COMPARED, MAX_QUERIES
+from heedful.providers.embedding import Vectors
 from heedful.testing import WordEmbedder
+from heedful.text.same_question import Calibration, similarity
 
 MANY = 300
 FEW = 20
@@ -61,7 +61,7 @@ def drained(store: Heedful, model: Slow) -> None:
     thread = store._workspace._background._thread
     if thread is not None:
         thread.join(60)
-    (index,) = store._workspace._contexts.values()
+    (index,) = folds_of(store._workspace)._contexts.values()
     assert not index.waits
 
 
@@ -208,7 +208,7 @@ def test_long_questions_are_compared_only_with_the_nearest(
         compared.append(len(other))
         return similarity(asked, other, cosine, calibration=calibration)
 
-    monkeypatch.setattr("heedful.search.evidence.similarity", counting)
+    monkeypatch.setattr("heedful.ledger.fold_cache.similarity", counting)
     store = open_store(embedding=model)
     (fact,) = store.remember("alpha thing").fact_ids
     long = [f"number{place} " + "word " * 1_500 for place in range(FEW)]

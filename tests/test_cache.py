@@ -14,7 +14,7 @@ from heedful import Heedful
 from heedful.errors import Invalid, NotFound
 from heedful.model import CacheLookup, CacheMatch
 from heedful.providers.embedding import Embedder
-from heedful.sql import runs
+from heedful.sql import executions
 from heedful.testing import ManualClock
 
 IN_FRANCE = "How many cities are in France?"
@@ -299,13 +299,13 @@ def test_what_no_longer_runs_is_refused_and_tried_once(
         geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY)
     cities.write("ALTER TABLE city RENAME COLUMN country TO land")
     tried: list[str] = []
-    execute = runs.execute
+    execute = executions.execute
 
     def counted(*arguments: Any, **options: Any) -> Any:
         tried.append(arguments[2].sql)
         return execute(*arguments, **options)
 
-    monkeypatch.setattr(runs, "execute", counted)
+    monkeypatch.setattr(executions, "execute", counted)
     found = look(geo, IN_ITALY)
     assert not found.cache_hit
     assert [(match.decision, match.gate) for match in found.matches] == [("refuse", "run")] * 3

@@ -15,9 +15,9 @@ from sqlalchemy import Connection
 import heedful
 from heedful import Heedful
 from heedful.errors import Conflict, Invalid, Unavailable
+from heedful.ledger import proven_sql as stored_proofs
 from heedful.model import CacheLookup, CacheMatch
 from heedful.sql.reuse import proofs
-from heedful.storage.executions import proofs as stored_proofs
 from heedful.storage.rows import AnyRow
 from heedful.testing import ScriptedModel
 

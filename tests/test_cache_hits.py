@@ -14,11 +14,11 @@ from sqlite_steps import sqlite_steps
 
 from heedful import Heedful
 from heedful.errors import NotFound
+from heedful.jobs.retention import maintain
 from heedful.model import CacheMatch
-from heedful.search import questions
 from heedful.settings import Retention
-from heedful.sql.reuse.candidates import Wanted, find
-from heedful.storage.retention import maintain
+from heedful.sql.reuse import candidates
+from heedful.sql.reuse.candidates import Limits, Questions, find
 from heedful.storage.schema import executions, feedbacks
 from heedful.testing import ManualClock, ScriptedModel
 
@@ -158,10 +158,10 @@ def test_an_author_who_rates_many_hits_is_one_voice(geo: Heedful, proven: str) -
     space, vector = geo._project.executions, geo._workspace.embed([IN_ITALY])[0]
     with geo._workspace.read() as connection:
         connector = space.connector(connection, "geo")
-    wanted = Wanted(0.9, 9, max_age_days=None, examples=False)
+    wanted = Limits(None, 0.9, 9)
     with space.proofs.reading(connector, space.target, space.workspace.read) as known:
         found = find(space, known, connector, vector, wanted)
-    assert [(each.id, each.opinions.positives, each.opinions.negatives) for each in found] == [(proven, 1, 0)]
+    assert [(each.row.id, each.opinions.positives, each.opinions.negatives) for each in found] == [(proven, 1, 0)]
 
 
 def test_a_hit_with_other_values_answers_others_once_it_is_right(geo: Heedful, proven: str) -> None:
@@ -224,14 +224,14 @@ def test_old_hits_that_nobody_rated_have_an_end(geo: Heedful, proven: str, clock
 def test_executions_that_were_removed_take_neither_a_place_nor_memory(
     geo: Heedful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "PRUNE_AFTER", 16)
+    monkeypatch.setattr(candidates, "PRUNE_AFTER", 16)
     kept = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
     most, places = 0, []
     for _ in range(MANY):
         removed = geo.executions.execute_query(IN_ITALY_SQL, question=PARAPHRASED).execution_id
         places.append(geo.chat.execution_cache_lookup(PARAPHRASED, limit=3).candidates_checked)
         geo.executions.delete(removed)
-        (index,) = geo._workspace._questions.values()
+        (index,) = geo._workspace.part(Questions)._indexes.values()
         most = max(most, index.held)
     result = geo.chat.execution_cache_lookup(PARAPHRASED, limit=3)
     assert [match.execution["derived_from"] for match in result.matches] == [kept]

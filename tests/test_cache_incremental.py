@@ -12,6 +12,7 @@ from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from sqlite_steps import sqlite_steps
 
 from heedful import Heedful
+from heedful.sql.reuse.candidates import Questions
 
 COUNT = "SELECT count(*) AS cities FROM city WHERE country = '{}'"
 PEOPLE = "SELECT people FROM city WHERE name = '{}'"
@@ -124,7 +125,7 @@ def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
         if number % 3 == 0:
             store.chat.execution_cache_lookup(ASKED[0])
         if number % 6 == 5:
-            at_once._workspace._questions.clear()
+            at_once._workspace.part(Questions)._indexes.clear()
             at_once._project.executions.proofs.forget(at_once.connectors.list()[0].connector_id)
             assert told(store) == told(at_once)
 

@@ -55,7 +55,7 @@ def indexed(store: Heedful, question: str) -> CacheLookup:
 def test_any_value_of_a_large_column_is_recognised(
     store: Heedful, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.sql.reuse.column_values.BATCH_VALUES", 600)
+    monkeypatch.setattr("heedful.sql.reuse.proofs.BATCH_VALUES", 600)
     store.connectors.create("people", place.url)
     prove(store, 3)
     for number in (4, 1_999, PEOPLE - 1):
@@ -102,7 +102,7 @@ def test_what_comes_before_the_time_is_up_is_known(
     cities.write(tables())
     store.connectors.create("people", cities.url)
     prove(store, 3)
-    monkeypatch.setattr("heedful.sql.reuse.column_values.MAX_COLUMN_VALUES", 1_500)
+    monkeypatch.setattr("heedful.sql.reuse.proofs.MAX_COLUMN_VALUES", 1_500)
     found = [indexed(store, f"How old is {name(number)}?").cache_hit for number in (1_200, 2_200)]
     assert found == [True, False]
 

@@ -12,7 +12,7 @@ from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
 import heedful
 from heedful import Heedful
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
-from heedful.providers.llm.contract import ChatMessage
+from heedful.providers.llm import ChatMessage
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
 IN_FRANCE = "How many cities are in France?"

@@ -26,7 +26,7 @@ import yaml
 from mcp import Client, StdioServerParameters, stdio_client
 
 import heedful
-from heedful.integrations.transcripts import last_answer
+from heedful.integrations.claude_code import last_answer
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "plugins/claude-code"
@@ -109,11 +109,11 @@ class ClaudeCode:
         context: str = output["additionalContext"]
         return context
 
-    def answer(self, event: str, message: dict[str, Any]) -> bytes:
-        """What the process behind the hooks answers within five seconds, while a hook would give up after two."""
+    def answer(self, event: str, message: dict[str, Any], *, seconds: float = 5) -> bytes:
+        """What the process behind the hooks answers in time, while a hook would give up after two seconds."""
         (name,) = self.home.glob(".heedful/*.sock")
         with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(5)
+            connection.settimeout(seconds)
             # The path of a socket may have about a hundred characters, and a folder of pytest's more.
             link = Path(short, "home")
             link.symlink_to(name.parent)
@@ -295,11 +295,15 @@ def test_sessions_at_the_same_time_do_not_mix(taught: ClaudeCode) -> None:
     def talk(number: int) -> None:
         session = f"at-once-{number}"
         for turn in range(2):
-            taught.prompt(f"Number {number}, turn {turn}?", session)
-            taught.stop(f"Answer {number}, turn {turn}.", session)
+            prompt = {"session_id": session, "prompt": f"Number {number}, turn {turn}?"}
+            stop = {"session_id": session, "last_assistant_message": f"Answer {number}, turn {turn}."}
+            # Not by hooks, which give up after two seconds: on a busy machine, an answer would be missing.
+            taught.answer("UserPromptSubmit", prompt, seconds=60)
+            taught.answer("Stop", stop, seconds=60)
 
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(talk, range(6)))
+    taught.close()  # It stores the last answers first.
     with heedful.open(taught.store, embedding="fast", worker=False) as memory:
         for number in range(6):
             entries = memory.sessions.entries(f"at-once-{number}").items

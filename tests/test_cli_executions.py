@@ -18,9 +18,8 @@ from command import run_main
 
 from heedful import HeedfulError
 from heedful.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
-from heedful.interfaces.cli.execution_feedback import feedback
-from heedful.interfaces.cli.executions import cache, connectors, golden
 from heedful.interfaces.cli.main import cli
+from heedful.interfaces.cli.query_commands import cache, connectors, feedback, golden
 
 Run = Callable[..., Result]
 IN_FRANCE = "How many cities are in France?"

@@ -14,7 +14,7 @@ from command import run_main
 import heedful
 from heedful import HeedfulError
 from heedful.interfaces.cli.main import cli
-from heedful.interfaces.cli.sessions import sessions
+from heedful.interfaces.cli.session_commands import sessions
 
 Run = Callable[..., Result]
 

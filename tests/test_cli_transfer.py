@@ -17,7 +17,7 @@ from lived import dumped
 
 from heedful.errors import Conflict, Invalid
 from heedful.interfaces.cli.main import cli
-from heedful.providers.embedding import embedder_from
+from heedful.providers.configured import embedder_from
 from heedful.testing import WordEmbedder
 from heedful.transfer import verify
 

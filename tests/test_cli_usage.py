@@ -16,8 +16,9 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from heedful import errors
-from heedful.interfaces.cli import failures
-from heedful.interfaces.cli.main import ANYWHERE, COMMANDS, GROUPS, cli, main
+from heedful.interfaces.cli import screen
+from heedful.interfaces.cli.command_table import COMMANDS, GROUPS
+from heedful.interfaces.cli.main import ANYWHERE, cli, main
 
 LONG = "Ask the help desk for a one-time code, which is valid for an hour, when your password has expired or was lost."
 
@@ -143,7 +144,7 @@ def test_ids_that_are_needed_go_below_the_text(store: str) -> None:
     ],
 )
 def test_each_kind_of_error_has_an_exit_code(error: errors.HeedfulError, code: int) -> None:
-    assert failures.exit_code(error) == code
+    assert screen.exit_code(error) == code
 
 
 def test_errors_are_told_in_the_words_of_the_command_line(store: str, capsys: pytest.CaptureFixture[str]) -> None:

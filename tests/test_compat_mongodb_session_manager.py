@@ -14,6 +14,7 @@ from pymongo import MongoClient
 
 import heedful.compat.mongodb_session_manager as compat
 from heedful import Heedful, HeedfulError, Invalid, Unavailable
+from heedful.compat import foreign_api
 from heedful.compat.mongodb_session_manager import (
     MongoDBSessionManager,
     MongoDBSessionManagerFactory,
@@ -82,7 +83,7 @@ def test_bad_feedback_is_an_error(manager: MongoDBSessionManager) -> None:
 def test_more_than_a_page_of_feedback_is_returned_whole(
     manager: MongoDBSessionManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compat, "PAGE_LIMIT", 2)
+    monkeypatch.setattr(foreign_api, "PAGE_LIMIT", 2)
     for number in range(5):
         manager.add_feedback({"rating": "up", "comment": str(number)})
     assert [each["comment"] for each in manager.get_feedbacks()] == ["0", "1", "2", "3", "4"]

@@ -209,7 +209,7 @@ def test_an_address_of_the_other_system_is_not_contacted(
 def test_lists_are_whole_however_many_pages_they_take(
     client: Text2EverythingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.compat.text2everything_parts.PAGE_LIMIT", 2)
+    monkeypatch.setattr("heedful.compat.text2everything.PAGE_LIMIT", 2)
     done = client.executions.execute_query(PROJECT, "conn-456", IN_ITALY_SQL, question=IN_ITALY)
     for number in range(10):
         client.feedback.create(PROJECT, execution_id=done.execution_id, is_positive=number % 2 == 0)

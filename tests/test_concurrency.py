@@ -16,14 +16,15 @@ from cities import make_cities
 
 from heedful import Heedful
 from heedful.errors import Forbidden, Unavailable
-from heedful.interfaces.http import callers
+from heedful.interfaces.http import state
+from heedful.jobs.retention import maintain
+from heedful.ledger import tallies
+from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks
 from heedful.model import CacheLookup
 from heedful.settings import Retention
-from heedful.sql.reuse.cache import Limits, judge
-from heedful.storage import group_commit, tallies
-from heedful.storage.feedback import SqlFeedbacks
-from heedful.storage.retention import maintain
-from heedful.storage.sessions.base import FeedbackRow
+from heedful.sql.reuse.cache import judge
+from heedful.sql.reuse.candidates import Limits
+from heedful.storage import transactions
 from heedful.store import Store
 from heedful.testing import WordEmbedder
 
@@ -104,7 +105,7 @@ def test_the_evidence_of_the_cache(open_store: Callable[..., Heedful], tmp_path:
                 question = CITIES.format(draw.choice(COUNTRIES))
                 found, _ = judge(space, geo, question, space.workspace.embed([question])[0], LIMITS, "sql")
                 # Sixty of them never go, and contradict each other whatever the others do, but for the very same words.
-                others = [each for each in found if each.candidate.question != question]
+                others = [each for each in found if each.candidate.row.question != question]
                 assert all(each.decision == "refuse" for each in others)
                 assert "conflict" in {each.gate for each in found}
 
@@ -217,11 +218,11 @@ def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch:
 
 
 def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callers, "MAX_CALLERS", 4)
-    monkeypatch.setattr(callers, "LAST_USED_SECONDS", 0.0)
+    monkeypatch.setattr(state, "MAX_CALLERS", 4)
+    monkeypatch.setattr(state, "LAST_USED_SECONDS", 0.0)
     opened = Store(path, embedding=WordEmbedder())
     with opened.open("p") as store:
-        known = callers.Callers(opened, "admin-key-of-the-test-0123456789")
+        known = state.Callers(opened, "admin-key-of-the-test-0123456789")
         shared = [store.keys.create(f"shared {number}", scopes=["read"]) for number in range(8)]
 
         def work(number: int, draw: random.Random) -> None:
@@ -243,7 +244,7 @@ def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.Monkey
 def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store()
     store.sessions.create("chat")
-    add, commit, commits = SqlFeedbacks.add, group_commit._Group.end, itertools.count()
+    add, commit, commits = SqlFeedbacks.add, transactions._Group.end, itertools.count()
 
     def add_or_fail(self: SqlFeedbacks, new: FeedbackRow, key: str, recorded_at: int) -> bool:
         added = add(self, new, key, recorded_at)
@@ -251,7 +252,7 @@ def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], mon
             raise ValueError("refused after it was written")
         return added
 
-    def commit_or_fail(self: group_commit._Group, error: BaseException | None = None) -> None:
+    def commit_or_fail(self: transactions._Group, error: BaseException | None = None) -> None:
         commit(self, OSError("the disk is gone") if error is None and next(commits) % 5 == 4 else error)
 
     stored: list[str] = []
@@ -273,7 +274,7 @@ def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], mon
 
     with monkeypatch.context() as faults:
         faults.setattr(SqlFeedbacks, "add", add_or_fail)
-        faults.setattr(group_commit._Group, "end", commit_or_fail)
+        faults.setattr(transactions._Group, "end", commit_or_fail)
         hammer(work)
     assert sorted(comments(store)) == sorted(stored)
     assert all(name.startswith("good") for name in stored + failed)
@@ -291,7 +292,7 @@ def test_a_writer_waits_only_so_long_for_the_others(
 ) -> None:
     store = open_store()
     store.sessions.create("chat")
-    monkeypatch.setattr(group_commit, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(transactions, "BUSY_SECONDS", 0.05)
     with ThreadPoolExecutor(1) as pool:
         with store._project.workspace.direct(write=True):
             late = pool.submit(store.sessions.add_session_feedback, "chat", {"rating": "up", "comment": "late"})

@@ -14,10 +14,10 @@ from server import Running, running
 
 import heedful
 from heedful import Heedful
+from heedful.clock import new_id
 from heedful.errors import Forbidden, HeedfulError, Invalid
-from heedful.ids import new_id
 from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.providers.llm.contract import ChatMessage
+from heedful.providers.llm import ChatMessage
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
 ITALY = "How many cities are in Italy?"

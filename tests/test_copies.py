@@ -11,7 +11,7 @@ from server import running
 
 from heedful import Heedful
 from heedful.model import Document, Mode
-from heedful.search.vectors import VectorIndex
+from heedful.search.vector_index import VectorIndex
 
 QUERY = "When does the gym open?"
 COPY = "The gym opens at six."

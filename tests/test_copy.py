@@ -248,8 +248,8 @@ def test_a_source_of_a_newer_version_is_refused(lived: Path, place: Place) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_jobs_stay_where_they_are(lived: Path, place: Place, kind: str) -> None:
     with closing(sqlite3.connect(lived)) as source, source:
-        columns = "id, kind, arguments, digest, status, attempts, created_at, due_at, cancelling, queue_number"
-        source.execute(f"INSERT INTO jobs ({columns}) VALUES ('j', 'improve', '{{}}', x'00', 'waiting', 0, 1, 1, 0, 7)")
+        columns = "id, kind, arguments, digest, status, attempts, created_at, due_at, cancelling"
+        source.execute(f"INSERT INTO jobs ({columns}) VALUES ('j', 'improve', '{{}}', x'00', 'waiting', 0, 1, 1, 0)")
     target = place(kind)
     assert "jobs" not in copy(lived, target).tables
     with opened(target) as store:

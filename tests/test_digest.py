@@ -21,12 +21,10 @@ from click.testing import CliRunner
 from heedful import Heedful, Invalid, Unavailable
 from heedful.clock import DAY, to_stored
 from heedful.interfaces.cli.main import cli
-from heedful.jobs.contract import Task
-from heedful.jobs.kinds import last_full_period
-from heedful.jobs.worker import Worker
+from heedful.jobs.queue import Task
+from heedful.jobs.worker import Worker, last_full_period
 from heedful.notifications import Slack, verify
-from heedful.notifications.digests import digest_channels
-from heedful.notifications.slack import message
+from heedful.notifications.channels import digest_channels, slack_message
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -204,7 +202,7 @@ def opened(
 
 
 def drain(opened: Store) -> None:
-    Worker(opened.queue, opened.run_job, opened.now, digest_every=opened.digest_every).drain()
+    Worker(opened.queue, opened.run_job, opened.now, digest_every=opened.config.digest_every).drain()
 
 
 def test_a_worker_sends_the_digest_of_the_last_week_once(opened: Store, desk: Desk, clock: ManualClock) -> None:
@@ -351,7 +349,7 @@ def test_a_mail_shows_what_people_wrote_as_words(store: Heedful, mail_url: str, 
     assert page is not None
     assert "&lt;b&gt;Too slow&lt;/b&gt;" in page.get_content()
     assert "<b>" not in page.get_content()
-    assert message(payload)["text"].startswith("default: 0% satisfied")
+    assert slack_message(payload)["text"].startswith("default: 0% satisfied")
     assert Slack("https://hooks.example.com/x").name
 
 

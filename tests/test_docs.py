@@ -28,7 +28,7 @@ from server import running
 
 import heedful
 from heedful.interfaces.cli.main import cli
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import bundled
 from heedful.testing import WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("warm_processes")

@@ -18,19 +18,21 @@ import pytest
 
 import heedful
 from heedful import notifications
-from heedful.access.keys import Keys
+from heedful.api import (
+    Chat,
+    ChatSessions,
+    Connectors,
+    Executions,
+    FeedbackService,
+    GoldenExamples,
+    Insight,
+    Jobs,
+    Keys,
+    Review,
+    Sessions,
+)
 from heedful.compat import cognee, mongodb_session_manager, text2everything
-from heedful.insight.service import Insight
 from heedful.interfaces.cli.main import cli
-from heedful.jobs.service import Jobs
-from heedful.review.service import Review
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -41,11 +43,13 @@ PUBLIC = {"heedful", "__main__"}
 """The public names, which are made of what is drawn."""
 
 COMMON = frozenset(
-    {"model", "results", "errors", "settings", "clock", "ids", "threads", "version", "request_context", "caching"}
+    {"model", "results", "errors", "settings", "clock", "threads", "version", "request_context", "caching"}
 )
 """Modules that all may use: the picture of the layers leaves them out."""
 
-METHODS = [name for name, value in vars(heedful.Heedful).items() if name[0] != "_" and inspect.isfunction(value)]
+METHODS = [
+    name for name in dir(heedful.Heedful) if name[0] != "_" and inspect.isfunction(getattr(heedful.Heedful, name))
+]
 NAMESPACES = [("sessions", Sessions), ("insight", Insight), ("review", Review)]
 INNER_METHODS = [(place, name) for place, owner in NAMESPACES for name in vars(owner) if not name.startswith("_")]
 EXECUTIONS: dict[str, type] = {
@@ -93,6 +97,12 @@ def test_the_reference_is_what_the_code_says_now() -> None:
     assert sorted(remaining) == sorted(made)
     for name, page in made.items():
         assert remaining[name] == page, f"docs/reference/{name} is out of date: run make docs"
+
+
+def test_the_stub_of_asyncio_is_what_the_calls_say_now() -> None:
+    generator()
+    stubs = importlib.import_module("docs.stubs")
+    assert stubs.FILE.read_text(encoding="utf-8") == stubs.async_stub(), "aio.pyi is out of date: run make docs"
 
 
 def test_troubleshooting_has_every_error_code() -> None:

@@ -10,13 +10,13 @@ from sqlalchemy import delete, update
 
 import heedful
 from heedful import Heedful, Signal, Unavailable
-from heedful.memory import maintenance
-from heedful.memory.workspace import Workspace
+from heedful.memory import doctor
 from heedful.model import Check
 from heedful.providers.embedding import Vectors
 from heedful.storage.database import Database
 from heedful.storage.schema import fact_tags, links, scores
 from heedful.testing import WordEmbedder
+from heedful.workspace import Workspace
 
 
 def by_name(checks: list[Check]) -> dict[str, Check]:
@@ -170,7 +170,7 @@ def test_a_repair_takes_short_transactions_beside_others_who_write(
     any_store: str, monkeypatch: pytest.MonkeyPatch, damage: Any, name: str
 ) -> None:
     """Others remember, rate and forget between two of them: what they did is right, too."""
-    monkeypatch.setattr(maintenance, "REPAIR_BATCH_SIZE", 3)
+    monkeypatch.setattr(doctor, "REPAIR_BATCH_SIZE", 3)
     with heedful.open(any_store, embedding=WordEmbedder(), worker=False) as store:
         facts = rated(store, 10)
         with store._workspace.write() as connection:

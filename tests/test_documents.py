@@ -26,7 +26,7 @@ import heedful.compat.cognee as cognee
 import heedful.compat.mongodb_session_manager as session_manager
 import heedful.compat.text2everything as text2everything
 from heedful.errors import Invalid
-from heedful.providers.llm.contract import ChatMessage
+from heedful.providers.llm import ChatMessage
 from heedful.testing import ScriptedModel, WordEmbedder
 
 with warnings.catch_warnings():

@@ -20,12 +20,11 @@ from sqlalchemy import inspect, text
 import heedful
 from heedful import Conflict, Forbidden, Heedful, Invalid, NotFound, Signal
 from heedful.interfaces.cli.main import cli
+from heedful.ledger import erasure
+from heedful.ledger.adaptive_policy import Adaptive
+from heedful.ledger.usefulness import Candidate, Opinion, Ranked
 from heedful.model import Erasure, ForgetResult, PolicyName, SignalType
-from heedful.ranking.policies import Adaptive
-from heedful.ranking.policies.base import Candidate, Ranked
-from heedful.ranking.signals import Opinion
 from heedful.sessions.hooks import AlertHook
-from heedful.storage import erasure
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import backup, export_file, import_file, verify
 
@@ -338,7 +337,7 @@ def test_the_adaptive_rule_does_not_care_what_authors_are_called(
             Opinion(1, 1, kind, confidence / 997, place, author=called[who], similarity=1.0)
             for place, (who, kind, confidence) in enumerate(message)
         ]
-        return Adaptive().rank([Candidate(1, 0.5), Candidate(2, 0.5)], items, 0.9, 100)
+        return Adaptive().rank([Candidate(1, 0.5), Candidate(2, 0.5)], Adaptive().judge(items, 100), 0.9)
 
     assert ranked(names) == ranked("abcde")
 

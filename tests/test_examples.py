@@ -12,7 +12,8 @@ import orjson
 import pytest
 
 import heedful
-from heedful.interfaces.operations import OPERATIONS, Operation, shape
+from heedful.api import CALLS
+from heedful.api.calls import Call
 
 ROOT = Path(__file__).parents[1]
 FILE = Path(heedful.__file__).parent / "interfaces/http/examples.json"
@@ -25,22 +26,21 @@ def stored() -> dict[str, Any]:
 
 
 def test_every_operation_has_one_and_they_are_small() -> None:
-    assert list(stored()) == list(OPERATIONS)
+    assert list(stored()) == list(CALLS)
     assert FILE.stat().st_size < 120_000
 
 
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.name)
-def test_the_request_is_one_that_the_operation_takes(operation: Operation) -> None:
-    made = shape(operation)
+@pytest.mark.parametrize("operation", CALLS.values(), ids=lambda operation: operation.name)
+def test_the_request_is_one_that_the_operation_takes(operation: Call) -> None:
     request = stored()[operation.name]["request"]
-    assert set(made.path) <= set(request)
-    given = {name: value for name, value in request.items() if name not in (*made.path, *made.headers)}
-    made.request.model_validate_json(orjson.dumps(given), strict=True)
+    assert set(operation.in_path) <= set(request)
+    given = {name: value for name, value in request.items() if name not in (*operation.in_path, *operation.headers)}
+    operation.request.model_validate_json(orjson.dumps(given), strict=True)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.name)
-def test_the_response_is_one_that_the_operation_gives(operation: Operation) -> None:
-    result = shape(operation).result
+@pytest.mark.parametrize("operation", CALLS.values(), ids=lambda operation: operation.name)
+def test_the_response_is_one_that_the_operation_gives(operation: Call) -> None:
+    result = operation.result
     response = stored()[operation.name]["response"]
     read = result.validate_json(orjson.dumps(response))
     assert result.dump_python(read, mode="json") == response

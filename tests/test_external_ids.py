@@ -15,9 +15,9 @@ from server import running
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound
 from heedful.clock import to_stored
+from heedful.jobs import retention
 from heedful.model import Check
 from heedful.settings import Retention
-from heedful.storage import retention
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import export_file, import_file, verify
 

@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 
 from heedful import Heedful
 from heedful.errors import NotFound
-from heedful.memory import history
+from heedful.ledger import events
+from heedful.memory import fact_stats
 from heedful.model import Signal
-from heedful.storage import ledger
 from heedful.testing import ManualClock
 
 
@@ -74,15 +74,15 @@ def test_the_history_of_a_fact_with_many_signals_lists_the_newest(
         store.signal(Signal(fact_id=fact, signal_type="helpful", query=f"query {number}", confidence=0.3))
     whole = store.fact_history(fact)
     assert (whole.event_count, len(whole.points)) == (7, 7)
-    monkeypatch.setattr(history, "MAX_POINTS", 3)
+    monkeypatch.setattr(fact_stats, "MAX_POINTS", 3)
     read: list[int] = []
-    texts = ledger.query_texts
+    texts = events.query_texts
 
     def counting(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
         read.append(len(ids))
         return texts(connection, ids)
 
-    monkeypatch.setattr(ledger, "query_texts", counting)
+    monkeypatch.setattr(events, "query_texts", counting)
     part = store.fact_history(fact)
     assert part.points == whole.points[-3:]
     assert (part.event_count, part.overall_usefulness) == (7, whole.overall_usefulness)

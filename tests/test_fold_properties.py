@@ -25,8 +25,8 @@ from private_files import write_private
 import heedful
 from heedful import Heedful, Signal, SignalResult
 from heedful.model import SIGNAL_TYPES, SignalType
-from heedful.ranking.similarity import normal
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.text.same_question import normal
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FACTS = ["the first fact", "the second fact", "the third fact"]

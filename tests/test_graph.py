@@ -15,12 +15,13 @@ from properties import some
 
 from heedful import Conflict, Heedful, Hit, NotFound, Signal
 from heedful.clock import to_stored
-from heedful.memory.graph_recall import LinkSignal, signal_links
+from heedful.ledger import scores
+from heedful.ledger.signals import LinkSignal, signal_links
+from heedful.ledger.usefulness import Tally
 from heedful.model import MODES, SIGNAL_TYPES, Mode, Shown, SignalType
-from heedful.ranking.policies import Tally
-from heedful.search.graph import GraphIndex
+from heedful.search.graph_index import GraphIndex
 from heedful.storage import facts as stored_facts
-from heedful.storage import graph, link_scores
+from heedful.storage import graph
 from heedful.testing import ManualClock
 
 QUESTION = "who wrote about the harbour"
@@ -420,7 +421,7 @@ def test_any_order_of_link_signals_gives_the_documented_score(
             if retracted:
                 store.retract(str(event))
         with store._workspace.database.read() as connection:
-            kept = link_scores.rated_in(connection, 1)
+            kept = scores.rated_links_in(connection, 1)
         for place in range(2):
             left = sorted((each for each in given if each[0] == place and not each[4]), key=lambda each: each[3])
             tally = kept.get((place + 1, int(str(entity))), Tally())

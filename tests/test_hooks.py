@@ -496,8 +496,8 @@ def test_a_feedback_that_fails_leaves_no_alert(open_either: Callable[..., Heedfu
 def test_an_alert_that_can_not_be_written_leaves_no_feedback(
     open_either: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from heedful.storage.mongo.outbox import MongoOutbox
-    from heedful.storage.sessions.sql import SqlOutbox
+    from heedful.sessions.mongo.outbox import MongoOutbox
+    from heedful.sessions.sql_store import SqlOutbox
 
     def full(*_: Any) -> None:
         raise OSError("no space left on device")

@@ -15,7 +15,7 @@ from server import running
 import heedful
 from heedful import Heedful, Invalid, NotFound
 from heedful.interfaces.cli.main import cli
-from heedful.providers.embedding import embedder_from
+from heedful.providers.configured import embedder_from
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import Imported, import_from, verify
 

@@ -23,7 +23,7 @@ from pymongo import MongoClient
 
 import heedful
 from heedful import Entry, Heedful, Improvement, Invalid, NotFound
-from heedful.project import Project
+from heedful.engine import Project
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("one_author_teaches")

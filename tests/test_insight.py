@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from heedful import Heedful, Invalid, NotFound, Signal
+from heedful.engine import project_of
 from heedful.model import OpinionTarget, SignalType
 from heedful.providers.embedding import Embedder
 from heedful.statistics.rates import wilson
@@ -368,7 +369,7 @@ class TestComments:
         for number in range(12):
             metadata = {f"k{size}": number % size for size in range(1, 9)} | {"deep": {"switch": number % 2}}
             store.sessions.create(f"s{number}", metadata=metadata)
-        assert store.insight._counting.telling_keys() == ["deep.switch", "k2", "k3", "k4", "k5"]
+        assert project_of(store).insight.telling_keys() == ["deep.switch", "k2", "k3", "k4", "k5"]
 
     def test_comments_in_either_database(self, either: Heedful) -> None:
         either.sessions.create("s")

@@ -1,4 +1,4 @@
-"""Jobs: one contract for both queues, the table of a SQLite store and procrastinate on PostgreSQL."""
+"""Jobs: the queue, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 from job_queues import QUICK
 
 from heedful.errors import Invalid, Unavailable
-from heedful.jobs.contract import Queue, Report, Task, WorkerTiming
-from heedful.jobs.service import queue_of
+from heedful.jobs.queue import Queue, Report, Task, WorkerTiming
 from heedful.storage import Database
 
 SOON = 60.0
@@ -143,7 +142,7 @@ def test_a_job_that_fails_is_tried_again_and_then_given_up_with_its_error(queue:
 
 
 def test_between_attempts_it_waits_and_others_go_first(queue: Queue, database: Database) -> None:
-    patient = queue_of(database, lambda: 0, WorkerTiming(attempts=3, pause=1000.0))
+    patient = Queue(database, lambda: 0, WorkerTiming(attempts=3, pause=1000.0))
     failing = patient.add("shop", "improve", {"dataset": "a"})
     following = patient.add("shop", "improve", {"dataset": "b"})
 
@@ -254,7 +253,7 @@ def test_two_workers_never_do_the_same_job(queue: Queue, database: Database) -> 
         report(0, 1)
         done.append(task.job_id)
 
-    workers = [threading.Thread(target=drain, args=(queue_of(database, lambda: 0, QUICK), work)) for _ in range(3)]
+    workers = [threading.Thread(target=drain, args=(Queue(database, lambda: 0, QUICK), work)) for _ in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -273,7 +272,7 @@ def test_work_on_the_whole_store_is_done_one_at_a_time(queue: Queue, database: D
     def work(task: Task, report: Report) -> None:
         order.append(task.job_id)
         if task.job_id == first.id:
-            drain(queue_of(database, lambda: 0, QUICK), other)
+            drain(Queue(database, lambda: 0, QUICK), other)
             assert order == [first.id]
 
     drain(queue, work)
@@ -284,7 +283,7 @@ def test_a_worker_that_runs_takes_up_what_others_add(queue: Queue, database: Dat
     stopped = threading.Event()
     worker = threading.Thread(target=lambda: queue.work(lambda task, report: None, None, stopped.is_set, once=False))
     worker.start()
-    added = queue_of(database, lambda: 0, QUICK).add("shop", "improve", {})
+    added = Queue(database, lambda: 0, QUICK).add("shop", "improve", {})
     until(lambda: status(queue, added.id) == "done")
     stopped.set()
     worker.join(SOON)
@@ -292,8 +291,8 @@ def test_a_worker_that_runs_takes_up_what_others_add(queue: Queue, database: Dat
 
 
 def test_a_lost_job_is_not_settled_by_the_worker_that_lost_it(queue: Queue, database: Database) -> None:
-    hasty = queue_of(database, lambda: 0, WorkerTiming(attempts=9, lease=0.2, poll=0.05))
-    added = queue_of(database, lambda: 0, QUICK).add("shop", "improve", {})
+    hasty = Queue(database, lambda: 0, WorkerTiming(attempts=9, lease=0.2, poll=0.05))
+    added = Queue(database, lambda: 0, QUICK).add("shop", "improve", {})
     begun, go_on = threading.Event(), threading.Event()
     ended: list[str] = []
 
@@ -344,10 +343,7 @@ def test_a_job_that_is_cancelled_after_its_worker_died_is_not_done_again(queue: 
 def _forget_worker(database: Database, task: Task) -> None:
     """What others see of a worker that was frozen for long."""
     with database.write() as connection:
-        if database.url.get_backend_name() == "postgresql":
-            connection.exec_driver_sql("DELETE FROM procrastinate_workers")
-        else:
-            connection.exec_driver_sql("UPDATE jobs SET leased_until = 0, owner = 'another'")
+        connection.exec_driver_sql("UPDATE jobs SET leased_until = 0, owner = 'another'")
 
 
 def test_jobs_that_ended_long_ago_are_forgotten(queue: Queue) -> None:

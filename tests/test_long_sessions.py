@@ -10,12 +10,12 @@ import pytest
 
 import heedful
 from heedful import Heedful, NotFound
-from heedful.storage import tallies
-from heedful.storage.mongo import conversations as mongo_conversations
-from heedful.storage.mongo.store import MongoSessionStore
-from heedful.storage.sessions import conversations as sql_conversations
-from heedful.storage.sessions.base import OPINION_ROWS
-from heedful.storage.sessions.sql import SqlSessionStore
+from heedful.ledger import tallies
+from heedful.sessions import sql_store
+from heedful.sessions.mongo import conversations as mongo_conversations
+from heedful.sessions.mongo.store import MongoSessionStore
+from heedful.sessions.session_store import OPINION_ROWS
+from heedful.sessions.sql_store import SqlSessionStore
 from heedful.testing import WordEmbedder
 
 MOST = 2 * OPINION_ROWS
@@ -39,7 +39,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Writes:
     writes = Writes()
     for store in (SqlSessionStore, MongoSessionStore):
         monkeypatch.setattr(store, "write", _counting(writes, store.write))
-    for module in (sql_conversations, mongo_conversations):
+    for module in (sql_store, mongo_conversations):
         monkeypatch.setattr(module, "MAX_ROWS", MOST)
     monkeypatch.setattr(tallies, "FOLD_AFTER", 0)
     return writes

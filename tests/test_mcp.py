@@ -13,11 +13,11 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
@@ -25,12 +25,13 @@ from mcp.types import CallToolResult, TextContent, Tool
 
 import heedful
 from heedful import Heedful
+from heedful.api import CALLS
+from heedful.api.parameters import Facts, OnToken, Progress, Source
+from heedful.api.result_fields import describe_field
 from heedful.bootstrap import THREADS
 from heedful.interfaces.mcp.serving import server_of
 from heedful.interfaces.mcp.tools import MEANINGS, TOOLS, feedback
-from heedful.interfaces.operations.descriptions import describe_field, describe_parameter
-from heedful.sessions.service import Sessions
-from heedful.sql.feedback import FeedbackService
+from heedful.model import Metadata, Mode, PolicyName, Rating, Signal
 from heedful.testing import WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("warm_processes")
@@ -55,30 +56,30 @@ def either(*parts: Any) -> dict[str, Any]:
 
 
 POLICY = {"type": "string", "enum": ["documented", "adaptive"]}
-SENT = {
-    "str": TEXT,
-    "str | None": either(TEXT, NULL),
-    "bool": {"type": "boolean"},
-    "bool | float | None": either({"type": "boolean"}, {"type": "number"}, NULL),
-    "int": {"type": "integer"},
-    "int | None": either({"type": "integer"}, NULL),
-    "float": {"type": "number"},
-    "float | None": either({"type": "number"}, NULL),
-    "Mode": {"type": "string", "enum": ["hybrid", "semantic", "lexical", "graph"]},
-    "PolicyName | None": either(POLICY, NULL),
-    "datetime | None": either({"type": "string", "format": "date-time"}, NULL),
-    "Metadata | None": either(OBJECT, NULL),
-    "Metadata | Sequence[Metadata] | None": either(OBJECT, array(OBJECT), NULL),
-    "Sequence[str] | None": either(array(TEXT), NULL),
-    "str | Sequence[str] | None": either(TEXT, array(TEXT), NULL),
-    "Source": either(TEXT, array(TEXT)),
-    "Facts": either(TEXT, array(TEXT)),
-    "Signal | Iterable[Signal | Mapping[str, Any]]": either(SIGNAL, array(SIGNAL)),
+SENT: dict[Any, Any] = {
+    str: TEXT,
+    str | None: either(TEXT, NULL),
+    bool: {"type": "boolean"},
+    bool | float | None: either({"type": "boolean"}, {"type": "number"}, NULL),
+    int: {"type": "integer"},
+    int | None: either({"type": "integer"}, NULL),
+    float: {"type": "number"},
+    float | None: either({"type": "number"}, NULL),
+    Mode: {"type": "string", "enum": ["hybrid", "semantic", "lexical", "graph"]},
+    PolicyName | None: either(POLICY, NULL),
+    datetime | None: either({"type": "string", "format": "date-time"}, NULL),
+    Metadata | None: either(OBJECT, NULL),
+    Metadata | Sequence[Metadata] | None: either(OBJECT, array(OBJECT), NULL),
+    Sequence[str] | None: either(array(TEXT), NULL),
+    str | Sequence[str] | None: either(TEXT, array(TEXT), NULL),
+    Source: either(TEXT, array(TEXT)),
+    Facts: either(TEXT, array(TEXT)),
+    Signal | Iterable[Signal | Mapping[str, Any]]: either(SIGNAL, array(SIGNAL)),
 }
 """What stands in the schema for a type of the engine."""
 
 PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-NOT_SENT = {"Progress | None", "OnToken | None"}
+NOT_SENT = {Progress | None, OnToken | None}
 
 
 @asynccontextmanager
@@ -274,12 +275,13 @@ def test_a_time_is_read_from_its_text(path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in TOOLS if name != "feedback"])
 def test_a_tool_has_the_parameters_of_the_engine(name: str, path: Path) -> None:
     tool = asyncio.run(listed(path))[name]
-    method = getattr(Heedful, name)
+    call = CALLS[name]
     wanted, required = {}, []
-    for each in list(inspect.signature(method).parameters.values())[1:]:
-        if each.annotation in NOT_SENT:
+    for each in call.signature.parameters.values():
+        if call.types[each.name] in NOT_SENT:
             continue
-        wanted[each.name] = SENT[each.annotation] | {"description": describe_parameter(name, each.name, MEANINGS)}
+        meaning = MEANINGS.get(f"{name}.{each.name}", call.meanings[each.name].meaning)
+        wanted[each.name] = SENT[call.types[each.name]] | {"description": meaning}
         if each.default is inspect.Parameter.empty:
             required.append(each.name)
         else:
@@ -298,15 +300,15 @@ def test_a_signal_has_the_fields_of_the_model(path: Path) -> None:
 
 
 def test_feedback_has_the_parameters_of_the_calls_behind_it() -> None:
-    behind: dict[str, set[str]] = {}
-    for method in (Sessions.add_feedback, Sessions.add_session_feedback, FeedbackService.create):
-        for each in list(inspect.signature(method).parameters.values())[1:]:
-            behind.setdefault(each.name, set()).add(each.annotation.removesuffix(" | None"))
+    behind: dict[str, Any] = {}
+    for name in ("sessions.add_feedback", "sessions.add_session_feedback", "feedback.create"):
+        behind |= {each: kind for each, kind in CALLS[name].types.items() if each != "return"}
     # The opinion about a session is a mapping there, and the text about an execution has the same name.
     del behind["feedback"]
-    behind["rating"] = {"Rating"}
+    behind["rating"] = Rating
+    types = get_type_hints(feedback)
     parameters = list(inspect.signature(feedback).parameters.values())[1:]
-    assert {each.name: {each.annotation.removesuffix(" | None")} for each in parameters} == behind
+    assert {each.name: types[each.name] for each in parameters} == {name: kind | None for name, kind in behind.items()}
     assert all(each.default is None for each in parameters)
 
 

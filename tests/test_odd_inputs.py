@@ -17,7 +17,8 @@ from scenario import World, make_world, model
 
 import heedful
 from heedful import Heedful, HeedfulError, Unavailable
-from heedful.storage import scopes, tallies
+from heedful.ledger import tallies
+from heedful.storage import scopes
 from heedful.testing import ManualClock, WordEmbedder
 
 CHAPTERS = [

@@ -20,8 +20,7 @@ from properties import some
 import heedful
 from heedful import Heedful, Hit
 from heedful.model import SIGNAL_TYPES, SignalType
-from heedful.providers.embedding import Embedder
-from heedful.providers.embedding.contract import Vectors
+from heedful.providers.embedding import Embedder, Vectors
 from heedful.testing import ManualClock, WordEmbedder
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

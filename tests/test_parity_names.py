@@ -10,27 +10,15 @@ import click
 import pytest
 from cli_commands import leaf_commands
 
-from heedful import Heedful
-from heedful.access.keys import Keys
 from heedful.aio import AsyncHeedful
-from heedful.insight.service import Insight
+from heedful.api import ALL_CALLS, CALLS, NAMESPACES
+from heedful.api.calls import CALLBACKS, HEADERS, Call, calls_of
+from heedful.api.parameters import UNCHANGED
+from heedful.engine import HANDLERS
 from heedful.interfaces.cli.main import cli
 from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation, shape
-from heedful.interfaces.operations.shape import CALLBACKS, HEADERS, NARROWED
-from heedful.interfaces.operations.table import LOCAL
-from heedful.jobs.service import Jobs
-from heedful.protocols.sql import UNCHANGED
-from heedful.review.service import Review
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
 
-ALL = list(OPERATIONS.values())
+ALL = list(CALLS.values())
 EMPTY = inspect.Parameter.empty
 
 READS_BY_POST = {
@@ -50,6 +38,7 @@ COMMANDS = {
     "detect": "detect",
     "retract": "retract",
     "supersede": "supersede",
+    "policy": "policy",
     "set_policy": "policy",
     "forget": "forget",
     "facts": "facts",
@@ -206,80 +195,62 @@ WITHOUT = {
 """Parameters that no option sets."""
 
 
+LOCAL = {"close", "golden_examples.import_file", "insight.export"}
+"""What happens where the caller is: nothing of it is sent, or what is sent is another call."""
+
+
 def _public(owner: type) -> list[str]:
     return [name for name, member in vars(owner).items() if callable(member) and not name.startswith("_")]
 
 
-METHODS = [f"{place}.{name}".lstrip(".") for place, owner in OWNERS.items() for name in _public(owner)]
-
-
-def _method(name: str) -> Any:
-    place, _, verb = name.rpartition(".")
-    return getattr(OWNERS[place], verb)
+METHODS = [*ALL_CALLS, "close"]
 
 
 def _parameters(name: str) -> dict[str, inspect.Parameter]:
-    found = dict(inspect.signature(_method(name)).parameters)
-    del found["self"]
-    return found
+    return dict(ALL_CALLS[name].signature.parameters) if name in ALL_CALLS else {}
 
 
 RUN = dict(leaf_commands(cli))
 
 
-ENGINE = {
-    "": Heedful,
-    "sessions": Sessions,
-    "insight": Insight,
-    "connectors": Connectors,
-    "executions": Executions,
-    "feedback": FeedbackService,
-    "chat": Chat,
-    "chat_sessions": ChatSessions,
-    "golden_examples": GoldenExamples,
-    "review": Review,
-    "keys": Keys,
-    "jobs": Jobs,
-}
+@pytest.mark.parametrize("name", ALL_CALLS)
+def test_a_handler_takes_the_parameters_of_its_call(name: str) -> None:
+    handler, _ = HANDLERS[name]
+    _, *taken = inspect.signature(handler).parameters.values()
+    required = {each.name for each in taken if each.default is EMPTY and each.kind is not each.VAR_KEYWORD}
+    assert required <= set(_parameters(name))
+    if not any(each.kind is each.VAR_KEYWORD for each in taken):
+        assert set(_parameters(name)) <= {each.name for each in taken}
 
 
-@pytest.mark.parametrize("place", OWNERS)
-def test_the_engine_has_the_methods_and_signatures_of_its_protocol(place: str) -> None:
-    engine = {name: inspect.signature(getattr(ENGINE[place], name)) for name in _public(ENGINE[place])}
-    assert engine == {name: inspect.signature(getattr(OWNERS[place], name)) for name in _public(OWNERS[place])}
+def test_every_handler_is_that_of_a_call() -> None:
+    assert sorted(HANDLERS) == sorted(ALL_CALLS)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_an_operation_or_local(name: str) -> None:
-    assert (name in OPERATIONS) != (name in LOCAL)
+    assert (name in CALLS) != (name in LOCAL)
 
 
 def test_every_operation_is_a_method() -> None:
-    assert sorted(OPERATIONS) == sorted(set(METHODS) - LOCAL)
+    assert sorted(CALLS) == sorted(set(METHODS) - LOCAL)
     assert set(METHODS) >= LOCAL
 
 
 @pytest.mark.parametrize("client", [RemoteHeedful, AsyncHeedful])
-@pytest.mark.parametrize("place", OWNERS)
+@pytest.mark.parametrize("place", NAMESPACES)
 def test_clients_have_the_same_methods_with_the_same_parameters(client: Any, place: str) -> None:
     opened = client(*[None] * (len(inspect.signature(client).parameters)))
-    assert {name for name in vars(opened) if not name.startswith("_")} == set(OWNERS) - {""}
-    theirs = type(getattr(opened, place)) if place else client
-    assert sorted(_public(theirs)) == sorted(_public(OWNERS[place]))
-    for name in _public(theirs):
-        assert (
-            inspect.signature(getattr(theirs, name)).parameters
-            == inspect.signature(getattr(OWNERS[place], name)).parameters
-        )
-        assert get_type_hints(getattr(theirs, name)).get("return") == get_type_hints(getattr(OWNERS[place], name)).get(
-            "return"
-        )
+    theirs = getattr(opened, place) if place else opened
+    for verb, call in calls_of(NAMESPACES[place]).items():
+        assert inspect.signature(getattr(theirs, verb)).parameters == call.signature.parameters
+        assert get_type_hints(getattr(theirs, verb)).get("return") == call.types["return"]
 
 
 @pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
-def test_every_parameter_has_one_place_on_the_wire(operation: Operation) -> None:
-    made = shape(operation)
-    placed = [*made.path, *made.headers, *made.callbacks, *made.request.model_fields]
+def test_every_parameter_has_one_place_on_the_wire(operation: Call) -> None:
+    made = operation
+    placed = [*made.in_path, *made.headers, *made.callbacks, *made.request.model_fields]
     assert sorted(placed) == sorted(_parameters(operation.name))
     assert set(made.headers) <= set(HEADERS)
     assert set(made.callbacks) <= CALLBACKS
@@ -287,27 +258,22 @@ def test_every_parameter_has_one_place_on_the_wire(operation: Operation) -> None
 
 
 @pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
-def test_the_wire_has_the_engines_defaults_and_types(operation: Operation) -> None:
-    hints = get_type_hints(operation.function)
-    for name, field in shape(operation).request.model_fields.items():
+def test_the_wire_has_the_engines_defaults_and_types(operation: Call) -> None:
+    hints = operation.types
+    for name, field in operation.request.model_fields.items():
         default = _parameters(operation.name)[name].default
         assert field.is_required() == (default is EMPTY), name
         if not field.is_required():
             assert field.default == (None if default is UNCHANGED else default), name
-        if (operation.name, name) not in NARROWED:
+        if operation.meanings[name].wire is None:
             assert field.annotation == hints[name], name
-    for name in shape(operation).path:
+    for name in operation.in_path:
         assert hints[name] is str
         assert _parameters(operation.name)[name].default is EMPTY
 
 
-def test_narrowed_types_are_of_parameters_that_exist() -> None:
-    for operation, name in NARROWED:
-        assert name in shape(OPERATIONS[operation]).request.model_fields
-
-
 @pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
-def test_scopes_are_sane(operation: Operation) -> None:
+def test_scopes_are_sane(operation: Call) -> None:
     if operation.method == "GET":
         assert operation.scope in ("read", "admin")
     elif operation.scope == "read":
@@ -326,7 +292,7 @@ def test_no_two_operations_share_a_method_and_path() -> None:
 
 
 @pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
-def test_a_path_leads_to_its_own_operation(operation: Operation) -> None:
+def test_a_path_leads_to_its_own_operation(operation: Call) -> None:
     concrete = re.sub(r"{\w+}", "an-id", operation.path)
     rivals = [each for each in ALL if each.method == operation.method]
     matching = [each for each in rivals if re.fullmatch(re.sub(r"{\w+}", "[^/]+", each.path), concrete)]

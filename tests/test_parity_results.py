@@ -18,7 +18,7 @@ from scenario import Failure, Step, World, hook, live, make_world, model
 from server import running
 
 import heedful
-from heedful.interfaces.operations import OPERATIONS
+from heedful.api import CALLS
 from heedful.testing import ManualClock, WordEmbedder
 
 REWORDED = {
@@ -98,7 +98,7 @@ def _is_reworded(step: Step) -> bool:
 def test_the_scenario_calls_every_operation(expected: list[Step]) -> None:
     called = {each.name for each in expected if not isinstance(each.result, Failure)}
     refused = {each.name for each in expected if isinstance(each.result, Failure)}
-    assert called >= {*OPERATIONS, "golden_examples.import_file"}
+    assert called >= {*CALLS, "golden_examples.import_file"}
     assert not [each for each in expected if isinstance(each.result, Failure) and each.result.kind == "none"]
     assert len(refused) > 60
 

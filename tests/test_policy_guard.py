@@ -10,7 +10,7 @@ import pytest
 
 import heedful
 from heedful import Heedful
-from heedful.interfaces.cli.insight_output import show_notes
+from heedful.interfaces.cli.insight_commands import notes as show_notes
 from heedful.interfaces.dashboard import views
 from heedful.jobs import kinds
 from heedful.model import Note
@@ -185,6 +185,8 @@ class TestSwitchingBack:
         (note,) = of_policy(worse)
         assert note.text.endswith("so it was changed back")
         assert note.event_id is not None
+        in_use = worse.policy(dataset="help")
+        assert (in_use.policy, in_use.chosen_by, in_use.event_id) == ("adaptive", "guard", note.event_id)
         worse.retract(note.event_id)
         assert chosen(worse) == "documented"
         maintained(any_store, clock)

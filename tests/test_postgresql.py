@@ -17,12 +17,11 @@ from things import things
 import heedful
 from heedful import Conflict, Heedful, Invalid, Unavailable
 from heedful.clock import to_stored
+from heedful.jobs.retention import maintain
 from heedful.settings import Retention
-from heedful.storage import locks
-from heedful.storage.locks import number
-from heedful.storage.migrations.row_security import UNSECURED_TABLES
-from heedful.storage.postgresql import partitions
-from heedful.storage.retention import maintain
+from heedful.storage.postgresql import tables
+from heedful.storage.postgresql.tables import UNSECURED_TABLES
+from heedful.storage.rows import lock_number, project_lock
 from heedful.storage.schema import events, metadata
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
@@ -171,8 +170,8 @@ class TestParts:
             }
 
     def test_there_are_some_for_the_time_to_come(self, empty_database: str) -> None:
-        assert len(self.parts(empty_database, "events")) == 1 + 1 + partitions.AHEAD
-        assert len(self.parts(empty_database, "receipts")) == 1 + 1 + partitions.AHEAD
+        assert len(self.parts(empty_database, "events")) == 1 + 1 + tables.AHEAD
+        assert len(self.parts(empty_database, "receipts")) == 1 + 1 + tables.AHEAD
 
     def test_what_has_no_part_is_kept_and_moves_when_it_gets_one(
         self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
@@ -206,7 +205,7 @@ class TestParts:
         used = {"fact_id": store.remember("x").fact_ids[0], "signal_type": "used", "query": "x"}
         with ThreadPoolExecutor(1) as thread:
             with store._workspace.database.write() as connection:
-                assert partitions.ensure_next(connection, to_stored(clock())) == "events_2031_04"
+                assert tables.ensure_next_partition(connection, to_stored(clock())) == "events_2031_04"
                 writing = thread.submit(store.signal, [used])
                 self.wait_for_a_lock(empty_database)
             assert writing.result().processed == 1
@@ -221,7 +220,7 @@ class TestParts:
         shown = store.recall("x")
         with ThreadPoolExecutor(1) as thread:
             with store._workspace.database.write() as connection:
-                assert "receipts_2031_05" in partitions.ensure(connection, to_stored(clock()))
+                assert "receipts_2031_05" in tables.ensure_partitions(connection, to_stored(clock()))
                 rating = thread.submit(store.signal_recall, shown.recall_id, helpful=shown[0])
                 self.wait_for_a_lock(empty_database)
             assert rating.result().processed == 1
@@ -274,7 +273,7 @@ class TestLocks:
     @contextmanager
     def lock_held(self, url: str, project: str) -> Iterator[None]:
         with psycopg.connect(url) as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (number(locks.project(project)),))
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(project_lock(project)),))
             yield
 
     def test_projects_do_not_wait_for_each_other(self, opening: Callable[..., Heedful], empty_database: str) -> None:
@@ -375,9 +374,9 @@ def cut(server: str, url: str) -> None:
 
 def test_the_parts_of_a_year_follow_each_other_without_a_gap() -> None:
     moment = datetime(2027, 11, 30, tzinfo=UTC)
-    for divided in partitions._TABLES:
+    for divided in tables._TABLES:
         for days in range(0, 800, 13):
-            parts = partitions._upcoming(divided, to_stored(moment + timedelta(days=days)))
+            parts = tables._upcoming(divided, to_stored(moment + timedelta(days=days)))
             assert parts[0].start <= to_stored(moment + timedelta(days=days)) < parts[0].stop
             assert [one.stop for one in parts[:-1]] == [other.start for other in parts[1:]]
 

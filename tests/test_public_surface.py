@@ -14,19 +14,22 @@ import heedful.compat.cognee as compat_cognee
 import heedful.compat.mongodb_session_manager as compat_manager
 import heedful.compat.text2everything as compat_text2everything
 from heedful import Heedful, Hit, SignalResult, notifications
-from heedful.access.keys import Keys
-from heedful.insight.service import Insight
-from heedful.interfaces.cli.main import COMMANDS, cli
-from heedful.jobs.service import Jobs
+from heedful.api import (
+    Chat,
+    ChatSessions,
+    Connectors,
+    Executions,
+    FeedbackService,
+    GoldenExamples,
+    Insight,
+    Jobs,
+    Keys,
+    Review,
+    Sessions,
+)
+from heedful.interfaces.cli.command_table import COMMANDS
+from heedful.interfaces.cli.main import cli
 from heedful.model import BulkDeletion, CacheLookup, CacheMatch, ChatAnswer, ExecutionFeedback, FactStats
-from heedful.review.service import Review
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
 
 
 def test_the_public_names_are_these_and_sorted() -> None:
@@ -46,6 +49,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "NormalisedRating",
         "NotFound",
         "PolicyChange",
+        "PolicyInUse",
         "Recall",
         "Receipt",
         "RememberResult",
@@ -85,7 +89,7 @@ def test_every_public_name_is_documented() -> None:
 
 
 def test_the_methods_are_these() -> None:
-    assert {name for name, value in vars(Heedful).items() if name[0] != "_" and inspect.isfunction(value)} == {
+    assert {name for name in dir(Heedful) if name[0] != "_" and inspect.isfunction(getattr(Heedful, name))} == {
         "check_facts",
         "close",
         "create_dataset",
@@ -105,6 +109,7 @@ def test_the_methods_are_these() -> None:
         "remember",
         "replay",
         "retract",
+        "policy",
         "set_policy",
         "signal",
         "signal_recall",

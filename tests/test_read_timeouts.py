@@ -18,8 +18,8 @@ from sqlalchemy import make_url
 import heedful
 from heedful import Heedful, Unavailable
 from heedful.sql.sandbox import pool
-from heedful.storage import locks
-from heedful.storage.postgresql import read_timeout
+from heedful.storage.postgresql import backend
+from heedful.storage.rows import lock_number, project_lock
 from heedful.testing import WordEmbedder
 
 
@@ -66,7 +66,7 @@ def test_a_server_that_never_answers_is_given_up_and_named(
 def test_a_store_whose_server_falls_silent_ends_the_call_and_works_again_later(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_timeout, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(backend, "SILENT_SECONDS", 0.2)
     address = make_url(empty_database)
     assert address.port is not None
     with Proxy(address.port) as proxy:
@@ -83,10 +83,10 @@ def test_a_store_whose_server_falls_silent_ends_the_call_and_works_again_later(
 
 
 def test_a_store_that_is_at_work_is_waited_for(empty_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_timeout, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(backend, "SILENT_SECONDS", 0.05)
     with heedful.open(empty_database, embedding=WordEmbedder()) as store, psycopg.connect(empty_database) as holder:
         store.remember("Rome is in Italy.")
-        holder.execute("SELECT pg_advisory_xact_lock(%s)", (locks.number(locks.project("default")),))
+        holder.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(project_lock("default")),))
         threading.Timer(0.5, holder.commit).start()
         assert store.remember("Oslo is in Norway.").fact_ids
 

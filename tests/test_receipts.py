@@ -8,8 +8,8 @@ import pytest
 
 from heedful import Heedful, Invalid, NotFound
 from heedful.clock import to_stored
+from heedful.jobs.retention import maintain
 from heedful.settings import Retention
-from heedful.storage.retention import maintain
 from heedful.testing import ManualClock
 
 

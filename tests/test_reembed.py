@@ -9,8 +9,7 @@ import pytest
 
 import heedful
 from heedful import Conflict, Heedful, Signal, Unavailable
-from heedful.providers.embedding import Vectors
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import Vectors, bundled
 from heedful.testing import WordEmbedder
 
 

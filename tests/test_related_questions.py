@@ -14,9 +14,9 @@ from properties import some
 
 import heedful
 from heedful import Heedful, Recall, Signal
+from heedful.ledger.adaptive_policy import RELATED
 from heedful.model import SIGNAL_TYPES
 from heedful.providers.embedding import Embedder
-from heedful.ranking.affinity import RELATED
 from heedful.testing import ManualClock
 
 RATED = "How can I log in again?"

@@ -8,8 +8,8 @@ from sqlalchemy import Table, func, select
 
 from heedful import Heedful
 from heedful.clock import to_stored
+from heedful.jobs import retention
 from heedful.settings import Retention
-from heedful.storage import retention
 from heedful.storage.schema import changes, queries, receipts, requests
 from heedful.testing import ManualClock
 

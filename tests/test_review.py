@@ -16,7 +16,7 @@ from properties import some
 from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import ReviewItem
-from heedful.review import membership
+from heedful.review import follow
 from heedful.review.items import CLOSES, ReviewAct, fold
 from heedful.testing import ManualClock
 
@@ -215,7 +215,7 @@ def test_items_with_the_most_opinions_come_first_in_pages(store: Heedful, clock:
 
 
 def test_many_old_opinions_are_taken_in_batches(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(membership, "BATCH_SIZE", 3)
+    monkeypatch.setattr(follow, "BATCH_SIZE", 3)
     for number in range(10):
         dislike(store, ask(store, f"What is in room number {number}?"), f"author {number}")
         dislike(store, ask(store), f"author {number}")

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from heedful import Heedful
-from heedful.memory.workspace import Workspace
 from heedful.storage import facts
+from heedful.workspace import Workspace
 
 TEXTS = tuple(f"fact number{number} about topic{number % 7}" for number in range(300))
 
@@ -224,12 +224,12 @@ def test_processes_that_save_at_once_leave_a_whole_one(open_any: Open) -> None:
 
 
 def test_an_index_in_several_parts_is_put_together(open_any: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.storage.saved_indexes.PART_BYTES", 5000)
+    monkeypatch.setattr("heedful.storage.words.PART_BYTES", 5000)
     filled(open_any)
     store = open_any()
     expected = hits(store)
     assert all(check.ok and not check.repaired for check in store.doctor())
-    monkeypatch.setattr("heedful.storage.saved_indexes.PART_BYTES", 20_000)
+    monkeypatch.setattr("heedful.storage.words.PART_BYTES", 20_000)
     store._workspace.save_index(1)
     assert hits(open_any()) == expected
 

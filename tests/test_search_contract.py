@@ -19,7 +19,7 @@ import heedful
 from heedful import Heedful
 from heedful.model import DEFAULT_DATASET, MODES, Mode
 from heedful.search import DatabaseIndex, DatasetIndex
-from heedful.search.postgresql import build_due
+from heedful.search.database_index import build_due
 from heedful.storage import Database, scopes
 from heedful.testing import ManualClock, WordEmbedder
 

@@ -13,9 +13,10 @@ from sqlalchemy.event import listen, remove
 
 from heedful import Conflict, Heedful, Invalid, NotFound, Signal
 from heedful.clock import to_stored
+from heedful.ledger import events, scores
+from heedful.ledger.usefulness import Tally
 from heedful.model import SignalType
-from heedful.ranking.policies import Tally
-from heedful.storage import facts, ledger, receipts, scopes, scores
+from heedful.storage import facts, scopes
 from heedful.storage.rows import AnyRow
 from heedful.testing import ManualClock
 
@@ -137,10 +138,10 @@ def test_an_event_that_is_dated_ahead_fades_and_delays_nobody(store: Heedful, fa
     workspace = store._workspace
     with workspace.write() as connection:
         seq, dataset = facts.locate(connection, workspace.project, [fact])[fact]
-        (query,) = receipts.ensure(workspace.database, connection, dataset, ["q"]).values()
-        event = ledger.Event(
+        (query,) = events.ensure_queries(workspace.database, connection, dataset, ["q"]).values()
+        event = events.Event(
             project_id=scopes.owner(connection, dataset),
-            kind=ledger.SIGNAL,
+            kind=events.SIGNAL,
             target_type="fact",
             target_id=fact,
             source="signal",
@@ -151,7 +152,7 @@ def test_an_event_that_is_dated_ahead_fades_and_delays_nobody(store: Heedful, fa
             value="used",
             confidence=1.0,
         )
-        ledger.append(connection, [event])
+        events.append(connection, [event])
         scores.refold(workspace.database, connection, {seq: dataset}, [seq])
     given = clock()
     clock.advance(days=7)

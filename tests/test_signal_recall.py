@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from heedful import Conflict, Heedful, Invalid, NotFound, Recall
-from heedful.ids import new_id
+from heedful.clock import new_id
 from heedful.testing import ManualClock
 
 TEXTS = ["apples are red", "apples are green", "apples are sweet", "apples are sour"]

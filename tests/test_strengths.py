@@ -11,8 +11,8 @@ import pytest
 
 import heedful
 from heedful import Heedful, Signal
+from heedful.ledger.adaptive_policy import FIRST_FIT
 from heedful.providers.embedding import Embedder
-from heedful.ranking.strengths import FIRST_FIT
 from heedful.testing import ManualClock
 from heedful.transfer import export
 

@@ -14,10 +14,11 @@ from properties import some
 from sqlite_steps import sqlite_steps
 
 from heedful import Heedful, Signal
+from heedful.jobs.retention import maintain
+from heedful.ledger import tallies
+from heedful.ledger.tallies import TallyQuery
 from heedful.settings import Retention
-from heedful.storage import scopes, tallies
-from heedful.storage.retention import maintain
-from heedful.storage.tallies import TallyQuery
+from heedful.storage import scopes
 from heedful.testing import ManualClock
 
 KEYS = ("", "variant")

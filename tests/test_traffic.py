@@ -19,15 +19,13 @@ from help_desk import HelpDeskStore
 
 import heedful
 from heedful import Conflict, Entry, Heedful, Invalid, Session
+from heedful.interfaces.cli.demo_commands import _four_weeks, fill_or_reuse
 from heedful.interfaces.cli.main import cli
-from heedful.interfaces.cli.sessions import _four_weeks, fill_or_reuse
 from heedful.model import Execution
-from heedful.simulate.people import ADVERSARY, customers
-from heedful.simulate.remarks import WORDINGS, Subject, remark
+from heedful.simulate.people import ADVERSARY, WORDINGS, Subject, customers, remark
 from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, REPLACED, STAFF_WANTS, WANTS
-from heedful.simulate.timeline import Timeline, arrivals
 from heedful.simulate.traffic import DAYS, REVIEWS, SESSIONS, Filled, fill, warehouse_file
-from heedful.simulate.visits import HelpDesk
+from heedful.simulate.visits import HelpDesk, Timeline, arrivals
 from heedful.testing import WordEmbedder
 from heedful.text.corrections import corrected
 

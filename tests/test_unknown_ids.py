@@ -13,9 +13,8 @@ from things import things
 
 import heedful
 from heedful import NotFound
-from heedful.ids import new_id
-from heedful.interfaces.operations import OPERATIONS
-from heedful.interfaces.operations.shape import own_signature
+from heedful.api import CALLS
+from heedful.clock import new_id
 from heedful.testing import ManualClock, WordEmbedder
 
 NAMED = {
@@ -103,8 +102,8 @@ NO_THINGS = {("insight.satisfaction", "by"), ("insight.trend", "by"), ("insight.
 
 PLACES = [
     (name, parameter)
-    for name, operation in OPERATIONS.items()
-    for parameter in own_signature(operation.function).parameters
+    for name, operation in CALLS.items()
+    for parameter in operation.signature.parameters
     if parameter.endswith("_id") or parameter == "dataset" or parameter in NAMED
     if (name, parameter) not in NO_THINGS | CREATED
 ]
@@ -146,7 +145,7 @@ def test_it_is_not_found(name: str, parameter: str, where: str, world: dict[str,
 def _arguments(name: str, parameter: str, ids: dict[str, str]) -> dict[str, Any]:
     unknown = new_id()
     arguments: dict[str, Any] = {parameter: [unknown] if parameter in LISTS else unknown}
-    for other, about in own_signature(OPERATIONS[name].function).parameters.items():
+    for other, about in CALLS[name].signature.parameters.items():
         if other != parameter and about.default is inspect.Parameter.empty:
             thing = ids.get(NAMED.get(other, other))
             value = VALUES.get(other) if thing is None else thing

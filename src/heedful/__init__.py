@@ -13,6 +13,7 @@ if _TYPE_CHECKING:
     from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
     from heedful.interfaces.client.surface import RemoteHeedful
     from heedful.interfaces.client.transport import aconnect, connect
+    from heedful.ledger.usefulness import normalise_rating
     from heedful.memory.answer import as_prompt
     from heedful.model import (
         Document,
@@ -23,6 +24,7 @@ if _TYPE_CHECKING:
         Improvement,
         NormalisedRating,
         PolicyChange,
+        PolicyInUse,
         Recall,
         Receipt,
         RememberResult,
@@ -35,7 +37,6 @@ if _TYPE_CHECKING:
         UsefulnessStats,
         etag,
     )
-    from heedful.ranking.ratings import normalise_rating
 
 __all__ = [
     "AsyncHeedful",
@@ -53,6 +54,7 @@ __all__ = [
     "NormalisedRating",
     "NotFound",
     "PolicyChange",
+    "PolicyInUse",
     "Recall",
     "Receipt",
     "RememberResult",
@@ -78,58 +80,24 @@ __all__ = [
 
 _MODULES = {
     "heedful.aio": ("AsyncHeedful",),
-    "heedful.bootstrap": (
-        "aopen",
-        "open",
-        "reembed",
-    ),
+    "heedful.bootstrap": ("aopen", "open", "reembed"),
     "heedful.engine": ("Heedful",),
-    "heedful.errors": (
-        "Conflict",
-        "Forbidden",
-        "HeedfulError",
-        "Invalid",
-        "NotFound",
-        "Unavailable",
-    ),
+    "heedful.errors": ("Conflict", "Forbidden", "HeedfulError", "Invalid", "NotFound", "Unavailable"),
     "heedful.interfaces.client.surface": ("RemoteHeedful",),
-    "heedful.interfaces.client.transport": (
-        "aconnect",
-        "connect",
-    ),
+    "heedful.interfaces.client.transport": ("aconnect", "connect"),
     "heedful.memory.answer": ("as_prompt",),
-    "heedful.model": (
-        "Document",
-        "Entry",
-        "FactStats",
-        "Feedback",
-        "Hit",
-        "Improvement",
-        "NormalisedRating",
-        "PolicyChange",
-        "Recall",
-        "Receipt",
-        "RememberResult",
-        "Retraction",
-        "Satisfaction",
-        "Session",
-        "Signal",
-        "SignalResult",
-        "Supersession",
-        "UsefulnessStats",
-        "etag",
-    ),
-    "heedful.ranking.ratings": ("normalise_rating",),
+    "heedful.ledger.usefulness": ("normalise_rating",),
 }
 _ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
+"""Where a public name comes from; those that are not here are nouns of `heedful.model`."""
 
 
 def __getattr__(name: str) -> _Any:
     """Loads what a name needs when it is first used: a client needs neither a database nor a model."""
-    if name not in _ORIGINS:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(_import_module(_ORIGINS[name]), name)
-    return found
+    value = globals()[name] = getattr(_import_module(_ORIGINS.get(name, "heedful.model")), name)
+    return value
 
 
 def __dir__() -> list[str]:

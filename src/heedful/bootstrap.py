@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ParamSpec
 
 from heedful import settings
 from heedful.access.audit import list_entries
 from heedful.access.hardening import check_security
 from heedful.aio import AsyncHeedful
+from heedful.api import values
+from heedful.api.calls import Arguments, Call
+from heedful.api.parameters import Progress
 from heedful.clock import Clock, system_clock, to_stored
-from heedful.engine import Heedful
+from heedful.engine import Heedful, project_of, run
 from heedful.errors import Invalid
 from heedful.jobs import kinds
-from heedful.jobs.kinds import forget_jobs
-from heedful.jobs.service import StoreJobs, queue_of
-from heedful.memory import checks
-from heedful.memory import maintenance as _reembed
+from heedful.jobs.handlers import StoreJobs
+from heedful.jobs.queue import Queue
+from heedful.jobs.retention import maintain, table_sizes
+from heedful.memory import doctor
 from heedful.model import AuditEntry, AuditKind, Check, Page, StoreRevision, TableSize
-from heedful.protocols.engine import Progress
-from heedful.providers.embedding import Embedder, configured_embedder
+from heedful.providers.configured import configured_embedder
+from heedful.providers.embedding import Embedder
 from heedful.providers.llm import LanguageModel
 from heedful.sessions.hooks import Hook
 from heedful.sql import connectors
 from heedful.storage import Database, scopes, sqlite
 from heedful.storage.database import store_url
 from heedful.storage.migrations import HEAD
-from heedful.storage.retention import maintain, table_sizes
 from heedful.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 
 def open(
@@ -64,8 +64,8 @@ def open(
     Without a `worker`, this process does no jobs in the background, and leaves them and new feedback to others.
     """
     config = settings.load(store=url_or_path)
-    name = checks.name("project", config.project if project is None else project)
-    checks.flag("worker", worker)
+    name = values.name("project", config.project if project is None else project)
+    values.flag("worker", worker)
     store = Store(
         url_or_path,
         clock=clock,
@@ -82,69 +82,57 @@ def open(
 THREADS = 8
 """Calls of one store that run at the same time for asyncio."""
 
+OpenParameters = ParamSpec("OpenParameters")
 
-async def aopen(
-    url_or_path: str | Path | None = None,
-    *,
-    project: str | None = None,
-    clock: Clock | None = None,
-    embedding: str | Embedder | None = None,
-    language_model: str | LanguageModel | None = None,
-    sessions: str | None = None,
-    feedback_hook: Hook | None = None,
-    metadata_hook: Hook | None = None,
-    auto_improve: bool | None = None,
-    worker: bool = True,
-) -> AsyncHeedful:
-    """Opens a store for asyncio; see `open`."""
+
+def _for_asyncio(
+    open_store: Callable[OpenParameters, Heedful],
+) -> Callable[OpenParameters, Coroutine[Any, Any, AsyncHeedful]]:
+    """A function with the same parameters, which opens the store in a thread."""
+
+    async def aopen(*args: OpenParameters.args, **kwargs: OpenParameters.kwargs) -> AsyncHeedful:
+        """Opens a store for asyncio; see `open`."""
+        return await _open_in_pool(partial(open_store, *args, **kwargs))
+
+    signature = inspect.signature(open_store)
+    aopen.__signature__ = signature.replace(return_annotation="AsyncHeedful")  # type: ignore[attr-defined]
+    aopen.__qualname__ = "aopen"
+    return aopen
+
+
+aopen = _for_asyncio(open)
+
+
+async def _open_in_pool(call: Callable[[], Heedful]) -> AsyncHeedful:
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
-    call = partial(
-        open,
-        url_or_path,
-        project=project,
-        clock=clock,
-        embedding=embedding,
-        language_model=language_model,
-        sessions=sessions,
-        feedback_hook=feedback_hook,
-        metadata_hook=metadata_hook,
-        auto_improve=auto_improve,
-        worker=worker,
-    )
     try:
         heedful = await asyncio.get_running_loop().run_in_executor(pool, call)
     except BaseException:
         pool.shutdown(wait=False)
         raise
 
-    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        method = getattr(getattr(heedful, namespace) if namespace else heedful, name)
-        return await asyncio.get_running_loop().run_in_executor(pool, partial(method, *args, **kwargs))
+    opened = project_of(heedful)
+
+    async def run_there(call: Call, arguments: Arguments) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(pool, run, opened, call, arguments)
 
     async def close() -> None:
         await asyncio.to_thread(pool.shutdown)
         await asyncio.to_thread(heedful.close)
 
-    return AsyncHeedful(run, close, f"<Async{repr(heedful)[1:]}")
+    return AsyncHeedful(run_there, close, f"<Async{repr(heedful)[1:]}")
 
 
 def reembed(
-    url_or_path: str | Path | None = None,
-    *,
-    embedding: str | Embedder | None = None,
-    progress: Progress | None = None,
+    url_or_path: str | Path | None = None, *, embedding: str | Embedder | None = None, progress: Progress | None = None
 ) -> int:
     """Re-embeds a store with another model; returns how many were made.
 
     It may be stopped and started again; until it ends, the store serves with its former model.
     """
-    config = settings.load(store=url_or_path)
-    embedder = configured_embedder(config, embedding)
-    database = Database(config.store if url_or_path is None else url_or_path)
-    try:
-        return _reembed.reembed(database, embedder, progress)
-    finally:
-        database.close()
+    embedder = configured_embedder(settings.load(store=url_or_path), embedding)
+    with _database(url_or_path, create=True) as database:
+        return doctor.reembed(database, embedder, progress)
 
 
 def reseal_connectors(url_or_path: str | Path | None = None) -> int:
@@ -152,21 +140,15 @@ def reseal_connectors(url_or_path: str | Path | None = None) -> int:
 
     Afterwards, the other keys are not needed any more.
     """
-    database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
-    try:
+    with _database(url_or_path) as database:
         return connectors.reencrypt(database)
-    finally:
-        database.close()
 
 
 @contextmanager
 def store_jobs(url_or_path: str | Path | None = None) -> Iterator[StoreJobs]:
     """The jobs of all projects of a store, and of the store itself; no model is loaded."""
-    database = Database(settings.load().store if url_or_path is None else url_or_path)
-    try:
-        yield StoreJobs(queue_of(database, lambda: to_stored(system_clock())))
-    finally:
-        database.close()
+    with _database(url_or_path, create=True) as database:
+        yield StoreJobs(Queue(database, lambda: to_stored(system_clock())))
 
 
 def store_audit(
@@ -178,59 +160,42 @@ def store_audit(
     limit: int = 100,
 ) -> Page[AuditEntry]:
     """The audit trail of all projects of a store, and of the store itself; no model is loaded."""
-    database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
-    try:
+    with _database(url_or_path) as database:
         return list_entries(database, None, kind, since, cursor, limit)
-    finally:
-        database.close()
 
 
 def migrate_store(url_or_path: str | Path | None = None) -> StoreRevision:
     """Creates the tables of a store, or upgrades them; no model is loaded."""
-    database = Database(settings.load().store if url_or_path is None else url_or_path)
-    database.close()
-    return StoreRevision(store=database.name, revision=HEAD)
+    with _database(url_or_path, create=True) as database:
+        return StoreRevision(store=database.name, revision=HEAD)
 
 
 def maintain_store(url_or_path: str | Path | None = None) -> list[str]:
     """Maintains an existing store, as its workers do every hour; returns what was done, in words."""
     config = settings.load(store=url_or_path)
-    database = Database(config.store if url_or_path is None else url_or_path, create=False)
-    try:
+    with _database(url_or_path) as database:
         now = to_stored(system_clock())
-        forget_jobs(queue_of(database, lambda: now), now, config.job_days)
+        kinds.forget_jobs(Queue(database, lambda: now), now, config.job_days)
         done = maintain(database, now, config)
-    finally:
-        database.close()
     if config.sessions is not None or config.revert_worse_policy:
-        store = Store(url_or_path)
-        try:
+        with closing(Store(url_or_path)) as store:
             if config.sessions is not None:
                 kinds.follow_reviews(store)
             done += kinds.guard_policies(store)
-        finally:
-            store.close()
     return done
 
 
 def store_sizes(url_or_path: str | Path | None = None) -> list[TableSize]:
-    """What takes how much room in a store that is there."""
-    database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
-    try:
-        with database.read() as connection:
-            return table_sizes(connection)
-    finally:
-        database.close()
+    """The room that each table of an existing store takes."""
+    with _database(url_or_path) as database, database.read() as connection:
+        return table_sizes(connection)
 
 
 def store_security(url_or_path: str | Path | None = None) -> list[Check]:
-    """What an existing store needs for production."""
+    """The checks of an existing store that is to be used in production."""
     config = settings.load(store=url_or_path)
-    database = Database(config.store if url_or_path is None else url_or_path, create=False)
-    try:
+    with _database(url_or_path) as database:
         return check_security(database, config, os.environ, Path.cwd(), to_stored(system_clock()))
-    finally:
-        database.close()
 
 
 def store_file(url_or_path: str | Path) -> Path | None:
@@ -251,9 +216,10 @@ def remove_empty_store(file: Path) -> None:
 
 def store_projects(url_or_path: str | Path) -> list[str]:
     """The names of the projects of a store that is there, oldest first; looking makes none."""
-    database = Database(url_or_path, create=False)
-    try:
-        with database.read() as connection:
-            return scopes.project_names(connection)
-    finally:
-        database.close()
+    with _database(url_or_path) as database, database.read() as connection:
+        return scopes.project_names(connection)
+
+
+def _database(url_or_path: str | Path | None, *, create: bool = False) -> closing[Database]:
+    """A store, or that of the settings, for the length of a block."""
+    return closing(Database(settings.load().store if url_or_path is None else url_or_path, create=create))

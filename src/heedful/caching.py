@@ -8,6 +8,8 @@ from typing import ParamSpec, TypeVar, cast
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 LONG = 20_000
 """Characters of texts of which any result is kept: a question at its limit, and SQL that is parsed."""
@@ -40,3 +42,26 @@ def _characters(value: object) -> int:
     if isinstance(value, str):
         return len(value)
     return sum(map(len, value)) if type(value) is tuple else 0
+
+
+class Bounded(dict[Key, Value]):
+    """A dictionary that is read as quickly as any other. Items are added by `keep`; where there are too many, the
+    oldest is dropped.
+
+    >>> known = Bounded[str, int](2)
+    >>> for place, word in enumerate(("a", "b", "a", "c")):
+    ...     known.keep(word, place)
+    >>> known
+    {'a': 2, 'c': 3}
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def keep(self, key: Key, value: Value) -> None:
+        """Adds an item, as the newest."""
+        self.pop(key, None)
+        if len(self) >= self._size:
+            del self[next(iter(self))]
+        self[key] = value

@@ -1,77 +1,371 @@
-"""Puts the parts together: what `heedful.open()` returns."""
+"""One open project, and which function handles which call on it. `heedful.open()` returns a `Heedful`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
-from types import TracebackType
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
-from heedful.access import audit as _audit
-from heedful.access.keys import Keys
+from heedful.access import audit, credentials
+from heedful.api import AnyHeedful, Sessions, values
+from heedful.api.calls import Arguments, Call
+from heedful.api.parameters import OnToken, Progress, Source
 from heedful.clock import from_stored
 from heedful.errors import Invalid
-from heedful.insight.service import Insight
-from heedful.memory import browse as _browse
-from heedful.memory import checks
-from heedful.memory import fact_report as _fact_report
-from heedful.memory import forget as _forget
-from heedful.memory import history as _history
-from heedful.memory import maintenance as _maintenance
-from heedful.memory import recall as _recall
-from heedful.memory import remember as _remember
-from heedful.memory import replay as _replay
-from heedful.memory import signals as _signal_recall
-from heedful.memory import signals as _signals
-from heedful.memory import stats as _stats
-from heedful.memory import supersede as _supersede
-from heedful.memory import usefulness as _policies
+from heedful.insight import counting, digest, exported_rows, notes, satisfaction
+from heedful.insight.comments import Comments
+from heedful.insight.counting import InsightSpace
+from heedful.jobs.handlers import ProjectJobs
+from heedful.jobs.queue import Report
+from heedful.ledger import attribution, ranking_policy, receipts, replay, retract, signals
+from heedful.ledger.events import FEEDBACK, REVIEW
+from heedful.ledger.opinions import FeedbackRow
+from heedful.memory import browse, doctor, documents, fact_report, fact_stats, forget, recall, remember, supersede
 from heedful.model import (
-    DEFAULT_DATASET,
     AuditEntry,
     AuditKind,
     Check,
-    Dataset,
-    Detection,
-    Fact,
-    FactHistory,
-    FactReport,
-    FactStats,
     ForgetResult,
     Improvement,
     Metadata,
-    Mode,
     Page,
-    PolicyChange,
-    PolicyName,
     Recall,
-    Receipt,
     RememberResult,
-    ReplayReport,
     Retraction,
-    Shown,
-    Signal,
-    SignalResult,
-    SignalType,
-    Supersession,
-    UsefulnessStats,
+    Scope,
 )
-from heedful.project import Project
-from heedful.protocols import HeedfulProtocol
-from heedful.protocols.engine import Facts, OnToken, Progress, Source
-from heedful.review import undo as _undo
-from heedful.review.service import Review
-from heedful.sessions import entries as _answering
-from heedful.sessions import erasing as _erasing
-from heedful.sessions import health as _health
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
+from heedful.notifications import Channel
+from heedful.notifications.outbox import AlertRow
+from heedful.review import actions, follow, undo_actions
+from heedful.sessions import alerts, conversations, entries, feedback, health, improve
+from heedful.sessions.space import SessionSpace
+from heedful.sql import chat, chat_sessions, connectors, executions, golden
+from heedful.sql import feedback as sql_feedback
+from heedful.sql.space import ExecutionSpace, Permissions
+from heedful.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One project of one store, opened by `heedful.store.Store`: with more than the calls that all are offered."""
+
+    executions: ExecutionSpace
+    """The project as the services see it; each wing has its own view of it."""
+    jobs: ProjectJobs
+    comments: Comments
+    """Kept while the project is open, because it caches vectors."""
+    finish: Callable[[], object]
+    """Called when it is closed."""
+
+    @property
+    def sessions(self) -> SessionSpace:
+        return self.executions.sessions
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.executions.workspace
+
+    @property
+    def insight(self) -> InsightSpace:
+        return InsightSpace(
+            self.workspace, self.sessions.store, self.comments, partial(follow.catch_up, self.executions)
+        )
+
+    @property
+    def name(self) -> str:
+        return self.workspace.project
+
+    def limited(self, permissions: Permissions) -> Project:
+        """The same project, for a caller whose connectors may reach this much; close only one of the two."""
+        return replace(self, executions=replace(self.executions, permissions=permissions))
+
+    def store_documents(
+        self, dataset: str, contents: Sequence[tuple[str | None, bool, Sequence[tuple[str, Metadata]]]]
+    ) -> None:
+        """Stores (source, whether it replaces earlier facts of the source, texts with metadata) in few transactions."""
+        values.name("dataset", dataset)
+        remember.store(self.workspace, dataset, [documents.pieces(*content) for content in contents])
+
+    def improve(
+        self, dataset: str | None, session_ids: Sequence[str] | None, report: Report | None = None
+    ) -> Improvement:
+        """Does what `Heedful.improve` does, and reports how far it is."""
+        return improve.improve(
+            self.sessions, self.workspace, self.executions.language_model, dataset, session_ids, report
+        )
+
+    def improve_new(self, report: Report | None = None) -> None:
+        """Improves by the feedback that no call has processed yet."""
+        improve.improve_new(self.sessions, self.workspace, report)
+
+    def scope_to_retract(self, event_id: str) -> Scope:
+        """The scope a key needs to retract an event: the one it needs to make such an event."""
+        values.identifier("event_id", event_id)
+        with self.workspace.read() as connection:
+            return retract.scope_of(connection, self.name, event_id)
+
+    def session_feedback(self, feedback_id: str) -> FeedbackRow | None:
+        """One opinion about a session or an answer, by its id."""
+        row: FeedbackRow | None = self.sessions.store.read(lambda tx: tx.feedbacks.get(feedback_id))
+        return row
+
+    def send_digest(
+        self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False
+    ) -> list[AlertRow]:
+        """Sends a digest of this period; `again` if it was sent before."""
+        # However long that takes: nobody waits for a digest that is sent.
+        self.follow_review()
+        create = partial(digest.digest, self.insight, since=from_stored(since), until=from_stored(until))
+        return digest.send(self.sessions, create, channels, since, until, again=again)
+
+    def switch_policies_back(self) -> list[str]:
+        """Takes back changes of policy after which ratings got worse than chance allows; returns the events."""
+        return notes.switch_back(self.insight)
+
+    def follow_review(self) -> None:
+        """Brings the review queue up to date."""
+        follow.follow(self.executions)
+
+    def close(self) -> None:
+        """Finishes what runs in the background, saves the indexes and closes the store, unless others use it."""
+        self.finish()
+        self.sessions.dispatcher.close()
+        self.sessions.store.close()
+        self.workspace.close()
+
+
+Handlers = Mapping[str, Callable[..., Any]]
+"""By the name of the call. A handler takes what it works on, then the parameters of the call by name."""
+
+
+def _remember(
+    project: Project,
+    texts: Source,
+    dataset: str,
+    metadata: Metadata | Sequence[Metadata] | None,
+    source: str | None,
+    expires_at: datetime | None,
+    self_improvement: bool,
+    progress: Progress | None,
+) -> RememberResult:
+    values.flag("self_improvement", self_improvement)
+    result = remember.remember(project.workspace, texts, dataset, metadata, source, expires_at, progress)
+    if self_improvement:
+        project.jobs.improve(dataset, None)
+    return result
+
+
+def _recall(
+    project: Project, session_id: str | None, answer: bool, on_token: OnToken | None, **arguments: Any
+) -> Recall:
+    request = recall.check_request(**arguments)
+    if values.flag("answer", answer) or session_id is not None:
+        model = project.executions.language_model
+        return entries.answer(project.sessions, project.workspace, model, request, session_id, on_token)
+    if on_token is not None:
+        raise Invalid("on_token requires an answer", field="on_token", remedy="Pass answer=True, or a session_id")
+    return recall.recall(project.workspace, request)
+
+
+def _forget(
+    project: Project, fact_ids: str | Sequence[str] | None, source: str | None, dataset: str | None, author: str | None
+) -> ForgetResult:
+    if author is None:
+        return forget.forget(project.workspace, fact_ids, source, dataset)
+    if fact_ids is not None or source is not None or dataset is not None:
+        message = "author can't be combined with facts, a source or a dataset"
+        remedy = "An author is erased from the whole project: pass author alone"
+        raise Invalid(message, field="author", value=author, remedy=remedy)
+    return feedback.erase(project.sessions, project.workspace, author)
+
+
+def _retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retraction:
+    handlers = {FEEDBACK: feedback.undo_handler(space.sessions), REVIEW: undo_actions.undo_handler(space)}
+    retraction = retract.retract(space.workspace, event_id, author, handlers)
+    space.sessions.feedback_changed()
+    return retraction
+
+
+def _doctor(project: Project, repair: bool) -> list[Check]:
+    values.flag("repair", repair)
+    operator = project.executions.permissions.everywhere
+    return doctor.doctor(project.workspace, repair, operator) + health.doctor(project.sessions, repair, operator)
+
+
+def _audit(
+    project: Project, kind: AuditKind | None, since: datetime | None, cursor: str | None, limit: int
+) -> Page[AuditEntry]:
+    return audit.list_entries(project.workspace.database, project.name, kind, since, cursor, limit)
+
+
+def _deliver_alerts(sessions: SessionSpace) -> int:
+    return sessions.dispatcher.deliver_due()
+
+
+_ON_PROJECT: Handlers = {
+    "remember": _remember,
+    "recall": _recall,
+    "improve": Project.improve,
+    "forget": _forget,
+    "doctor": _doctor,
+    "audit": _audit,
+}
+
+_ON_WORKSPACE: Handlers = {
+    "signal": signals.signal,
+    "signal_recall": signals.signal_recall,
+    "detect": attribution.detect_recall,
+    "receipt": receipts.receipt,
+    "supersede": supersede.supersede,
+    "policy": ranking_policy.policy_in_use,
+    "set_policy": ranking_policy.set_policy,
+    "fact_stats": fact_stats.fact_stats,
+    "fact_history": fact_stats.fact_history,
+    "usefulness_stats": fact_stats.usefulness_stats,
+    "replay": replay.replay,
+    "fact": browse.fact,
+    "facts": browse.list_facts,
+    "create_dataset": browse.create_dataset,
+    "get_dataset": browse.get_dataset,
+    "datasets": browse.datasets,
+    "check_facts": fact_report.fact_report,
+    "keys.create": credentials.create_key,
+    "keys.list": credentials.list_keys,
+    "keys.revoke": credentials.revoke_key,
+    "keys.create_token": credentials.create_token,
+    "keys.rotate_signing": credentials.rotate_signing,
+}
+
+_ON_SESSIONS: Handlers = {
+    "sessions.create": conversations.create,
+    "sessions.get": conversations.get,
+    "sessions.exists": conversations.exists,
+    "sessions.list": conversations.list_sessions,
+    "sessions.delete": conversations.delete,
+    "sessions.add_message": conversations.add_message,
+    "sessions.add_messages": conversations.add_messages,
+    "sessions.messages": conversations.messages,
+    "sessions.update_message": conversations.update_message,
+    "sessions.delete_message": conversations.delete_message,
+    "sessions.get_metadata": conversations.get_metadata,
+    "sessions.update_metadata": conversations.update_metadata,
+    "sessions.delete_metadata": conversations.delete_metadata,
+    "sessions.add_entry": entries.add,
+    "sessions.entry": entries.get,
+    "sessions.entries": entries.list_entries,
+    "sessions.add_feedback": feedback.rate_entry,
+    "sessions.rate": feedback.rate,
+    "sessions.delete_feedback": feedback.clear_entry,
+    "sessions.add_session_feedback": feedback.rate_session,
+    "sessions.feedbacks": feedback.list_for_session,
+    "sessions.feedback_metrics": feedback.metrics,
+    "sessions.alerts": alerts.list_alerts,
+    "sessions.deliver_alerts": _deliver_alerts,
+    "sessions.discard_alert": alerts.discard,
+}
+
+_ON_INSIGHT: Handlers = {
+    "insight.satisfaction": satisfaction.satisfaction,
+    "insight.trend": satisfaction.trend,
+    "insight.coverage": counting.coverage,
+    "insight.usefulness": satisfaction.usefulness,
+    "insight.cache": counting.cache_report,
+    "insight.themes": notes.list_themes,
+    "insight.notes": notes.list_notes,
+    "insight.digest": digest.digest,
+    "insight.dictionary": exported_rows.list_tables,
+    "insight.rows": exported_rows.list_rows,
+    "insight.export": exported_rows.export_table,
+}
+
+_ON_EXECUTIONS: Handlers = {
+    "retract": _retract,
+    "connectors.create": connectors.create_connector,
+    "connectors.get": connectors.get_connector,
+    "connectors.list": connectors.list_connectors,
+    "connectors.refresh": connectors.refresh_connector,
+    "connectors.confirm": connectors.confirm_connector,
+    "connectors.schema": connectors.connector_schema,
+    "connectors.delete": connectors.delete_connector,
+    "executions.execute_query": executions.execute_query,
+    "executions.execute_from_chat": executions.execute_from_chat,
+    "executions.get": executions.get_execution,
+    "executions.list": executions.list_executions,
+    "executions.delete": executions.delete_execution,
+    "feedback.create": sql_feedback.create_feedback,
+    "feedback.create_positive": sql_feedback.create_positive,
+    "feedback.create_negative": partial(sql_feedback.create_feedback, is_positive=False),
+    "feedback.get": sql_feedback.get_feedback,
+    "feedback.list": sql_feedback.list_feedback,
+    "feedback.list_positive": partial(sql_feedback.list_feedback, rating="up"),
+    "feedback.list_negative": partial(sql_feedback.list_feedback, rating="down"),
+    "feedback.get_feedback_for_message": sql_feedback.list_feedback,
+    "feedback.update": sql_feedback.update_feedback,
+    "feedback.delete": sql_feedback.delete_feedback,
+    "feedback.bulk_delete": sql_feedback.delete_feedbacks,
+    "chat.chat_to_sql": chat.chat_to_sql,
+    "chat.chat_to_answer": chat.chat_to_answer,
+    "chat.execution_cache_lookup": chat.execution_cache_lookup,
+    "chat.confirm_suggestion": chat.confirm_suggestion,
+    "chat.execution_cache_coverage": chat.execution_cache_coverage,
+    "chat_sessions.create": chat_sessions.create_chat,
+    "chat_sessions.get": chat_sessions.get_chat,
+    "chat_sessions.list": chat_sessions.list_chats,
+    "chat_sessions.delete": chat_sessions.delete_chat,
+    "chat_sessions.get_questions": chat_sessions.get_questions,
+    "golden_examples.create": golden.create_example,
+    "golden_examples.promote": golden.promote_example,
+    "golden_examples.get": golden.get_example,
+    "golden_examples.list": golden.list_examples,
+    "golden_examples.update": golden.update_example,
+    "golden_examples.delete": golden.delete_example,
+    "golden_examples.import_file": golden.import_file,
+    "golden_examples.import_examples": golden.import_examples,
+    "review.list": actions.list_items,
+    "review.get": actions.get_case,
+    "review.assign": actions.assign,
+    "review.resolve": actions.resolve,
+    "review.dismiss": actions.dismiss,
+    "review.reopen": actions.reopen,
+    "review.fix": actions.fix,
+    "review.ask_again": actions.ask_again,
+    "review.undo": actions.undo,
+}
+
+_ON_JOBS: Handlers = {
+    "jobs.improve": ProjectJobs.improve,
+    "jobs.list": ProjectJobs.list,
+    "jobs.get": ProjectJobs.get,
+    "jobs.cancel": ProjectJobs.cancel,
+    "jobs.retry": ProjectJobs.retry,
+}
+
+_BY_SUBJECT: dict[str | None, Handlers] = {
+    None: _ON_PROJECT,
+    "workspace": _ON_WORKSPACE,
+    "sessions": _ON_SESSIONS,
+    "insight": _ON_INSIGHT,
+    "executions": _ON_EXECUTIONS,
+    "jobs": _ON_JOBS,
+}
+
+HANDLERS: dict[str, tuple[Callable[..., Any], str | None]] = {
+    name: (handler, subject) for subject, handlers in _BY_SUBJECT.items() for name, handler in handlers.items()
+}
+"""By the name of the call: its handler, and the attribute of a project that it works on, or None for the project."""
+
+
+def run(project: Project, call: Call, arguments: Arguments) -> Any:
+    """Checks the arguments of a call by their types, and has it handled."""
+    handler, subject = HANDLERS[call.name]
+    return handler(project if subject is None else getattr(project, subject), **call.checked(arguments))
+
+
+def sessions_of(space: SessionSpace) -> Sessions:
+    """The calls about sessions alone, on a store of sessions that may have no facts beside it."""
+    return Sessions(lambda call, arguments: _ON_SESSIONS[call.name](space, **call.checked(arguments)))
 
 
 def project_of(heedful: Heedful) -> Project:
@@ -79,293 +373,18 @@ def project_of(heedful: Heedful) -> Project:
     return heedful._project
 
 
-class Heedful(HeedfulProtocol):
+class Heedful(AnyHeedful):
     """One project of one store. Threads may share it; close it when done, or use it in a `with`."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._workspace = project.workspace
-        self.jobs = project.jobs
 
-    # Services are made when they are first used: a server makes a `Heedful` for each call.
-    @cached_property
-    def sessions(self) -> Sessions:
-        return Sessions(self._project.sessions)
-
-    @cached_property
-    def insight(self) -> Insight:
-        return self._project.insight
-
-    @cached_property
-    def keys(self) -> Keys:
-        return Keys(self._workspace)
-
-    @cached_property
-    def connectors(self) -> Connectors:
-        return Connectors(self._project.executions)
-
-    @cached_property
-    def executions(self) -> Executions:
-        return Executions(self._project.executions)
-
-    @cached_property
-    def feedback(self) -> FeedbackService:
-        return FeedbackService(self._project.executions)
-
-    @cached_property
-    def chat(self) -> Chat:
-        return Chat(self._project.executions)
-
-    @cached_property
-    def chat_sessions(self) -> ChatSessions:
-        return ChatSessions(self._project.executions)
-
-    @cached_property
-    def golden_examples(self) -> GoldenExamples:
-        return GoldenExamples(self._project.executions)
-
-    @cached_property
-    def review(self) -> Review:
-        return Review(self._project.executions)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def _run(self, call: Call, arguments: Arguments) -> Any:
+        return run(self._project, call, arguments)
 
     def __repr__(self) -> str:
         return f"<Heedful {self._workspace.database.name} project={self._project.name!r}>"
-
-    def remember(
-        self,
-        texts: Source,
-        *,
-        dataset: str = DEFAULT_DATASET,
-        metadata: Metadata | Sequence[Metadata] | None = None,
-        source: str | None = None,
-        expires_at: datetime | None = None,
-        self_improvement: bool = False,
-        progress: Progress | None = None,
-    ) -> RememberResult:
-        checks.flag("self_improvement", self_improvement)
-        result = _remember.remember(self._workspace, texts, dataset, metadata, source, expires_at, progress)
-        if self_improvement:
-            self.jobs.improve(dataset)
-        return result
-
-    def recall(
-        self,
-        query: str,
-        *,
-        dataset: str = DEFAULT_DATASET,
-        top_k: int = 10,
-        mode: Mode = "hybrid",
-        where: Metadata | None = None,
-        boost_by_usefulness: bool | float | None = None,
-        usefulness_weight: float = 0.3,
-        feedback_influence: float | None = None,
-        min_usefulness: float = 0.0,
-        policy: PolicyName | None = None,
-        exploration: float = 0.0,
-        seed: int | None = None,
-        explain: bool = False,
-        session_id: str | None = None,
-        answer: bool = False,
-        on_token: OnToken | None = None,
-        external_id: str | None = None,
-        cursor: str | None = None,
-    ) -> Recall:
-        if feedback_influence is not None:
-            usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
-            boost_by_usefulness = usefulness_weight > 0
-        request = _recall.check_request(
-            query,
-            dataset,
-            top_k,
-            mode,
-            where,
-            boost_by_usefulness,
-            usefulness_weight,
-            min_usefulness,
-            policy,
-            exploration,
-            seed,
-            explain,
-            external_id,
-            cursor,
-        )
-        if checks.flag("answer", answer) or session_id is not None:
-            return _answering.answer(
-                self._project.sessions,
-                self._workspace,
-                self._project.executions.language_model,
-                request,
-                session_id,
-                on_token,
-            )
-        if on_token is not None:
-            raise Invalid(
-                "on_token requires an answer",
-                field="on_token",
-                remedy="Pass answer=True, or a session_id",
-            )
-        return _recall.recall(self._workspace, request)
-
-    def improve(self, dataset: str | None = None, session_ids: Sequence[str] | None = None) -> Improvement:
-        return self._project.improve(dataset, session_ids)
-
-    def signal(
-        self,
-        signals: Signal | Iterable[Signal | Mapping[str, Any]],
-        *,
-        dataset: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> SignalResult:
-        return _signals.signal(self._workspace, _signals.parse_signals(signals), idempotency_key, dataset)
-
-    def signal_recall(
-        self,
-        recall_id: str,
-        *,
-        used: Facts = (),
-        helpful: Facts = (),
-        not_helpful: Facts = (),
-        answer: str | None = None,
-        confidence: float = 1.0,
-        author: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> SignalResult:
-        named: dict[SignalType, Facts] = {"used": used, "helpful": helpful, "not_helpful": not_helpful}
-        return _signal_recall.signal_recall(
-            self._workspace, recall_id, named, answer, confidence, author, idempotency_key
-        )
-
-    def detect(self, answer: str, recall_id: str) -> list[Detection]:
-        return _signal_recall.detect_recall(self._workspace, answer, recall_id)
-
-    def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
-        checks.identifier("event_id", event_id)
-        return _undo.retract(self._project.executions, event_id, checks.author(author))
-
-    def supersede(
-        self, fact_id: str, text: str | None = None, *, by: str | None = None, author: str | None = None
-    ) -> Supersession:
-        return _supersede.supersede(self._workspace, fact_id, text, by, author)
-
-    def set_policy(self, policy: PolicyName | None, *, dataset: str | None = None) -> PolicyChange:
-        return _policies.set_policy(self._workspace, policy, dataset)
-
-    def forget(
-        self,
-        fact_ids: str | Sequence[str] | None = None,
-        *,
-        source: str | None = None,
-        dataset: str | None = None,
-        author: str | None = None,
-    ) -> ForgetResult:
-        if author is None:
-            return _forget.forget(self._workspace, fact_ids, source, dataset)
-        if fact_ids is not None or source is not None or dataset is not None:
-            raise Invalid(
-                "author can't be combined with facts, a source or a dataset",
-                field="author",
-                value=author,
-                remedy="An author is erased from the whole project: pass author alone",
-            )
-        return _erasing.erase(self._project.sessions, self._workspace, author)
-
-    def receipt(self, recall_id: str) -> Receipt:
-        checks.identifier("recall_id", recall_id)
-        with self._workspace.read() as connection:
-            row = _signal_recall.receipt_of(self._workspace, connection, recall_id)
-        return Receipt(
-            recall_id=row.id,
-            dataset=row.dataset,
-            query=row.query,
-            mode=row.mode,
-            policy=row.policy,
-            usefulness_weight=row.weight,
-            at=from_stored(row.at),
-            shown=[
-                Shown(
-                    fact_id=line[0],
-                    rank=rank,
-                    score=line[1],
-                    relevance=line[2],
-                    usefulness=line[3],
-                    usefulness_source=line[4],
-                    propensity=line[5],
-                    links=line[6] if len(line) > 6 else [],
-                )
-                for rank, line in enumerate(row.shown, start=1)
-            ],
-        )
-
-    def fact_stats(self, fact_id: str) -> FactStats:
-        return _stats.fact_stats(self._workspace, fact_id)
-
-    def fact_history(self, fact_id: str) -> FactHistory:
-        return _history.fact_history(self._workspace, fact_id)
-
-    def usefulness_stats(self, dataset: str = DEFAULT_DATASET) -> UsefulnessStats:
-        return _stats.usefulness_stats(self._workspace, dataset)
-
-    def replay(
-        self,
-        *,
-        dataset: str = DEFAULT_DATASET,
-        policies: Sequence[PolicyName] | None = None,
-        weights: Sequence[float] | None = None,
-        since: datetime | None = None,
-        seed: int = 0,
-    ) -> ReplayReport:
-        return _replay.replay(self._workspace, dataset, policies, weights, since, seed)
-
-    def fact(self, fact_id: str) -> Fact:
-        return _browse.fact(self._workspace, fact_id)
-
-    def facts(
-        self,
-        *,
-        dataset: str = DEFAULT_DATASET,
-        source: str | None = None,
-        where: Metadata | None = None,
-        cursor: str | None = None,
-        limit: int = 100,
-        newest_first: bool = False,
-    ) -> Page[Fact]:
-        return _browse.list_facts(self._workspace, dataset, source, where, cursor, limit, newest_first)
-
-    def create_dataset(self, dataset: str, *, metadata: Metadata | None = None) -> Dataset:
-        return _browse.create_dataset(self._workspace, dataset, metadata)
-
-    def get_dataset(self, dataset: str) -> Dataset:
-        return _browse.get_dataset(self._workspace, dataset)
-
-    def datasets(self) -> list[str]:
-        return _browse.datasets(self._workspace)
-
-    def check_facts(self, *, dataset: str = DEFAULT_DATASET, limit: int = 20) -> FactReport:
-        return _fact_report.fact_report(self._workspace, dataset, limit)
-
-    def doctor(self, *, repair: bool = True) -> list[Check]:
-        checks.flag("repair", repair)
-        operator = self._project.executions.permissions.everywhere
-        checked = _maintenance.doctor(self._workspace, repair, operator)
-        return checked + _health.doctor(self._project.sessions, repair, operator)
-
-    def audit(
-        self,
-        *,
-        kind: AuditKind | None = None,
-        since: datetime | None = None,
-        cursor: str | None = None,
-        limit: int = 100,
-    ) -> Page[AuditEntry]:
-        return _audit.list_entries(self._workspace.database, self._project.name, kind, since, cursor, limit)
 
     def close(self) -> None:
         """Finishes background work, saves the indexes and closes the store."""

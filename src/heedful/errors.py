@@ -10,7 +10,7 @@ HeedfulError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
@@ -47,18 +47,16 @@ def quoted(value: Any, limit: int = MAX_QUOTED) -> str:
 
 def _members(values: Collection[Any], limit: int) -> str:
     """The first members. Each may take half of what is left, so that nothing is followed deep."""
-    opening, closing = (
-        ("[", "]") if isinstance(values, list) else ("(", ")") if isinstance(values, tuple) else ("{", "}")
-    )
+    opening, closing = "[]" if isinstance(values, list) else "()" if isinstance(values, tuple) else "{}"
     texts: list[str] = []
     left = limit - 2
-    for each in values:
+    for member in values:
         if left < 8:
             texts.append("…")
             break
-        text = quoted(each, left // 2)
+        text = quoted(member, left // 2)
         if isinstance(values, dict):
-            text = f"{text}: {quoted(values[each], left // 2)}"
+            text = f"{text}: {quoted(values[member], left // 2)}"
         texts.append(text)
         left -= len(text) + 2
     return f"{opening}{', '.join(texts)}{',' if closing == ')' and len(texts) == 1 else ''}{closing}"
@@ -88,7 +86,7 @@ class HeedfulError(Exception):
 
 
 class NotFound(HeedfulError):
-    """What was named does not exist here."""
+    """The named object does not exist here."""
 
     default_code = "not_found"
 
@@ -99,12 +97,8 @@ MAX_NAMED = 10
 
 def no_dataset(project: str, dataset: str, known: Sequence[str]) -> NotFound:
     """The error for a dataset that is not among those of its project."""
-    return NotFound(
-        f"project {project!r} has no dataset {dataset!r}",
-        field="dataset",
-        value=dataset,
-        remedy=f"It has: {', '.join(known)}" if known else "Nothing was remembered in it yet",
-    )
+    remedy = f"It has: {', '.join(known)}" if known else "Nothing was remembered in it yet"
+    return NotFound(f"project {project!r} has no dataset {dataset!r}", field="dataset", value=dataset, remedy=remedy)
 
 
 def no_project(name: str, known: Sequence[str], how: str | None = None) -> NotFound:
@@ -113,18 +107,25 @@ def no_project(name: str, known: Sequence[str], how: str | None = None) -> NotFo
     meant = f"Did you mean {near[0]!r}? " if near else ""
     others = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
     there = f"There are: {', '.join(known[:MAX_NAMED])}{others}" if known else "There is none yet"
-    return NotFound(
-        f"there is no project {name!r}",
-        field="project",
-        value=name,
-        remedy=f"{meant}{there}" + (f"; choose one by {how}" if known and how else ""),
-    )
+    remedy = f"{meant}{there}" + (f"; choose one by {how}" if known and how else "")
+    return NotFound(f"there is no project {name!r}", field="project", value=name, remedy=remedy)
 
 
 class Invalid(HeedfulError, ValueError):
     """A value can't be accepted; nothing was changed."""
 
     default_code = "invalid"
+
+    @classmethod
+    def got(cls, field: str, problem: str, value: Any, remedy: str | None = None) -> Invalid:
+        """The error for the value of a field: "limit must be a whole number, got 'ten'"."""
+        return cls(f"{field} {problem}, got {quoted(value)}", field=field, value=value, remedy=remedy)
+
+    @classmethod
+    def unknown(cls, field: str, value: Any, choices: Iterable[str]) -> Invalid:
+        """The error for a value that is not among those that a field may have."""
+        remedy = f"Use one of {', '.join(choices)}"
+        return cls(f"unknown {field} {quoted(value)}", field=field, value=value, remedy=remedy)
 
     @classmethod
     def from_validation(cls, error: ValidationError | Sequence[ErrorDetails]) -> Invalid:
@@ -148,8 +149,7 @@ class Invalid(HeedfulError, ValueError):
             return cls(f"{field} is not a field of it", field=field, value=value, remedy=remedy)
         if first["type"] == "too_long" and isinstance(value, list):
             return too_many(field, len(value), first["ctx"]["max_length"])
-        reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        return cls(f"{field} {reason}, got {quoted(value)}", field=field, value=value)
+        return cls.got(field, first["msg"].removeprefix("Value error, ").removeprefix("Input "), value)
 
 
 def too_many(field: str, count: int, limit: int) -> Invalid:
@@ -189,9 +189,8 @@ def few_errors(error: ValidationError, again: Callable[[], Any]) -> list[ErrorDe
         again()
     except ValidationError as fewer:
         # A member that was left out is not missing.
-        found = [each for each in islice(fewer.errors(), MAX_ERRORS) if each["type"] != "missing"]
-        if found:
-            return found
+        if details := [detail for detail in islice(fewer.errors(), MAX_ERRORS) if detail["type"] != "missing"]:
+            return details
     return [{"type": "too_many", "loc": (), "msg": f"has {error.error_count()} problems", "input": "…"}]
 
 
@@ -207,8 +206,8 @@ def _most_relevant(errors: Sequence[ErrorDetails]) -> ErrorDetails:
     first = errors[0]
     for depth, part in enumerate(first["loc"]):
         if isinstance(part, str) and (part in _TYPES or not part.isidentifier()):
-            alternatives = [each for each in errors if each["loc"][:depth] == first["loc"][:depth]]
-            return max(alternatives, key=lambda each: len(each["loc"]))
+            alternatives = [error for error in errors if error["loc"][:depth] == first["loc"][:depth]]
+            return max(alternatives, key=lambda error: len(error["loc"]))
     return first
 
 

@@ -14,7 +14,7 @@ from heedful.errors import Conflict, Invalid, Unavailable
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
-"""What we write may hold what people said, and secrets: it is for the owner alone from its first byte."""
+"""Files of ours may hold what people said, and secrets: they are for the owner alone from their first byte."""
 
 
 def create(path: Path) -> IO[bytes]:
@@ -25,13 +25,16 @@ def create(path: Path) -> IO[bytes]:
 def read(path: Path, most: int) -> bytes:
     """The content of a file; `Invalid` if it is larger, or a device, which may never end."""
     if not path.is_file():
-        raise Invalid(
-            f"{path} is a folder or a device, not a file", field="path", value=str(path), remedy="Name a file"
-        )
+        raise _not_a_file(path)
     with path.open("rb") as file:
         if (size := os.fstat(file.fileno()).st_size) > most:
             raise too_large(path, f"has {size} bytes", most, "Split it into several files")
         return file.read()
+
+
+def _not_a_file(path: Path) -> Invalid:
+    message = f"{path} is a folder or a device, not a file"
+    return Invalid(message, field="path", value=str(path), remedy="Name a file")
 
 
 def too_large(path: Path, what: str, most: int, remedy: str) -> Invalid:
@@ -66,20 +69,14 @@ def write_atomically(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
 def check(path: Path, *, overwrite: bool) -> None:
     """Fails if there is something that may not be replaced."""
     if path.exists() and not path.is_file():
-        raise Invalid(
-            f"{path} is a folder or a device, not a file", field="path", value=str(path), remedy="Name a file"
-        )
+        raise _not_a_file(path)
     if path.exists() and not overwrite:
-        raise Conflict(
-            f"{path} already exists",
-            field="path",
-            value=str(path),
-            remedy="Use another file name, or overwrite it: overwrite=True, --force",
-        )
+        remedy = "Use another file name, or overwrite it: overwrite=True, --force"
+        raise Conflict(f"{path} already exists", field="path", value=str(path), remedy=remedy)
 
 
 def write_error(file: Path, error: OSError) -> Unavailable:
-    """What it means that a file can't be written."""
+    """The error for a file that can't be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unavailable(
             f"{file} can't be written: the disk is full", code="disk_full", remedy="Free some space and try again"

@@ -1,4 +1,4 @@
-"""Who called, where a call came over a wire; nobody, where a program has the store open itself."""
+"""The caller, where a call came over a wire; nobody, where a program has the store open itself."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CURRENT: ContextVar[CallerIdentity | None] = ContextVar("heedful_calling", defa
 
 
 def current() -> CallerIdentity | None:
-    """Who called; None where nothing came over a wire."""
+    """The caller; None where nothing came over a wire."""
     return _CURRENT.get()
 
 
 def subject() -> str:
-    """The id of who called; empty where nothing came over a wire."""
-    found = _CURRENT.get()
-    return "" if found is None else found.subject
+    """The id of the caller; empty where nothing came over a wire."""
+    caller = _CURRENT.get()
+    return "" if caller is None else caller.subject
 
 
 @contextmanager

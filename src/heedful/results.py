@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a query returned. `truncated_by` says which limit cut it short: `rows` or `bytes`."""
+    """The result of a query. `truncated_by` says which limit cut it short: `rows` or `bytes`."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -72,19 +72,16 @@ def decode(encoded: dict[str, Any]) -> Result:
         return Result(
             columns=tuple(Column(column["name"], column["type"]) for column in encoded["columns"]),
             rows=tuple(
-                tuple(_read(value, kind) for value, kind in zip(row, kinds, strict=True)) for row in encoded["rows"]
+                tuple(_untagged(value, kind) for value, kind in zip(row, kinds, strict=True)) for row in encoded["rows"]
             ),
             truncated=encoded["truncated"],
             truncated_by=encoded["truncated_by"],
             seconds=encoded["seconds"],
         )
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise Invalid(
-            f"this is not an encoded result ({type(error).__name__})",
-            code="result_unreadable",
-            field="result",
-            remedy="Pass what heedful.results.encode returned",
-        ) from error
+        message = f"this is not an encoded result ({type(error).__name__})"
+        remedy = "Pass what heedful.results.encode returned"
+        raise Invalid(message, code="result_unreadable", field="result", remedy=remedy) from error
 
 
 def plain(value: Any) -> Any:
@@ -108,9 +105,9 @@ def plain(value: Any) -> Any:
     if kind in _WRITERS:
         return _WRITERS[kind][1](value)
     if kind is list:
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if kind is dict:
-        return {str(plain(key)): plain(each) for key, each in value.items()}
+        return {str(plain(key)): plain(item) for key, item in value.items()}
     return value
 
 
@@ -125,9 +122,9 @@ def normalize(value: Any) -> Any:
     if kind in _PLAIN or kind in _WRITERS:
         return _fixed(value) if kind is datetime or kind is time else value
     if isinstance(value, dict):
-        return {key if type(key) in _PLAIN else str(key): normalize(each) for key, each in value.items()}
+        return {key if type(key) in _PLAIN else str(key): normalize(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [normalize(each) for each in value]
+        return [normalize(item) for item in value]
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     return str(value)
@@ -165,11 +162,11 @@ def _tagged(value: Any) -> Any:
         name, write = _WRITERS[kind]
         return {f"${name}": write(value)}
     if kind is list:
-        return [_tagged(each) for each in value]
+        return [_tagged(item) for item in value]
     if kind is dict:
         if any(type(key) is not str or key.startswith("$") or not _is_storable(key) for key in value):
-            return {"$map": [[_tagged(key), _tagged(each)] for key, each in value.items()]}
-        return {key: _tagged(each) for key, each in value.items()}
+            return {"$map": [[_tagged(key), _tagged(item)] for key, item in value.items()]}
+        return {key: _tagged(item) for key, item in value.items()}
     raise Invalid(
         f"a result can't hold a {kind.__name__}", code="result_unreadable", field="result", remedy="Cast it to text"
     )
@@ -180,22 +177,18 @@ def _is_storable(text: str) -> bool:
     return "\0" not in text and (text.isascii() or not _SURROGATE.search(text))
 
 
-def _read(value: Any, kind: str) -> Any:
-    if value is None:
-        return None
-    return _READERS[kind](value) if kind != "json" else _untagged(value)
-
-
-def _untagged(value: Any) -> Any:
+def _untagged(value: Any, kind: str = "json") -> Any:
+    if kind != "json":
+        return None if value is None else _READERS[kind](value)
     if isinstance(value, list):
-        return [_untagged(each) for each in value]
+        return [_untagged(item) for item in value]
     if not isinstance(value, dict):
         return value
     if not _is_tag(value):
-        return {key: _untagged(each) for key, each in value.items()}
+        return {key: _untagged(item) for key, item in value.items()}
     ((name, inner),) = value.items()
     if name == "$map":
-        return {_untagged(key): _untagged(each) for key, each in inner}
+        return {_untagged(key): _untagged(item) for key, item in inner}
     return _READERS[name[1:]](inner)
 
 
@@ -208,10 +201,10 @@ def _interval(value: timedelta) -> str:
 
 
 def _read_interval(text: str) -> timedelta:
-    found = _INTERVAL.fullmatch(text)
-    if found is None:
+    match = _INTERVAL.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    return timedelta(days=int(found[1]), seconds=int(found[2]), microseconds=int(found[3]))
+    return timedelta(days=int(match[1]), seconds=int(match[2]), microseconds=int(match[3]))
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -22,7 +22,7 @@ class TryAgain(Exception):
 
 
 def retry(call: Callable[[], Result], *, attempts: int, sleep: Callable[[float], None]) -> Result:
-    """What `call` returns, at the first attempt that doesn't raise `TryAgain`; the last one's is raised.
+    """The result of `call`, at the first attempt that doesn't raise `TryAgain`; the last one's is raised.
 
     The pauses double, within bounds and with some chance in them, so that many callers don't come back at once.
     """

@@ -12,12 +12,13 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from heedful.errors import Invalid, quoted
 from heedful.model import DEFAULT_PROJECT, AuthorName, Model, Over
@@ -32,13 +33,19 @@ API_KEY = "HEEDFUL_API_KEY"
 """The key with which a server is called."""
 
 _KEYS = {"embedding": "embedding_api_key", "language_model": "language_model_api_key"}
-"""Settings that may hold an address, and what is sent there."""
+"""Settings that may hold an address, and the key that is sent there."""
 
 logger = logging.getLogger("heedful")
 
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _FOLDER = re.compile(r"[/~].*|[A-Za-z]:[\\/].*")
 _NAME = re.compile(r"(?!HEEDFUL_)[A-Z_][A-Z0-9_]*", re.IGNORECASE)
+_ALLOWED = {
+    "connector_hosts": (_HOST, "is no host", "Use host, or host:port"),
+    "connector_folders": (_FOLDER, "is no whole path", "Begin it with / or ~"),
+    # Ours are refused when they are used, too; here it is said before somebody relies on it.
+    "connector_secrets": (_NAME, "is no variable for connectors", "Name another"),
+}
 
 
 class Retention(Model):
@@ -56,7 +63,7 @@ class Retention(Model):
 
 
 class Settings(Retention):
-    """What `open` uses where its caller says nothing."""
+    """The values that `open` uses where its caller says nothing."""
 
     store: str = "heedful.db"
     project: str = DEFAULT_PROJECT
@@ -98,37 +105,33 @@ class Settings(Retention):
     @classmethod
     def _proxies(cls, value: Any) -> Any:
         """Addresses and networks; in the environment, separated by commas."""
-        named = [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
-        for each in named if isinstance(named, list) else ():
+        named = _parts(value)
+        for address in named if isinstance(named, list) else ():
             try:
-                ip_network(each, strict=False)
+                ip_network(address, strict=False)
             except ValueError:
-                raise Invalid(
-                    f"has {quoted(each)}, which is not an address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
-                ) from None
+                message, remedy = f"has {quoted(address)}, which is not an address", "Use 10.0.0.7 or 10.0.0.0/24"
+                raise Invalid(message, value=address, remedy=remedy) from None
         return named
 
     @field_validator("connector_hosts", "connector_folders", "connector_secrets", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        """The environment has texts only: there, the parts of a list are separated by commas."""
-        return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+        return _parts(value)
 
-    @field_validator("connector_hosts")
+    @field_validator("connector_hosts", "connector_folders", "connector_secrets")
     @classmethod
-    def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_check_pattern(each, _HOST, "is no host", "Use host, or host:port") for each in hosts)
+    def _allowed(cls, values: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
+        pattern, wrong, remedy = _ALLOWED[str(field.field_name)]
+        for value in values:
+            if pattern.fullmatch(value) is None:
+                raise Invalid(f"has {quoted(value)}, which {wrong}", value=value, remedy=remedy)
+        return values
 
-    @field_validator("connector_folders")
-    @classmethod
-    def _folders(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_check_pattern(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders)
 
-    @field_validator("connector_secrets")
-    @classmethod
-    def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        # Ours are refused when they are used, too; here it is said before somebody relies on it.
-        return tuple(_check_pattern(each, _NAME, "is no variable for connectors", "Name another") for each in names)
+def _parts(value: Any) -> Any:
+    """The environment has texts only: there, the parts of a list are separated by commas."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 GUARDED = frozenset(
@@ -197,13 +200,9 @@ def _leave_out_guarded(values: dict[str, Any], file: Path, named: str | None) ->
     """Removes what a folder's file may not decide for the store that is `named` elsewhere, or else by the file."""
     store = str(values.get("store", Settings.model_fields["store"].default)) if named is None else named
     if _for_agents and named is None and _is_address(store):
-        raise Invalid(
-            f"{file} sets store to an address, and agents take no address from the folder they are started in",
-            code="store_not_for_file",
-            field="store",
-            value=file.name,
-            remedy=f"If you trust the file, set {CONFIG}={file}, or name the store: {PREFIX}STORE",
-        )
+        message = f"{file} sets store to an address, and agents take no address from the folder they are started in"
+        remedy = f"If you trust the file, set {CONFIG}={file}, or name the store: {PREFIX}STORE"
+        raise Invalid(message, code="store_not_for_file", field="store", value=file.name, remedy=remedy)
     left_out = _guarded(values) if _for_agents else ignored_for(store, values, file.parent)
     for name in left_out:
         del values[name]
@@ -278,7 +277,11 @@ def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Ma
     )
 
 
-def _check_pattern(value: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
-    if pattern.fullmatch(value) is None:
-        raise Invalid(f"has {quoted(value)}, which {wrong}", value=value, remedy=remedy)
-    return value
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How many authors must agree; the program is one of them, and visitors are none."""
+
+    authors_to_teach: int = 2
+    """To create a fact from a correction, or from an answer."""
+    authors_to_veto: int = 1
+    """To keep SQL from being used again."""

@@ -7,47 +7,45 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful import settings
+from heedful import engine, settings
 from heedful.aio import AsyncHeedful
+from heedful.api import values
+from heedful.api.calls import Arguments, Call
 from heedful.clock import Clock, system_clock, to_stored
-from heedful.engine import Heedful
+from heedful.engine import Heedful, Project
 from heedful.errors import Invalid, no_project, quoted
 from heedful.insight.comments import Comments
 from heedful.jobs import kinds
-from heedful.jobs.contract import Report, Task
-from heedful.jobs.kinds import FollowReview, SendDigest, SwitchBack
-from heedful.jobs.service import Jobs, queue_of
+from heedful.jobs.handlers import ProjectJobs
+from heedful.jobs.queue import Queue, Report, Task
 from heedful.jobs.worker import BackgroundWorker, Worker
-from heedful.memory import checks
-from heedful.memory.workspace import Workspace
+from heedful.ledger.opinions import unprocessed_projects
 from heedful.model import DEFAULT_PROJECT
-from heedful.notifications.digests import digest_channels
-from heedful.notifications.dispatcher import Dispatcher
-from heedful.project import Project
-from heedful.providers.embedding import Embedder, RecentVectors, configured_embedder
+from heedful.notifications.channels import digest_channels
+from heedful.notifications.outbox import Dispatcher
+from heedful.providers.configured import configured_embedder, language_model_from
+from heedful.providers.embedding import Embedder, RecentVectors
 from heedful.providers.llm import LanguageModel
-from heedful.providers.llm import language_model_from as choose_language_model
-from heedful.ranking.signals import Trust
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, combined_hooks
+from heedful.sessions.session_store import SessionStore
 from heedful.sessions.space import SessionSpace, do_nothing
-from heedful.sql.connector_access import OPERATOR, Permissions
+from heedful.sessions.sql_store import SqlSessionStore
+from heedful.settings import Trust
 from heedful.sql.reuse.proofs import Proofs
-from heedful.sql.sandbox.confine import QueryLimits
 from heedful.sql.sandbox.pool import Pool, Queries
-from heedful.sql.space import ExecutionSpace
+from heedful.sql.space import OPERATOR, ExecutionSpace, Permissions
 from heedful.storage import Database, scopes
-from heedful.storage.feedback import unprocessed_projects
-from heedful.storage.sessions import SessionStore, SqlSessionStore
 from heedful.threads import Background
+from heedful.workspace import Workspace
 
 if TYPE_CHECKING:
-    from heedful.storage.mongo import MongoSessionStore
+    from heedful.sessions.mongo import MongoSessionStore
 
 MAX_OPEN_PROJECTS = 256
 """Projects that stay open while nobody uses them."""
@@ -72,29 +70,18 @@ class Store:
     ) -> None:
         """With `background_jobs`, the jobs that a project adds run in a thread beside it; without, by whoever works for
         the store."""
-        config = settings.load(store=url_or_path)
+        self.config = config = settings.load(store=url_or_path)
         self._url_or_path = url_or_path
         self.default_project = config.project
-        self.search_in_memory = config.search_in_memory
         self.clock = clock or system_clock
-        self._language_model = _language_model(config, language_model)
+        if language_model is None or isinstance(language_model, str):
+            address, timeout = language_model or config.language_model, config.language_model_timeout
+            language_model = language_model_from(address, config.language_model_api_key, timeout)
+        self._language_model = language_model
         self.embedder = RecentVectors(configured_embedder(config, embedding))
         self.sessions = config.sessions if sessions is None else sessions
-        self._receipt_share = config.receipt_share
-        self.retention: settings.Retention = config
-        self.foreign_author = config.foreign_author
-        self.visitor_daily_bytes = config.visitor_daily_bytes
-        self._trust = Trust(config.authors_to_teach, config.authors_to_veto)
-        self.reverts_worse_policies = config.revert_worse_policy
-        self._auto_improve = config.auto_improve if auto_improve is None else checks.flag("auto_improve", auto_improve)
-        self.digest_every = config.digest_every
+        self._auto_improve = config.auto_improve if auto_improve is None else values.flag("auto_improve", auto_improve)
         self.digest_channels = digest_channels(config.digest_email, config.digest_webhook, config.digest_webhook_secret)
-        self._allowed_over_http = Permissions(
-            everywhere=False,
-            hosts=config.connector_hosts,
-            folders=config.connector_folders,
-            secrets=frozenset(config.connector_secrets),
-        )
         self._permissions = OPERATOR
         self._hooks = (feedback_hook, metadata_hook)
         self._max_open_projects = max_open_projects
@@ -109,12 +96,17 @@ class Store:
         self.job_added: Callable[[str], object] = lambda job_id: None
         """Called with the id of each job that a project adds."""
         self.database = Database(config.store if url_or_path is None else url_or_path)
-        self.queue = queue_of(self.database, self.now)
-        self.pool = Pool(query_limits(config))
+        self.queue = Queue(self.database, self.now)
+        self.pool = Pool(config)
 
     def serve_others(self) -> None:
         """From now on, connectors of the shared projects reach what the settings list: callers are not the operator."""
-        self._permissions = self._allowed_over_http
+        self._permissions = Permissions(
+            everywhere=False,
+            hosts=self.config.connector_hosts,
+            folders=self.config.connector_folders,
+            secrets=frozenset(self.config.connector_secrets),
+        )
 
     @contextmanager
     def using(self, name: str) -> Iterator[Project]:
@@ -159,7 +151,7 @@ class Store:
 
     def check_known(self, name: str) -> None:
         """Raises `NotFound` for a project that nothing was written to, but for the default one."""
-        if checks.name("project", name) in self._known:
+        if values.name("project", name) in self._known:
             return
         known = self.all_projects()
         self._known.update(known)
@@ -197,32 +189,11 @@ class Store:
         return self._remote_sessions.unprocessed_projects()
 
     def run_job(self, task: Task, report: Report) -> None:
-        """Does a job."""
         kinds.run_job(self, task, report)
 
-    @contextmanager
-    def improving(self, project: str) -> Iterator[Project]:
-        """A project to improve, for jobs."""
-        with self._working(project) as opened:
-            yield opened
-
-    @contextmanager
-    def digesting(self, project: str) -> Iterator[SendDigest]:
-        """What sends the digests of a project, for jobs."""
-        with self._working(project) as opened:
-            yield partial(opened.send_digest, self.digest_channels)
-
-    @contextmanager
-    def reviewing(self, project: str) -> Iterator[FollowReview]:
-        """What brings the review queue of a project up to date, for jobs."""
-        with self._working(project) as opened:
-            yield opened.follow_review
-
-    @contextmanager
-    def guarding(self, project: str) -> Iterator[SwitchBack]:
-        """What undoes the changes of policy of a project that made ratings worse, for jobs."""
-        with self._working(project) as opened:
-            yield opened.switch_policies_back
+    def working(self, project: str) -> AbstractContextManager[Project]:
+        """A project for jobs: the only one that is open, or one that stays open for as long as it is needed."""
+        return self.using(project) if self._only is None else nullcontext(self._only)
 
     def embedder_named(self, name: str) -> Embedder:
         """A model by what `embedding` may be."""
@@ -247,14 +218,6 @@ class Store:
         self.pool.close()
         self.database.close()
 
-    @contextmanager
-    def _working(self, name: str) -> Iterator[Project]:
-        if self._only is not None:
-            yield self._only
-            return
-        with self.using(name) as opened:
-            yield opened
-
     def _idle(self) -> list[Project]:
         names = [name for name in self._open if name not in self._users]
         return [self._open.pop(name) for name in names[: max(0, len(self._open) - self._max_open_projects)]]
@@ -262,21 +225,25 @@ class Store:
     def _opened(
         self, name: str, *, shared: bool = True, background: bool = False, permissions: Permissions = OPERATOR
     ) -> Project:
-        checks.name("project", name)
+        values.name("project", name)
         workspace = Workspace(
             self.database,
             self.embedder,
             name,
             self.clock,
             shared=shared,
-            search_in_memory=self.search_in_memory,
-            receipt_share=self._receipt_share,
-            trust=self._trust,
+            search_in_memory=self.config.search_in_memory,
+            receipt_share=self.config.receipt_share,
+            trust=Trust(self.config.authors_to_teach, self.config.authors_to_veto),
             background=self._background,
         )
         with self.database.read() as connection:
             workspace.model(connection)
-        store = _session_store(workspace, self.sessions)
+        store: SessionStore
+        if self.sessions is None:
+            store = SqlSessionStore(workspace.database, workspace.project, workspace.now)
+        else:
+            store = _mongodb(self.sessions, workspace.project)
         has_feedback = partial(_has_feedback, store) if self._auto_improve else None
         worker = BackgroundWorker(self.queue, self.run_job, name, has_feedback) if background else None
         space = session_space(
@@ -285,10 +252,11 @@ class Store:
             workspace.now,
             workspace,
             *self._hooks,
-            waiting_days=self.retention.waiting_days,
+            waiting_days=self.config.waiting_days,
             feedback_changed=do_nothing if worker is None else worker.feedback_changed,
         )
-        jobs = Jobs(self.queue, space, self._note_job if worker is None else worker.added)
+        added = worker.added if worker is not None else lambda job_id: self.job_added(job_id)
+        jobs = ProjectJobs(self.queue, space, added)
         queries = Queries(self.pool, name)
         proofs = Proofs(queries, workspace.trust.authors_to_veto)
         executions = ExecutionSpace(workspace, space, self._language_model, queries, proofs, permissions)
@@ -309,31 +277,22 @@ class Store:
             worker.start_due(feedback=checked and _has_feedback(store))
         return opened
 
-    def _note_job(self, job_id: str) -> None:
-        self.job_added(job_id)
-
 
 def worker_of(store: Store) -> Worker:
     """A worker for all projects of a store."""
-    return Worker(
-        store.queue,
-        store.run_job,
-        store.now,
-        digest_every=store.digest_every,
-        find_feedback=store.projects_with_feedback,
-    )
+    every, find_feedback = store.config.digest_every, store.projects_with_feedback
+    return Worker(store.queue, store.run_job, store.now, digest_every=every, find_feedback=find_feedback)
 
 
 def async_project(store: Store, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
     """One project of a store, for asyncio: it is open while a call runs. Whoever calls closes `store` and `pool`."""
 
-    def call(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def open_and_run(call: Call, arguments: Arguments) -> Any:
         with store.using(project) as opened:
-            heedful = Heedful(opened)
-            return getattr(getattr(heedful, namespace) if namespace else heedful, name)(*args, **kwargs)
+            return engine.run(opened, call, arguments)
 
-    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(pool, call, namespace, name, args, kwargs)
+    async def run(call: Call, arguments: Arguments) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(pool, open_and_run, call, arguments)
 
     async def close() -> None:
         """Others may use the store."""
@@ -345,17 +304,8 @@ def session_projects(url: str | None) -> list[str]:
     """The names of the projects whose sessions are in another database than the facts, if they are kept apart."""
     if url is None:
         return []
-    store = _mongodb(url, DEFAULT_PROJECT)
-    try:
+    with closing(_mongodb(url, DEFAULT_PROJECT)) as store:
         return store.projects()
-    finally:
-        store.close()
-
-
-def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
-    if url is None:
-        return SqlSessionStore(workspace.database, workspace.project, workspace.now)
-    return _mongodb(url, workspace.project)
 
 
 def _has_feedback(store: SessionStore) -> bool:
@@ -365,13 +315,9 @@ def _has_feedback(store: SessionStore) -> bool:
 
 def _mongodb(url: str, project: str) -> MongoSessionStore:
     if not url.startswith(("mongodb://", "mongodb+srv://")):
-        raise Invalid(
-            f"invalid sessions {quoted(url)}",
-            field="sessions",
-            value=url,
-            remedy="Use mongodb://host/database, or leave it out to keep sessions with the facts",
-        )
-    from heedful.storage.mongo import MongoSessionStore
+        remedy = "Use mongodb://host/database, or leave it out to keep sessions with the facts"
+        raise Invalid(f"invalid sessions {quoted(url)}", field="sessions", value=url, remedy=remedy)
+    from heedful.sessions.mongo import MongoSessionStore
 
     return MongoSessionStore(url, project)
 
@@ -387,7 +333,7 @@ def session_space(
     waiting_days: int = 1,
     feedback_changed: Callable[[], object] = do_nothing,
 ) -> SessionSpace:
-    """What sessions work on. Hooks that need the store get it: channels go to the dispatcher, counters can count."""
+    """The sessions of a project. Hooks that need the store get it: channels go to the dispatcher, counters count."""
     dispatcher = dispatcher or Dispatcher(store, now)
     space = SessionSpace(
         store, project, now, dispatcher, workspace, feedback_hook, metadata_hook, waiting_days, feedback_changed
@@ -397,27 +343,3 @@ def session_space(
             hook.bind(lambda: metrics(space))
         space.dispatcher.add(*getattr(hook, "channels", ()))
     return space
-
-
-def query_limits(config: settings.Settings) -> QueryLimits:
-    """The limits of queries on connectors that the settings ask for."""
-    return QueryLimits(
-        seconds=config.query_seconds,
-        rows=config.query_rows,
-        bytes=config.query_bytes,
-        memory=config.query_memory,
-        disk=config.query_disk,
-        processes=config.query_processes,
-        per_caller=config.query_processes_per_caller,
-        wait=config.query_wait,
-    )
-
-
-def _language_model(config: settings.Settings, named: str | LanguageModel | None) -> LanguageModel | None:
-    if named is not None and not isinstance(named, str):
-        return named
-    return choose_language_model(
-        named or config.language_model,
-        api_key=config.language_model_api_key,
-        timeout=config.language_model_timeout,
-    )

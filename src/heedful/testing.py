@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from heedful.providers.embedding.contract import Calibration, Vectors, normalize
-from heedful.providers.llm.contract import ChatMessage, Completion, OnToken, Usage
-from heedful.ranking.similarity import PLAIN
+from heedful.providers.embedding import Vectors, normalize
+from heedful.providers.llm import ChatMessage, Completion, OnToken, Usage
+from heedful.text.same_question import PLAIN, Calibration
 
 __all__ = ["ManualClock", "ScriptedModel", "WordEmbedder"]
 

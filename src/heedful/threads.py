@@ -1,4 +1,4 @@
-"""Threads: those wanted while the process ends, what they take of the processor, and work in the background."""
+"""Threads: those wanted while the process ends, their time of the processor, forks, and work in the background."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from heedful.errors import HeedfulError
 
@@ -44,29 +45,46 @@ def start_unless_ending(thread: threading.Thread) -> bool:
     return True
 
 
+class LeavesParent(Protocol):
+    def leave_parent(self) -> None:
+        """Forgets the threads and connections of the parent process, which a forked child doesn't have."""
+
+
+_OWNERS: weakref.WeakSet[LeavesParent] = weakref.WeakSet()
+
+
+def leave_parent_when_forked(owner: LeavesParent) -> None:
+    """Has `owner.leave_parent` called in each forked child."""
+    _OWNERS.add(owner)
+
+
+def _leave_parent() -> None:
+    for owner in list(_OWNERS):
+        owner.leave_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_parent)
+
+
 class ProcessorTime:
     """Seconds of the processor that a thread takes from now on, with those that help it; any thread may read it."""
 
     def __init__(self) -> None:
-        self._clock = _clock()
+        # Where threads have no clock, one of real time, which is never behind it.
+        is_linux = sys.platform == "linux"
+        self._clock = time.pthread_getcpuclockid(threading.get_ident()) if is_linux else time.CLOCK_MONOTONIC
         self._begun = time.clock_gettime(self._clock)
         self.helped = 0.0
-        _own.time = self
+        this_thread.time = self
 
     def seconds(self) -> float:
         return time.clock_gettime(self._clock) - self._begun + self.helped
 
 
-def _clock() -> int:
-    """The clock of this thread; where threads have none, a clock of real time, which is never behind it."""
-    if sys.platform == "linux":
-        return time.pthread_getcpuclockid(threading.get_ident())
-    return time.CLOCK_MONOTONIC
-
-
-class _Own(threading.local):
+class _ThisThread(threading.local):
     time: ProcessorTime | None = None
-    """What is measured of this thread."""
+    """The measurement of this thread."""
     helpers = os.cpu_count() or 1
     """How many threads may work for it at the same time."""
     rested_at = 0.0
@@ -75,7 +93,7 @@ class _Own(threading.local):
     """Whether it rests after it kept others waiting."""
 
 
-_own = _Own()
+this_thread = _ThisThread()
 
 
 def in_parallel(work: Callable[[Item], object], items: Sequence[Item]) -> None:
@@ -87,12 +105,12 @@ def in_parallel(work: Callable[[Item], object], items: Sequence[Item]) -> None:
         return time.thread_time() - begun
 
     waiting = list(items)
-    if min(len(items), _own.helpers) > 1:
+    if min(len(items), this_thread.helpers) > 1:
         # An interpreter that is ending gives no threads; work that fails fails again.
-        with suppress(RuntimeError), ThreadPoolExecutor(min(len(items), _own.helpers)) as pool:
+        with suppress(RuntimeError), ThreadPoolExecutor(min(len(items), this_thread.helpers)) as pool:
             for seconds in pool.map(measured, items):
-                if _own.time is not None:
-                    _own.time.helped += seconds
+                if this_thread.time is not None:
+                    this_thread.time.helped += seconds
             waiting = []
     for item in waiting:
         work(item)
@@ -101,34 +119,29 @@ def in_parallel(work: Callable[[Item], object], items: Sequence[Item]) -> None:
 
 def rest() -> None:
     """Has a thread that gives way pause for as long as it computed since it last did."""
-    if _own.gives_way and _own.time is not None:
+    if this_thread.gives_way and this_thread.time is not None:
         now = time.thread_time()
-        time.sleep(min(now - _own.rested_at, MAX_REST_SECONDS))
-        _own.rested_at = now
+        time.sleep(min(now - this_thread.rested_at, MAX_REST_SECONDS))
+        this_thread.rested_at = now
 
 
 def work_alone() -> None:
     """Has this thread do all that it does by itself, so that it keeps one processor busy and no more."""
-    _own.helpers = 1
+    this_thread.helpers = 1
 
 
 def give_way() -> None:
     """Has this thread work alone, and leave to others what it kept them waiting for."""
     work_alone()
-    _own.gives_way = True
-
-
-def gives_way() -> bool:
-    """Whether this thread gives way to others."""
-    return _own.gives_way
+    this_thread.gives_way = True
 
 
 def kept_others_waiting(seconds: float) -> None:
     """Counts what this thread alone could use for so long, such as the right to write, as so many processors."""
     counted = KEPT_WAITING_FACTOR * max(0.0, seconds - UNNOTICED_SECONDS)
-    if _own.time is not None:
-        _own.time.helped += counted
-    if _own.gives_way:
+    if this_thread.time is not None:
+        this_thread.time.helped += counted
+    if this_thread.gives_way:
         time.sleep(min(counted, MAX_REST_SECONDS))
 
 
@@ -143,7 +156,7 @@ class Background:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._work: OrderedDict[object, OrderedDict[str, Steps]] = OrderedDict()
-        """What is left to do, by owner and name; who is next comes first."""
+        """The work that is left, by owner and name; the next one comes first."""
         self._running: object = None
         """Whose step is under way."""
         self._thread: threading.Thread | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Browser, Route, expect
 from server import Running
 
-from heedful.interfaces.http.assets import POLICY
+from heedful.interfaces.http.server_routes import POLICY
 
 
 def test_a_call_is_tried_on_the_page_without_any_other_network(browser: Browser, server: Running) -> None:

@@ -9,9 +9,9 @@ from dashboard_page import TESTED, Served, Visit, does
 from dashboards import connect_shop
 from playwright.sync_api import Locator, expect
 
-from heedful.interfaces.dashboard.pages import ACTIONS
+from heedful.interfaces.dashboard.app import ACTIONS
 from heedful.model import FIXES
-from heedful.storage.sessions.base import AlertRow
+from heedful.notifications.outbox import AlertRow
 
 ASKED = "How many days do refunds take?"
 COUNTED = "How many orders are there?"

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from dashboard_page import PROJECT, Served, Visit
 from playwright.sync_api import Page, ViewportSize, expect
 
-from heedful.interfaces.dashboard.pages import PAGES, SECTIONS
+from heedful.interfaces.dashboard.app import PAGES, SECTIONS
 from heedful.model import Signal
 
 PHONE: ViewportSize = {"width": 390, "height": 844}

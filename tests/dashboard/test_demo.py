@@ -13,7 +13,7 @@ from help_desk import NOW, HelpDeskStore
 from starlette.testclient import TestClient
 
 from heedful import Heedful
-from heedful.interfaces.cli.sessions import PROJECT
+from heedful.interfaces.cli.demo_commands import PROJECT
 from heedful.testing import ManualClock
 
 TODAY = NOW.replace(hour=0)

@@ -11,7 +11,7 @@ import pytest
 from dashboards import Dashboard, hidden, token
 from starlette.testclient import TestClient
 
-from heedful.access import tokens
+from heedful.access import credentials
 from heedful.model import Scope
 from heedful.testing import ManualClock
 
@@ -45,7 +45,7 @@ def test_every_wrong_key_is_refused_in_the_same_words(dashboard: Dashboard) -> N
     revoked = dashboard.store.keys.create("gone")
     dashboard.store.keys.revoke(revoked.key_id)
     signed = dashboard.store.keys.create_token({"session_id": "s"}).token
-    assert signed.startswith(tokens.PREFIX)
+    assert signed.startswith(credentials.TOKEN_PREFIX)
     answers = [
         dashboard.client().post("/login", data={"api_key": wrong})
         for wrong in ("", "nonsense", revoked.api_key, revoked.api_key[:-1] + "x", signed)
@@ -56,7 +56,7 @@ def test_every_wrong_key_is_refused_in_the_same_words(dashboard: Dashboard) -> N
 
 
 def test_many_wrong_keys_at_once_have_to_wait(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.interfaces.dashboard.login_pages.PAUSE", 0)
+    monkeypatch.setattr("heedful.interfaces.dashboard.responses.PAUSE", 0)
     dashboard = Dashboard(path, clock)
     client = dashboard.client()
     answers = [client.post("/login", data={"api_key": "nonsense"}) for _ in range(40)]

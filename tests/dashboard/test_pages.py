@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from dashboards import HOSTILE, Dashboard, hidden, token, undo
 
-from heedful.interfaces.dashboard.ranges import from_request
+from heedful.interfaces.dashboard.comparison import from_request
 from heedful.model import Signal
-from heedful.storage.sessions.base import AlertRow
+from heedful.notifications.outbox import AlertRow
 from heedful.testing import ManualClock
 
 PAGES = ("overview", "review", "sessions", "facts", "learning", "executions", "experiments", "settings")

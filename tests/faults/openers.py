@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import heedful
-from heedful.storage.postgresql import partitions
+from heedful.storage.postgresql import tables
 from heedful.testing import WordEmbedder
 
 
@@ -64,7 +64,7 @@ def die_in_the_middle(where: str, arrives: int) -> None:
         os._exit(1)
 
     # The last step of a migration, in its transaction.
-    vars(partitions)["ensure"] = stop
+    vars(tables)["ensure_partitions"] = stop
     heedful.open(where, embedding=WordEmbedder())
 
 

@@ -17,8 +17,8 @@ from worlds import World, through
 
 from heedful import Unavailable
 from heedful.storage import sqlite
-from heedful.storage.locks import number
 from heedful.storage.postgresql import backend
+from heedful.storage.rows import lock_number
 
 
 def port(world: World) -> int:
@@ -67,7 +67,7 @@ def locked(world: World) -> Iterator[None]:
             yield
     else:
         with psycopg.connect(world.url) as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (number("project red"),))
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("project red"),))
             yield
 
 

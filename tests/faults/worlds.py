@@ -15,7 +15,7 @@ from proxies import Proxy
 
 import heedful
 from heedful import Heedful
-from heedful.providers.embedding import embedder_from
+from heedful.providers.configured import embedder_from
 from heedful.testing import WordEmbedder
 
 

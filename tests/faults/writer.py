@@ -17,7 +17,7 @@ from deeds import Deed, Facts
 
 import heedful
 from heedful.errors import Unavailable
-from heedful.providers.embedding import embedder_from
+from heedful.providers.configured import embedder_from
 from heedful.testing import WordEmbedder
 
 PAUSE = 0.02

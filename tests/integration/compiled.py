@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -45,9 +46,9 @@ def compiled_once() -> Iterator[None]:
     """Stores that are opened meanwhile share what was compiled."""
     with pytest.MonkeyPatch.context() as patched:
         for module in (sqlite, postgresql):
-            patched.setattr(module, "create_engine", _sharing(module.create_engine, Compiled()))
+            patched.setattr(module, "new_engine", _sharing(module.new_engine, Compiled()))
         yield
 
 
 def _sharing(create: Callable[..., Engine], compiled: Compiled) -> Callable[..., Engine]:
-    return lambda url, **options: create(url, **options, execution_options={"compiled_cache": compiled})
+    return partial(create, execution_options={"compiled_cache": compiled})

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from heedful import Heedful
 from heedful.interfaces.dashboard.app import create
-from heedful.interfaces.http.serve import admin_key
+from heedful.interfaces.http.app import admin_key
 from heedful.model import Scope
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sharing import make_once
 
-from heedful.interfaces.cli.sessions import fill_demo
+from heedful.interfaces.cli.demo_commands import fill_demo
 from heedful.testing import WordEmbedder
 
 NOW = datetime(2026, 3, 13, 17, tzinfo=UTC)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heedful.jobs.contract import Queue, WorkerTiming
-from heedful.jobs.service import queue_of
+from heedful.jobs.queue import Queue, WorkerTiming
 from heedful.storage import Database
 
 QUICK = WorkerTiming(attempts=3, pause=0.01, lease=30.0, poll=0.05)
@@ -23,4 +22,4 @@ def database(any_store: str) -> Iterator[Database]:
 
 @pytest.fixture
 def queue(database: Database) -> Queue:
-    return queue_of(database, lambda: time.time_ns() // 1000, QUICK)
+    return Queue(database, lambda: time.time_ns() // 1000, QUICK)

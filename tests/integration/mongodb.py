@@ -19,7 +19,7 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 from sharing import State, run_folder, shared_server
 
-from heedful.storage.mongo.collections import INDEXES, create_indexes
+from heedful.sessions.mongo.collections import INDEXES, create_indexes
 
 SET = "rs0"
 ALREADY_INITIATED = 23

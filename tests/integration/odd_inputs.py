@@ -9,16 +9,15 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any
 
 import grids
 from comparing import Plain
 from scenario import Failure, Step
 
+from heedful.api import CALLS
+from heedful.api.calls import CALLBACKS
 from heedful.errors import HeedfulError
-from heedful.interfaces.operations import OPERATIONS
-from heedful.interfaces.operations.shape import CALLBACKS, arguments, own_signature
-from heedful.interfaces.operations.table import method
 
 _random = random.Random(1)
 LONG = "".join(_random.choice(string.ascii_letters) for _ in range(3_000))
@@ -102,12 +101,12 @@ def outcomes(engine: Any, steps: Sequence[Step]) -> Iterator[Outcome]:
     """Makes all calls again that succeeded before, with each odd input in each place, once."""
     seen: set[tuple[str, str]] = set()
     for step in steps:
-        if isinstance(step.result, Failure) or step.name not in OPERATIONS:
+        if isinstance(step.result, Failure) or step.name not in CALLS:
             continue
-        parameters = own_signature(method(step.name)).parameters
+        parameters = CALLS[step.name].signature.parameters
         given = {
             name: value
-            for name, value in arguments(step.name, step.args, step.kwargs).items()
+            for name, value in CALLS[step.name].arguments(step.args, step.kwargs).items()
             if name not in _ONCE or parameters[name].default is inspect.Parameter.empty
         }
         new = [each for each in _variants(step.name, given) if (step.name, each[0]) not in seen]
@@ -128,8 +127,8 @@ def _result(engine: Any, name: str, kwargs: Mapping[str, Any]) -> str:
 
 
 def _variants(name: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    hints = get_type_hints(method(name))
-    for parameter in own_signature(method(name)).parameters.values():
+    hints = CALLS[name].types
+    for parameter in CALLS[name].signature.parameters.values():
         if parameter.name in CALLBACKS or parameter.kind is inspect.Parameter.VAR_KEYWORD:
             continue
         kinds = _kinds(hints[parameter.name])

@@ -15,7 +15,7 @@ from cities import IN_ITALY, IN_ITALY_SQL, LONG_AGO, make_cities
 from heedful.errors import HeedfulError, Unavailable
 from heedful.memory import answer
 from heedful.model import Document, Signal, etag
-from heedful.providers.llm.contract import ChatMessage
+from heedful.providers.llm import ChatMessage
 from heedful.sessions.hooks import AlertHook
 from heedful.sql import generation
 from heedful.testing import ManualClock, ScriptedModel
@@ -268,7 +268,11 @@ def memory(life: Life) -> None:
     mistyped("recall", "office", explain="yes")
     refused("recall", "office", on_token=tokens.append)
     refused("recall", "office", session_id=" ")
+    call("policy")
     call("set_policy", "adaptive", dataset="notes")
+    call("policy", dataset="notes")
+    refused("policy", dataset="no such dataset")
+    mistyped("policy", dataset=5)
     call("set_policy", None)
     mistyped("set_policy", "whim")
     mistyped("set_policy", 3)

@@ -14,18 +14,18 @@ import uvicorn
 
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.client.transport import connect
-from heedful.interfaces.http import envelope
+from heedful.interfaces.http import middleware
 from heedful.interfaces.http.app import create
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import ServerConfig
-from heedful.interfaces.http.state import State
+from heedful.interfaces.http.state import ServerState
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
 KEY = "an-admin-key-for-the-tests"
 
 # Tests are refused on purpose, thousands of times.
-envelope.REFUSED_SECONDS = 0.0
+middleware.REFUSED_SECONDS = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Running:
     url: str
     key: str
     clock: ManualClock
-    state: State
+    state: ServerState
 
     def connect(self, project: str = "default", key: str | None = None, **options: Any) -> RemoteHeedful:
         return connect(self.url, api_key=key or self.key, project=project, **options)
@@ -68,11 +68,11 @@ def running(
 
 
 @contextmanager
-def serving(config: Config, opened: Store, keep_alive: int = 5) -> Iterator[tuple[str, State]]:
+def serving(config: Config, opened: Store, keep_alive: int = 5) -> Iterator[tuple[str, ServerState]]:
     """The address of a server, and what it has."""
     app = create(config, opened)
     options = {"timeout_graceful_shutdown": 10, "timeout_keep_alive": keep_alive}
-    with threaded(uvicorn.Server(ServerConfig(app, config.limits, **options))) as url:
+    with threaded(uvicorn.Server(ServerConfig(app, config, **options))) as url:
         yield url, app.state.heedful
 
 

@@ -14,8 +14,8 @@ import pytest
 from heedful import Heedful, Unavailable
 from heedful.memory.answer import write
 from heedful.memory.graph_recall import name_entities
+from heedful.providers.endpoints import EndpointModel
 from heedful.providers.llm import ChatMessage
-from heedful.providers.llm.endpoint import EndpointModel
 
 PATIENCE = 300.0
 ASKED = [ChatMessage("user", "Say hello.")]

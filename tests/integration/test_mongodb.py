@@ -19,12 +19,14 @@ from pymongo import MongoClient
 from pymongo.monitoring import CommandListener
 from pymongo.uri_parser import parse_uri
 
-from heedful.clock import from_stored, to_stored
+from heedful.clock import from_stored, new_id, to_stored
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailable
-from heedful.ids import new_id
-from heedful.storage.mongo import MongoSessionStore
-from heedful.storage.mongo.feedback import MAX_EMBEDDED
-from heedful.storage.sessions.base import AlertRow, EntryRow, FeedbackRow, MessageRow, SessionRow
+from heedful.ledger.derived_signals import EntryRow
+from heedful.ledger.opinions import FeedbackRow
+from heedful.notifications.outbox import AlertRow
+from heedful.sessions.mongo import MongoSessionStore
+from heedful.sessions.mongo.feedback import MAX_EMBEDDED
+from heedful.sessions.session_store import MessageRow, SessionRow
 
 AT = to_stored(datetime(2026, 1, 1, 12, 0, 0, 123_457, tzinfo=UTC))
 SECRET = "pa55word-of-ours"
@@ -426,7 +428,7 @@ MANAGERS = "import heedful.compat.mongodb_session_manager as m; "
 @pytest.mark.parametrize(
     "use",
     [
-        "import heedful.storage.mongo",
+        "import heedful.sessions.mongo",
         MANAGERS + "m.MongoDBSessionManager('chat-1')",
         MANAGERS + "m.MongoDBSessionManagerFactory()",
     ],
@@ -442,7 +444,7 @@ def test_without_pymongo_the_remedy_is_told(use: str) -> None:
 def test_a_forked_child_has_connections_of_its_own(mongodb_url: str) -> None:
     code = """
 import os, sys
-from heedful.storage.mongo import MongoSessionStore
+from heedful.sessions.mongo import MongoSessionStore
 store = MongoSessionStore(sys.argv[1], "default")
 store.write(lambda t: t.conversations.create("before", {}, 1))
 child = os.fork()

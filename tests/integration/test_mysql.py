@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pymysql
 import pytest
+from guarded import run
 from sqlalchemy import make_url
 
-from heedful.errors import Forbidden, HeedfulError, Unavailable
-from heedful.sql.databases import Database, Limits, open_database, run
+from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
+from heedful.sql.databases import Database, Limits, open_database
 from heedful.sql.guard import CheckedStatement
 
 
@@ -61,6 +62,17 @@ def test_the_server_reads_texts_as_the_guard_does(as_root: Database) -> None:
         ("it's", "x"),
     )
     assert run(as_root, "SELECT name FROM city WHERE name = :name", {"name": "\\' OR 1 = 1 -- "}).rows == ()
+
+
+def test_what_the_guard_lets_through_runs_as_it_was_written(as_root: Database) -> None:
+    sql = "SELECT name, ':p1', '12:30' FROM city WHERE id = :p1"
+    assert run(as_root, sql, {"p1": 2}).rows == (("Oslo", ":p1", "12:30"),)
+    assert run(as_root, "SELECT id FROM city ORDER BY id", limits=Limits(rows=1)).truncated_by == "rows"
+    assert as_root.read_schema().table("city") is not None
+    assert as_root.data_version() is None
+    with pytest.raises(Invalid) as raised:
+        run(as_root, "SELECT * FROM missing")
+    assert raised.value.code == "unknown_table"
 
 
 def test_a_query_that_never_ends_is_stopped(as_root: Database) -> None:

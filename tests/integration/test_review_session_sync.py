@@ -16,13 +16,13 @@ from pymongo import MongoClient
 
 import heedful
 from heedful import Heedful
-from heedful.ids import new_id
+from heedful.clock import new_id
 from heedful.jobs.kinds import follow_reviews
+from heedful.ledger.opinions import FeedbackRow
 from heedful.model import Feedback, ReviewCase
-from heedful.review import follow, membership
-from heedful.storage.mongo import MongoSessionStore
-from heedful.storage.mongo.collections import PARTITIONS
-from heedful.storage.sessions.base import FeedbackRow
+from heedful.review import follow
+from heedful.sessions.mongo import MongoSessionStore
+from heedful.sessions.mongo.collections import PARTITIONS
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import export_file, import_file
@@ -254,7 +254,7 @@ def test_the_queue_has_what_stands_whatever_happened(
             ":memory:", project=new_id(), sessions=url, clock=ManualClock(), embedding=WordEmbedder()
         ) as store,
     ):
-        patched.setattr(membership, "BATCH_SIZE", 2)
+        patched.setattr(follow, "BATCH_SIZE", 2)
         for step, number in [*steps, ("look", 0)]:
             name = f"s{number}"
             if step == "dislike":

@@ -19,11 +19,12 @@ import duckdb
 import orjson
 import psycopg
 import pytest
+from guarded import run
 from postgresql import new_database
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.results import decode, encode
-from heedful.sql.databases import Database, ForeignKey, Limits, fingerprint, open_database, run, text_values
+from heedful.sql.databases import Database, ForeignKey, Limits, fingerprint, open_database, text_values
 from heedful.sql.guard import CheckedStatement, check_statement
 
 TABLES = """
@@ -722,48 +723,13 @@ def test_a_missing_driver_says_what_to_install(module: str, url: str, tmp_path: 
     (tmp_path / "x.db").touch()
     script = (
         f"import sys; sys.modules[{module!r}] = None\n"
-        "from heedful.sql.databases import open_database, run\n"
-        f"try: run(open_database({url.format(file=tmp_path / 'x.db')!r}), 'SELECT 1')\n"
+        "from heedful.sql.databases import open_database\n"
+        f"try: open_database({url.format(file=tmp_path / 'x.db')!r}).session().__enter__()\n"
         "except Exception as error: print(error.code, error.remedy)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     extra = {"psycopg": "postgresql", "pymysql": "mysql"}.get(module, module)
     assert done.stdout == f'extra_missing Run: pip install "heedful[{extra}]"\n'
-
-
-@pytest.fixture
-def other_place(sqlite_place: Place) -> Database:
-    """A database that nothing special is known about: SQLite behind SQLAlchemy alone."""
-    from sqlalchemy.engine import make_url
-
-    from heedful.sql.databases.other import Other
-
-    return Other(make_url(sqlite_place.url))
-
-
-def test_any_other_database_runs_what_the_guard_lets_through(other_place: Database) -> None:
-    sql = "SELECT name, ':p1', '12:30' FROM city WHERE id = :p1"
-    assert run(other_place, sql, {"p1": 2}).rows == (("Oslo", ":p1", "12:30"),)
-    assert run(other_place, "SELECT id FROM city ORDER BY id", limits=Limits(rows=2)).truncated_by == "rows"
-    assert other_place.read_schema().table("city") is not None
-    assert other_place.data_version() is None
-    with pytest.raises(Invalid) as raised:
-        run(other_place, "SELECT * FROM missing")
-    assert raised.value.code == "query_failed"
-
-
-def test_any_other_database_is_rolled_back(other_place: Database) -> None:
-    with other_place.session() as session:
-        for sql in ("UPDATE city SET name = 'x' RETURNING id", "DELETE FROM street RETURNING id"):
-            session.run(unguarded(other_place, sql), {}, Limits())
-    assert run(other_place, "SELECT count(*) FROM city WHERE name = 'x'").rows == ((0,),)
-    assert run(other_place, "SELECT count(*) FROM street").rows == ((1,),)
-
-
-def test_any_other_database_is_stopped(other_place: Database) -> None:
-    with pytest.raises(Unavailable) as raised:
-        run(other_place, ENDLESS["sqlite"], limits=Limits(seconds=0.3))
-    assert raised.value.code == "query_timeout"
 
 
 def test_a_damaged_file_says_so(sqlite_place: Place) -> None:

@@ -19,14 +19,17 @@ from properties import some
 from pymongo import MongoClient
 from sqlalchemy import text
 
+from heedful.clock import new_id
 from heedful.errors import Conflict
-from heedful.ids import new_id
+from heedful.ledger.derived_signals import EntryRow
+from heedful.ledger.opinions import Counts, FeedbackRow
+from heedful.ledger.tallies import TallyQuery
 from heedful.model import Metadata
+from heedful.notifications.outbox import AlertRow
+from heedful.sessions.mongo import MongoSessionStore
+from heedful.sessions.session_store import MessageRow, SessionRow, SessionStore
+from heedful.sessions.sql_store import SqlSessionStore
 from heedful.storage.database import Database
-from heedful.storage.mongo import MongoSessionStore
-from heedful.storage.sessions import SessionStore, SqlSessionStore
-from heedful.storage.sessions.base import AlertRow, Counts, EntryRow, FeedbackRow, MessageRow, SessionRow
-from heedful.storage.tallies import TallyQuery
 
 AT = 1_767_225_600_123_457
 """A time that milliseconds can't hold."""

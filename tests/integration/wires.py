@@ -10,8 +10,8 @@ import httpx
 from server import KEY, serving
 
 from heedful import Heedful, settings
+from heedful.engine import Project
 from heedful.interfaces.http.config import Config
-from heedful.project import Project
 from heedful.store import Store
 
 
@@ -24,7 +24,7 @@ class _Opened(Store):
         self.default_project = workspace.project
         self.clock = workspace._clock
         self.sessions = "elsewhere"
-        self.foreign_author = settings.load().foreign_author
+        self.config = settings.load()
         self.pool = store._project.executions.queries._pool
         self._held = store._project
 

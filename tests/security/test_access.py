@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import heedful
 from heedful import Heedful, Invalid, settings, transfer
-from heedful.insight.writing import escape_formula
+from heedful.insight.export_files import escape_formula
 from heedful.interfaces import cli
 from heedful.interfaces.cli.main import cli as command
 from heedful.interfaces.reports import write_report
@@ -128,7 +128,7 @@ def test_the_command_line_prints_in_one_place_only() -> None:
     folder = Path(cli.__file__).parent
     for file in folder.glob("*.py"):
         calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)}
-        assert file.name == "common.py" or not calls & {"click.echo", "click.secho", "print", "Console"}, file.name
+        assert file.name == "screen.py" or not calls & {"click.echo", "click.secho", "print", "Console"}, file.name
 
 
 @pytest.mark.parametrize(

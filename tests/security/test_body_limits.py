@@ -6,6 +6,7 @@ import contextlib
 import gc
 import gzip
 import json
+import logging
 import socket
 import sys
 import threading
@@ -20,10 +21,10 @@ from starlette.formparsers import MultiPartParser
 
 from heedful import Signal
 from heedful.errors import Invalid
-from heedful.interfaces.http import app, calls, compatible, mcp, reading
+from heedful.interfaces.http import app, calls, foreign_routes, mcp
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.state import MAX_PARSED_AT_ONCE
-from heedful.memory.signals import MAX_ANSWER
+from heedful.ledger.attribution import MAX_ANSWER
 from heedful.model import limits
 
 BASE = "/v1/projects/default"
@@ -313,12 +314,12 @@ class TestValues:
 
 
 def test_long_bodies_are_not_looked_through_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "log", lambda config: None)
+    monkeypatch.setattr(logging, "basicConfig", lambda **options: None)
     usual, interval, collected = gc.get_threshold(), sys.getswitchinterval(), []
     app.set_up(Config())
     gc.callbacks.append(note := lambda phase, info: collected.append(info["generation"]) if phase == "start" else None)
     try:
-        reading.json_of(b"[" + b"[]," * 90_000 + b"[]]", limits.MAX_VALUES)
+        calls.json_of(b"[" + b"[]," * 90_000 + b"[]]", limits.MAX_VALUES)
     finally:
         gc.callbacks.remove(note)
         gc.set_threshold(*usual)
@@ -340,7 +341,7 @@ class TestThreads:
 
             return call
 
-        for module, name in ((compatible, "json_of"), (mcp, "json_of"), (calls, "arguments")):
+        for module, name in ((foreign_routes, "json_of"), (mcp, "json_of"), (calls, "read_arguments")):
             monkeypatch.setattr(module, name, noting(getattr(module, name)))
         monkeypatch.setattr(MultiPartParser, "parse", noting(MultiPartParser.parse))
         return names

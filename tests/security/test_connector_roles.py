@@ -13,7 +13,7 @@ import pytest
 from server import running
 
 from heedful import Forbidden, Heedful
-from heedful.sql.databases.postgresql_rights import reader
+from heedful.sql.databases.postgresql_connector import reader
 
 Execute = Callable[..., None]
 

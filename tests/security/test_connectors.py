@@ -23,7 +23,7 @@ from server import Running, running
 
 import heedful
 from heedful import Forbidden, Heedful, HeedfulError, Invalid
-from heedful.sql.databases.libpq import parameters
+from heedful.sql.databases.postgresql_connector import parameters
 from heedful.sql.secrets import new_key
 from heedful.testing import WordEmbedder
 from heedful.transfer import copy, export_file, import_file

@@ -19,8 +19,8 @@ from patience import until
 from server import Running, running
 from sqlalchemy import func, select
 
-from heedful.interfaces.http import envelope
-from heedful.interfaces.http.shares import Shares
+from heedful.interfaces.http import middleware
+from heedful.interfaces.http.sharing import Shares
 from heedful.storage.schema import requests
 
 
@@ -134,8 +134,8 @@ def test_who_is_refused_again_and_again_is_kept_waiting(
     path: Path, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refusals take time from others, so that they come slower after the first few."""
-    monkeypatch.setattr(envelope, "REFUSALS_PER_SECOND", 0.01)
-    monkeypatch.setattr(envelope, "REFUSED_SECONDS", 3.0)
+    monkeypatch.setattr(middleware, "REFUSALS_PER_SECOND", 0.01)
+    monkeypatch.setattr(middleware, "REFUSED_SECONDS", 3.0)
     with running(path) as server:
         quiet = caller(server, "quiet")
         with httpx.Client(base_url=server.url, headers={"Authorization": "Bearer hf_wrong_key"}) as stranger:
@@ -149,8 +149,8 @@ def test_refusals_that_are_kept_back_make_room_for_others(
     path: Path, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Strangers who wait for their refusal took all connections of their address, and of all who had no key yet."""
-    monkeypatch.setattr(envelope, "REFUSALS_PER_SECOND", 0.01)
-    monkeypatch.setattr(envelope, "REFUSED_SECONDS", 600.0)
+    monkeypatch.setattr(middleware, "REFUSALS_PER_SECOND", 0.01)
+    monkeypatch.setattr(middleware, "REFUSED_SECONDS", 600.0)
     with running(path, max_connections=16) as server, ExitStack() as opened:
         quiet = caller(server, "quiet")
         where = urlsplit(server.url)
@@ -188,9 +188,7 @@ def test_a_call_whose_caller_has_gone_is_not_begun(server: Running) -> None:
 
 
 def _waiting(shares: Shares) -> int:
-    return sum(
-        len(queue) for lane in shares._waiting.values() for callers in lane.values() for queue in callers.values()
-    )
+    return sum(len(queue) for lane in shares._waiting.values() for queue in lane.values())
 
 
 def test_answers_that_nobody_reads_take_the_share_of_their_caller(server: Running, caller: Caller) -> None:

@@ -25,8 +25,8 @@ from heedful.memory import documents
 from heedful.model import limits
 from heedful.settings import load
 from heedful.testing import WordEmbedder
-from heedful.transfer import export_file, import_file
-from heedful.transfer.foreign import SYSTEMS, import_from, rows
+from heedful.transfer import export_file, foreign, import_file
+from heedful.transfer.foreign import SYSTEMS, import_from
 
 MEMORY = b'{"results":[{"id":"1","memory":"Ada is the CEO."}]}'
 BOMB = 100_000_000
@@ -122,7 +122,7 @@ def test_archives_that_unpack_to_much_take_little_memory(tmp_path: Path) -> None
 def test_an_archive_has_so_many_files_and_a_large_one_may_be_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "MAX_MEMBERS", 3)
+    monkeypatch.setattr(foreign, "MAX_MEMBERS", 3)
     done = run_main(
         "--store", str(tmp_path / "x.db"), "import", str(zipped(tmp_path / "a.zip", members=4)), "--from", "mem0"
     )
@@ -212,7 +212,7 @@ class TestExportedProjects:
         return tmp_path / "out.jsonl", (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=True)
 
     def test_lines_have_a_length_and_a_depth(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("heedful.transfer.reading.MAX_LINE", 10_000)
+        monkeypatch.setattr("heedful.transfer.importing.MAX_LINE", 10_000)
         file, lines = self.exported(tmp_path)
         for line, message in (
             (b" " * 20_000 + lines[1], "line 2 has more than 10000 bytes"),

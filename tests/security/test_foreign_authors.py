@@ -123,7 +123,7 @@ def test_a_program_that_marks_sql_as_right_proves_it_and_may_name_who_said_so(st
 class Browser(Langfuse):
     """What Langfuse returns for scores that one browser sent under two names of its own choice."""
 
-    def _rows(self, **_: Any) -> Iterator[dict[str, Any]]:
+    def _rows(self, *_: Any) -> Iterator[dict[str, Any]]:
         for number, name in enumerate(("user-feedback", "user-feedback-2")):
             yield {
                 "id": name,

@@ -11,8 +11,7 @@ from job_queues import QUICK
 
 from heedful import Heedful
 from heedful.errors import Unavailable
-from heedful.jobs.contract import Queue, Report, Task
-from heedful.jobs.service import queue_of
+from heedful.jobs.queue import Queue, Report, Task
 from heedful.model import limits
 from heedful.storage import Database
 
@@ -64,7 +63,7 @@ def test_jobs_of_the_store_have_their_turn_among_those_of_projects(queue: Queue)
 
 
 def test_work_that_may_not_run_yet_does_not_take_the_turn_of_a_project(queue: Queue, database: Database) -> None:
-    other = queue_of(database, lambda: time.time_ns() // 1000, QUICK)
+    other = Queue(database, lambda: time.time_ns() // 1000, QUICK)
     meanwhile: list[str | None] = []
     add(queue, None, 0, "maintain")
 

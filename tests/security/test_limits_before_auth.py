@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -15,8 +17,9 @@ import uvicorn
 from dashboards import Dashboard
 from server import KEY, Running, running, threaded
 
-from heedful.interfaces.http import envelope
-from heedful.interfaces.http.connections import MAX_FIELDS, MAX_HEADERS, MAX_QUEUED, Limits, ServerConfig
+from heedful.interfaces.http import middleware
+from heedful.interfaces.http.config import Config
+from heedful.interfaces.http.connections import MAX_FIELDS, MAX_HEADERS, MAX_QUEUED, ServerConfig
 from heedful.model.limits import MAX_NAME, MAX_PATH, MAX_SEGMENT, MAX_SOURCE
 from heedful.testing import ManualClock
 
@@ -134,7 +137,7 @@ def test_the_longest_names_fit_into_an_address(server: Running) -> None:
 
 def test_the_dashboard_has_the_same_limits(path: Path, clock: ManualClock) -> None:
     dashboard = Dashboard(path, clock)
-    server = uvicorn.Server(ServerConfig(dashboard.app, Limits(), timeout_graceful_shutdown=5))
+    server = uvicorn.Server(ServerConfig(dashboard.app, Config(), timeout_graceful_shutdown=5))
     with threaded(server) as url:
         for long in LONG.values():
             if long.startswith("/"):
@@ -147,13 +150,11 @@ def test_strangers_who_are_refused_again_and_again_wait(server: Running, monkeyp
     """Whatever they are refused for; known callers wait only where they must not call."""
     waited: list[float] = []
 
-    class Asyncio:
-        @staticmethod
-        async def sleep(seconds: float) -> None:
-            waited.append(seconds)
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
 
     # Only what the envelope waits for: others sleep, too.
-    monkeypatch.setattr(envelope, "asyncio", Asyncio)
+    monkeypatch.setattr(middleware, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     known = {"Authorization": f"Bearer {KEY}"}
     with httpx.Client(base_url=server.url) as http:
         for _ in range(60):
@@ -249,7 +250,8 @@ def test_forwarded_addresses_are_believed_from_a_trusted_proxy_alone(
 ) -> None:
     """Many tries at once from one address are refused, whatever address each of them names."""
     dashboard = Dashboard(path, clock)
-    server = uvicorn.Server(ServerConfig(dashboard.app, Limits(proxies=proxies), timeout_graceful_shutdown=5))
+    config = Config(trusted_proxies=list(proxies))
+    server = uvicorn.Server(ServerConfig(dashboard.app, config, timeout_graceful_shutdown=5))
     with threaded(server) as url, ThreadPoolExecutor(20) as threads:
 
         def tried(number: int) -> int:

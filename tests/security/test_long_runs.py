@@ -13,13 +13,31 @@ import numpy as np
 import pytest
 
 from heedful import Heedful
+from heedful.ledger import attribution
 from heedful.memory import answer, documents
 from heedful.model import Hit
-from heedful.notifications import wording
-from heedful.ranking import attribution, similarity
+from heedful.notifications import channels
 from heedful.sql import generation
-from heedful.sql.reuse import asker, decision, exchanges, moments, periods, question_reading, values
-from heedful.text import complaints, conflicts, corrections, entities, sentences, statements, themes, words
+from heedful.sql.reuse import (
+    decision,
+    evidence,
+    ownership,
+    periods,
+    question_reading,
+    question_words,
+    sql_dates,
+    values,
+)
+from heedful.text import (
+    complaints,
+    conflicts,
+    corrections,
+    entities,
+    same_question,
+    sentences,
+    themes,
+    words,
+)
 
 LENGTH = 12_000
 """More than the longest question or comment."""
@@ -99,10 +117,10 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "sentences.has": lambda text: [sentences.has(k, text, frozenset()) for k in ("time", "number", "person", "place")],
     "sentences.cited": lambda text: sentences.cited(text, 10),
     "sentences.without_citations": lambda text: sentences.without_citations(text * 5),
-    "statements.statement": statements.statement,
-    "statements.contrasts": statements.contrasts,
-    "statements.has_verb": statements.has_verb,
-    "statements.verb": statements.verb,
+    "complaints.statement": complaints.statement,
+    "complaints.contrasts": complaints.contrasts,
+    "complaints.has_verb": complaints.has_verb,
+    "complaints.verb": complaints.verb,
     "themes.considered": themes.considered,
     "themes.terms": themes.terms,
     "themes.english": themes.english,
@@ -111,22 +129,22 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "words.sentences": words.sentences,
     "words.terms": words.terms,
     "words.stem": words.stem,
-    "similarity.difference": lambda text: similarity.difference(text, f"how long {text}"),
+    "similarity.difference": lambda text: same_question.difference(text, f"how long {text}"),
     "question_reading.read": question_reading.read,
     "question_reading.quoted": lambda text: question_reading.quoted(text * 5),
-    "values.split": values.split,
-    "values.places": values.places,
-    "values.plain": values.plain,
+    "question_words.split": question_words.split,
+    "question_words.places": question_words.places,
+    "question_words.plain": question_words.plain,
     "periods.written_dates": lambda text: [*periods.written_dates(text)],
-    "moments.unnamed": lambda text: moments.unnamed(text, DATED, "sqlite", NOW),
-    "periods.periods": lambda text: [each.ranges(NOW) for each in periods.periods(tuple(values.split(text)))],
-    "periods.impossible": lambda text: periods.impossible(values.split(text)),
-    "asker.may_be_personal": asker.may_be_personal,
-    "moments.outdated": lambda text: moments.outdated(text, DATED, "sqlite", NOW, NOW - timedelta(days=9)),
+    "moments.unnamed": lambda text: sql_dates.unnamed(text, DATED, "sqlite", NOW),
+    "periods.periods": lambda text: [each.ranges(NOW) for each in periods.periods(tuple(question_words.split(text)))],
+    "periods.impossible": lambda text: periods.impossible(question_words.split(text)),
+    "asker.may_be_personal": ownership.may_be_personal,
+    "moments.outdated": lambda text: sql_dates.outdated(text, DATED, "sqlite", NOW, NOW - timedelta(days=9)),
     "documents.split": documents.split,
     "answer.extract": lambda text: answer.extract("How long does shipping take?", [hit(text)]),
     "generation._extract_sql": generation._extract_sql,
-    "wording.one_line": lambda text: wording.one_line(text, 200),
+    "channels.one_line": lambda text: channels.one_line(text, 200),
 }
 
 
@@ -180,8 +198,8 @@ PAIRS: dict[str, Callable[[str, str], Any]] = {
     "decision.decide": lambda a, b: decision.decide(
         a, b, DATED, dialect="sqlite", values=VALUES, now=NOW, proven_at=NOW
     ),
-    "similarity.difference": similarity.difference,
-    "exchanges.exchanges": lambda a, b: exchanges.exchanges(tuple(a.split()), tuple(b.split())),
+    "similarity.difference": same_question.difference,
+    "exchanges.exchanges": lambda a, b: evidence.exchanges(tuple(a.split()), tuple(b.split())),
 }
 """What compares two texts that callers send."""
 
@@ -221,7 +239,7 @@ def test_an_answer_that_repeats_itself_is_attributed(store: Heedful) -> None:
 def test_every_public_function_of_texts_is_tried() -> None:
     public = {
         f"{module.__name__.rpartition('.')[2]}.{name}"
-        for module in (complaints, conflicts, corrections, entities, sentences, statements, themes, words)
+        for module in (complaints, conflicts, corrections, entities, sentences, themes, words)
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
         if "str" in inspect.signature(value).parameters[next(iter(inspect.signature(value).parameters))].annotation

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, event, text
 from sqlite_steps import sqlite_steps
 
 from heedful import Heedful
-from heedful.storage import ledger
+from heedful.ledger import events
 from heedful.storage.facts import locate as located
 
 FACTS = 40
@@ -101,11 +101,11 @@ def test_on_postgresql_the_votes_of_one_author_for_one_question_are_looked_up_on
     for count in (100, 200):
         facts = store.remember([f"Room {place} of {count} is blue." for place in range(count)]).fact_ids
         store.signal([{"fact_id": fact, "signal_type": "ignored", "query": "q", "author": "ann"} for fact in facts])
-        statement = text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {ledger._OF_VOTERS_ON['postgresql'].text}")
+        statement = text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {events._OF_VOTERS_ON['postgresql'].text}")
         with store._workspace.read() as connection:
             places = located(connection, "default", facts)
-            (query,) = ledger.of_voters(connection, [(places[facts[0]][0], 1, "ann")])
-            voters = [(places[fact][0], query.query_id, "ann") for fact in facts]
+            (query,) = events.of_voters(connection, [(places[facts[0]][0], 1, "ann")])
+            voters = [(places[fact][0], query.query, "ann") for fact in facts]
             (plan,) = connection.execute(statement, {"voters": orjson.dumps(voters).decode()}).scalar_one()
         assert plan["Plan"]["Actual Rows"] == count
         read.append(plan["Plan"]["Shared Hit Blocks"])

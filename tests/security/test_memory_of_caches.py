@@ -16,21 +16,18 @@ import pytest
 
 import heedful
 from heedful.memory import answer
-from heedful.ranking import similarity
 from heedful.sql import guard, statements
 from heedful.sql.reuse import (
-    asker,
     consensus,
-    exchanges,
-    inflection,
-    moments,
+    evidence,
     ownership,
     periods,
     query_parts,
     question_reading,
-    values,
+    question_words,
+    sql_dates,
 )
-from heedful.text import conflicts, words
+from heedful.text import conflicts, same_question, words
 
 LETTERS = 10_000
 """Of a question at its limit; of a word."""
@@ -41,29 +38,29 @@ TEXTS: dict[str, Callable[[str], Any]] = {
     "words.stem": words.stem,
     "words.terms": words.terms,
     "conflicts._statements": conflicts._statements,
-    "similarity._query": similarity._query,
-    "asker._person": asker._person,
+    "similarity._query": same_question._query,
+    "asker._person": ownership._person,
     "question_reading._key": lambda text: question_reading._key((text,)),
-    "values.places": values.places,
-    "moments._named": lambda text: moments._named(text, date(2026, 1, 1)),
+    "question_words.places": question_words.places,
+    "moments._named": lambda text: sql_dates._named(text, date(2026, 1, 1)),
     "periods.periods": lambda text: periods.periods((text,)),
-    "inflection.singular": inflection.singular,
-    "inflection.past_of": inflection.past_of,
-    "inflection.gerund_of": inflection.gerund_of,
+    "question_words.singular": question_words.singular,
+    "question_words.past_of": question_words.past_of,
+    "question_words.gerund_of": question_words.gerund_of,
     "consensus._names": lambda text: consensus._names(f"‹{text}.name›"),
     "consensus._returned": consensus._returned,
-    "exchanges.exchanges": lambda text: exchanges.exchanges((text,), ("a",)),
-    "exchanges.is_never_exchanged": lambda text: exchanges.is_never_exchanged((text,), ("a",)),
+    "exchanges.exchanges": lambda text: evidence.exchanges((text,), ("a",)),
+    "exchanges.is_never_exchanged": lambda text: evidence.is_never_exchanged((text,), ("a",)),
 }
 
 SQL: dict[str, Callable[[str, str], Any]] = {
     "query_parts.canonical": query_parts.canonical,
     "query_parts.parsed_tokens": query_parts.parsed_tokens,
     "query_parts.parse_query": query_parts.parse_query,
-    "query_parts.is_deterministic": query_parts.is_deterministic,
+    "query_parts.nondeterminism": query_parts.nondeterminism,
     "ownership._values": ownership._values,
-    "moments.moments": moments.moments,
-    "moments._names_time": moments._names_time,
+    "moments.moments": sql_dates.moments,
+    "moments.names_time": sql_dates.names_time,
     "statements.template": statements.template,
     "guard.check_statement": guard.check_statement,
 }
@@ -130,19 +127,17 @@ def test_a_word_without_an_end_is_not_stemmed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_every_other_cache_is_of_names_that_we_made_or_bound() -> None:
     assert set(caches()) == {
+        "api.result_fields.attribute_docs",
         "interfaces.dashboard.rendering.content",  # Files of ours.
-        "interfaces.operations.descriptions.attribute_docs",
-        "interfaces.operations.shape.own_signature",
-        "interfaces.operations.shape.shape",
-        "providers.embedding.onnx.verified",
+        "providers.embedding.verified",
         "search.fusion._number",  # A source, which has a limit.
         "settings._warn",
         "sql.guard._calls",
         "sql.guard._denied_tables",
-        "storage.dialects.upsert",
-        "storage.mongo.collections._keys",
-        "storage.tallies._add_selected",
-        "storage.tallies._count_selected",
+        "storage.rows.upsert",
+        "sessions.mongo.collections._keys",
+        "ledger.tallies._add_selected",
+        "ledger.tallies._count_selected",
         "text.words._stem",  # Words of at most MAX_WORD characters.
         "text.words._term",
     }

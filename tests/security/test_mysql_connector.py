@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pymysql
 import pytest
+from guarded import run
 from mysql import own_server
 from sqlalchemy import make_url
 
 from heedful import Heedful
 from heedful.errors import Forbidden, HeedfulError, Invalid
-from heedful.sql.databases import open_database, run
+from heedful.sql.databases import open_database
 from heedful.sql.guard import check_statement, is_denied
 
 Execute = Callable[..., list[tuple[str, ...]]]

@@ -21,7 +21,8 @@ import uvicorn
 from dashboards import Dashboard
 from server import KEY, Running, running, threaded
 
-from heedful.interfaces.http.connections import ALL, Connections, LimitedProtocol, Limits, ServerConfig
+from heedful.interfaces.http.config import Config
+from heedful.interfaces.http.connections import ALL, Connections, LimitedProtocol, ServerConfig
 from heedful.testing import ManualClock
 
 MOST = 64
@@ -228,7 +229,7 @@ def test_answers_that_nobody_reads_hold_no_connection_that_others_need(server: R
 
 def test_the_dashboard_closes_logins_whose_form_does_not_come(path: Path, clock: ManualClock) -> None:
     dashboard = Dashboard(path, clock)
-    config = ServerConfig(dashboard.app, Limits(most_unknown=16, most_from_one=8), timeout_graceful_shutdown=5)
+    config = ServerConfig(dashboard.app, Config(max_unknown=16, max_unknown_from_one=8), timeout_graceful_shutdown=5)
     with threaded(uvicorn.Server(config)) as url, visits(url) as visit:
         many = [visit() for _ in range(40)]
         for each in many:
@@ -241,7 +242,7 @@ def test_the_dashboard_closes_logins_whose_form_does_not_come(path: Path, clock:
 def test_connections_of_the_dashboard_count_for_whoever_is_logged_in(path: Path, clock: ManualClock) -> None:
     dashboard = Dashboard(path, clock)
     key = dashboard.store.keys.create("reader", scopes=["read"])
-    config = ServerConfig(dashboard.app, Limits(), timeout_graceful_shutdown=5)
+    config = ServerConfig(dashboard.app, Config(), timeout_graceful_shutdown=5)
     held = config.open_connections
     with threaded(uvicorn.Server(config)) as url, httpx.Client(base_url=url) as visitor:
         visitor.post("/login", data={"api_key": key.api_key})
@@ -267,7 +268,7 @@ class Held(LimitedProtocol):
 
 
 def test_what_is_counted_is_forgotten(server: Running) -> None:
-    connections = Connections(Limits(most=MOST))
+    connections = Connections(Config(max_connections=MOST))
     one = Held()
     for number in range(10):
         assert connections.move(one, [("key", f"{number}"), ("project", "p")]) is None

@@ -12,12 +12,12 @@ import pytest
 from server import Running, running
 from things import things
 
-from heedful.interfaces.http.app import COMPATIBLE_APIS
+from heedful.interfaces.http.foreign_routes import FOREIGN_APIS
 
 SECRET = "Zanzibar-77"
 """What only the other project knows."""
 
-WIRES = [wire for module in COMPATIBLE_APIS for wire in module.ROUTES]
+WIRES = [wire for module in FOREIGN_APIS for wire in module.ROUTES]
 
 NAMES = [
     "id",

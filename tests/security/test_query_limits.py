@@ -20,7 +20,7 @@ import pytest
 from server import running
 
 from heedful import Heedful, HeedfulError, Invalid, Unavailable
-from heedful.sql.reuse import is_deterministic
+from heedful.sql.reuse.query_parts import nondeterminism
 from heedful.sql.sandbox.pool import IDLE_PROCESSES
 
 pytestmark = pytest.mark.usefixtures("warm_processes")
@@ -189,7 +189,7 @@ def test_reuse_reads_no_long_statement_in_the_server() -> None:
     used = time.process_time()
     for sql in (*UNREADABLE.values(), "SELECT " + "a." * 900 + "a", "SELECT a" + "[1]" * 300):
         for dialect in KINDS:
-            assert is_deterministic(sql, dialect) == "the statement can't be parsed"
+            assert nondeterminism(sql, dialect) == "the statement can't be parsed"
     assert time.process_time() - used < 2
 
 

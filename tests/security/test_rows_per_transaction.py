@@ -13,14 +13,17 @@ from sqlalchemy import Connection, Engine, event, func, select, update
 
 import heedful
 from heedful import Document, Heedful, Invalid, Signal
-from heedful.memory.workspace import VECTORS_BATCH_SIZE
+from heedful.ledger import events, tallies
+from heedful.ledger.fold_cache import folds_of
 from heedful.model import DEFAULT_DATASET
 from heedful.model.limits import MAX_COPIED_METADATA, MAX_METADATA_VALUES
 from heedful.sessions import lessons
-from heedful.storage import ledger, rows, tallies
+from heedful.sql.reuse.candidates import Questions
+from heedful.storage import rows
 from heedful.storage.database import Database
 from heedful.storage.schema import entities, executions, fact_tags, facts, links, queries
 from heedful.testing import WordEmbedder
+from heedful.workspace import VECTORS_BATCH_SIZE
 
 MOST = 300
 """Rows that a transaction may add in these tests; it may remove as many."""
@@ -288,9 +291,9 @@ def test_vectors_of_many_new_queries(h: Heedful, counted: Counted) -> None:
         assert number is not None
         assert model is not None
         needed = connection.execute(select(queries.c.id)).scalars().all()
-        workspace.contexts(connection, number, model, ledger.last_event(connection, number), needed)
+        folds_of(workspace).contexts(connection, number, model, events.last_event(connection, number), needed)
     counted.clear()
-    workspace.keep_vectors()
+    folds_of(workspace).keep_vectors()
     assert counted.rows == [VECTORS_BATCH_SIZE, 100]
     assert counted.statements == [1, 1]
     with workspace.read() as connection:
@@ -304,7 +307,7 @@ def test_vectors_of_many_new_questions(h: Heedful, counted: Counted, shop: str) 
     ]
     with h._workspace.write() as connection:
         connection.execute(update(executions).values(model_id=None, vector=None))
-    h._workspace._questions.clear()
+    h._workspace.part(Questions)._indexes.clear()
     counted.clear()
     h.chat.execution_cache_lookup("Question 3?", connector_id=shop)
     assert (len(ids), 1) in zip(counted.rows, counted.statements, strict=True)

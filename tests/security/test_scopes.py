@@ -12,12 +12,12 @@ import httpx
 import pytest
 from server import Running, running
 
-from heedful.interfaces.http.app import COMPATIBLE_APIS
-from heedful.interfaces.operations import OPERATIONS, OWNERS
-from heedful.interfaces.problems import Wire
+from heedful.api import CALLS, NAMESPACES
+from heedful.compat.foreign_api import ForeignRoute
+from heedful.interfaces.http.foreign_routes import FOREIGN_APIS
 from heedful.model import SCOPES, Scope
 
-WIRES = [wire for module in COMPATIBLE_APIS for wire in module.ROUTES]
+WIRES = [wire for module in FOREIGN_APIS for wire in module.ROUTES]
 
 _CALL = re.compile(r"\b(?:heedful|store)\.(\w+)(?:\.(\w+))?\(")
 _NAME = re.compile(r"\b([a-z_]\w*)\(")
@@ -36,12 +36,12 @@ def operations(handle: Callable[..., Any]) -> set[str]:
     while waiting:
         function = waiting.pop()
         function = function.func if isinstance(function, partial) else inspect.unwrap(function)
-        if function in seen or not inspect.isfunction(function) or "interfaces.http" not in function.__module__:
+        if function in seen or not inspect.isfunction(function) or "heedful.compat" not in function.__module__:
             continue
         seen.add(function)
         source = inspect.getsource(function)
         for first, second in _CALL.findall(source):
-            found |= {f"{first}.{second}" if first in OWNERS else first} & OPERATIONS.keys()
+            found |= {f"{first}.{second}" if first in NAMESPACES else first} & CALLS.keys()
         waiting += [function.__globals__.get(name) for name in _NAME.findall(source)]
     return found
 
@@ -52,8 +52,8 @@ def test_what_foreign_routes_call_is_found() -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: f"{wire.method} {wire.path}")
-def test_a_foreign_route_needs_no_less_than_the_calls_it_ends_in(wire: Wire) -> None:
-    needed = {OPERATIONS[name].scope for name in operations(wire.handle)} - {"read"}
+def test_a_foreign_route_needs_no_less_than_the_calls_it_ends_in(wire: ForeignRoute) -> None:
+    needed = {CALLS[name].scope for name in operations(wire.handle)} - {"read"}
     # What also gives an opinion is checked again when it does.
     needed -= {"feedback"} if wire.scope != "read" else set()
     assert all(enough(wire.scope) <= enough(scope) for scope in needed), needed
@@ -85,7 +85,7 @@ def _sent(http: httpx.Client, method: str, path: str, key: str | None) -> int:
 
 
 def test_every_route_is_refused_without_its_scope_and_without_a_key(http: httpx.Client, keys: dict[Scope, str]) -> None:
-    native = [(each.method, f"/v1/projects/default{each.path}", each.scope) for each in OPERATIONS.values()]
+    native = [(each.method, f"/v1/projects/default{each.path}", each.scope) for each in CALLS.values()]
     foreign = [(each.method, each.path, each.scope) for each in WIRES]
     wrong = []
     for method, path, scope in native + foreign:
@@ -109,7 +109,7 @@ def test_a_write_key_can_neither_refresh_nor_make_nor_delete_a_connector(
 
 def test_who_only_gives_feedback_is_not_shown_what_it_is_about(http: httpx.Client, keys: dict[Scope, str]) -> None:
     """The answer to an action on an item has its question, its dataset and its counts."""
-    actions = [each for each in OPERATIONS.values() if each.namespace == "review" and each.scope != "read"]
+    actions = [each for each in CALLS.values() if each.namespace == "review" and each.scope != "read"]
     assert {"review.assign", "review.resolve", "review.fix", "review.undo"} <= {each.name for each in actions}
     for action in actions:
         assert _sent(http, action.method, f"/v1/projects/default{action.path}", keys[action.scope]) == 403, action.name

@@ -15,7 +15,7 @@ from server import Running, running
 
 import heedful
 from heedful import Conflict, Forbidden, Heedful, transfer
-from heedful.storage import keys
+from heedful.storage import key_rows as keys
 from heedful.testing import ManualClock, WordEmbedder
 
 
@@ -143,7 +143,7 @@ def test_a_forged_cookie_is_no_login_even_with_the_secret(dashboard: Dashboard) 
 
 
 def test_rotating_the_secret_ends_logins(dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.interfaces.dashboard.logins.KEY_CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("heedful.interfaces.dashboard.site.KEY_CACHE_SECONDS", 0.0)
     visitor = dashboard.visitor()
     dashboard.store.keys.rotate_signing(grace=60)
     assert visitor.get("/p/default/overview").status_code == 200

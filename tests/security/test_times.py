@@ -11,16 +11,16 @@ import pytest
 from server import Running, running
 
 from heedful import Heedful, Invalid
+from heedful.api import CALLS
 from heedful.interfaces.http.calls import PREFIX
-from heedful.interfaces.operations import OPERATIONS, shape
 
 EARLY = ("0001-01-01T00:00:00+14:00", "0001-01-01", "0001-01-01T00:00:00-14:00", "1969-12-31T23:59:59Z")
 LATE = ("9999-12-31T23:59:59.999999-14:00",)
 
 TAKING = [
     (name, field)
-    for name, operation in OPERATIONS.items()
-    for field, info in shape(operation).request.model_fields.items()
+    for name, operation in CALLS.items()
+    for field, info in operation.request.model_fields.items()
     if datetime in (info.annotation, *get_args(info.annotation))
 ]
 """Calls with a time among their parameters."""
@@ -50,9 +50,9 @@ def fact(server: Running) -> str:
 
 
 def send(server: Running, name: str, values: dict[str, Any]) -> httpx.Response:
-    operation = OPERATIONS[name]
+    operation = CALLS[name]
     path = (PREFIX + operation.path).format(project="default", session_id="s")
-    where: dict[str, Any] = {"params" if shape(operation).in_query else "json": values}
+    where: dict[str, Any] = {"params" if operation.in_query else "json": values}
     headers = {"Authorization": f"Bearer {server.key}"}
     return httpx.request(operation.method, server.url + path, headers=headers, timeout=60, **where)
 

@@ -16,9 +16,9 @@ from server import Running, running
 from sqlalchemy import event, func, select
 
 from heedful.access import visitors
+from heedful.ledger.opinions import SqlFeedbacks
 from heedful.model.limits import MAX_COMMENT, MAX_VISITOR_DETAILS
-from heedful.storage.feedback import SqlFeedbacks
-from heedful.storage.mongo.feedback import MongoFeedbacks
+from heedful.sessions.mongo.feedback import MongoFeedbacks
 from heedful.storage.schema import metadata, visitor_usage
 from heedful.testing import ManualClock
 

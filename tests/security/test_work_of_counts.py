@@ -12,9 +12,10 @@ from sqlalchemy import Connection, Engine, event
 from sqlite_steps import sqlite_steps
 
 from heedful import Heedful
+from heedful.jobs.retention import maintain
+from heedful.ledger import tallies
 from heedful.settings import Retention
-from heedful.storage import scopes, tallies
-from heedful.storage.retention import maintain
+from heedful.storage import scopes
 
 KEYS = 40
 

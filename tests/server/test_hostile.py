@@ -18,10 +18,10 @@ import pytest
 from server import Running, running
 
 import heedful
-from heedful.interfaces.http.app import COMPATIBLE_APIS
+from heedful.api import CALLS
+from heedful.compat.foreign_api import ForeignRoute
 from heedful.interfaces.http.calls import PREFIX
-from heedful.interfaces.operations import OPERATIONS
-from heedful.interfaces.problems import Wire
+from heedful.interfaces.http.foreign_routes import FOREIGN_APIS
 
 NAMES = (
     *("text", "texts", "query", "question", "name", "content", "items", "messages", "role", "session_id", "dataset_id"),
@@ -320,7 +320,7 @@ def test_other_methods_are_refused(server: Running, method: str) -> None:
 
 def test_every_path_says_what_it_allows(server: Running, http: httpx.Client) -> None:
     allowed: dict[str, set[str]] = {}
-    for operation in OPERATIONS.values():
+    for operation in CALLS.values():
         methods = {operation.method} | ({"HEAD"} if operation.method == "GET" else set())
         allowed.setdefault(PREFIX + operation.path, set()).update(methods)
     for path, methods in allowed.items():
@@ -391,11 +391,13 @@ def test_what_is_unknown_is_told_with_what_is_known(server: Running, http: httpx
     assert (inside["field"], inside["detail"]) == ("signals[0].z-z", "signals[0].z-z is not a field of it")
 
 
-ROUTES = [(module.__name__.rpartition(".")[2], route) for module in COMPATIBLE_APIS for route in module.ROUTES]
+ROUTES = [(module.__name__.split(".")[2], route) for module in FOREIGN_APIS for route in module.ROUTES]
 
 
 @pytest.mark.parametrize(("module", "route"), ROUTES, ids=lambda each: getattr(each, "path", each))
-def test_routes_of_other_systems_are_as_hard(server: Running, http: httpx.Client, module: str, route: Wire) -> None:
+def test_routes_of_other_systems_are_as_hard(
+    server: Running, http: httpx.Client, module: str, route: ForeignRoute
+) -> None:
     path = route.path.replace("{", "").replace("}", "")
     nobody = raw(server, f"{route.method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     assert nobody.startswith((b"HTTP/1.1 401", b"HTTP/1.1 403")), nobody

@@ -11,9 +11,9 @@ import pytest
 from server import running
 
 from heedful import Heedful
-from heedful.access import secrets, tokens
+from heedful.access import credentials
 from heedful.errors import Forbidden, Invalid, NotFound
-from heedful.interfaces.http.callers import Caller, Callers, presented_key
+from heedful.interfaces.http.state import Caller, Callers, presented_key
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -108,24 +108,24 @@ def test_tokens_that_cant_be_made(store: Heedful, targets: Any, options: dict[st
 
 
 def test_a_token_is_good_where_it_was_signed_and_until_it_ends(clock: ManualClock) -> None:
-    claims = tokens.Claims("p", "zoe", ({"session_id": "s"},), 100)
-    token = tokens.sign(claims, b"secret")
-    assert tokens.verify(token, [b"secret"], 99) == claims
+    claims = credentials.Claims("p", "zoe", ({"session_id": "s"},), 100)
+    token = credentials.sign_claims(claims, b"secret")
+    assert credentials.verify_token(token, [b"secret"], 99) == claims
     for known, now, code in (
         ([b"secret"], 100, "token_expired"),
         ([b"other"], 0, "token_invalid"),
         ([], 0, "token_invalid"),
     ):
         with pytest.raises(Forbidden) as caught:
-            tokens.verify(token, known, now)
+            credentials.verify_token(token, known, now)
         assert caught.value.code == code
 
 
 def test_what_does_not_look_like_a_key_is_none() -> None:
-    good = secrets.new_key("01a1de65-1509-7046-830e-8dd8ce9c4106")
-    assert secrets.id_of(good) == "01a1de65-1509-7046-830e-8dd8ce9c4106"
+    good = credentials.new_secret("01a1de65-1509-7046-830e-8dd8ce9c4106")
+    assert credentials.id_of(good) == "01a1de65-1509-7046-830e-8dd8ce9c4106"
     for bad in ("", "hf_", "hf__x", good[3:], good.replace("_", "-"), "hf_" + "z" * 32 + "_x", good.partition("_")[0]):
-        assert secrets.id_of(bad) is None
+        assert credentials.id_of(bad) is None
 
 
 class TestCallers:

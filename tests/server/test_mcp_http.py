@@ -20,8 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 from server import Running, running
 
-from heedful.interfaces.http.agents import Agents
-from heedful.interfaces.http.mcp import MAX_ENVELOPE, McpEndpoint
+from heedful.interfaces.http.mcp import MAX_ENVELOPE, Agents, McpEndpoint
 from heedful.interfaces.mcp.tools import TOOLS
 from heedful.model import AuditEntry, Scope
 

@@ -47,7 +47,7 @@ def test_every_field_of_what_is_sent_and_returned_is_described(document: dict[st
 
 def test_a_field_is_described_by_what_its_model_says(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
-    assert schemas["RecallRequest"]["properties"]["answer"]["description"] == "Answer, too."
+    assert schemas["RecallRequest"]["properties"]["answer"]["description"] == "Also answer the question."
     assert schemas["Page_Fact_"]["description"] == "A part of a list, and how to ask for the next one."
     assert schemas["AuditEntry"]["properties"]["kind"]["description"].startswith("Whether somebody was refused")
 

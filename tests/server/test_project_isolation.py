@@ -14,8 +14,9 @@ import pytest
 from server import Running, running
 from things import things
 
-from heedful.ids import new_id
-from heedful.interfaces.operations import OPERATIONS, Operation
+from heedful.api import CALLS
+from heedful.api.calls import Call
+from heedful.clock import new_id
 from heedful.model import SCOPES
 
 BODIES: dict[str, Any] = {
@@ -65,12 +66,12 @@ EMPTY = {"sessions.exists", "feedback.get_feedback_for_message", "recall"}
 MAKES = {"sessions.add_message", "sessions.add_messages", "sessions.add_entry", "sessions.rate", "create_dataset"}
 """Operations that make what they name in their own project, if it is not there, or wait for it."""
 
-WITH_IDS = [name for name, operation in OPERATIONS.items() if "{" in operation.path]
+WITH_IDS = [name for name, operation in CALLS.items() if "{" in operation.path]
 
 
 @dataclass(frozen=True, slots=True)
 class Two:
-    """A server with two projects that have one of each thing, and a key for each."""
+    """A server with two projects that have one of each thing, one for what calls make, and a key for each."""
 
     server: Running
     ids: dict[str, dict[str, str]]
@@ -78,7 +79,7 @@ class Two:
     http: httpx.Client
 
     def send(
-        self, operation: Operation, project: str, key: str | None, ids: dict[str, str], body: Any = None
+        self, operation: Call, project: str, key: str | None, ids: dict[str, str], body: Any = None
     ) -> httpx.Response:
         path = f"/v1/projects/{project}" + operation.path.format(**ids)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
@@ -100,6 +101,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
             with server.connect(project) as h:
                 ids[project] = {**things(h, folder, f"session of {project}"), "alert_id": new_id()}
                 keys[project] = h.keys.create("all", scopes=["admin"]).api_key
+        with server.connect("making") as h:
+            keys["making"] = h.keys.create("all", scopes=["admin"]).api_key
         with httpx.Client(base_url=server.url) as http:
             yield Two(server, ids, keys, http)
 
@@ -117,14 +120,15 @@ def normalized(response: httpx.Response, ids: dict[str, str]) -> Any:
 
 @pytest.mark.parametrize("name", WITH_IDS)
 def test_what_is_another_projects_is_as_what_was_never_there(two: Two, name: str) -> None:
-    operation = OPERATIONS[name]
+    operation = CALLS[name]
     unknown = {each: new_id() for each in two.ids["theirs"]}
     body = BODIES.get(name, {})
-    never = normalized(two.send(operation, "mine", two.keys["mine"], unknown, body), unknown)
+    asker = "making" if name in MAKES else "mine"
+    never = normalized(two.send(operation, asker, two.keys[asker], unknown, body), unknown)
     theirs = two.ids["theirs"] | {"session_id": new_id()}
     with two.server.connect("theirs") as h:
         h.sessions.create(theirs["session_id"])
-    foreign = normalized(two.send(operation, "mine", two.keys["mine"], theirs, body), theirs)
+    foreign = normalized(two.send(operation, asker, two.keys[asker], theirs, body), theirs)
     if name in MAKES:
         assert foreign[0] == never[0] == 200
         return
@@ -134,7 +138,7 @@ def test_what_is_another_projects_is_as_what_was_never_there(two: Two, name: str
 
 @pytest.mark.parametrize(("name", "body", "field"), NAMED_IN_BODIES)
 def test_bodies_cant_name_what_is_another_projects(two: Two, name: str, body: dict[str, Any], field: str) -> None:
-    operation = OPERATIONS[name]
+    operation = CALLS[name]
     kind = {"by": "fact_id"}.get(field, field)
     unknown = {kind: new_id()}
     mine = two.ids["mine"]
@@ -148,11 +152,11 @@ def test_bodies_cant_name_what_is_another_projects(two: Two, name: str, body: di
     assert never[0] == 404, never
 
 
-@pytest.mark.parametrize("name", list(OPERATIONS))
+@pytest.mark.parametrize("name", list(CALLS))
 def test_a_key_of_another_project_finds_no_project(two: Two, name: str) -> None:
     for project in ("theirs", "nobody's"):
-        answer = two.send(OPERATIONS[name], project, two.keys["mine"], two.ids["theirs"], {})
-        if OPERATIONS[name].everywhere:
+        answer = two.send(CALLS[name], project, two.keys["mine"], two.ids["theirs"], {})
+        if CALLS[name].everywhere:
             assert (answer.status_code, answer.json()["code"]) == (403, "project_key")
             continue
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
@@ -171,9 +175,9 @@ def test_after_all_that_the_other_project_is_as_it_was(two: Two) -> None:
         assert {each.revoked_at for each in h.keys.list()} == {None}
 
 
-@pytest.mark.parametrize("name", list(OPERATIONS))
+@pytest.mark.parametrize("name", list(CALLS))
 def test_every_operation_asks_for_a_key_and_for_its_scope(two: Two, name: str) -> None:
-    operation = OPERATIONS[name]
+    operation = CALLS[name]
     nobody = two.send(operation, "mine", None, two.ids["mine"], {})
     assert (nobody.status_code, nobody.json()["code"]) == (401, "key_missing")
     assert nobody.headers["www-authenticate"] == "Bearer"
@@ -189,7 +193,7 @@ def test_every_operation_asks_for_a_key_and_for_its_scope(two: Two, name: str) -
 _LESS: dict[tuple[str, str], str] = {}
 
 
-def _without(two: Two, operation: Operation) -> str:
+def _without(two: Two, operation: Call) -> str:
     """A key with every scope but the one that is needed; admin includes all, so that one is missing too."""
     wanted = (two.server.url, operation.scope)
     if wanted not in _LESS:
@@ -207,7 +211,7 @@ def test_a_key_that_is_revoked_stops_within_a_second(two: Two) -> None:
             h.keys.revoke(made.key_id)
             # The clock of the store stands still: what counts is the one that can't be set.
             time.sleep(1.05)
-            answer = two.send(OPERATIONS["datasets"], "mine", made.api_key, {})
+            answer = two.send(CALLS["datasets"], "mine", made.api_key, {})
             assert (answer.status_code, answer.json()["code"]) == (401, "key_invalid")
 
 
@@ -229,7 +233,7 @@ def test_a_token_rates_what_it_names_and_nothing_else(two: Two, token: str) -> N
     mine = two.ids["mine"]
 
     def send(name: str, body: Any, **others: str) -> httpx.Response:
-        return two.send(OPERATIONS[name], "mine", token, {**mine, **others}, body)
+        return two.send(CALLS[name], "mine", token, {**mine, **others}, body)
 
     reply = send("feedback.create", {"is_positive": False, "execution_id": mine["execution_id"], "author": "eve"})
     assert reply.json()["author"] == "zoe"
@@ -250,9 +254,9 @@ def test_a_token_rates_what_it_names_and_nothing_else(two: Two, token: str) -> N
     assert send("signal_recall", {"helpful": []}, recall_id=new_id()).status_code == 403
 
 
-@pytest.mark.parametrize("name", list(OPERATIONS))
+@pytest.mark.parametrize("name", list(CALLS))
 def test_a_token_opens_no_other_project_and_reads_nothing(two: Two, token: str, name: str) -> None:
-    operation = OPERATIONS[name]
+    operation = CALLS[name]
     ids = two.ids["theirs"]
     assert two.send(operation, "theirs", token, ids, BODIES.get(name, {})).status_code in (403, 404)
     if operation.scope != "feedback":
@@ -264,9 +268,9 @@ def test_a_token_opens_no_other_project_and_reads_nothing(two: Two, token: str, 
 
 def test_a_token_makes_no_tokens(two: Two, token: str) -> None:
     body = {"targets": [{"session_id": two.ids["mine"]["session_id"]}]}
-    assert two.send(OPERATIONS["keys.create_token"], "mine", token, {}, body).status_code == 403
+    assert two.send(CALLS["keys.create_token"], "mine", token, {}, body).status_code == 403
     signals = {"signals": [{"fact_id": two.ids["mine"]["fact_id"], "signal_type": "helpful", "query": "q"}]}
-    assert two.send(OPERATIONS["signal"], "mine", token, {}, signals).status_code == 403
+    assert two.send(CALLS["signal"], "mine", token, {}, signals).status_code == 403
 
 
 def test_a_token_that_was_touched_is_none(two: Two, token: str) -> None:
@@ -277,7 +281,7 @@ def test_a_token_that_was_touched_is_none(two: Two, token: str) -> None:
     touched += [f"hft_{body}.{seal[:-1]}{letter}" for letter in "ABCDEFGH_-" if letter != seal[-1]]
     touched += [f"hft_{body[:4]}!{body[4:]}.{seal}", f"hft_{body}.{seal}.{seal}", token.upper()]
     for each in touched:
-        answer = two.send(OPERATIONS["sessions.add_feedback"], "mine", each, two.ids["mine"], {"feedback_score": 1})
+        answer = two.send(CALLS["sessions.add_feedback"], "mine", each, two.ids["mine"], {"feedback_score": 1})
         assert answer.status_code == 401, each
 
 

@@ -12,8 +12,8 @@ import pytest
 from server import Running, running
 from things import things
 
+from heedful.api import CALLS
 from heedful.interfaces.http.calls import PREFIX
-from heedful.interfaces.operations import OPERATIONS
 from heedful.testing import ScriptedModel
 
 THOROUGH = os.environ.get("HEEDFUL_TEST_EXAMPLES") == "thorough"
@@ -118,7 +118,7 @@ def _settings(server: Running, things: dict[str, str]) -> str:
     bound = "\n".join(f'"path.{name}" = {{ dictionary = "{name}", probability = 0.7 }}' for name in things)
     refusing = "\n".join(
         f"""[[operations]]
-include-name = {_quoted(f"{OPERATIONS[name].method} {PREFIX}{OPERATIONS[name].path}")}
+include-name = {_quoted(f"{CALLS[name].method} {PREFIX}{CALLS[name].path}")}
 [operations.checks.positive_data_acceptance]
 enabled = false"""
         for name in REFUSES

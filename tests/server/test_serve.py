@@ -319,7 +319,7 @@ def test_a_call_that_does_not_end_stops_no_server_from_ending(serve: Serve, by: 
     with silent_server() as silent:
         started = serve(
             environment={"HEEDFUL_ADMIN_KEY": KEY, "HEEDFUL_LANGUAGE_MODEL": f"{silent.url}#model"},
-            main="from heedful.interfaces.http import serve, state; serve.GRACE = state.CLOSE_SECONDS = 1; " + MAIN,
+            main="from heedful.interfaces.http import app, state; app.GRACE = state.CLOSE_SECONDS = 1; " + MAIN,
         )
         with started.connect() as h:
             h.remember("Ada is the CEO.")

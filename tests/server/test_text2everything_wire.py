@@ -16,13 +16,12 @@ import pytest
 from server import Running, running
 
 from heedful import Heedful
+from heedful.compat.foreign_api import ForeignRequest
+from heedful.compat.text2everything.requests import window
+from heedful.compat.text2everything.routes import ROUTES, parts_of, url_of
+from heedful.compat.text2everything.texts import Remarks
 from heedful.errors import Invalid
-from heedful.interfaces.http.text2everything import ROUTES
-from heedful.interfaces.http.text2everything.addresses import parts_of, url_of
-from heedful.interfaces.http.text2everything.reading import window
-from heedful.interfaces.problems import ForeignRequest
-from heedful.providers.llm.contract import ChatMessage
-from heedful.sql.feedback import Remarks
+from heedful.providers.llm import ChatMessage
 from heedful.sql.secrets import new_key
 from heedful.testing import ManualClock, ScriptedModel
 
@@ -713,14 +712,14 @@ def test_only_those_who_may_can_change_things() -> None:
     ],
 )
 def test_a_page_is_a_part_of_what_is_asked_for(query: dict[str, str], start: int, count: int, ends: bool) -> None:
-    part = window(ForeignRequest({}, query, {}, None, {}, None), 100)  # type: ignore[arg-type]
+    part = window(ForeignRequest({}, query, {}, None, None), 100)  # type: ignore[arg-type]
     assert (part.start, part.count, part.ends) == (start, count, ends)
 
 
 @pytest.mark.parametrize("query", [{"page": "x"}, {"skip": "-1"}, {"limit": "0"}, {"per_page": "0", "page": "1"}])
 def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(Invalid) as caught:
-        window(ForeignRequest({}, query, {}, None, {}, None), 100)  # type: ignore[arg-type]
+        window(ForeignRequest({}, query, {}, None, None), 100)  # type: ignore[arg-type]
     assert caught.value.field == next(iter(query))
 
 

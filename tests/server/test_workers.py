@@ -8,13 +8,14 @@ from pathlib import Path
 
 SERVER = """
 import socket
-from heedful.interfaces.http.connections import Limits, ServerConfig
-from heedful.interfaces.http.serve import Workers
+from heedful.interfaces.http.connections import ServerConfig
+from heedful.interfaces.http.config import Config
+from heedful.interfaces.http.app import Workers
 
 if __name__ == "__main__":
     listening = socket.create_server(("127.0.0.1", 0))
     # No worker can answer as quickly as this when it has only begun to start.
-    impatient = ServerConfig("app:app", Limits(), workers=1, timeout_worker_healthcheck=0.2)
+    impatient = ServerConfig("app:app", Config(), workers=1, timeout_worker_healthcheck=0.2)
     Workers(impatient, sockets=[listening]).run()
 """
 APP = """

@@ -20,8 +20,8 @@ import heedful
 from bench.soak.traffic import MEASURED
 from bench.soak.year import MOST_BYTES, MOST_MEMORY, SLOWER, Year, live
 from heedful.clock import from_stored
+from heedful.ledger.usefulness import Opinion, counted_votes
 from heedful.model import SignalType
-from heedful.ranking.signals import counted_votes
 from heedful.storage.database import Database
 from heedful.storage.schema import events, facts
 from heedful.testing import ManualClock, WordEmbedder
@@ -85,12 +85,9 @@ def wrong_scores(store: str, score: Score) -> dict[str, tuple[float, float]]:
     wrong = {}
     with heedful.open(store, clock=clock, embedding=WordEmbedder(), worker=False) as opened:
         for fact, given in about.items():
-            votes = counted_votes(
-                given,
-                lambda row: None if row.author is None else (row.author, row.query_id),
-                lambda row: (row.value, row.confidence),
-            )
-            folded = score([(row.value, row.confidence, from_stored(row.at)) for row in votes], clock.now)
+            opinions = [Opinion(0, row.query_id, row.value, row.confidence, row.at, author=row.author) for row in given]
+            votes = counted_votes(opinions)
+            folded = score([(vote.signal_type, vote.confidence, from_stored(vote.at)) for vote in votes], clock.now)
             kept = opened.fact_stats(fact).overall_usefulness
             if kept != pytest.approx(folded, abs=1e-9):
                 wrong[fact] = (kept, folded)

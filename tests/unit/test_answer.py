@@ -6,7 +6,7 @@ import pytest
 
 from heedful.memory.answer import MAX_EARLIER, MAX_EARLIER_TURN, MAX_EVIDENCE, RULES, Use, as_prompt, prompt, write
 from heedful.model import Hit
-from heedful.providers.llm.contract import NOTICE, ChatMessage, Usage
+from heedful.providers.llm import NOTICE, ChatMessage, Usage
 from heedful.testing import ScriptedModel
 from heedful.text.sentences import cited, without_citations
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.ranking.attribution import Attribution, attribute, rarity_among
-from heedful.ranking.similarity import PLAIN
+from heedful.ledger.attribution import Attribution, attribute, rarity_among
 from heedful.testing import WordEmbedder
+from heedful.text.same_question import PLAIN
 from heedful.text.words import sentences, words
 
 FACTS = [

@@ -28,8 +28,7 @@ from hypothesis import strategies as st
 
 from heedful import Forbidden, Invalid, Unavailable
 from heedful.notifications import Channel, Email, Slack, Sns, Webhook, verify
-from heedful.notifications.slack import escaped, message
-from heedful.notifications.wording import headline
+from heedful.notifications.channels import alert_headline, escaped, slack_message
 
 SECRET = "a very secret secret"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:alerts"
@@ -343,7 +342,7 @@ def test_slack_gets_one_readable_message(server: Server) -> None:
 
 
 def test_feedback_without_words_has_no_empty_block() -> None:
-    made = message(alert(comment=None, author=None, rating=None))
+    made = slack_message(alert(comment=None, author=None, rating=None))
     assert made["text"] == 'Feedback "neutral" on session s1'
     assert [block["type"] for block in made["blocks"]] == ["section", "context"]
 
@@ -353,7 +352,7 @@ LONG = ["&" * 10_000, "a\n" * 5_000, "<@U1>" * 2_000, "\U0001f44e" * 10_000]
 
 @given(st.text(max_size=200), st.text() | st.sampled_from(LONG))
 def test_a_slack_message_keeps_its_limits_and_calls_nobody(session_id: str, comment: str) -> None:
-    for block in message(alert(session_id, comment=comment))["blocks"]:
+    for block in slack_message(alert(session_id, comment=comment))["blocks"]:
         for text in [block["text"]] if "text" in block else block["elements"]:
             assert 0 < len(text["text"].encode("utf-16-le", "surrogatepass")) // 2 <= 3_000
             assert "<" not in text["text"]
@@ -497,7 +496,7 @@ def test_whatever_is_said_a_mail_has_the_same_headers(session_id: str, comment: 
         *("Content-Type", "Content-Transfer-Encoding", "MIME-Version"),
     ]
     assert read["To"] == "ann@x.org"
-    assert read["Subject"].replace(" ", "") == headline(alert(session_id)).replace("=?", "= ?").replace(" ", "")
+    assert read["Subject"].replace(" ", "") == alert_headline(alert(session_id)).replace("=?", "= ?").replace(" ", "")
 
 
 def test_a_mail_that_one_of_several_got_is_delivered(

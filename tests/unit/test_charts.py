@@ -15,12 +15,12 @@ from heedful.interfaces.charts import (
     Point,
     Series,
     bar_chart,
+    date_ticks,
     histogram,
     interval_chart,
     line_chart,
-    sparkline,
+    ticks,
 )
-from heedful.interfaces.charts.lines import date_ticks, ticks
 
 HOSTILE = "<script>alert(\"1\")</script> & 'x'"
 START = date(2026, 11, 1)
@@ -81,7 +81,6 @@ def test_events_stand_on_the_line_where_they_happened() -> None:
         ),
         lambda: bar_chart([Bar(HOSTILE, 3, note=HOSTILE)], title=HOSTILE, desc=HOSTILE),
         lambda: interval_chart([Interval(HOSTILE, 0.5, 0.4, 0.6, 3)], title=HOSTILE, desc=HOSTILE),
-        lambda: sparkline([1, 2], title=HOSTILE),
     ],
 )
 def test_no_text_gets_out_of_its_place(draw: Callable[[], str]) -> None:
@@ -120,11 +119,6 @@ def test_variants_with_and_without_ratings_are_drawn(rows: list[Interval]) -> No
 
 def test_a_variant_without_ratings_says_so() -> None:
     assert "no ratings yet" in interval_chart([Interval("A", None)], title="t")
-
-
-@pytest.mark.parametrize("values", [[], [None], [1.0], [1.0, None, 2.0]])
-def test_a_spark_takes_what_there_is(values: list[float | None]) -> None:
-    parsed(sparkline(values, title="t"))
 
 
 @pytest.mark.parametrize("high", [0.003, 0.9, 1, 3, 99, 12_345])

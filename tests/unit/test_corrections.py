@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.text.complaints import statement
 from heedful.text.corrections import corrected
-from heedful.text.statements import statement
 
 FACTS = [
     "Returns are accepted within 30 days.",

@@ -5,10 +5,10 @@ import pytest
 
 import heedful
 from heedful.errors import Invalid
-from heedful.memory.signals import MAX_ANSWER, detect
-from heedful.memory.workspace import Workspace
+from heedful.ledger.attribution import MAX_ANSWER, detect
 from heedful.model import Detection
 from heedful.testing import WordEmbedder
+from heedful.workspace import Workspace
 
 FACTS = [
     "The office in Lisbon opens at nine and closes at six.",

@@ -15,10 +15,17 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from heedful import Invalid, Unavailable
-from heedful.providers.embedding import Embedder, RecentVectors, Vectors, embedder_from
-from heedful.providers.embedding.fast import FastEmbedder
-from heedful.providers.embedding.onnx import OnnxEmbedder, bundled, from_folder
-from heedful.providers.embedding.recent import KEPT
+from heedful.providers.configured import embedder_from
+from heedful.providers.embedding import (
+    KEPT,
+    Embedder,
+    FastEmbedder,
+    OnnxEmbedder,
+    RecentVectors,
+    Vectors,
+    bundled,
+    from_folder,
+)
 from heedful.testing import WordEmbedder
 
 TEXTS = ["Who is the CEO?", "The cat sat on the mat.", "a", "Grüße aus Köln, 東京", "word " * 600]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful import Unavailable
-from heedful.providers.embedding.onnx import verified
+from heedful.providers.embedding import verified
 
 CONTENT = b"weights"
 SUM = hashlib.sha256(CONTENT).hexdigest()

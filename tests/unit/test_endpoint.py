@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from heedful import Unavailable
-from heedful.providers.embedding import embedder_from
-from heedful.providers.embedding.endpoint import EndpointEmbedder
+from heedful.providers.configured import embedder_from
+from heedful.providers.endpoints import EndpointEmbedder
 
 Answer = Callable[[dict[str, Any]], tuple[int, bytes]]
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY, to_stored
+from heedful.ledger.adaptive_policy import POSITIVE, aging, as_of, mass, vote, votes_per_fact
+from heedful.ledger.usefulness import Opinion
 from heedful.model import SIGNAL_TYPES, SignalType
-from heedful.ranking.evidence import POSITIVE, aging, as_of, mass, vote, votes_per_fact
-from heedful.ranking.signals import Opinion
 
 
 def said(

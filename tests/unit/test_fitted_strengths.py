@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heedful.ledger.adaptive_policy import FIRST_FIT, Strengths, Vector, prefix
+from heedful.ledger.strengths import Rated, fit
+from heedful.ledger.usefulness import Opinion
 from heedful.model import SignalType
-from heedful.ranking.affinity import Strengths, Vector
-from heedful.ranking.signals import Opinion
-from heedful.ranking.strengths import FIRST_FIT, Rated, fit, prefix
 
 NEEDS, PHRASINGS = 20, 6
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.ranking.graph_expansion import FROM_QUERY, NAMED_ENTITY_RELEVANCE, Links, Paths, best_paths, blend, factor
+from heedful.search.graph_index import FROM_QUERY, NAMED_ENTITY_RELEVANCE, Links, Paths, best_paths, blend, factor
 
 Pair = tuple[int, int]
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.clock import from_stored, system_clock, to_stored
-from heedful.ids import new_id
+from heedful.clock import from_stored, new_id, system_clock, to_stored
 from heedful.testing import ManualClock
 
 

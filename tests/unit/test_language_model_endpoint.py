@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from heedful import Invalid, Unavailable
-from heedful.providers.llm import ChatMessage, Completion, Usage, language_model_from
-from heedful.providers.llm import endpoint as module
-from heedful.providers.llm.endpoint import EndpointModel
+from heedful.providers import endpoints as module
+from heedful.providers.configured import language_model_from
+from heedful.providers.endpoints import EndpointModel
+from heedful.providers.llm import ChatMessage, Completion, Usage
 
 ASKED = [ChatMessage("system", "Be brief."), ChatMessage("user", "Who?")]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from heedful.providers.embedding.onnx import CARRIER, bundled, digest
+from heedful.providers.embedding import CARRIER, bundled, digest
 
 SOURCE = Path(__file__).parents[2] / "packages" / CARRIER
 REFERENCE: dict[str, str] = json.loads((Path(__file__).parent / "minilm_32bit.json").read_text("utf-8"))

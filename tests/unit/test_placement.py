@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.ranking.evidence import explore, merge
+from heedful.ledger.adaptive_policy import merge
+from heedful.ledger.ranking_policy import explore
 
 Place = tuple[float, float]
 """relevance, boost"""

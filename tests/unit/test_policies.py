@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
-from heedful.memory.usefulness import most_relevant
-from heedful.model import SIGNAL_TYPES
-from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked
-from heedful.ranking.policies.documented import Tally
-from heedful.ranking.signals import Observation, Opinion
+from heedful.ledger.adaptive_policy import Adaptive
+from heedful.ledger.ranking_policy import most_relevant
+from heedful.ledger.usefulness import Candidate, Documented, Opinion, Policy, Ranked, Tally
+from heedful.model import SIGNAL_TYPES, SignalType
 
 NOW = 500 * DAY
 FACTS = range(1, 7)
@@ -48,6 +50,13 @@ def opinions(draw: st.DrawFn) -> list[Opinion]:
     return result
 
 
+def rank(
+    policy: Policy[Any], candidates: Sequence[Candidate], opinions: Sequence[Opinion], weight: float, now: int
+) -> list[Ranked]:
+    """The candidates as recall ranks them, from opinions that are folded anew."""
+    return policy.rank(candidates, policy.judge(opinions, now), weight)
+
+
 def order(ranked: list[Ranked]) -> list[int]:
     return [each.fact for each in ranked]
 
@@ -56,10 +65,14 @@ def by_relevance(among: list[Candidate]) -> list[int]:
     return [each.fact for each in sorted(among, key=lambda each: (-each.relevance, each.fact))]
 
 
+def said(kind: SignalType, confidence: float, at: int) -> Opinion:
+    return Opinion(1, 1, kind, confidence, at)
+
+
 class TestDocumented:
     policy = Documented()
 
-    def fold(self, *signals: Observation) -> Tally:
+    def fold(self, *signals: Opinion) -> Tally:
         return self.policy.fold(signals)
 
     def test_the_table_of_the_document(self) -> None:
@@ -79,33 +92,33 @@ class TestDocumented:
         assert min(relevance, usefulness) - 1e-12 <= blended <= max(relevance, usefulness) + 1e-12
 
     def test_steps_add_up_from_one_half(self) -> None:
-        state = self.fold(Observation("used", 1.0, 0), Observation("ignored", 1.0, 0), Observation("helpful", 1.0, 0))
+        state = self.fold(said("used", 1.0, 0), said("ignored", 1.0, 0), said("helpful", 1.0, 0))
         assert state.score == pytest.approx(0.7)
         assert state.breakdown == {"used": 1, "ignored": 1, "helpful": 1, "not_helpful": 0}
         assert state.count == 3
 
     def test_a_score_is_what_the_document_adds_up_to(self) -> None:
-        assert self.fold(*[Observation("used", 1.0, 0)] * 3).score == 0.8
+        assert self.fold(*[said("used", 1.0, 0)] * 3).score == 0.8
 
     def test_a_score_stops_at_one_and_at_zero(self) -> None:
-        best = self.fold(*[Observation("helpful", 1.0, 0)] * 10)
-        worst = self.fold(*[Observation("not_helpful", 1.0, 0)] * 10)
+        best = self.fold(*[said("helpful", 1.0, 0)] * 10)
+        worst = self.fold(*[said("not_helpful", 1.0, 0)] * 10)
         assert (best.score, worst.score) == (1.0, 0.0)
-        assert self.policy.observe(best, Observation("not_helpful", 1.0, 0)).score == pytest.approx(0.9)
-        assert self.policy.observe(worst, Observation("used", 1.0, 0)).score == pytest.approx(0.1)
+        assert self.policy.fold([said("not_helpful", 1.0, 0)], best).score == pytest.approx(0.9)
+        assert self.policy.fold([said("used", 1.0, 0)], worst).score == pytest.approx(0.1)
 
     def test_a_score_fades_before_the_next_step_and_after_it(self) -> None:
-        state = self.fold(Observation("used", 1.0, 0), Observation("used", 1.0, 7 * DAY))
+        state = self.fold(said("used", 1.0, 0), said("used", 1.0, 7 * DAY))
         assert state.score == pytest.approx(0.695)
         assert state.at(14 * DAY) == pytest.approx(0.5 + 0.195 * 0.95)
         assert state.last_at == 7 * DAY
 
     def test_a_signal_without_confidence_counts_but_does_not_move(self) -> None:
-        state = self.fold(Observation("helpful", 0.0, 0))
+        state = self.fold(said("helpful", 0.0, 0))
         assert (state.score, state.count) == (0.5, 1)
 
     def test_the_context_comes_before_the_fact_and_the_fact_before_neutral(self) -> None:
-        good, bad = self.fold(Observation("helpful", 1.0, 0)), self.fold(Observation("not_helpful", 1.0, 0))
+        good, bad = self.fold(said("helpful", 1.0, 0)), self.fold(said("not_helpful", 1.0, 0))
         states: list[tuple[Tally | None, Tally]] = [(good, bad), (None, bad), (Tally(), Tally())]
         result = [self.policy.usefulness(context, overall, 0) for context, overall in states]
         assert [(each.value, each.source) for each in result] == [(0.65, "context"), (0.4, "global"), (0.5, "neutral")]
@@ -119,14 +132,14 @@ class TestAdaptive:
         self, among: list[Candidate], said: list[Opinion], weight: float
     ) -> None:
         unrelated = [each for each in said if each.similarity <= 0.85]
-        assert self.policy.rank(among, unrelated, weight, NOW) == self.policy.rank(among, [], weight, NOW)
+        assert rank(self.policy, among, unrelated, weight, NOW) == rank(self.policy, among, [], weight, NOW)
 
     @given(candidates, opinions(), fractions)
     def test_facts_that_nobody_has_judged_keep_their_order(
         self, among: list[Candidate], said: list[Opinion], weight: float
     ) -> None:
         judged = {each.fact for each in said}
-        silent = [fact for fact in order(self.policy.rank(among, said, weight, NOW)) if fact not in judged]
+        silent = [fact for fact in order(rank(self.policy, among, said, weight, NOW)) if fact not in judged]
         assert silent == [fact for fact in by_relevance(among) if fact not in judged]
 
     @given(candidates, opinions(), fractions)
@@ -135,8 +148,8 @@ class TestAdaptive:
     ) -> None:
         judged = {each.fact for each in said}
         known = [each for each in among if each.fact in judged]
-        alone = order(self.policy.rank(known, said, weight, NOW))
-        assert [fact for fact in order(self.policy.rank(among, said, weight, NOW)) if fact in judged] == alone
+        alone = order(rank(self.policy, known, said, weight, NOW))
+        assert [fact for fact in order(rank(self.policy, among, said, weight, NOW)) if fact in judged] == alone
 
     @given(candidates, opinions(), fractions, st.integers(1, 6))
     def test_what_is_shown_is_the_same_without_the_facts_that_cannot_be(
@@ -147,15 +160,15 @@ class TestAdaptive:
         judged = {each.fact for each in said}
         mask = most_relevant(np.array([each.fact in judged for each in ordered], bool), top_k)
         contenders = [each for each, may_be_shown in zip(ordered, mask, strict=True) if may_be_shown]
-        shown = self.policy.rank(contenders, said, weight, NOW)[:top_k]
-        assert shown == self.policy.rank(among, said, weight, NOW)[:top_k]
+        shown = rank(self.policy, contenders, said, weight, NOW)[:top_k]
+        assert shown == rank(self.policy, among, said, weight, NOW)[:top_k]
 
     @given(candidates, opinions(), fractions)
     def test_a_new_fact_falls_by_one_place_at_most(
         self, among: list[Candidate], said: list[Opinion], weight: float
     ) -> None:
         judged = {each.fact for each in said}
-        before, after = by_relevance(among), order(self.policy.rank(among, said, weight, NOW))
+        before, after = by_relevance(among), order(rank(self.policy, among, said, weight, NOW))
         for each in among:
             if each.fact not in judged:
                 assert after.index(each.fact) <= before.index(each.fact) + 1

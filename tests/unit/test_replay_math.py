@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.ledger import replay_statistics
+from heedful.ledger.ranking_policy import POLICIES
+from heedful.ledger.replay import FOLDS, LoggedRecall, replay_orders
+from heedful.ledger.replay_statistics import Trial
+from heedful.ledger.usefulness import Candidate, Opinion, counted_votes
 from heedful.model import SIGNAL_TYPES, PolicyName
-from heedful.ranking import replay
-from heedful.ranking.policies import POLICIES, Candidate
-from heedful.ranking.replay import FOLDS, LoggedRecall, Trial, replay_orders
-from heedful.ranking.signals import Opinion, counted_votes
 
 HOUR = 3_600_000_000
 
@@ -23,25 +24,25 @@ rows = st.lists(
 )
 
 
-def arrays(given: list[tuple[float, float, float]]) -> tuple[replay.Floats, replay.Floats]:
+def arrays(given: list[tuple[float, float, float]]) -> tuple[replay_statistics.Floats, replay_statistics.Floats]:
     table = np.array(given)
     return table[:, :2], table[:, 2]
 
 
 class TestMeasures:
     def test_by_hand(self) -> None:
-        assert replay.first_rank([5, 6, 7], {7}) == 3
-        assert replay.ndcg([5, 6, 7], {5, 7}) == pytest.approx((1 + 1 / 2) / (1 + 1 / log2(3)))
-        assert replay.ndcg([5, 6, 7], {5, 6}) == 1
+        assert replay_statistics.first_rank([5, 6, 7], {7}) == 3
+        assert replay_statistics.ndcg([5, 6, 7], {5, 7}) == pytest.approx((1 + 1 / 2) / (1 + 1 / log2(3)))
+        assert replay_statistics.ndcg([5, 6, 7], {5, 6}) == 1
 
     def test_what_is_below_the_tenth_place_gains_nothing(self) -> None:
-        assert replay.ndcg(range(12), {10}) == 0
-        assert replay.ndcg(range(12), set(range(12))) == 1
+        assert replay_statistics.ndcg(range(12), {10}) == 0
+        assert replay_statistics.ndcg(range(12), set(range(12))) == 1
 
     @given(st.permutations(range(12)), st.sets(st.integers(0, 11), min_size=1))
     def test_bounds(self, order: list[int], helpful: set[int]) -> None:
-        assert 0 <= replay.ndcg(order, helpful) <= 1 + 1e-12
-        assert 1 <= replay.first_rank(order, helpful) <= 13 - len(helpful)
+        assert 0 <= replay_statistics.ndcg(order, helpful) <= 1 + 1e-12
+        assert 1 <= replay_statistics.first_rank(order, helpful) <= 13 - len(helpful)
 
 
 class TestWeighting:
@@ -49,8 +50,8 @@ class TestWeighting:
         # Propensities 1, 1/2 and 1/4: weights 1, 2 and 4, which add up to 7.
         weights = 1 / np.array([1.0, 0.5, 0.25])
         values = np.array([[1.0, 0.0], [0.5, 1.0], [0.25, 0.5]])
-        assert replay.weighted_means(values, weights) == pytest.approx([3 / 7, 4 / 7])
-        assert replay.effective_sample_size(weights) == pytest.approx(49 / 21)
+        assert replay_statistics.weighted_means(values, weights) == pytest.approx([3 / 7, 4 / 7])
+        assert replay_statistics.effective_sample_size(weights) == pytest.approx(49 / 21)
 
     def test_it_finds_the_mean_of_a_log_that_was_drawn_unevenly(self) -> None:
         # Half of the questions are shown always, the other half one time in five.
@@ -59,45 +60,47 @@ class TestWeighting:
         values = np.where(np.arange(20_000) % 2, 0.2, 0.8)
         shown = draw.random(20_000) < chance
         plain = values[shown].mean()
-        (weighted,) = replay.weighted_means(values[shown][:, None], 1 / chance[shown])
+        (weighted,) = replay_statistics.weighted_means(values[shown][:, None], 1 / chance[shown])
         assert plain < 0.35
         assert weighted == pytest.approx(0.5, abs=0.01)
 
     @given(rows)
     def test_means_stay_in_the_range_of_the_values(self, given: list[tuple[float, float, float]]) -> None:
         values, weights = arrays(given)
-        means = replay.weighted_means(values, weights)
+        means = replay_statistics.weighted_means(values, weights)
         assert (means >= values.min(axis=0) - 1e-9).all()
         assert (means <= values.max(axis=0) + 1e-9).all()
 
     @given(rows)
     def test_the_effective_size_is_at_most_the_size(self, given: list[tuple[float, float, float]]) -> None:
         _, weights = arrays(given)
-        assert 1 - 1e-9 <= replay.effective_sample_size(weights) <= len(weights) + 1e-9
-        assert replay.effective_sample_size(np.full(len(weights), 3.0)) == pytest.approx(len(weights))
+        assert 1 - 1e-9 <= replay_statistics.effective_sample_size(weights) <= len(weights) + 1e-9
+        assert replay_statistics.effective_sample_size(np.full(len(weights), 3.0)) == pytest.approx(len(weights))
 
     @given(rows, st.floats(0.01, 100))
     def test_the_scale_of_weights_does_not_matter(self, given: list[tuple[float, float, float]], scale: float) -> None:
         values, weights = arrays(given)
-        assert replay.weighted_means(values, scale * weights) == pytest.approx(replay.weighted_means(values, weights))
+        assert replay_statistics.weighted_means(values, scale * weights) == pytest.approx(
+            replay_statistics.weighted_means(values, weights)
+        )
 
 
 class TestBootstrap:
     def test_the_interval_of_a_mean_is_about_that_of_the_normal(self) -> None:
         values = np.random.default_rng(1).random((400, 1))
-        low, high = replay.interval(replay.resampled_means(values, np.ones(400), 0)[:, 0])
+        low, high = replay_statistics.interval(replay_statistics.resampled_means(values, np.ones(400), 0)[:, 0])
         error = values.std() / 20
         assert low == pytest.approx(values.mean() - 1.96 * error, abs=0.2 * error)
         assert high == pytest.approx(values.mean() + 1.96 * error, abs=0.2 * error)
 
     def test_columns_share_their_draws(self) -> None:
         values = np.random.default_rng(1).random((50, 1))
-        samples = replay.resampled_means(np.hstack([values, values + 0.25]), np.ones(50), 0)
-        assert samples[:, 1] - samples[:, 0] == pytest.approx(np.full(replay.BOOTSTRAP_ROUNDS, 0.25))
+        samples = replay_statistics.resampled_means(np.hstack([values, values + 0.25]), np.ones(50), 0)
+        assert samples[:, 1] - samples[:, 0] == pytest.approx(np.full(replay_statistics.BOOTSTRAP_ROUNDS, 0.25))
 
     def test_seeds(self) -> None:
         values, weights = np.random.default_rng(1).random((50, 2)), np.ones(50)
-        one, same, other = (replay.resampled_means(values, weights, seed) for seed in (1, 1, 2))
+        one, same, other = (replay_statistics.resampled_means(values, weights, seed) for seed in (1, 1, 2))
         assert (one == same).all()
         assert (one != other).any()
 
@@ -107,33 +110,33 @@ class TestAdvice:
         """Relevance alone, then weights of 0.1, 0.2 and so on."""
         values = np.array(columns).T
         weights = np.ones(len(values))
-        means = replay.weighted_means(values, weights)
-        samples = replay.resampled_means(values, weights, 0)
+        means = replay_statistics.weighted_means(values, weights)
+        samples = replay_statistics.resampled_means(values, weights, 0)
         return [Trial(place / 10, float(means[place]), samples[:, place]) for place in range(len(columns))]
 
     def test_too_few(self) -> None:
         none, *trials = self.trials([0.5] * 19, [1.0] * 19)
-        found = replay.advice(trials, none, 19, 19.0)
+        found = replay_statistics.advice(trials, none, 19, 19.0)
         assert found.weight is None
         assert "19 recalls" in found.reason
 
     def test_enough_but_they_say_little(self) -> None:
         none, *trials = self.trials([0.5] * 40, [1.0] * 40)
-        found = replay.advice(trials, none, 40, 7.25)
+        found = replay_statistics.advice(trials, none, 40, 7.25)
         assert found.weight is None
         assert "7.2" in found.reason
 
     def test_nothing_beats_relevance_alone(self) -> None:
         none, *trials = self.trials([0.5] * 40, [0.5] * 40, [1.0, 0.0] * 20)
-        found = replay.advice(trials, none, 40, 40.0)
+        found = replay_statistics.advice(trials, none, 40, 40.0)
         assert found.weight == 0
         assert "relevance alone" in found.reason
 
     def test_the_smallest_of_those_that_are_as_good_as_the_best(self) -> None:
         nearly, best = [0.8, 1.0] + [1.0] * 38, [1.0, 0.85] + [1.0] * 38
         none, *trials = self.trials([0.5] * 40, [0.6] * 40, nearly, best, best)
-        assert replay.advice(trials, none, 40, 40.0).weight == 0.2
-        assert replay.advice([trials[0], *trials[2:]], none, 40, 40.0).weight == 0.3
+        assert replay_statistics.advice(trials, none, 40, 40.0).weight == 0.2
+        assert replay_statistics.advice([trials[0], *trials[2:]], none, 40, 40.0).weight == 0.3
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -189,11 +192,7 @@ def test_folds_order_as_the_policy_does_on_what_was_known(policy: PolicyName, se
         ]
         known.sort(key=lambda each: each.at)
         if policy == "documented":
-            known = counted_votes(
-                known,
-                lambda each: each.author and (each.fact, each.query, each.author),
-                lambda each: (each.signal_type, each.confidence),
-            )
+            known = counted_votes(known)
         for weight, order in zip(weights, orders, strict=True):
-            ranked = POLICIES[policy].rank(asked.shown, known, weight, asked.at)
+            ranked = POLICIES[policy].rank(asked.shown, POLICIES[policy].judge(known, asked.at), weight)
             assert order == [each.fact for each in ranked]

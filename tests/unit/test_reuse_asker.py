@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedful.sql.reuse.asker import Person, person
+from heedful.sql.reuse.ownership import Person, person
 from heedful.sql.reuse.values import Known
 
 NONE = Known({})

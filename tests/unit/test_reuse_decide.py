@@ -8,7 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from heedful.sql.reuse import Evidence, Known, ProvenQuery, Question, Verdict, choose, decide
+from heedful.sql.reuse.decision import Question, choose, decide
+from heedful.sql.reuse.evidence import Evidence
+from heedful.sql.reuse.reasons import Verdict
+from heedful.sql.reuse.study import ProvenQuery
+from heedful.sql.reuse.values import Known
 
 MAY, JUNE = datetime(2024, 5, 10), datetime(2024, 6, 10)
 VALUES = Known(

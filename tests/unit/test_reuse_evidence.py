@@ -2,7 +2,11 @@
 
 from datetime import datetime
 
-from heedful.sql.reuse import Evidence, Known, ProvenQuery, Question, Verdict, choose, same_frame_ids
+from heedful.sql.reuse.decision import Question, choose, same_frame_ids
+from heedful.sql.reuse.evidence import Evidence
+from heedful.sql.reuse.reasons import Verdict
+from heedful.sql.reuse.study import ProvenQuery
+from heedful.sql.reuse.values import Known
 
 NOW = datetime(2024, 5, 10)
 STATES = ["texas", "ohio", "maine", "iowa", "utah", "new york"]

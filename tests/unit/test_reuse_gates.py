@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 from heedful.interfaces.gates import LABELS
-from heedful.sql.reuse.verdict import Gate
+from heedful.sql.reuse.reasons import Gate
 
 GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "how-reuse-decides.md"
 OF_THE_STORE = {"candidates", "feedback", "schema", "data", "determinism", "truncation", "run"}

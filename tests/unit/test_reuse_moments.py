@@ -8,8 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from heedful.sql.reuse import Known, decide
-from heedful.sql.reuse.moments import moments, outdated
+from heedful.sql.reuse.decision import decide
+from heedful.sql.reuse.sql_dates import moments, outdated
+from heedful.sql.reuse.values import Known
 
 VALUES = Known({("loan", "book"): ["Dune", "Emma"]})
 MONDAY = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)

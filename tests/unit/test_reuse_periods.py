@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.sql.reuse import Known, Verdict, decide
+from heedful.sql.reuse.decision import decide
 from heedful.sql.reuse.periods import impossible, periods
-from heedful.sql.reuse.values import split
+from heedful.sql.reuse.question_words import split
+from heedful.sql.reuse.reasons import Verdict
+from heedful.sql.reuse.values import Known
 
 VALUES = Known({("visits", "town"): ["Hull", "York"], ("visits", "month"): ["March", "April"]})
 MONDAY = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)

@@ -6,7 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from heedful.sql.reuse import Known, decide
+from heedful.sql.reuse.decision import decide
+from heedful.sql.reuse.values import Known
 
 STATUS = ["cancelled", "completed"]
 TABLES = {"maker": "drugs", "name": "people", "status": "visits"}

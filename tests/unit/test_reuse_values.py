@@ -4,8 +4,11 @@ from datetime import datetime
 
 import pytest
 
-from heedful.sql.reuse import Evidence, Known, ProvenQuery, Question, Values, Verdict, choose
-from heedful.sql.reuse.value_index import ValueIndex
+from heedful.sql.reuse.decision import Question, choose
+from heedful.sql.reuse.evidence import Evidence
+from heedful.sql.reuse.reasons import Verdict
+from heedful.sql.reuse.study import ProvenQuery
+from heedful.sql.reuse.values import Known, ValueIndex, Values
 
 NOW = datetime(2024, 5, 10)
 COLUMNS = {

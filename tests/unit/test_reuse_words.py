@@ -2,9 +2,9 @@
 
 import pytest
 
-from heedful.sql.reuse.inflection import gerund_of, past_of, singular
+from heedful.sql.reuse.grammar import opposition, verbs
 from heedful.sql.reuse.question_reading import canonical
-from heedful.sql.reuse.verbs import Mark, opposition, verbs
+from heedful.sql.reuse.question_words import Mark, gerund_of, past_of, singular
 
 SINGULAR = """
 planes plane; plans plan; cities city; classes class; houses house; statuses status; viruses virus; boxes box

@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route, Router
 
-from heedful.interfaces.http.app import COMPATIBLE_APIS
-from heedful.interfaces.http.routing import Endpoint, Routes
-from heedful.interfaces.operations import OPERATIONS
+from heedful.api import CALLS
+from heedful.interfaces.http.foreign_routes import FOREIGN_APIS
+from heedful.interfaces.http.middleware import Endpoint, Routes
 
 TABLE: dict[str, set[str]] = {"/": {"GET"}, "/v1/projects": {"GET"}, "/healthz": {"GET"}}
-for each in OPERATIONS.values():
+for each in CALLS.values():
     TABLE.setdefault(f"/v1/projects/{{project}}{each.path}", set()).add(each.method)
-for wire in (wire for module in COMPATIBLE_APIS for wire in module.ROUTES):
+for wire in (wire for module in FOREIGN_APIS for wire in module.ROUTES):
     TABLE.setdefault(wire.path, set()).add(wire.method)
 
 

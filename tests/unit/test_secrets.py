@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
 from heedful.sql.secrets import (
-    decode_url,
+    decrypt_url,
     encode_url,
     keys_from,
     masked_url,
@@ -19,6 +20,11 @@ from heedful.sql.secrets import (
 )
 
 PLAIN = "postgresql://me:hunter2@host:5432/sales"
+
+
+def decode_url(stored: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
+    """The URL to connect with."""
+    return resolve_references(decrypt_url(stored, keys), None, environment)
 
 
 @pytest.mark.parametrize(

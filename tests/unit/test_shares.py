@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from heedful.errors import Unavailable
-from heedful.interfaces.http import shares
-from heedful.interfaces.http.limits import Room, RoomLimiter, WriteLimiter
-from heedful.interfaces.http.shares import Lane, Shares, server_busy
+from heedful.interfaces.http import sharing
+from heedful.interfaces.http.sharing import Lane, Room, RoomLimiter, Shares, WriteLimiter, server_busy
 from heedful.threads import ProcessorTime, in_parallel, work_alone
 
 CALLS = Lane("call", 4, 3, 4)
@@ -97,7 +96,7 @@ def test_who_took_more_than_others_is_done_one_at_a_time_while_they_are_active()
         # Once nobody else was active for a while, nothing is held back.
         await calls.end("look")
         await calls.end("look again")
-        calls.now += shares.MEMORY_SECONDS + 0.1
+        calls.now += sharing.MEMORY_SECONDS + 0.1
         await calls.start("later", "greedy", lane=OTHERS)
         assert calls.begun[-1] == "later"
         assert "later" not in calls.slow
@@ -127,7 +126,7 @@ def test_requests_of_who_takes_more_than_others_are_paced(monkeypatch: pytest.Mo
         assert len(waits) == 4
         # Whoever waits seems modest: it is paced until it sends less.
         calls.now += 0.05
-        monkeypatch.setattr(shares, "SHARE", 1_000.0)
+        monkeypatch.setattr(sharing, "SHARE", 1_000.0)
         await calls.shares.admit("greedy", "key")
         assert waits[4:] == [0.03]
         calls.now += 1.0
@@ -144,20 +143,20 @@ def test_too_many_requests_of_who_takes_more_are_refused(monkeypatch: pytest.Mon
         async def sleep(_: float) -> None: ...
 
         monkeypatch.setattr(asyncio, "sleep", sleep)
-        monkeypatch.setattr(shares, "SHARE", 0.0)
+        monkeypatch.setattr(sharing, "SHARE", 0.0)
         await calls.shares.admit("quiet", "key")
-        for _ in range(int(shares.MAX_PACED_SECONDS * shares.PACED_SHARE / shares.REQUEST_SECONDS) + 2):
+        for _ in range(int(sharing.MAX_PACED_SECONDS * sharing.PACED_SHARE / sharing.REQUEST_SECONDS) + 2):
             await calls.shares.admit("greedy", "key")
         with pytest.raises(Unavailable, match="all of their share") as refused:
             await calls.shares.admit("greedy", "key")
-        assert (refused.value.code, refused.value.value) == ("server_busy", shares.RETRY_SECONDS)
+        assert (refused.value.code, refused.value.value) == ("server_busy", sharing.RETRY_SECONDS)
 
     run(test)
 
 
 def test_who_waits_is_compared_again_although_no_call_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quiet project that was busy for a moment waited for the long call of another, and was refused."""
-    monkeypatch.setattr(shares, "RECHECK_SECONDS", 0.001)
+    monkeypatch.setattr(sharing, "RECHECK_SECONDS", 0.001)
 
     async def test() -> None:
         calls = Calls()
@@ -215,7 +214,7 @@ def test_projects_take_turns_and_so_do_their_callers() -> None:
 
 def test_what_is_under_way_counts_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that compute are seen while they do: three endless calls are enough to be held back."""
-    monkeypatch.setattr(shares, "SHARE", 0.01)
+    monkeypatch.setattr(sharing, "SHARE", 0.01)
     stop = threading.Event()
 
     def compute() -> None:
@@ -249,7 +248,7 @@ def test_what_is_under_way_counts_before_it_ends(monkeypatch: pytest.MonkeyPatch
 
 
 def test_who_waits_too_long_or_with_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "MAX_WAITING", 2)
+    monkeypatch.setattr(sharing, "MAX_WAITING", 2)
 
     async def test() -> None:
         calls = Calls(wait=0.01)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
+from heedful.ledger.usefulness import WEIGHTS, decayed, delta
 from heedful.model import SIGNAL_TYPES, SignalType
-from heedful.ranking.signals import WEIGHTS, decayed, delta
 
 fractions = st.floats(0, 1)
 

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.ranking.similarity import DIFFERENT_NEED, MINILM, SAME_NEED, WORDLLAMA, Calibration, difference, similarity
+from heedful.text.same_question import (
+    DIFFERENT_NEED,
+    MINILM,
+    SAME_NEED,
+    WORDLLAMA,
+    Calibration,
+    difference,
+    similarity,
+)
 
 # Cosines are those of all-MiniLM-L6-v2.
 DIFFERENT = [

@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Invalid
-from heedful.statistics.rates import Rates, probability_best
-from heedful.statistics.stopping import EQUIVALENCE_LOSS, MAX_LOSS, MAX_RATINGS, MIN_PROBABILITY, MIN_RATINGS, stopping
+from heedful.statistics.rates import (
+    EQUIVALENCE_LOSS,
+    MAX_LOSS,
+    MAX_RATINGS,
+    MIN_PROBABILITY,
+    MIN_RATINGS,
+    Rates,
+    probability_best,
+    stopping,
+)
 
 Counts = tuple[int, int]
 

@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heedful.search import codes
-from heedful.search.vectors import Growable, VectorIndex
+from heedful.search.vector_index import EXACT_BELOW, Growable, Scratch, VectorIndex, encode, nearest
 from heedful.storage.vectors import pack, unpack
 
 Vectors = NDArray[np.float32]
@@ -50,7 +49,7 @@ def test_sign_bits_find_the_nearest(cloud: Vectors) -> None:
 def test_only_allowed_rows_are_found(cloud: Vectors) -> None:
     index = VectorIndex(cloud)
     allowed = np.arange(ROWS) % 5 != 0
-    assert np.count_nonzero(allowed) > codes.EXACT_BELOW
+    assert np.count_nonzero(allowed) > EXACT_BELOW
     found = 0
     for query in cloud[:20]:
         rows, _ = index.nearest(query, 10, allowed)
@@ -113,7 +112,7 @@ def test_what_drifts_away_is_found_as_if_it_had_been_there_from_the_start() -> N
         index.append(around(then, 1500))
     every, allowed = index.all(), np.ones(len(index), bool)
     centre = every[:2500].mean(axis=0)
-    fixed = VectorIndex(every, centre, codes.encode(every, centre))
+    fixed = VectorIndex(every, centre, encode(every, centre))
     result = {"fixed": 0, "moved": 0, "fresh": 0}
     for query in around(then, 40):
         nearest = exact(every, query, 100, allowed)
@@ -149,7 +148,7 @@ def test_bits_that_differ_are_counted_whatever_the_width(rows: int, dimensions: 
     count = rows // 4 + 1
     distance = ((vectors > 0) != (query > 0)).sum(axis=1)
     limit = sorted(distance.tolist())[count - 1]
-    found = codes.nearest(codes.encode(vectors, mean), codes.encode(query, mean), None, count, codes.Scratch())
+    found = nearest(encode(vectors, mean), encode(query, mean), None, count, Scratch())
     assert set(found.tolist()) == {row for row in range(rows) if distance[row] <= limit}
 
 

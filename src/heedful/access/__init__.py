@@ -1,1 +1,1 @@
-"""Who may call a server (keys, and tokens for browsers), what a repeated call returns, and the audit trail."""
+"""Keys, and tokens for browsers; the results of repeated calls; and the audit trail."""

@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 
-from heedful.clock import from_stored
-from heedful.errors import Forbidden, HeedfulError, Invalid, quoted
-from heedful.memory import checks
+from heedful.api import values
+from heedful.errors import Forbidden, HeedfulError
 from heedful.model import AUDIT_KINDS, AuditEntry, AuditKind, Page
 from heedful.storage import Database, audit
 from heedful.storage.audit import Refusal
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import to_model
 
 
 def list_entries(
@@ -27,30 +26,14 @@ def list_entries(
     limit: int,
 ) -> Page[AuditEntry]:
     """A page of the entries of a project, or of the whole store, the newest first."""
-    if kind is not None and kind not in AUDIT_KINDS:
-        raise Invalid(
-            f"unknown kind {quoted(kind)}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}"
-        )
-    start, before, count = checks.bound("since", since), checks.cursor(cursor), checks.limit(limit)
+    if kind is not None:
+        values.one_of("kind", kind, AUDIT_KINDS)
+    start, before, count = values.bound("since", since), values.cursor(cursor), values.limit(limit)
     with database.read(project) as connection:
         rows = audit.list_entries(connection, project, kind, start, before, count + 1)
     return Page(
-        items=[_to_entry(row) for row in rows[:count]],
+        items=[to_model(AuditEntry, row) for row in rows[:count]],
         next_cursor=str(rows[count - 1].seq) if len(rows) > count else None,
-    )
-
-
-def _to_entry(row: AnyRow) -> AuditEntry:
-    return AuditEntry(
-        at=from_stored(row.at),
-        kind=row.kind,
-        operation=row.operation,
-        project=row.project,
-        caller=row.caller,
-        address=row.address,
-        code=row.code,
-        target=row.target,
-        times=row.times,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from heedful.files import readable_by_others
 from heedful.model import Check
 from heedful.settings import FILE, Settings
 from heedful.storage import Database
-from heedful.storage.dialects import dialect_of
+from heedful.storage.rows import dialect_of
 from heedful.storage.schema import connectors, keys, projects
 
 ADMIN_KEY = "HEEDFUL_ADMIN_KEY"
@@ -38,16 +38,12 @@ def check_security(
     database: Database, settings: Settings, environment: Mapping[str, str], folder: Path, now: int
 ) -> list[Check]:
     """One line for each thing that was looked at; nothing is changed."""
-    checks = [_files(database, folder), _admin_key(environment), _settings_file(folder)]
-    looks: list[Callable[[Connection], Check]] = [
-        lambda connection: _keys(connection, now),
-        _unconfirmed,
-        _privileged,
-        lambda connection: _encryption(connection, environment),
-        _store_role,
-    ]
     with database.read() as connection:
-        return checks + [look(connection) for look in looks] + [_proxies(settings), _teaching(settings)]
+        return [
+            *(_files(database, folder), _admin_key(environment), _settings_file(folder), _keys(connection, now)),
+            *_connectors(connection, environment),
+            *(_store_role(connection), _proxies(settings), _teaching(settings)),
+        ]
 
 
 def _files(database: Database, folder: Path) -> Check:
@@ -101,35 +97,35 @@ def _keys(connection: Connection, now: int) -> Check:
     )
 
 
-def _unconfirmed(connection: Connection) -> Check:
-    waiting = _connectors(connection, lambda row: not row.enabled)
-    return _check(
-        "connectors",
-        waiting,
-        "none is waiting for confirmation",
-        f"{_join_names(waiting)} came from an imported file; look at the URL, then run: "
-        "heedful connectors confirm NAME, or delete it",
+def _connectors(connection: Connection, environment: Mapping[str, str]) -> list[Check]:
+    owners = select(connectors, projects.c.name.label("project")).join(
+        projects, projects.c.id == connectors.c.project_id
     )
-
-
-def _privileged(connection: Connection) -> Check:
-    strong = _connectors(connection, lambda row: bool(row.options.get("privileged")))
-    return _check(
-        "database roles",
-        strong,
-        "connectors use roles that only read",
-        f"{_join_names(strong)} may do more than read; create it again with a role that can only read",
-    )
-
-
-def _encryption(connection: Connection, environment: Mapping[str, str]) -> Check:
-    sealed = _connectors(connection, lambda row: row.url.startswith("encrypted:"))
-    return _check(
-        "passwords of connectors",
-        bool(sealed) and SECRET_KEY not in environment,
-        "references, or encrypted with an available key",
-        f"{_join_names(sealed)} can't be decrypted here; set {SECRET_KEY} where the server runs",
-    )
+    rows = {f"{row.name} of {row.project}": row for row in connection.execute(owners)}
+    unconfirmed = [name for name, row in rows.items() if not row.enabled]
+    privileged = [name for name, row in rows.items() if row.options.get("privileged")]
+    encrypted = [name for name, row in rows.items() if row.url.startswith("encrypted:")]
+    return [
+        _check(
+            "connectors",
+            unconfirmed,
+            "none is waiting for confirmation",
+            f"{_join_names(unconfirmed)} came from an imported file; look at the URL, then run: "
+            "heedful connectors confirm NAME, or delete it",
+        ),
+        _check(
+            "database roles",
+            privileged,
+            "connectors use roles that only read",
+            f"{_join_names(privileged)} may do more than read; create it again with a role that can only read",
+        ),
+        _check(
+            "passwords of connectors",
+            bool(encrypted) and SECRET_KEY not in environment,
+            "references, or encrypted with an available key",
+            f"{_join_names(encrypted)} can't be decrypted here; set {SECRET_KEY} where the server runs",
+        ),
+    ]
 
 
 def _store_role(connection: Connection) -> Check:
@@ -164,13 +160,6 @@ def _teaching(settings: Settings) -> Check:
         f"{settings.authors_to_teach} authors must agree",
         "one author can teach a fact alone; set authors_to_teach to 2 or more",
     )
-
-
-def _connectors(connection: Connection, matches: Callable[..., bool]) -> list[str]:
-    rows = connection.execute(
-        select(connectors, projects.c.name.label("project")).join(projects, projects.c.id == connectors.c.project_id)
-    )
-    return [f"{row.name} of {row.project}" for row in rows if matches(row)]
 
 
 def _join_names(names: list[str]) -> str:

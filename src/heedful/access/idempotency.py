@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,11 +11,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from heedful.api import values
+from heedful.clock import new_id
 from heedful.errors import Conflict, HeedfulError
-from heedful.ids import new_id
-from heedful.memory import checks
 from heedful.model import Metadata
 from heedful.storage import Database, requests, scopes
+from heedful.threads import leave_parent_when_forked
 
 LEASE = 60_000_000
 """How long after its last sign of life another call may take the place of one, in stored time."""
@@ -32,26 +32,22 @@ def run_once(
     *,
     secret: bool = False,
 ) -> Any:
-    """What `work` returned when it was first done under this key; JSON.
+    """The result of `work` when it was first done under this key; JSON.
 
     The same key with other arguments is a `Conflict`, and so is a call that is still in progress.
     A call that failed may be sent again; so may one whose process died, a minute later, and whether that one was done
     nobody knows. What is `secret` is returned once and not kept: sending that again is a `Conflict` too.
     """
     lease_id = new_id()
-    checks.idempotency_key(key)
+    values.idempotency_key(key)
     with database.write(project) as connection:
         at = now()
         number = scopes.ensure_project(connection, project, at)
         first = requests.earlier_result(connection, number, key, fingerprint, lock=True)
         if first is not None and "shown" in first:
-            raise Conflict(
-                f"the call with idempotency_key {key!r} is done; its secret is shown only once",
-                code="shown_once",
-                field="idempotency_key",
-                value=key,
-                remedy="If you don't have it: revoke what was made, and make another with a new idempotency_key",
-            )
+            message = f"the call with idempotency_key {key!r} is done; its secret is shown only once"
+            remedy = "If you don't have it: revoke what was made, and make another with a new idempotency_key"
+            raise Conflict(message, code="shown_once", field="idempotency_key", value=key, remedy=remedy)
         if first is not None and "result" in first:
             return first["result"]
         if first is None:
@@ -59,13 +55,8 @@ def run_once(
         elif at >= first["until"]:
             requests.replace(connection, number, key, _lease(lease_id, at), at)
         else:
-            raise Conflict(
-                f"the call with idempotency_key {key!r} is still in progress",
-                code="in_progress",
-                field="idempotency_key",
-                value=key,
-                remedy="Retry in a moment",
-            )
+            message = f"the call with idempotency_key {key!r} is still in progress"
+            raise Conflict(message, code="in_progress", field="idempotency_key", value=key, remedy="Retry in a moment")
 
     def renew() -> None:
         # Not alone: who writes for long must not keep the lease of another from being renewed.
@@ -139,7 +130,6 @@ class Heartbeat:
                 logger.warning("the lease of a call can't be renewed: %s", error)
 
     def leave_parent(self) -> None:
-        """A forked child has neither the thread nor the calls of its parent."""
         self._lock = threading.Lock()
         self._renewals = {}
         self._thread = None
@@ -156,7 +146,4 @@ class Heartbeat:
 
 
 HEARTBEAT = Heartbeat()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=HEARTBEAT.leave_parent)
+leave_parent_when_forked(HEARTBEAT)

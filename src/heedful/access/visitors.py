@@ -1,4 +1,4 @@
-"""What visitors may write in a day: one of them about one target and about all, and all of them in a project."""
+"""The limits of feedback by visitors in a day: by one about one target and about all, and by all in a project."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from pydantic_core import to_jsonable_python
+from sqlalchemy import Connection, delete, select
 
-from heedful.access.secrets import digest
+from heedful.access.credentials import digest
 from heedful.clock import DAY, MINUTE
 from heedful.errors import Invalid, Unavailable
+from heedful.ledger.usefulness import ANYONE
 from heedful.model import limits
-from heedful.ranking.signals import ANYONE
-from heedful.storage import Database, scopes, visitor_usage
+from heedful.storage import Database, scopes
+from heedful.storage.rows import dialect_of, upsert
+from heedful.storage.schema import visitor_usage
 
 MAX_CHANGES = 500
 """Opinions, changes and retractions about one target by one author of tokens in a day: each stays in the ledger, and
@@ -40,7 +43,7 @@ _COMMENTS = ("comment", "feedback", "feedback_text")
 
 
 class Size(NamedTuple):
-    """What a call leaves in the store."""
+    """The room that a call takes in the store."""
 
     bytes: int
     """About; texts count as UTF-8."""
@@ -51,11 +54,10 @@ class Size(NamedTuple):
 def size_of(arguments: Mapping[str, Any]) -> Size:
     """The size of a call; `Invalid` if most of it is not the comment's."""
     feedback = arguments.get("feedback")
-    details = {name: value for name, value in arguments.items() if not _is_comment(name, value)}
-    comments = [value for name, value in arguments.items() if _is_comment(name, value)]
+    details, comments = _split(arguments)
     if isinstance(feedback, Mapping):
-        details["feedback"] = {name: value for name, value in feedback.items() if not _is_comment(name, value)}
-        comments += [value for name, value in feedback.items() if _is_comment(name, value)]
+        details["feedback"], more = _split(feedback)
+        comments += more
     size = _bytes(details)
     if size > limits.MAX_VISITOR_DETAILS:
         largest = max(details, key=lambda name: _bytes(details[name]))
@@ -92,15 +94,17 @@ def counted(
     def count(changes: int) -> None:
         with database.write(project, durable=False) as connection:
             number = scopes.ensure_project(connection, project, now())
-            used = visitor_usage.read(connection, number, day, (_ALL, about_all, about_target))
-            usage = {each: (used[each][0] + changes, used[each][1] + changes * size.bytes) for each in used}
+            used = _read_usage(connection, number, day, (_ALL, about_all, about_target))
+            usage = {
+                subject: (count + changes, total + changes * size.bytes) for subject, (count, total) in used.items()
+            }
             if changes > 0:
                 if usage[about_target][0] > MAX_CHANGES:
                     raise _too_much(f"more than {MAX_CHANGES} changes of feedback about one target in a day", wait)
-                written = (usage[each][1] for each in (about_target, about_all, _ALL))
+                written = (usage[subject][1] for subject in (about_target, about_all, _ALL))
                 for used_bytes, limit in zip(written, _limits(author, most), strict=True):
                     limit.check(used_bytes, size.bare, wait)
-            visitor_usage.write(connection, number, day, usage)
+            _write_usage(connection, number, day, usage)
 
     count(1)
     try:
@@ -127,13 +131,12 @@ class _Limit(NamedTuple):
 def _limits(author: str, most: int) -> tuple[_Limit, _Limit, _Limit]:
     """For an author about one target, about all targets, and for the project."""
     anyone = author == ANYONE
-    if anyone:
-        everywhere = _Limit(most // 2, "of visitors without a subject", shared=True)
-    else:
-        everywhere = _Limit(max(most // AUTHORS, MAX_BYTES) if most else 0, "of one author", shared=False)
+    own_share = max(most // AUTHORS, MAX_BYTES) if most else 0
     return (
         _Limit(MAX_BYTES, "about one target", shared=anyone),
-        everywhere,
+        _Limit(most // 2, "of visitors without a subject", shared=True)
+        if anyone
+        else _Limit(own_share, "of one author", shared=False),
         _Limit(most, "of visitors (visitor_daily_bytes)", shared=True),
     )
 
@@ -146,9 +149,39 @@ def _hash(*parts: Any) -> str:
     return digest(json.dumps(parts)).hex()[:32]
 
 
-def _is_comment(name: str, value: Any) -> bool:
-    return name in _COMMENTS and isinstance(value, str)
+def _split(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The values but the comments, and these."""
+    comments = {name: value for name, value in values.items() if name in _COMMENTS and isinstance(value, str)}
+    return {name: value for name, value in values.items() if name not in comments}, list(comments.values())
 
 
 def _bytes(value: Any) -> int:
     return len(json.dumps(to_jsonable_python(value), ensure_ascii=False).encode(errors="replace"))
+
+
+_USAGE_KEY = ("project_id", "day", "subject")
+
+
+def _read_usage(
+    connection: Connection, project: int, day: int, subjects: tuple[str, ...]
+) -> dict[str, tuple[int, int]]:
+    """The changes and bytes of each subject on a day."""
+    chosen = select(visitor_usage.c.subject, visitor_usage.c.changes, visitor_usage.c.bytes).where(
+        visitor_usage.c.project_id == project, visitor_usage.c.day == day, visitor_usage.c.subject.in_(subjects)
+    )
+    return dict.fromkeys(subjects, (0, 0)) | {
+        row.subject: (row.changes, row.bytes) for row in connection.execute(chosen)
+    }
+
+
+def _write_usage(connection: Connection, project: int, day: int, usage: dict[str, tuple[int, int]]) -> None:
+    """Stores what was read and counted on; days before are over."""
+    rows = [
+        {"project_id": project, "day": day, "subject": subject, "changes": changes, "bytes": size}
+        for subject, (changes, size) in usage.items()
+    ]
+    connection.execute(upsert(dialect_of(connection), visitor_usage, _USAGE_KEY, ("changes", "bytes")), rows)
+    if any(changes == 1 for changes, _ in usage.values()):
+        connection.execute(
+            delete(visitor_usage).where(visitor_usage.c.project_id == project, visitor_usage.c.day < day)
+        )

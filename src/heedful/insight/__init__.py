@@ -1,1 +1,1 @@
-"""What people said, added up by the store."""
+"""Reports on opinions, added up by the store."""

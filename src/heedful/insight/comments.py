@@ -1,4 +1,4 @@
-"""Negative comments, and what they are about."""
+"""Negative comments and their themes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import hashlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from cachetools import LRUCache
 
 from heedful.clock import from_stored
-from heedful.memory.workspace import Workspace
+from heedful.ledger import opinion_reports
 from heedful.model import Theme, Themes
-from heedful.storage import insight, scopes
-from heedful.storage.sessions import SessionStore, Transaction
+from heedful.sessions.session_store import SessionStore, Transaction
+from heedful.storage import scopes
 from heedful.storage.vectors import Vectors
 from heedful.text.themes import considered
 from heedful.text.themes import themes as grouped
+from heedful.workspace import Workspace
 
 MAX_COMMENTS = 500
 """Comments that are read at most, the newest."""
@@ -30,7 +30,7 @@ MAX_LENGTH = 300
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """What somebody wrote who was not content."""
+    """The words of a negative opinion."""
 
     feedback_id: str
     text: str
@@ -48,13 +48,16 @@ class Comments:
 
     def newest(self, since: int | None, until: int | None, dataset: str | None) -> list[Comment]:
         """The newest that are active."""
-        reading = partial(_read, dataset, since, until)
-        rows: list[tuple[str, str, int]] = self._store.read(reading)
+
+        def read(tx: Transaction) -> list[tuple[str, str, int]]:
+            return tx.feedbacks.negative_comments(dataset, since, until, MAX_COMMENTS)
+
+        rows = self._store.read(read)
         if self._store.remote:
             with self._workspace.read() as connection:
                 project = scopes.project_id(connection, self._workspace.project)
                 if project is not None:
-                    rows += insight.negative_comments(connection, project, dataset, since, until, MAX_COMMENTS)
+                    rows += opinion_reports.negative_comments(connection, project, dataset, since, until, MAX_COMMENTS)
         rows.sort(key=lambda row: (-row[2], row[0]))
         return [Comment(*row) for row in rows[:MAX_COMMENTS] if row[1].strip()]
 
@@ -69,14 +72,12 @@ class Comments:
         ]
 
     def themes(self, since: int | None, until: int | None, dataset: str | None) -> Themes:
-        """What the newest comments are about."""
+        """The themes of the newest comments."""
         comments = self.newest(since, until, dataset)
         groups = self.groups(comments)
-        return Themes(
-            comments=len(comments),
-            themes=[_theme(name, members) for name, members in groups],
-            other=len(comments) - sum(len(members) for _, members in groups),
-        )
+        other = len(comments) - sum(len(members) for _, members in groups)
+        themes = [_theme(name, members) for name, members in groups]
+        return Themes(comments=len(comments), themes=themes, other=other)
 
     def _embedded(self, texts: Sequence[str]) -> Vectors:
         digests = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
@@ -87,14 +88,10 @@ class Comments:
             if missing:
                 rows = self._workspace.embed(list(missing.values()))
                 # Copied, because a row would keep the whole array in memory.
-                made = {digest: row.copy() for digest, row in zip(missing, rows, strict=True)}
-                vectors |= made
-                self._vectors.update(made)
+                new = {digest: row.copy() for digest, row in zip(missing, rows, strict=True)}
+                vectors |= new
+                self._vectors.update(new)
         return np.stack([vectors[digest] for digest in digests])
-
-
-def _read(dataset: str | None, since: int | None, until: int | None, tx: Transaction) -> list[tuple[str, str, int]]:
-    return tx.feedbacks.negative_comments(dataset, since, until, MAX_COMMENTS)
 
 
 def shorten(text: str) -> str:

@@ -1,23 +1,28 @@
-"""Counts of opinions, by the databases that have them."""
+"""One project as reports see it: counts of opinions, how much was rated, and decisions of the cache."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import orjson
+from sqlalchemy import Connection
 
+from heedful.api import values as checks
 from heedful.clock import DAY, from_stored
 from heedful.errors import Invalid, quoted
-from heedful.memory import checks as values
-from heedful.memory.workspace import Workspace
-from heedful.model import FACETS, Coverage, Covered, Facet, OpinionTarget
-from heedful.sessions import checks
+from heedful.insight.comments import Comments
+from heedful.ledger import opinion_reports, tallies
+from heedful.ledger.tallies import TallyCounts, TallyQuery
+from heedful.model import FACETS, CacheDecision, CacheReport, Coverage, Covered, DecisionCount, Facet, OpinionTarget
+from heedful.sessions.metadata import check_key
+from heedful.sessions.session_store import SessionStore, Transaction
 from heedful.statistics.rates import wilson
-from heedful.storage import insight, scopes, tallies
-from heedful.storage.sessions import SessionStore, Transaction
-from heedful.storage.tallies import TallyCounts, TallyQuery
+from heedful.storage import scopes
+from heedful.storage.rows import to_model
+from heedful.workspace import Workspace
 
 MAX_VALUES = 50
 """The most values to compare by; a key with more is refused."""
@@ -30,38 +35,68 @@ KEYS = 5
 
 PREFIX = "metadata."
 OUTCOMES: tuple[OpinionTarget, ...] = ("session", "entry", "message", "execution")
-"""What opinions of outcomes are about. Those about facts are apart: a recall shows many facts, and gives one answer."""
+"""The targets of opinions about outcomes. Facts are apart: a recall shows many facts, and gives one answer."""
 
 DERIVED = ("improve",)
 """Signals that `improve` made of ratings: they are opinions that were counted already."""
 
 
-class Counting:
-    """The opinions of one project, counted."""
+@dataclass(frozen=True, slots=True)
+class InsightSpace:
+    """The opinions of one project, which the databases add up; days are days in UTC."""
 
-    def __init__(self, workspace: Workspace, store: SessionStore) -> None:
-        self._workspace = workspace
-        self._store = store
+    workspace: Workspace
+    store: SessionStore
+    comments: Comments
+    follow_review: Callable[[], None]
+    """Adds recent opinions to the review queue."""
+
+    def project(self, connection: Connection) -> int | None:
+        """The number of the project; None if it is empty."""
+        return scopes.project_id(connection, self.workspace.project)
+
+    def period(self, since: Any, until: Any, dataset: Any = None) -> tuple[int | None, int | None]:
+        """Both ends of a period as stored times, the first before the second; also checks the dataset."""
+        start, stop = checks.bound("since", since), checks.bound("until", until)
+        if start is not None and stop is not None and start >= stop:
+            first, last = (f"{from_stored(at):%Y-%m-%d %H:%M}" for at in (start, stop))
+            raise Invalid(
+                f"since ({first}) must be before until ({last})",
+                field="since",
+                value=since,
+                remedy="Swap the two, or leave one out",
+            )
+        if dataset is not None:
+            with self.workspace.read() as connection:
+                self.workspace.dataset(connection, checks.name("dataset", dataset))
+        return start, stop
 
     def counts(self, query: TallyQuery) -> list[TallyCounts]:
         """One line for each value and bucket."""
         self.fold(query.key or "")
         lines: list[TallyCounts] = []
-        if self._store.remote:
-            lines += self._store.read(lambda tx: tx.feedbacks.tallies(query))
-        if query.key is None or not self._store.remote:
-            with self._workspace.read() as connection:
-                project = scopes.project_id(connection, self._workspace.project)
+        if self.store.remote:
+            lines += self.store.read(lambda tx: tx.feedbacks.tallies(query))
+        if query.key is None or not self.store.remote:
+            with self.workspace.read() as connection:
+                project = self.project(connection)
                 lines += [] if project is None else tallies.counts(connection, project, query)
         return _totals(lines)
 
     def values(self, key: str) -> dict[str, int]:
         """How many sessions have each value of a metadata key."""
-        sessions_by_value: dict[str, int] = self._store.read(lambda tx: tx.feedbacks.values(key))
+        sessions_by_value: dict[str, int] = self.store.read(lambda tx: tx.feedbacks.values(key))
         if len(sessions_by_value) > MAX_VALUES:
             raise too_many(key, len(sessions_by_value))
-        if not sessions_by_value:
-            self._check_known(key)
+        known = [] if sessions_by_value else self.store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))
+        if known:
+            raise Invalid(
+                f"no session has the metadata key {quoted(key)}",
+                code="unknown_key",
+                field="by",
+                value=key,
+                remedy=f"Sessions have: {', '.join(known)}. Opinions have: {', '.join(FACETS)}",
+            )
         return sessions_by_value
 
     def telling_keys(self) -> list[str]:
@@ -77,10 +112,10 @@ class Counting:
             few = [key for key, count in values.items() if 1 < count <= MAX_AUTO_VALUES]
             return sorted(few, key=lambda key: (values[key], key))[:KEYS]
 
-        return self._store.read(read)
+        return self.store.read(read)
 
     def grouping(self, by: Any) -> tuple[Facet | None, str | None]:
-        """What `by` names: something that opinions have, or a key of the sessions' metadata."""
+        """The facet of opinions that `by` names, or the key of the sessions' metadata."""
         if by in FACETS:
             return by, None
         key = by.removeprefix(PREFIX) if isinstance(by, str) else by
@@ -91,34 +126,23 @@ class Counting:
                 value=by,
                 remedy=f"Name a key of the sessions' metadata, metadata.variant say, or one of {', '.join(FACETS)}",
             )
-        checks.key("by", key)
+        check_key("by", key)
         return None, key
 
     def fold(self, key: str) -> None:
-        """Brings the counts up to date, if much was said since."""
-        if key and self._store.remote:
+        """Brings the counts up to date, if there are many new opinions."""
+        if key and self.store.remote:
             return
-        with self._workspace.read() as connection:
-            project = scopes.project_id(connection, self._workspace.project)
+        with self.workspace.read() as connection:
+            project = self.project(connection)
             outdated = project is not None and tallies.needs_fold(connection, project, key)
-        if outdated and not self._workspace.database.read_only:
+        if outdated and not self.workspace.database.read_only:
             assert project is not None
-            tallies.fold_in_runs(partial(self._workspace.write, durable=False), project, key)
-
-    def _check_known(self, key: str) -> None:
-        keys: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))
-        if keys:
-            raise Invalid(
-                f"no session has the metadata key {quoted(key)}",
-                code="unknown_key",
-                field="by",
-                value=key,
-                remedy=f"Sessions have: {', '.join(keys)}. Opinions have: {', '.join(FACETS)}",
-            )
+            tallies.fold_in_runs(partial(self.workspace.write, durable=False), project, key)
 
 
 def decode_tag(value: str) -> Any:
-    """What a tag stands for: JSON, but for texts, which stand behind one quote."""
+    """The value behind a tag: JSON, but for texts, which stand behind one quote."""
     return value[1:] if value.startswith('"') else orjson.loads(value)
 
 
@@ -142,21 +166,20 @@ def _totals(lines: Iterable[TallyCounts]) -> list[TallyCounts]:
     return list(totals.values())
 
 
-def coverage(
-    counting: Counting, workspace: Workspace, since: int | None, until: int | None, dataset: str | None
-) -> Coverage:
-    """Of answers, executions and recalls; what is counted is counted by whole days."""
-    start = None if since is None else since // DAY * DAY
-    stop = None if until is None else -(-until // DAY) * DAY
-    lines = counting.counts(TallyQuery(by="target_type", since=start, until=stop, dataset=dataset))
+def coverage(space: InsightSpace, since: Any, until: Any, dataset: str | None) -> Coverage:
+    """Of answers, executions and recalls; they are counted by whole days."""
+    start, stop = space.period(since, until, dataset)
+    start = None if start is None else start // DAY * DAY
+    stop = None if stop is None else -(-stop // DAY) * DAY
+    lines = space.counts(TallyQuery(by="target_type", since=start, until=stop, dataset=dataset))
     counts = {line.value: (line.shown, line.rated) for line in lines}
-    with workspace.read() as connection:
-        project = scopes.project_id(connection, workspace.project)
-        number = None if dataset is None else scopes.dataset_id(connection, workspace.project, dataset)
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        number = None if dataset is None else scopes.dataset_id(connection, space.workspace.project, dataset)
         if project is None or (dataset is not None and number is None):
             recalls = 0
         else:
-            recalls = insight.recalls(connection, project, number, start, stop)
+            recalls = opinion_reports.recalls(connection, project, number, start, stop)
     return Coverage(
         answers=_to_covered("answers", *counts.get("entry", (0, 0))),
         executions=_to_covered("executions", *counts.get("execution", (0, 0))),
@@ -169,14 +192,24 @@ def _to_covered(kind: Literal["answers", "executions", "recalls"], shown: int, r
     return Covered(kind=kind, shown=shown, rated=rated, share=rated / shown if shown else None, low=low, high=high)
 
 
-def check_range(since: Any, until: Any) -> tuple[int | None, int | None]:
-    """Both ends as stored times; the first must lie before the second."""
-    start, stop = values.bound("since", since), values.bound("until", until)
-    if start is not None and stop is not None and start >= stop:
-        raise Invalid(
-            f"since ({from_stored(start):%Y-%m-%d %H:%M}) must be before until ({from_stored(stop):%Y-%m-%d %H:%M})",
-            field="since",
-            value=since,
-            remedy="Swap the two, or leave one out",
-        )
-    return start, stop
+REUSE_DECISIONS = ("serve", "rebind")
+
+
+def cache_report(space: InsightSpace, since: Any, until: Any, limit: int) -> CacheReport:
+    """Decisions by their reasons, and the newest ones."""
+    start, stop = space.period(since, until)
+    checks.limit(limit)
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        counts = [] if project is None else opinion_reports.decided(connection, project, start, stop)
+        newest = [] if project is None else opinion_reports.newest_decisions(connection, project, start, stop, limit)
+    total = sum(row.times for row in counts)
+    return CacheReport(
+        total=total,
+        reused=sum(row.times for row in counts if row.decision in REUSE_DECISIONS),
+        counts=[
+            DecisionCount(decision=row.decision, gate=row.gate, count=row.times, share=row.times / total)
+            for row in counts
+        ],
+        newest=[to_model(CacheDecision, row) for row in newest],
+    )

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import Any
 
+from heedful.api import values as checks
 from heedful.clock import DAY
-from heedful.errors import no_dataset
-from heedful.insight.counting import DERIVED, MAX_VALUES, Counting, decode_tag, too_many
-from heedful.memory import checks
-from heedful.memory.stats import MAX_RANKED, fact_stats
-from heedful.memory.workspace import Workspace
+from heedful.errors import Invalid, no_dataset, quoted
+from heedful.insight.counting import DERIVED, MAX_VALUES, OUTCOMES, InsightSpace, decode_tag, too_many
+from heedful.ledger import opinion_reports
+from heedful.ledger.opinion_reports import BINS
+from heedful.ledger.tallies import TallyCounts, TallyQuery
+from heedful.memory.fact_stats import MAX_RANKED, fact_stats
 from heedful.model import (
+    OPINION_TARGETS,
+    OVERS,
     Comparison,
     ContextScore,
     Facet,
@@ -30,49 +34,55 @@ from heedful.model import (
     UsefulnessReport,
     Variant,
 )
-from heedful.statistics.rates import probability_best, probability_better, wilson
-from heedful.statistics.stopping import stopping
-from heedful.storage import facts, insight, scopes
-from heedful.storage.insight import BINS
-from heedful.storage.rows import AnyRow
-from heedful.storage.tallies import TallyCounts, TallyQuery
+from heedful.statistics.rates import probability_best, probability_better, stopping, wilson
+from heedful.storage import facts, scopes
+from heedful.storage.rows import AnyRow, to_model
+from heedful.workspace import Workspace
 
 DEFAULT_FACETS: tuple[Facet, ...] = ("dataset", "model")
-"""What opinions have that somebody has chosen."""
+"""The facets of opinions that somebody has chosen."""
 
 NO_COUNTS = TallyCounts(None, None, 0, 0, 0, 0, 0, 0, 0)
 
 
 def satisfaction(
-    counting: Counting,
+    space: InsightSpace,
     by: str,
-    since: int | None,
-    until: int | None,
+    since: datetime | None,
+    until: datetime | None,
     dataset: str | None,
-    target_types: tuple[OpinionTarget, ...],
+    target_type: OpinionTarget | None,
 ) -> Satisfaction:
     """The opinions under each value, with intervals, and how sure it is which is best."""
-    facet, key = counting.grouping(by)
-    query = TallyQuery(facet, key, None, since, until, dataset, target_types, DERIVED)
+    start, stop = space.period(since, until, dataset)
+    targets = () if by == "target_type" and target_type is None else _targets(target_type)
+    facet, key = space.grouping(by)
+    query = TallyQuery(facet, key, None, start, stop, dataset, targets, DERIVED)
     if key is not None:
-        values = counting.values(key)
-        counts_by_value = {line.value: line for line in counting.counts(query)} if values else {}
+        values = space.values(key)
+        counts_by_value = {line.value: line for line in space.counts(query)} if values else {}
         variants = [
             variant(decode_tag(value), counts_by_value.get(value, NO_COUNTS), sessions)
             for value, sessions in values.items()
         ]
     else:
-        lines = [line for line in counting.counts(query) if line.up or line.down or line.neutral]
+        lines = [line for line in space.counts(query) if opinions(line)]
         if len(lines) > MAX_VALUES:
             raise too_many(by, len(lines))
         variants = [variant(line.value or None, line) for line in lines]
-    variants.sort(key=lambda each: (-_size(each), str(each.value)))
-    rated = [each for each in variants if each.up + each.down and _is_comparable(each, facet)]
-    ups_and_downs = [(each.up, each.down) for each in rated]
+    variants.sort(key=lambda variant: str(variant.value))
+    variants.sort(key=lambda variant: opinions(variant) if variant.sessions is None else variant.sessions, reverse=True)
+    # Comparable are values of which somebody could have chosen another: a dataset or a model that there is, or a
+    # variant of sessions. Nobody chooses who speaks, or about what.
+    comparable = [
+        variant for variant in variants if facet is None or (facet in DEFAULT_FACETS and variant.value is not None)
+    ]
+    rated = [variant for variant in comparable if variant.up + variant.down]
+    ups_and_downs = [(variant.up, variant.down) for variant in rated]
     best = dict(zip(map(id, rated), probability_best(ups_and_downs), strict=True))
     return Satisfaction(
         by=by if facet else str(key),
-        variants=[each.model_copy(update={"probability_best": best.get(id(each))}) for each in variants],
+        variants=[variant.model_copy(update={"probability_best": best.get(id(variant))}) for variant in variants],
         comparisons=[_comparison(one, other) for one, other in combinations(rated, 2)],
         stopping=_stopping(rated, ups_and_downs),
     )
@@ -82,12 +92,11 @@ def variant(value: Any, line: TallyCounts, sessions: int | None = None) -> Varia
     """Counts with their share and its interval."""
     trials = line.up + line.down
     low, high = wilson(line.up, trials) if trials else (None, None)
-    return Variant(
+    return to_model(
+        Variant,
+        line,
         value=value,
         sessions=sessions,
-        up=line.up,
-        down=line.down,
-        neutral=line.neutral,
         satisfaction=line.up / trials if trials else None,
         low=low,
         high=high,
@@ -96,14 +105,22 @@ def variant(value: Any, line: TallyCounts, sessions: int | None = None) -> Varia
     )
 
 
-def _is_comparable(each: Variant, facet: Facet | None) -> bool:
-    """Whether it is one of several that could be chosen. What has no model or dataset is something else, and nobody
-    chooses who speaks, or of what."""
-    return facet is None or (facet in DEFAULT_FACETS and each.value is not None)
+def opinions(counts: Variant | TallyCounts) -> int:
+    """How many opinions there are, neutral ones too."""
+    return counts.up + counts.down + counts.neutral
 
 
-def _size(each: Variant) -> int:
-    return each.up + each.down + each.neutral if each.sessions is None else each.sessions
+def _targets(target_type: Any) -> tuple[OpinionTarget, ...]:
+    if target_type is None:
+        return OUTCOMES
+    if target_type not in OPINION_TARGETS:
+        raise Invalid(
+            f"unknown target_type {quoted(target_type)}",
+            field="target_type",
+            value=target_type,
+            remedy=f"Use one of {', '.join(OPINION_TARGETS)}",
+        )
+    return (target_type,)
 
 
 def _comparison(one: Variant, other: Variant) -> Comparison:
@@ -116,14 +133,8 @@ def _comparison(one: Variant, other: Variant) -> Comparison:
 def _stopping(rated: Sequence[Variant], counts: Sequence[tuple[int, int]]) -> Stopping | None:
     if len(rated) < 2:
         return None
-    decision = stopping(counts, names=[str(each.value) for each in rated])
-    return Stopping(
-        decided=decision.decided,
-        best=rated[decision.best].value,
-        expected_loss=decision.expected_loss,
-        needed=decision.needed,
-        reason=decision.reason,
-    )
+    decision = stopping(counts, names=[str(variant.value) for variant in rated])
+    return to_model(Stopping, decision, best=rated[decision.best].value)
 
 
 EPOCH = date(1970, 1, 1)
@@ -133,36 +144,42 @@ LEADING_DAYS = 364
 
 
 def trend(
-    counting: Counting,
+    space: InsightSpace,
     over: Over,
     by: str | None,
-    since: int | None,
-    until: int | None,
-    now: int,
+    since: datetime | None,
+    until: datetime | None,
     dataset: str | None,
-    target_types: tuple[OpinionTarget, ...],
+    target_type: OpinionTarget | None,
 ) -> Trend:
-    """A line for each value, with a point for each bucket, also where nothing was said."""
-    facet, key = (None, None) if by is None else counting.grouping(by)
+    """A line for each value, with a point for each bucket, also where there are no opinions."""
+    start, stop = space.period(since, until, dataset)
+    if over not in OVERS:
+        raise Invalid(f"invalid over {quoted(over)}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
+    targets = _targets(target_type)
+    facet, key = (None, None) if by is None else space.grouping(by)
     if key is not None:
-        counting.values(key)
-    query = TallyQuery(facet, key, over, since, until, dataset, target_types, DERIVED)
+        space.values(key)
+    query = TallyQuery(facet, key, over, start, stop, dataset, targets, DERIVED)
     lines: dict[str | None, dict[int, TallyCounts]] = defaultdict(dict)
-    for each in counting.counts(query):
-        if each.up or each.down or each.neutral:
-            assert each.start is not None
-            lines[each.value][each.start] = each
+    for counts in space.counts(query):
+        if opinions(counts):
+            assert counts.start is not None
+            lines[counts.value][counts.start] = counts
     if by is not None and len(lines) > MAX_VALUES:
         raise too_many(by, len(lines))
-    starts = _period_starts(lines, over, since, (until - 1 if until is not None else now) // DAY)
-    ordered = sorted(lines.items(), key=lambda line: (-sum(map(_opinions, line[1].values())), str(line[0])))
+    starts = _period_starts(lines, over, start, (stop - 1 if stop is not None else space.workspace.now()) // DAY)
+    ordered = sorted(lines.items(), key=lambda line: (-sum(map(opinions, line[1].values())), str(line[0])))
     if by is None and not ordered:
         ordered = [(None, {})]
     return Trend(
         over=over,
         by=by if facet or by is None else key,
         lines=[
-            TrendLine(value=_value(value, key), points=[_point(start, line.get(start, NO_COUNTS)) for start in starts])
+            TrendLine(
+                value=decode_tag(value) if key is not None and value is not None else value or None,
+                points=[_point(start, line.get(start, NO_COUNTS)) for start in starts],
+            )
             for value, line in ordered
         ],
         total=_total(lines),
@@ -191,100 +208,61 @@ def _period_starts(
 
 
 def _total(lines: dict[str | None, dict[int, TallyCounts]]) -> Variant:
-    every = [each for line in lines.values() for each in line.values()]
-    sums = [sum(values) for values in zip(*(each[2:] for each in every), strict=True)] or NO_COUNTS[2:]
+    every = [counts[2:] for line in lines.values() for counts in line.values()]
+    sums = [sum(values) for values in zip(*every, strict=True)] or NO_COUNTS[2:]
     return variant(None, TallyCounts(None, None, *sums))
 
 
-def _opinions(line: TallyCounts) -> int:
-    return line.up + line.down + line.neutral
-
-
-def _value(value: str | None, key: str | None) -> Any:
-    return decode_tag(value) if key is not None and value is not None else value or None
-
-
 def _point(start: int, line: TallyCounts) -> TrendPoint:
-    summary = variant(None, line)
-    return TrendPoint(
-        start=day(start),
-        up=summary.up,
-        down=summary.down,
-        neutral=summary.neutral,
-        satisfaction=summary.satisfaction,
-        low=summary.low,
-        high=summary.high,
-        mean_score=summary.mean_score,
-    )
+    return to_model(TrendPoint, variant(None, line), start=day(start))
 
 
 HELPFUL_FROM, HARMFUL_TO = 0.6, 0.4
-"""From where a fact helps in a context, and up to where it hurts."""
+"""A fact helps in a context from the first usefulness on, and hurts up to the second."""
 
 
-def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
+NO_DATASET = -1
+"""The number that stands for the dataset of a project without data."""
+
+
+def usefulness(space: InsightSpace, dataset: str) -> UsefulnessReport:
     """All of it, added up by the database."""
     checks.name("dataset", dataset)
-    now = workspace.now()
+    workspace, now = space.workspace, space.workspace.now()
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         names = list(scopes.dataset_names(connection, workspace.project).values())
         if number is None and names:
             raise no_dataset(workspace.project, dataset, names)
         if number is None:
-            return _empty(dataset)
-        bins, rated, mean, signals = insight.usefulness(connection, number, now)
-        best = insight.ranked(connection, number, now, MAX_RANKED, best=True)
-        worst = insight.ranked(connection, number, now, MAX_RANKED, best=False)
-        divided = insight.mixed(connection, number, now, HARMFUL_TO, HELPFUL_FROM, MAX_RANKED * 2)
+            number = NO_DATASET
+        bins, rated, mean, signals = opinion_reports.usefulness(connection, number, now)
+        best = opinion_reports.ranked(connection, number, now, MAX_RANKED, best=True)
+        worst = opinion_reports.ranked(connection, number, now, MAX_RANKED, best=False)
+        divided = opinion_reports.mixed(connection, number, now, HARMFUL_TO, HELPFUL_FROM, MAX_RANKED * 2)
         total = facts.count(connection, number, now)
+    mixed = [fact for fact_id in divided if (fact := _mixed(workspace, fact_id)) is not None]
     return UsefulnessReport(
         dataset=dataset,
         total_facts=total,
         facts_with_signals=rated,
         total_signals=signals,
         average_overall_usefulness=mean if rated else None,
-        distribution=_distribution(bins),
+        distribution={f"{bin / BINS:.1f}-{(bin + 1) / BINS:.1f}": bins.get(bin, 0) for bin in range(BINS)},
         most_useful=[_ranked(row) for row in best],
         least_useful=[_ranked(row) for row in worst],
-        mixed=[mixed_fact for candidate in divided if (mixed_fact := _mixed(workspace, candidate)) is not None][
-            :MAX_RANKED
-        ],
+        mixed=mixed[:MAX_RANKED],
     )
 
 
 def _mixed(workspace: Workspace, fact_id: str) -> MixedFact | None:
-    """A fact that was divided by its queries, if it is by its contexts, too."""
+    """A fact about which queries disagree, if its contexts do, too."""
     stats = fact_stats(workspace, fact_id)
     ordered: list[ContextScore] = sorted(stats.contexts, key=lambda context: context.score)
     if len(ordered) < 2 or ordered[0].score > HARMFUL_TO or ordered[-1].score < HELPFUL_FROM:
         return None
-    return MixedFact(
-        fact_id=fact_id,
-        text=stats.text,
-        overall_usefulness=stats.overall_usefulness,
-        helps=ordered[-1],
-        hurts=ordered[0],
-    )
+    return to_model(MixedFact, stats, fact_id=fact_id, helps=ordered[-1], hurts=ordered[0])
 
 
 def _ranked(row: AnyRow) -> RankedFact:
     return RankedFact(fact_id=row.id, text=row.text, overall_usefulness=row.score, signal_count=row.signals)
-
-
-def _distribution(bins: dict[int, int]) -> dict[str, int]:
-    return {f"{index / BINS:.1f}-{(index + 1) / BINS:.1f}": bins.get(index, 0) for index in range(BINS)}
-
-
-def _empty(dataset: str) -> UsefulnessReport:
-    return UsefulnessReport(
-        dataset=dataset,
-        total_facts=0,
-        facts_with_signals=0,
-        total_signals=0,
-        average_overall_usefulness=None,
-        distribution=_distribution({}),
-        most_useful=[],
-        least_useful=[],
-        mixed=[],
-    )

@@ -19,20 +19,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 import heedful
 from heedful import settings
-from heedful.ids import new_id
-from heedful.integrations.transcripts import Answer, last_answer
-from heedful.integrations.turns import Memories, Turns
-from heedful.providers.embedding import configured_embedder
-
-if TYPE_CHECKING:
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.clock import new_id
+from heedful.integrations.turns import BlockingMemory, Memories, Turns, strings
+from heedful.providers.configured import configured_embedder
 
 IDLE = 3_600.0
 """Seconds without a hook after which the process ends."""
@@ -56,7 +51,7 @@ Payload = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PendingPrompt:
     """A prompt that is being answered."""
 
     memories: Memories
@@ -84,10 +79,10 @@ class Hooks:
     session waits for it.
     """
 
-    def __init__(self, memory: Heedful | RemoteHeedful) -> None:
+    def __init__(self, memory: BlockingMemory) -> None:
         self._memory = memory
         self._recalls = Turns(memory)
-        self._turns: OrderedDict[str, Turn] = OrderedDict()
+        self._turns: OrderedDict[str, PendingPrompt] = OrderedDict()
         self._pending: dict[str, _Once] = {}
         self._lock = threading.Lock()
         self._events: dict[str, Callable[[str, Payload], str]] = {
@@ -98,7 +93,7 @@ class Hooks:
         }
 
     def answer(self, event: str, payload: Payload) -> bytes:
-        """What the hook of an event prints."""
+        """The output of the hook of an event."""
         handle = self._events.get(event)
         session_id = payload.get("session_id")
         if handle is None or not isinstance(session_id, str):
@@ -136,7 +131,7 @@ class Hooks:
             return ""
         memories = self._recalls.recall(prompt[:MAX_QUESTION])
         with self._lock:
-            self._turns[session_id] = Turn(memories, f"claude-code/{new_id()}")
+            self._turns[session_id] = PendingPrompt(memories, f"claude-code/{new_id()}")
             if len(self._turns) > MAX_SESSIONS:
                 self._turns.popitem(last=False)
         return memories.prompt
@@ -146,29 +141,22 @@ class Hooks:
         if turn is None:
             return ""
         # Read now: the next prompt may be in the transcript before its hook runs.
-        answer = last_answer(
-            Path(str(payload.get("transcript_path"))), str(payload.get("last_assistant_message") or "")
-        )
+        path, final = Path(str(payload.get("transcript_path"))), str(payload.get("last_assistant_message") or "")
+        answer = last_answer(path, final)
         if answer.text:
             with self._lock:
                 self._pending[session_id] = _Once(lambda: self._store(session_id, turn, answer))
         return ""
 
-    def _store(self, session_id: str, turn: Turn, answer: Answer) -> None:
+    def _store(self, session_id: str, turn: PendingPrompt, answer: WrittenAnswer) -> None:
         """Stores the entry; what it used is detected once, here, also in what was done besides writing."""
         recall_id, used = turn.memories.recall_id, None
         with self._recalls.guarded("store the answer"):
             if recall_id is not None:
                 detected = self._memory.detect(answer.evidence, recall_id)
-                used = {each.fact_id: each.confidence for each in detected if each.signal_type == "used"}
-            self._memory.sessions.add_entry(
-                session_id,
-                turn.memories.question,
-                answer.text,
-                recall_id=recall_id,
-                used=used,
-                external_id=turn.external_id,
-            )
+                used = {fact.fact_id: fact.confidence for fact in detected if fact.signal_type == "used"}
+            ids = {"recall_id": recall_id, "external_id": turn.external_id}
+            self._memory.sessions.add_entry(session_id, turn.memories.question, answer.text, used=used, **ids)
 
     def _command(self, session_id: str, payload: Payload) -> str:
         """Does what `/heedful:…` says, with the last answer of the session."""
@@ -199,7 +187,7 @@ class Hooks:
         self._pop(session_id)
         return ""
 
-    def _pop(self, session_id: str) -> Turn | None:
+    def _pop(self, session_id: str) -> PendingPrompt | None:
         with self._lock:
             return self._turns.pop(session_id, None)
 
@@ -217,7 +205,7 @@ def _read_command(payload: Payload) -> tuple[str, str | None]:
 class _Handler(socketserver.StreamRequestHandler):
     """One hook: the name of its event in a line, then its message."""
 
-    server: Server
+    server: HookServer
 
     def handle(self) -> None:
         event, _, body = self.rfile.read(MAX_MESSAGE).partition(b"\n")
@@ -239,7 +227,7 @@ class _Handler(socketserver.StreamRequestHandler):
         hooks.finish(payload)
 
 
-class Server(socketserver.ThreadingUnixStreamServer):
+class HookServer(socketserver.ThreadingUnixStreamServer):
     """Listens from the beginning: a hook that comes while the store is being opened waits for it."""
 
     daemon_threads = False
@@ -278,7 +266,7 @@ def main() -> None:
         print(os.getpid(), file=lock, flush=True)
         with suppress(FileNotFoundError):
             os.unlink(name)
-        with Server(name) as server:
+        with HookServer(name) as server:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, server.stop)
             with _opened() as memory:
@@ -290,7 +278,7 @@ def main() -> None:
             os.unlink(name)
 
 
-def _opened() -> Heedful | RemoteHeedful:
+def _opened() -> BlockingMemory:
     """The store or server of the settings, with a model that is loaded."""
     config = settings.load()
     if config.store.startswith(("http://", "https://")):
@@ -302,3 +290,67 @@ def _opened() -> Heedful | RemoteHeedful:
     if "authors_to_teach" not in config.model_fields_set:
         os.environ["HEEDFUL_AUTHORS_TO_TEACH"] = "1"
     return heedful.open(embedding=embedder)
+
+
+MAX_READ = 4_000_000
+"""Bytes at the end of a transcript that are looked at; a session may have many times as much."""
+
+MAX_EVIDENCE = 200_000
+"""Characters of what was done in which facts are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenAnswer:
+    """An answer of Claude's."""
+
+    text: str
+    """The words that it wrote."""
+    evidence: str
+    """The same, and what it passed to tools: a fact may be used in a command and not in words."""
+
+
+def last_answer(path: Path, final: str = "") -> WrittenAnswer:
+    """The answer to the last prompt in a transcript; `final` is its end, which may not be written there yet."""
+    texts: list[str] = []
+    inputs: list[str] = []
+    for message in _since_prompt(path):
+        for block in message:
+            if block.get("type") == "text":
+                texts.append(str(block.get("text", "")))
+            elif block.get("type") == "tool_use":
+                inputs += strings(block.get("input"))
+    if final and final not in texts:
+        texts.append(final)
+    text = "\n\n".join(part.strip() for part in texts if part.strip())
+    return WrittenAnswer(text, "\n".join([text, *inputs])[:MAX_EVIDENCE])
+
+
+def _since_prompt(path: Path) -> list[list[dict[str, Any]]]:
+    """The contents of what the assistant said since the last prompt, in order."""
+    found: list[list[dict[str, Any]]] = []
+    for line in reversed(_last_lines(path)):
+        try:
+            entry = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        message = entry.get("message") if isinstance(entry, dict) else None
+        if not isinstance(message, dict) or entry.get("isSidechain") or entry.get("isMeta"):
+            continue
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+        if entry.get("type") == "assistant":
+            found.append(blocks)
+        elif entry.get("type") == "user" and any(block.get("type") == "text" for block in blocks):
+            break
+    return found[::-1]
+
+
+def _last_lines(path: Path) -> list[bytes]:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - MAX_READ))
+            return file.read(MAX_READ).splitlines()
+    except OSError:
+        return []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cachetools import LRUCache
 from google.adk.agents.callback_context import CallbackContext
@@ -21,21 +21,16 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from heedful.errors import NotFound
-from heedful.integrations.turns import Memories, Turns
-from heedful.model import DEFAULT_DATASET, Document, Hit, Metadata, Recall
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Turns
+from heedful.model import DEFAULT_DATASET, Document, Hit, Metadata
 from heedful.model.limits import MAX_NAME
-
-if TYPE_CHECKING:
-    from heedful.aio import AsyncHeedful
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
 
 INVOCATIONS = 1_000
 """Invocations that a plugin follows at the same time; the oldest ones, which never ended, are dropped."""
 
 
 @dataclass
-class _Turn:
+class _Invocation:
     memories: Memories
     answer: str = ""
 
@@ -50,7 +45,7 @@ class HeedfulPlugin(BasePlugin):
 
     def __init__(
         self,
-        memory: Heedful | RemoteHeedful | AsyncHeedful,
+        memory: AnyMemory,
         *,
         dataset: str = DEFAULT_DATASET,
         top_k: int = 5,
@@ -60,15 +55,15 @@ class HeedfulPlugin(BasePlugin):
         super().__init__(name)
         self._recalls = Turns(memory, dataset=dataset, top_k=top_k)
         self._where = where or {}
-        self._turns: LRUCache[str, _Turn] = LRUCache(INVOCATIONS)
+        self._turns: LRUCache[str, _Invocation] = LRUCache(INVOCATIONS)
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
         question = _text(invocation_context.user_content)
         if question:
             scope = _scope(invocation_context.app_name, invocation_context.user_id)
-            where = {**{name: {"only": [each]} for name, each in scope.items()}, **self._where}
+            where = {**{name: {"only": [value]} for name, value in scope.items()}, **self._where}
             memories = await self._recalls.arecall(question, where=where)
-            self._turns[invocation_context.invocation_id] = _Turn(memories)
+            self._turns[invocation_context.invocation_id] = _Invocation(memories)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         turn = self._turns.get(callback_context.invocation_id)
@@ -85,16 +80,12 @@ class HeedfulPlugin(BasePlugin):
         turn = self._turns.pop(invocation_context.invocation_id, None)
         if turn is not None and turn.answer:
             session = invocation_context.session
-            await self._recalls.astore(
-                session_name(session.app_name, session.user_id, session.id),
-                turn.memories,
-                turn.answer,
-                invocation_context.invocation_id,
-            )
+            name = session_name(session.app_name, session.user_id, session.id)
+            await self._recalls.astore(name, turn.memories, turn.answer, invocation_context.invocation_id)
 
 
 class HeedfulMemoryService(BaseMemoryService):
-    """What was said in sessions, as facts of an app and a user; a search is a recall among theirs.
+    """The texts of sessions, as facts of an app and a user; a search is a recall among theirs.
 
     Each memory has its `fact_id` as id, and the `recall_id` in `custom_metadata`:
     `memory.signal_recall(recall_id, helpful=fact_id)` says that it was useful.
@@ -102,12 +93,10 @@ class HeedfulMemoryService(BaseMemoryService):
     If Heedful fails, a search finds nothing, and the log says so once; all else raises its error.
     """
 
-    def __init__(self, memory: Heedful | RemoteHeedful, *, dataset: str = DEFAULT_DATASET, top_k: int = 10) -> None:
+    def __init__(self, memory: BlockingMemory, *, dataset: str = DEFAULT_DATASET, top_k: int = 10) -> None:
         self._memory = memory
         self._dataset = dataset
-        self._top_k = top_k
-        self._turns = Turns(memory)
-        self._turns.require_sync()
+        self._turns = Turns(memory, dataset=dataset, top_k=top_k).require_sync()
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Remembers the texts of a session; those that are remembered already stay as they are."""
@@ -129,12 +118,9 @@ class HeedfulMemoryService(BaseMemoryService):
             text = _text(event.content)
             if not text or event.partial:
                 continue
-            metadata = {
-                **(custom_metadata or {}),
-                **_scope(app_name, user_id),
-                "author": event.author,
-                "timestamp": datetime.fromtimestamp(event.timestamp, UTC).isoformat(),
-            }
+            timestamp = datetime.fromtimestamp(event.timestamp, UTC).isoformat()
+            metadata = {**(custom_metadata or {}), **_scope(app_name, user_id)}
+            metadata |= {"author": event.author, "timestamp": timestamp}
             if session_id is not None:
                 metadata["session_id"] = session_id
             source = f"adk/{_joined(app_name, user_id, event.id)}"
@@ -152,26 +138,15 @@ class HeedfulMemoryService(BaseMemoryService):
     ) -> None:
         for entry in memories:
             about = {"author": entry.author, "timestamp": entry.timestamp}
-            metadata = {
-                **(custom_metadata or {}),
-                **entry.custom_metadata,
-                **{name: each for name, each in about.items() if each is not None},
-                **_scope(app_name, user_id),
-            }
-            await asyncio.to_thread(
-                self._memory.remember, _text(entry.content), dataset=self._dataset, metadata=metadata
-            )
+            given = {name: value for name, value in about.items() if value is not None}
+            metadata = {**(custom_metadata or {}), **entry.custom_metadata, **given, **_scope(app_name, user_id)}
+            remember = self._memory.remember
+            await asyncio.to_thread(remember, _text(entry.content), dataset=self._dataset, metadata=metadata)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        found: Recall | None = await self._turns.aattempt(
-            "recall",
-            self._memory.recall,
-            query,
-            dataset=self._dataset,
-            top_k=self._top_k,
-            where=_scope(app_name, user_id),
-        )
-        return SearchMemoryResponse(memories=[] if found is None else [_entry(hit, found.recall_id) for hit in found])
+        recall = await self._turns.afind(query, where=_scope(app_name, user_id))
+        entries = [] if recall is None else [_entry(hit, recall.recall_id) for hit in recall]
+        return SearchMemoryResponse(memories=entries)
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forgets a memory of this user; others are not found."""

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import Any, NotRequired
 from uuid import UUID
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.messages import AnyMessage, SystemMessage
+from langchain_core.messages import SystemMessage
 from langchain_core.retrievers import BaseRetriever
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from pydantic import PrivateAttr
 
-from heedful.integrations.turns import Memories, Turns
+from heedful.integrations.turns import BlockingMemory, Memories, Turns
 from heedful.model import DEFAULT_DATASET, Metadata, Recall
-
-if TYPE_CHECKING:
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
 
 
 class HeedfulState(AgentState[Any]):
-    """What the middleware adds to the state of an agent."""
+    """The state of an agent, with the keys that the middleware adds."""
 
     heedful_memories: NotRequired[str]
-    """What the model is shown of what was recalled."""
+    """The memories as the model is shown them."""
     heedful_recall_id: NotRequired[str | None]
     heedful_qa_id: NotRequired[str | None]
     """The entry of the answer, for feedback; None if it could not be stored."""
@@ -44,7 +40,7 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
 
     def __init__(
         self,
-        memory: Heedful | RemoteHeedful,
+        memory: BlockingMemory,
         *,
         dataset: str = DEFAULT_DATASET,
         top_k: int = 5,
@@ -52,8 +48,7 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
         session_id: str = "langchain",
     ) -> None:
         super().__init__()
-        self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where)
-        self._turns.require_sync()
+        self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where).require_sync()
         self._session_id = session_id
 
     def before_agent(self, state: HeedfulState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -81,7 +76,6 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
         return {"heedful_qa_id": await self._turns.astore(session_id, *_turn(state), run_id)}
 
     def _ids(self, runtime: Runtime[Any]) -> tuple[str, str | None]:
-        """The session, and the id of the run."""
         config = get_config()
         info = getattr(runtime, "execution_info", None)
         thread = config.get("configurable", {}).get("thread_id")
@@ -97,7 +91,7 @@ class HeedfulRetriever(BaseRetriever):
     """
 
     memory: Any
-    """What `heedful.open` or `heedful.connect` returned."""
+    """The result of `heedful.open` or `heedful.connect`."""
     k: int = 4
     dataset: str = DEFAULT_DATASET
     where: Metadata | None = None
@@ -106,56 +100,42 @@ class HeedfulRetriever(BaseRetriever):
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._turns = Turns(self.memory)
-        self._turns.require_sync()
+        self._turns = Turns(self.memory).require_sync()
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        found = self._turns.attempt("recall", self.memory.recall, query, **self._options(run_manager.run_id, k))
-        return _documents(found)
+        return _documents(self._turns.find(query, **self._options(run_manager.run_id, k)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        options = self._options(run_manager.run_id, k)
-        return _documents(await self._turns.aattempt("recall", self.memory.recall, query, **options))
+        return _documents(await self._turns.afind(query, **self._options(run_manager.run_id, k)))
 
     def _options(self, run_id: UUID, k: int | None) -> dict[str, Any]:
         return {"dataset": self.dataset, "top_k": k or self.k, "where": self.where, "external_id": str(run_id)}
 
 
-def _documents(found: Recall | None) -> list[Document]:
-    if found is None:
+def _documents(recall: Recall | None) -> list[Document]:
+    if recall is None:
         return []
-    return [
-        Document(
-            page_content=hit.text,
-            id=hit.fact_id,
-            metadata={**hit.metadata, "recall_id": found.recall_id, "score": hit.score, "source": hit.source},
-        )
-        for hit in found
-    ]
+    documents = []
+    for hit in recall:
+        about = {"recall_id": recall.recall_id, "score": hit.score, "source": hit.source}
+        documents.append(Document(page_content=hit.text, id=hit.fact_id, metadata={**hit.metadata, **about}))
+    return documents
 
 
 def _question(state: HeedfulState) -> str:
-    return next((_text(each) for each in reversed(state["messages"]) if each.type == "human"), "")
-
-
-def _text(message: AnyMessage) -> str:
-    return str(message.text)
+    return next((str(message.text) for message in reversed(state["messages"]) if message.type == "human"), "")
 
 
 def _to_state(memories: Memories) -> dict[str, Any]:
-    return {
-        "heedful_memories": memories.prompt,
-        "heedful_recall_id": memories.recall_id,
-        "heedful_qa_id": None,
-    }
+    return {"heedful_memories": memories.prompt, "heedful_recall_id": memories.recall_id, "heedful_qa_id": None}
 
 
 def _turn(state: HeedfulState) -> tuple[Memories, str]:
-    return Memories(_question(state), recall_id=state.get("heedful_recall_id")), _text(state["messages"][-1])
+    return Memories(_question(state), recall_id=state.get("heedful_recall_id")), str(state["messages"][-1].text)
 
 
 def _with_memories(request: ModelRequest[Any]) -> ModelRequest[Any]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.store.base import (
     BaseStore,
@@ -23,14 +23,11 @@ from langgraph.store.base import (
 )
 from langgraph.store.base.embed import get_text_at_path
 
+from heedful.compat.foreign_api import every
 from heedful.errors import NotFound
-from heedful.integrations.turns import Turns
+from heedful.integrations.turns import BlockingMemory, Turns, strings
 from heedful.model import Document, Fact, Hit, Metadata, Page, Recall
-from heedful.model.limits import MAX_PAGE, MAX_TOP_K
-
-if TYPE_CHECKING:
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.model.limits import MAX_TOP_K
 
 DATASET = "langgraph"
 
@@ -64,14 +61,11 @@ class HeedfulStore(BaseStore):
 
     __slots__ = ("_dataset", "_fields", "_memory", "_turns")
 
-    def __init__(
-        self, memory: Heedful | RemoteHeedful, *, dataset: str = DATASET, fields: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, memory: BlockingMemory, *, dataset: str = DATASET, fields: Sequence[str] | None = None) -> None:
         self._memory = memory
         self._dataset = dataset
         self._fields = fields
-        self._turns = Turns(memory)
-        self._turns.require_sync()
+        self._turns = Turns(memory).require_sync()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Runs operations; all reads see what was there before the writes, and of two writes of an item the last
@@ -132,13 +126,13 @@ class HeedfulStore(BaseStore):
         if op.index is False:
             return []
         fields = self._fields if op.index is None else op.index
-        found = (
-            list(_strings(op.value))
+        texts = (
+            strings(op.value)
             if fields is None
-            else [text for path in fields for text in get_text_at_path(op.value, path)]
+            else (text for path in fields for text in get_text_at_path(op.value, path))
         )
         # Once each, in their order.
-        return list(dict.fromkeys(text for text in found if text.strip()))
+        return list(dict.fromkeys(text for text in texts if text.strip()))
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         _passes({}, op.filter)  # A filter that is wrong is no failure of the store.
@@ -171,23 +165,17 @@ class HeedfulStore(BaseStore):
     def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
         found = {_namespace(fact.metadata) for fact in self._facts(_where_prefixed(conditions))}
-        fitting = {each for each in found if all(_fits(each, condition) for condition in conditions)}
-        cut = sorted({each[: op.max_depth] for each in fitting})
+        fitting = {name for name in found if all(_fits(name, condition) for condition in conditions)}
+        cut = sorted({name[: op.max_depth] for name in fitting})
         return cut[op.offset : op.offset + op.limit]
 
     def _facts(self, where: Metadata) -> Iterator[Fact]:
         """One fact of each item that passes, the newest first."""
         seen: set[str | None] = set()
-        cursor = None
-        while True:
-            page = self._page(where=where, cursor=cursor, limit=MAX_PAGE, newest_first=True)
-            for fact in page.items:
-                if fact.source not in seen:
-                    seen.add(fact.source)
-                    yield fact
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        for fact in every(self._page, where=where, newest_first=True):
+            if fact.source not in seen:
+                seen.add(fact.source)
+                yield fact
 
     def _page(self, **options: Any) -> Page[Fact]:
         try:
@@ -220,16 +208,12 @@ def _best(found: Recall, op: SearchOp) -> list[SearchItem]:
     best: dict[str | None, Hit] = {}
     for hit in found:
         best.setdefault(hit.source, hit)
-    items = [(hit, _item(hit.metadata)) for hit in best.values()]
-    return [
-        HeedfulItem(item, hit.score, hit.fact_id, found.recall_id)
-        for hit, item in items
-        if _passes(item.value, op.filter)
-    ]
+    items = [HeedfulItem(_item(hit.metadata), hit.score, hit.fact_id, found.recall_id) for hit in best.values()]
+    return [item for item in items if _passes(item.value, op.filter)]
 
 
 def _where(op: SearchOp) -> Metadata:
-    """What the store can filter by itself: the namespace, and values that have to be equal."""
+    """The conditions that the store can filter by itself: the namespace, and values that have to be equal."""
     levels = {f"namespace.{level}": name for level, name in enumerate(op.namespace_prefix)}
     return levels | dict(_equal("value", op.filter or {})) | ITEMS
 
@@ -237,12 +221,12 @@ def _where(op: SearchOp) -> Metadata:
 def _equal(path: str, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The conditions of a filter that mean the same to the store. Others don't: `$gt` also compares texts as numbers,
     and to the store a list equals each of its items, so `$ne` would leave some out."""
-    for name, each in wanted.items():
+    for name, value in wanted.items():
         if "." in name:
             continue
-        if isinstance(each, Mapping) and not any(inner.startswith("$") for inner in each):
-            yield from _equal(f"{path}.{name}", each)
-        exact = each.get("$eq") if isinstance(each, Mapping) else each
+        if isinstance(value, Mapping) and not any(inner.startswith("$") for inner in value):
+            yield from _equal(f"{path}.{name}", value)
+        exact = value.get("$eq") if isinstance(value, Mapping) else value
         if isinstance(exact, str | int | float | bool):
             yield f"{path}.{name}", exact
 
@@ -256,18 +240,6 @@ def _where_prefixed(conditions: Iterable[MatchCondition]) -> Metadata:
                 if name != "*":
                     where.setdefault(f"namespace.{level}", name)
     return where
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """All texts in a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _strings(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _strings(each)
 
 
 def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
@@ -289,11 +261,8 @@ def _matches(value: Any, wanted: Any) -> bool:
             return all(_compares(value, operator, each) for operator, each in wanted.items())
         return _passes(value, wanted)
     if isinstance(wanted, list | tuple):
-        return (
-            isinstance(value, list | tuple)
-            and len(value) == len(wanted)
-            and all(_matches(*pair) for pair in zip(value, wanted, strict=True))
-        )
+        same_length = isinstance(value, list | tuple) and len(value) == len(wanted)
+        return same_length and all(_matches(*pair) for pair in zip(value, wanted, strict=True))
     return bool(value == wanted)
 
 

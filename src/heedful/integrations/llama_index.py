@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.memory import BaseMemoryBlock, Memory
@@ -11,12 +11,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 from pydantic import PrivateAttr
 
-from heedful.integrations.turns import Memories, Turns
+from heedful.integrations.turns import BlockingMemory, Memories, Turns
 from heedful.model import DEFAULT_DATASET, Metadata, Recall
-
-if TYPE_CHECKING:
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
 
 TAG = "external_id"
 """The tag of LlamaIndex's instrumentation that has the id of an answer."""
@@ -27,7 +23,7 @@ class HeedfulMemoryBlock(BaseMemoryBlock[str]):
 
     name: str = "heedful"
     memory: Any
-    """What `heedful.open`, `connect`, `aopen` or `aconnect` returned."""
+    """The result of `heedful.open`, `connect`, `aopen` or `aconnect`."""
     dataset: str = DEFAULT_DATASET
     top_k: int = 5
     where: Metadata | None = None
@@ -41,10 +37,10 @@ class HeedfulMemoryBlock(BaseMemoryBlock[str]):
         self._turns = Turns(self.memory, dataset=self.dataset, top_k=self.top_k, where=self.where)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        said = [each for each in messages or () if each.role == MessageRole.USER]
-        if not messages or not said:
+        questions = [message for message in messages or () if message.role == MessageRole.USER]
+        if not messages or not questions:
             return ""
-        question = said[-1].content or ""
+        question = questions[-1].content or ""
         is_new = messages[-1].role == MessageRole.USER and self._answered
         if self._memories is None or self._memories.question != question or is_new:
             self._memories = await self._turns.arecall(question)
@@ -106,7 +102,7 @@ class HeedfulRetriever(BaseRetriever):
 
     def __init__(
         self,
-        memory: Heedful | RemoteHeedful,
+        memory: BlockingMemory,
         *,
         top_k: int = 5,
         dataset: str = DEFAULT_DATASET,
@@ -114,26 +110,20 @@ class HeedfulRetriever(BaseRetriever):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self._memory = memory
-        self._turns = Turns(memory)
-        self._turns.require_sync()
-        self._options: dict[str, Any] = {"dataset": dataset, "top_k": top_k, "where": where}
+        self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where).require_sync()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(self._turns.attempt("recall", self._memory.recall, query_bundle.query_str, **self._options))
+        return _nodes(self._turns.find(query_bundle.query_str))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        recall = self._memory.recall
-        return _nodes(await self._turns.aattempt("recall", recall, query_bundle.query_str, **self._options))
+        return _nodes(await self._turns.afind(query_bundle.query_str))
 
 
-def _nodes(found: Recall | None) -> list[NodeWithScore]:
-    if found is None:
+def _nodes(recall: Recall | None) -> list[NodeWithScore]:
+    if recall is None:
         return []
-    return [
-        NodeWithScore(
-            node=TextNode(id_=hit.fact_id, text=hit.text, metadata={**hit.metadata, "recall_id": found.recall_id}),
-            score=hit.score,
-        )
-        for hit in found
-    ]
+    nodes = []
+    for hit in recall:
+        node = TextNode(id_=hit.fact_id, text=hit.text, metadata={**hit.metadata, "recall_id": recall.recall_id})
+        nodes.append(NodeWithScore(node=node, score=hit.score))
+    return nodes

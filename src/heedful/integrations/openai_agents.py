@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents import Agent, RunConfig, RunHooks
 from agents.run_config import CallModelData, ModelInputData
 from agents.tracing import get_current_trace
 
-from heedful.integrations.turns import Memories, Turns
+from heedful.integrations.turns import AnyMemory, Memories, Turns
 from heedful.model import DEFAULT_DATASET, Metadata
-
-if TYPE_CHECKING:
-    from heedful.aio import AsyncHeedful
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
 
 NO_TRACE = "no-op"
 """The id of a trace where tracing is off."""
@@ -29,7 +24,7 @@ class HeedfulRun(RunHooks[Any]):
 
     def __init__(
         self,
-        memory: Heedful | RemoteHeedful | AsyncHeedful,
+        memory: AnyMemory,
         session_id: str,
         *,
         external_id: str | None = None,
@@ -67,7 +62,7 @@ class HeedfulRun(RunHooks[Any]):
 
 
 def _question(items: list[Any]) -> str:
-    """What the user said last."""
+    """The last text of the user."""
     content = next((item["content"] for item in reversed(items) if item.get("role") == "user"), "")
     if isinstance(content, str):
         return content

@@ -6,24 +6,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import orjson
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider, get_tracer
 
+from heedful.api import values
 from heedful.errors import HeedfulError, Invalid
-from heedful.integrations.turns import Guard, logger
-from heedful.memory import checks
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Guard, logger
+from heedful.ledger.usefulness import normalise_rating
 from heedful.model import DEFAULT_DATASET, VISITOR, ForgetResult, Recall, RememberResult, Supersession
-from heedful.ranking.ratings import normalise_rating
 from heedful.version import __version__
-
-if TYPE_CHECKING:
-    from heedful.aio import AsyncHeedful
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
 
 EVENT = "gen_ai.evaluation.result"
 LABELS: Mapping[str, bool] = {
@@ -34,7 +29,7 @@ LABELS: Mapping[str, bool] = {
     "relevant": True,
     "not_relevant": False,
 }
-"""What labels of the semantic conventions mean."""
+"""The meaning of labels of the semantic conventions."""
 
 
 class HeedfulEvaluationExporter(LogRecordExporter):
@@ -49,7 +44,7 @@ class HeedfulEvaluationExporter(LogRecordExporter):
 
     def __init__(
         self,
-        memory: Heedful | RemoteHeedful,
+        memory: BlockingMemory,
         *,
         answer_id: Literal["trace", "span", "response"] = "trace",
         scale: Sequence[float] = (0, 1),
@@ -60,7 +55,7 @@ class HeedfulEvaluationExporter(LogRecordExporter):
         self._answer_id = answer_id
         self._scale = scale
         self._labels = labels
-        self._author = checks.author(author)
+        self._author = values.author(author)
         self._guard = Guard()
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
@@ -80,7 +75,7 @@ class HeedfulEvaluationExporter(LogRecordExporter):
     def _rate(self, record: ReadableLogRecord) -> None:
         attributes = record.log_record.attributes or {}
         name, external_id = attributes.get("gen_ai.evaluation.name"), self._external_id(record)
-        label, value = (attributes.get(f"gen_ai.evaluation.score.{each}") for each in ("label", "value"))
+        label, value = (attributes.get(f"gen_ai.evaluation.score.{part}") for part in ("label", "value"))
         explanation = attributes.get("gen_ai.evaluation.explanation")
         rating: Any = self._labels.get(str(label), label) if value is None or str(label) in self._labels else value
         scale = self._scale if rating is value and value is not None else None
@@ -91,13 +86,9 @@ class HeedfulEvaluationExporter(LogRecordExporter):
         except Invalid as error:
             logger.warning("the evaluation %s of %s is left out: %s", name, external_id, error)
             return
-        self._memory.sessions.rate(
-            external_id,
-            rating,
-            comment=None if explanation is None else str(explanation),
-            scale=scale,
-            author=self._author or f"{VISITOR}otel/{name}",
-        )
+        comment = None if explanation is None else str(explanation)
+        author = self._author or f"{VISITOR}otel/{name}"
+        self._memory.sessions.rate(external_id, rating, comment=comment, scale=scale, author=author)
 
     def _external_id(self, record: ReadableLogRecord) -> str | None:
         log = record.log_record
@@ -109,7 +100,7 @@ class HeedfulEvaluationExporter(LogRecordExporter):
         return f"{log.trace_id:032x}" if log.trace_id else None
 
 
-Memory = TypeVar("Memory", bound="Heedful | RemoteHeedful | AsyncHeedful")
+Traced = TypeVar("Traced", bound=AnyMemory)
 
 OPERATIONS: Mapping[str, str] = {
     "recall": "search_memory",
@@ -117,17 +108,17 @@ OPERATIONS: Mapping[str, str] = {
     "supersede": "update_memory",
     "forget": "delete_memory",
 }
-"""What the semantic conventions call the calls that get a span."""
+"""The names of the semantic conventions for the calls that get a span."""
 
 
-def traced(memory: Memory, *, tracer_provider: TracerProvider | None = None, content: bool = False) -> Memory:
+def traced(memory: Traced, *, tracer_provider: TracerProvider | None = None, content: bool = False) -> Traced:
     """The same memory, whose `recall`, `remember`, `supersede` and `forget` each make a span, for any adapter.
 
     The span is named as the conventions name the operation, has the dataset as `gen_ai.memory.store.id`, how many facts
     it was about, and `heedful.recall_id`, by which the recall can be rated. Questions and facts are only in it if
     `content` is true.
     """
-    return cast("Memory", _Traced(memory, tracer_provider, content))
+    return cast("Traced", _Traced(memory, tracer_provider, content))
 
 
 class _Traced:
@@ -191,9 +182,8 @@ class _Traced:
                 yield span
             except Exception as error:
                 span.set_status(StatusCode.ERROR)
-                span.set_attribute(
-                    "error.type", error.code if isinstance(error, HeedfulError) else type(error).__name__
-                )
+                kind = error.code if isinstance(error, HeedfulError) else type(error).__name__
+                span.set_attribute("error.type", kind)
                 raise
 
     def _describe(self, span: Span, result: Any) -> None:

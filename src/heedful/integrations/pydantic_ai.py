@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.run import AgentRunResult
 
-from heedful.integrations.turns import Memories, Turns
+from heedful.integrations.turns import AnyMemory, Memories, Turns
 from heedful.model import DEFAULT_DATASET, Metadata
-
-if TYPE_CHECKING:
-    from heedful.aio import AsyncHeedful
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
 
 
 @dataclass
@@ -27,7 +22,7 @@ class HeedfulCapability(AbstractCapability[Any]):
     `memory.sessions.rate(result.run_id, "up")` rates it.
     """
 
-    memory: Heedful | RemoteHeedful | AsyncHeedful
+    memory: AnyMemory
     dataset: str = DEFAULT_DATASET
     top_k: int = 5
     where: Metadata | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from strands import Agent
@@ -13,13 +13,8 @@ from strands.memory import MemoryEntry, MemoryStore, SearchOptions
 from strands.types.content import Message
 from strands.vended_plugins.context_injector import ContextInjector
 
-from heedful.integrations.turns import Memories, Turns
-from heedful.model import DEFAULT_DATASET, Metadata, Recall
-
-if TYPE_CHECKING:
-    from heedful.aio import AsyncHeedful
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Turns
+from heedful.model import DEFAULT_DATASET, Metadata
 
 
 class HeedfulPlugin(ContextInjector):
@@ -32,7 +27,7 @@ class HeedfulPlugin(ContextInjector):
 
     def __init__(
         self,
-        memory: Heedful | RemoteHeedful | AsyncHeedful,
+        memory: AnyMemory,
         *,
         session_id: str | None = None,
         dataset: str = DEFAULT_DATASET,
@@ -55,17 +50,13 @@ class HeedfulPlugin(ContextInjector):
         self._recalled.pop(event.agent, None)
 
     async def _finish(self, event: AfterInvocationEvent) -> None:
-        """Stores the answer, if there is one."""
         memories = self._recalled.pop(event.agent, None)
         answer = _text(event.result.message) if event.result is not None else ""
         if memories is None or not answer:
             return
-        event.invocation_state["heedful_qa_id"] = await self._turns.astore(
-            self._session_id or event.agent.session_id,
-            memories,
-            answer,
-            event.invocation_state.get("external_id"),
-        )
+        session_id, external_id = self._session_id or event.agent.session_id, event.invocation_state.get("external_id")
+        qa_id = await self._turns.astore(session_id, memories, answer, external_id)
+        event.invocation_state["heedful_qa_id"] = qa_id
 
     async def _show(self, context: InjectionContext) -> str | None:
         memories = self._recalled.get(context.agent)
@@ -84,7 +75,7 @@ class HeedfulMemoryStore(MemoryStore):
 
     def __init__(
         self,
-        memory: Heedful | RemoteHeedful,
+        memory: BlockingMemory,
         *,
         name: str = "heedful",
         description: str | None = "Facts, ranked by how useful they were for similar questions.",
@@ -101,42 +92,31 @@ class HeedfulMemoryStore(MemoryStore):
         self._memory = memory
         self._dataset = dataset
         self._where = where
-        self._turns = Turns(memory)
-        self._turns.require_sync()
+        self._turns = Turns(memory, dataset=dataset, where=where).require_sync()
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
-        """What was remembered for a query, the best first; nothing if Heedful fails."""
+        """The facts for a query, the best first; nothing if Heedful fails."""
         top_k = (options or {}).get("max_search_results") or self.max_search_results
-        found: Recall | None = await self._turns.aattempt(
-            "recall", self._memory.recall, query, dataset=self._dataset, top_k=top_k, where=self._where
-        )
-        if found is None:
+        recall = await self._turns.afind(query, top_k=top_k)
+        if recall is None:
             return []
-        return [
-            MemoryEntry(
-                hit.text,
-                metadata={
-                    **hit.metadata,
-                    "fact_id": hit.fact_id,
-                    "recall_id": found.recall_id,
-                    "score": hit.score,
-                },
-            )
-            for hit in found
-        ]
+        entries = []
+        for hit in recall:
+            about = {"fact_id": hit.fact_id, "recall_id": recall.recall_id, "score": hit.score}
+            entries.append(MemoryEntry(hit.text, metadata={**hit.metadata, **about}))
+        return entries
 
     async def add(self, content: str, metadata: Metadata | None = None) -> list[str]:
         """Stores a text as facts, and returns their ids. The same text again is stored once."""
-        stored = await asyncio.to_thread(
-            self._memory.remember, content, dataset=self._dataset, metadata={**(self._where or {}), **(metadata or {})}
-        )
+        about = {**(self._where or {}), **(metadata or {})}
+        stored = await asyncio.to_thread(self._memory.remember, content, dataset=self._dataset, metadata=about)
         return [fact.fact_id for fact in stored.facts]
 
 
 def _question(messages: list[Message]) -> str:
-    """What the user said last."""
-    said = (_text(each) for each in reversed(messages) if each["role"] == "user")
-    return next((text for text in said if text), "")
+    """The last text of the user."""
+    texts = (_text(message) for message in reversed(messages) if message["role"] == "user")
+    return next((text for text in texts if text), "")
 
 
 def _text(message: Message) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strands.session.repository_session_manager import RepositorySessionManager
 from strands.session.session_repository import SessionRepository
@@ -20,19 +20,15 @@ from strands.types.session import (
     encode_bytes_values,
 )
 
+from heedful.api import Sessions
 from heedful.compat import mongodb_session_manager as compat
+from heedful.compat.foreign_api import every
+from heedful.engine import sessions_of
 from heedful.errors import NotFound
-from heedful.integrations.turns import Guard
+from heedful.integrations.turns import BlockingMemory, Guard
 from heedful.model import Metadata
-from heedful.model.limits import MAX_PAGE
-from heedful.protocols import SessionsProtocol
-from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
 from heedful.store import session_space
-
-if TYPE_CHECKING:
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
 
 DEFAULT_AGENT = "default"
 """The id of an agent that has no other."""
@@ -46,7 +42,6 @@ PACKED = '{"strands": '
 class _Stored:
     """A message of one agent, as it is stored."""
 
-    agent_id: str
     heedful_id: str
     message: Message
     at: datetime
@@ -61,7 +56,7 @@ class HeedfulSessionRepository(SessionRepository):
     If Heedful fails while an agent works, the agent goes on, and the log says so once.
     """
 
-    def __init__(self, sessions: SessionsProtocol) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._guard = Guard()
 
@@ -93,15 +88,9 @@ class HeedfulSessionRepository(SessionRepository):
         self._guard.attempt("store the state of the agent", update)
 
     def create_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
-        message = session_message.to_message()
-        self._guard.attempt(
-            "store a message",
-            self._sessions.add_message,
-            session_id,
-            message["role"],
-            _packed(agent_id, message),
-            at=datetime.fromisoformat(session_message.created_at),
-        )
+        message, at = session_message.to_message(), datetime.fromisoformat(session_message.created_at)
+        add, content = self._sessions.add_message, _packed(agent_id, message)
+        self._guard.attempt("store a message", add, session_id, message["role"], content, at=at)
 
     def read_message(self, session_id: str, agent_id: str, message_id: int, **kwargs: Any) -> SessionMessage | None:
         found = self.list_messages(session_id, agent_id, limit=1, offset=message_id)
@@ -109,41 +98,33 @@ class HeedfulSessionRepository(SessionRepository):
 
     def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
         """Changes what a message says. Of one that is redacted, only what is left is stored."""
-        stored = self._stored(session_id, agent_id)[session_message.message_id]
+        stored = list(self._stored(session_id, agent_id))[session_message.message_id]
         self._sessions.update_message(session_id, stored.heedful_id, _packed(agent_id, session_message.to_message()))
 
     def list_messages(
         self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **kwargs: Any
     ) -> list[SessionMessage]:
-        found = [
-            SessionMessage(each.message, number, created_at=each.at.isoformat(), updated_at=each.at.isoformat())
-            for number, each in enumerate(self._stored(session_id, agent_id))
+        messages = [
+            SessionMessage(stored.message, number, created_at=stored.at.isoformat(), updated_at=stored.at.isoformat())
+            for number, stored in enumerate(self._stored(session_id, agent_id))
         ]
-        return found[offset:] if limit is None else found[offset : offset + limit]
+        return messages[offset:] if limit is None else messages[offset : offset + limit]
 
     def _put_agent(self, session_id: str, session_agent: SessionAgent) -> None:
         packed = json.dumps(session_agent.to_dict(), ensure_ascii=False)
         self._sessions.update_metadata(session_id, {_agent_key(session_agent.agent_id): packed})
 
-    def _stored(self, session_id: str, agent_id: str) -> list[_Stored]:
-        return [each for each in self._all(session_id) if each.agent_id == agent_id]
-
-    def _all(self, session_id: str) -> Iterator[_Stored]:
-        cursor = None
-        while True:
-            page = self._sessions.messages(session_id, cursor=cursor, limit=MAX_PAGE)
-            for each in page.items:
-                agent_id, message = _unpacked(each.role, each.content)
-                yield _Stored(agent_id, each.message_id, message, each.at)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+    def _stored(self, session_id: str, agent_id: str) -> Iterator[_Stored]:
+        for message in every(self._sessions.messages, session_id):
+            owner, unpacked = _unpacked(message.role, message.content)
+            if owner == agent_id:
+                yield _Stored(message.message_id, unpacked, message.at)
 
 
 class HeedfulSessionManager(RepositorySessionManager):
     """A session manager of Strands whose sessions are those of a memory."""
 
-    def __init__(self, memory: Heedful | RemoteHeedful, session_id: str) -> None:
+    def __init__(self, memory: BlockingMemory, session_id: str) -> None:
         super().__init__(session_id, HeedfulSessionRepository(memory.sessions))
 
 
@@ -155,7 +136,7 @@ class MongoDBSessionManager(compat.MongoDBSessionManager, RepositorySessionManag
         super()._begin(session_id, space)
         # Hooks for metadata are for those of the caller.
         bare = session_space(space.store, space.project, space.now, None, None, None, dispatcher=space.dispatcher)
-        RepositorySessionManager.__init__(self, self.session_id, HeedfulSessionRepository(Sessions(bare)))
+        RepositorySessionManager.__init__(self, self.session_id, HeedfulSessionRepository(sessions_of(bare)))
 
     def get_metadata(self) -> Metadata:
         return _without_agents(super().get_metadata())
@@ -168,7 +149,7 @@ class MongoDBSessionManager(compat.MongoDBSessionManager, RepositorySessionManag
 
 
 def _without_agents(metadata: Metadata) -> Metadata:
-    return {name: each for name, each in metadata.items() if not name.startswith(AGENTS)}
+    return {name: value for name, value in metadata.items() if not name.startswith(AGENTS)}
 
 
 def _agent_key(agent_id: str) -> str:
@@ -186,7 +167,6 @@ def _packed(agent_id: str, message: Message) -> str:
 
 
 def _unpacked(role: str, content: str) -> tuple[str, Message]:
-    """The id of the agent, and the message."""
     if not content.startswith(PACKED):
         return DEFAULT_AGENT, _message(role, [{"text": content}])
     packed = json.loads(content)["strands"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import Any
 
 from vanna.capabilities.agent_memory import (
     AgentMemory,
@@ -17,20 +19,16 @@ from vanna.capabilities.agent_memory import (
 from vanna.core.tool import ToolContext
 from vanna.core.user import User
 
+from heedful.compat.foreign_api import every
 from heedful.errors import Conflict, NotFound
-from heedful.integrations.turns import Turns
-from heedful.model import CacheLookup, Execution, Fact, Recall
-from heedful.model.limits import MAX_PAGE
-
-if TYPE_CHECKING:
-    from heedful.engine import Heedful
-    from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.integrations.turns import BlockingMemory, Turns
+from heedful.model import CacheLookup, Execution, Fact
 
 SQL_TOOL = "run_sql"
 
 
 class HeedfulAgentMemory(AgentMemory):
-    """What an agent of Vanna's saves and looks up, on a connector.
+    """The memory of an agent of Vanna's, on a connector.
 
     SQL that it saves is run by the connector, which only reads, and is found again once somebody rated it as right:
     `memory.feedback.create_positive(execution_id=request_id)`, by the id of Vanna's request or of the memory. One that
@@ -46,7 +44,7 @@ class HeedfulAgentMemory(AgentMemory):
 
     def __init__(
         self,
-        memory: Heedful | RemoteHeedful,
+        memory: BlockingMemory,
         connector_id: str | None = None,
         *,
         dataset: str = "vanna",
@@ -60,8 +58,7 @@ class HeedfulAgentMemory(AgentMemory):
         self._sql_tool = sql_tool
         self._max_age_days = max_age_days
         self._audience = audience
-        self._turns = Turns(memory)
-        self._turns.require_sync()
+        self._turns = Turns(memory, dataset=dataset).require_sync()
 
     async def save_tool_usage(
         self,
@@ -88,16 +85,10 @@ class HeedfulAgentMemory(AgentMemory):
         """The proven SQL that answers a question, if there is one; similarity alone decides nothing."""
         if tool_name_filter not in (None, self._sql_tool):
             return []
-        found: CacheLookup | None = await self._turns.aattempt(
-            "look up proven SQL",
-            self._memory.chat.execution_cache_lookup,
-            question,
-            connector_id=self._connector_id,
-            max_age_days=self._max_age_days,
-            only_positive_feedback=True,
-            audience=self._audience(context.user),
-            author=context.user.id,
-        )
+        lookup, user = self._memory.chat.execution_cache_lookup, context.user
+        options: dict[str, Any] = {"connector_id": self._connector_id, "max_age_days": self._max_age_days}
+        options |= {"only_positive_feedback": True, "audience": self._audience(user), "author": user.id}
+        found: CacheLookup | None = await self._turns.aattempt("look up proven SQL", lookup, question, **options)
         if found is None or not found.cache_hit:
             return []
         match = found.matches[0]
@@ -110,8 +101,8 @@ class HeedfulAgentMemory(AgentMemory):
         audiences = (None, self._audience(context.user))
 
         def read() -> list[ToolMemory]:
-            saved = (_tool_memory(each, self._sql_tool) for each in self._saved() if each.audience in audiences)
-            return [each for each, _ in zip(saved, range(limit), strict=False)]
+            saved = (execution for execution in self._saved() if execution.audience in audiences)
+            return [_tool_memory(execution, self._sql_tool) for execution in islice(saved, limit)]
 
         return await asyncio.to_thread(read)
 
@@ -120,7 +111,6 @@ class HeedfulAgentMemory(AgentMemory):
         return await _found(asyncio.to_thread(self._memory.executions.delete, memory_id))
 
     async def save_text_memory(self, content: str, context: ToolContext) -> TextMemory:
-        """Stores a text as a fact."""
         stored = await asyncio.to_thread(
             self._memory.remember, content, dataset=self._dataset, metadata={"saved_by": context.user.id}
         )
@@ -130,19 +120,15 @@ class HeedfulAgentMemory(AgentMemory):
         self, query: str, context: ToolContext, *, limit: int = 10, similarity_threshold: float = 0.7
     ) -> list[TextMemorySearchResult]:
         """Texts for a query, the best first; `memory.signal` says how useful one was. No threshold is applied."""
-        found: Recall | None = await self._turns.aattempt(
-            "recall", self._memory.recall, query, dataset=self._dataset, top_k=limit
-        )
-        return [
-            TextMemorySearchResult(
-                memory=TextMemory(memory_id=hit.fact_id, content=hit.text), similarity_score=hit.score, rank=hit.rank
-            )
-            for hit in found or ()
-        ]
+        results = []
+        for hit in await self._turns.afind(query, top_k=limit) or ():
+            memory = TextMemory(memory_id=hit.fact_id, content=hit.text)
+            results.append(TextMemorySearchResult(memory=memory, similarity_score=hit.score, rank=hit.rank))
+        return results
 
     async def get_recent_text_memories(self, context: ToolContext, limit: int = 10) -> list[TextMemory]:
         def read() -> list[TextMemory]:
-            return [_text_memory(fact) for fact, _ in zip(self._texts(), range(limit), strict=False)]
+            return [_text_memory(fact) for fact in islice(self._texts(), limit)]
 
         return await asyncio.to_thread(read)
 
@@ -156,10 +142,9 @@ class HeedfulAgentMemory(AgentMemory):
         before = None if before_date is None else _time(before_date)
 
         def clear() -> int:
-            old = [each for each in self._saved() if before is None or each.created_at < before]
-            texts = [] if tool_name else [each for each in self._texts() if before is None or each.created_at < before]
-            if tool_name not in (None, self._sql_tool):
-                old = []
+            executions = self._saved() if tool_name in (None, self._sql_tool) else ()
+            old = [execution for execution in executions if before is None or execution.created_at < before]
+            texts = [] if tool_name else [fact for fact in self._texts() if before is None or fact.created_at < before]
             for execution in old:
                 self._memory.executions.delete(execution.execution_id)
             if texts:
@@ -169,11 +154,8 @@ class HeedfulAgentMemory(AgentMemory):
         return await asyncio.to_thread(clear)
 
     def _execute(self, sql: str, question: str, context: ToolContext) -> None:
-        options: dict[str, Any] = {
-            "connector_id": self._connector_id,
-            "question": question,
-            "audience": self._audience(context.user),
-        }
+        audience = self._audience(context.user)
+        options: dict[str, Any] = {"connector_id": self._connector_id, "question": question, "audience": audience}
         try:
             self._memory.executions.execute_query(sql, **options, external_id=context.request_id)
         except Conflict:
@@ -181,26 +163,13 @@ class HeedfulAgentMemory(AgentMemory):
             self._memory.executions.execute_query(sql, **options)
 
     def _saved(self) -> Iterator[Execution]:
-        cursor = None
-        while True:
-            page = self._memory.executions.list(connector_id=self._connector_id, cursor=cursor, limit=MAX_PAGE)
-            yield from (each for each in page.items if each.question is not None)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        executions = every(self._memory.executions.list, connector_id=self._connector_id)
+        return (execution for execution in executions if execution.question is not None)
 
     def _texts(self) -> Iterator[Fact]:
-        cursor = None
-        while True:
-            try:
-                page = self._memory.facts(dataset=self._dataset, cursor=cursor, limit=MAX_PAGE, newest_first=True)
-            except NotFound:
-                # Nothing was saved yet.
-                return
-            yield from page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        # Where nothing was saved yet, there is no dataset.
+        with suppress(NotFound):
+            yield from every(self._memory.facts, dataset=self._dataset, newest_first=True)
 
 
 def _tool_memory(execution: Execution, tool: str, question: str | None = None) -> ToolMemory:

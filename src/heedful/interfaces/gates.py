@@ -1,4 +1,4 @@
-"""What the gates of the cache mean, in a few words: commands, reports and pages show these instead of codes."""
+"""The meaning of the gates of the cache in a few words: commands, reports and pages show these instead of codes."""
 
 LABELS = {
     "same": "it asks for the same",

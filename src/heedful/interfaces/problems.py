@@ -1,16 +1,10 @@
-"""Errors as HTTP says them (a status, and a document of RFC 9457), and routes of other systems."""
+"""Errors as HTTP expresses them: a status, and a document of RFC 9457."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
-from heedful.model import Scope
-
-if TYPE_CHECKING:
-    from heedful.engine import Heedful
 
 BY_CODE = {
     "key_missing": 401,
@@ -36,13 +30,7 @@ BY_CODE = {
 UNAVAILABLE = frozenset({"query_timeout", "query_memory", "query_disk"})
 """Codes of what may work at another time, although the status says that the caller should ask for less."""
 
-BY_KIND: dict[type[HeedfulError], int] = {
-    Invalid: 422,
-    NotFound: 404,
-    Conflict: 409,
-    Forbidden: 403,
-    Unavailable: 503,
-}
+BY_KIND: dict[type[HeedfulError], int] = {Invalid: 422, NotFound: 404, Conflict: 409, Forbidden: 403, Unavailable: 503}
 
 TITLES = {
     400: "The request can't be read",
@@ -73,7 +61,6 @@ MAX_VALUE_LENGTH = 200
 
 
 def status_of(error: HeedfulError) -> int:
-    """The status of an error."""
     if error.code in BY_CODE:
         return BY_CODE[error.code]
     return next((status for kind, status in BY_KIND.items() if isinstance(error, kind)), 500)
@@ -102,13 +89,8 @@ def error_of(status: int, document: Any) -> HeedfulError:
     kind = kinds.get(status, Unavailable if status >= 500 else HeedfulError)
     if fields.get("code") in UNAVAILABLE:
         kind = Unavailable
-    return kind(
-        str(fields.get("detail") or f"the server answered {status}"),
-        code=fields.get("code"),
-        field=fields.get("field"),
-        value=fields.get("value"),
-        remedy=fields.get("remedy"),
-    )
+    given = {name: fields.get(name) for name in ("code", "field", "value", "remedy")}
+    return kind(str(fields.get("detail") or f"the server answered {status}"), **given)
 
 
 def _shorten(value: Any) -> Any:
@@ -117,68 +99,3 @@ def _shorten(value: Any) -> Any:
     if isinstance(value, bool | int | None) and abs(value or 0) < 2**53:
         return value
     return value if isinstance(value, float) and abs(value) < 1e300 else None
-
-
-class Server(Protocol):
-    """What spans projects; for callers whose key opens all of them."""
-
-    def projects(self) -> list[str]:
-        """The names of all projects."""
-
-    def has_project(self, project: str) -> bool:
-        """Whether there is such a project."""
-
-    def opened(self, project: str) -> Heedful:
-        """One project."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignRequest:
-    """A request of another system's client, read and authorised."""
-
-    path: Mapping[str, str]
-    """Parameters of the path, decoded."""
-    query: Mapping[str, str]
-    """The last value of each."""
-    every: Mapping[str, Sequence[str]]
-    """All values of each parameter of the query, or of each field of a form."""
-    body: Any
-    """Parsed JSON; None without a body."""
-    headers: Mapping[str, str]
-    """By their names in lower case."""
-    server: Server
-    author: str | None = None
-    """Who gives feedback, if the header X-Heedful-Author or the setting `foreign_author` names somebody."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    """The files of a form, by their names."""
-    fields: Mapping[str, str] = field(default_factory=dict)
-    """The other fields of a form."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """One route of another system."""
-
-    method: str
-    path: str
-    handle: Callable[[Heedful, ForeignRequest], Any]
-    """Returns what JSON or pydantic can say, or a `Reply`."""
-    scope: Scope
-    project: str | None = None
-    """The parameter that names the project; None: the key's own."""
-    status: int = 200
-    writes_with: tuple[str, ...] = ()
-    """Names in a body with which it writes, so that the scope `write` is needed too."""
-    queries: bool = False
-    """Whether it may ask a connector's database, or reads SQL that somebody sent."""
-    batch: bool = False
-    """Whether feedback comes by the thousands, so that only the server's own limit bounds the body."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer with a status of its own."""
-
-    status: int
-    body: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)

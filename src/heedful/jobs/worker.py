@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 
+from heedful.clock import DAY
 from heedful.errors import Unavailable
-from heedful.jobs.contract import Queue, Report, Task, Work, logger
-from heedful.jobs.kinds import NEW_FEEDBACK, add_digest_when_due, add_improvements, add_when_due
+from heedful.jobs.kinds import NEW_FEEDBACK
+from heedful.jobs.queue import Queue, Report, Task, Work, logger
 from heedful.model import Over
-from heedful.threads import start_unless_ending
+from heedful.threads import leave_parent_when_forked, start_unless_ending
 
 STORE_RETRY_SECONDS = 5.0
 """Seconds until a failed store is retried."""
@@ -28,6 +27,9 @@ END_POLL_SECONDS = 0.05
 
 MAINTENANCE_POLL_SECONDS = 60.0
 """Seconds between two checks whether maintenance is due."""
+
+MAINTENANCE_INTERVAL = DAY // 24
+"""Between two rounds of maintenance, in stored time."""
 
 
 class Worker:
@@ -46,7 +48,7 @@ class Worker:
         self._queue = queue
         self._work = work
         self._now = now
-        self._digest_every: Over | None = digest_every
+        self._digest_every = digest_every
         self._find_feedback = find_feedback
         self._find_at = 0.0
         self._stopped = threading.Event()
@@ -93,8 +95,18 @@ class Worker:
         self._add_improvements()
         if time.monotonic() - self._checked_at >= MAINTENANCE_POLL_SECONDS:
             self._checked_at = time.monotonic()
-            add_when_due(self._queue, self._now())
-            add_digest_when_due(self._queue, self._now(), self._digest_every)
+            last, now = self._queue.last_added("maintain"), self._now()
+            if last is None or now - last >= MAINTENANCE_INTERVAL:
+                self._queue.add(None, "maintain", {})
+            if self._digest_every is not None:
+                self._add_digest(*last_full_period(self._digest_every, now), now)
+
+    def _add_digest(self, since: int, until: int, now: int) -> None:
+        """Adds a job for the digests of a period, once; again an hour after a failure."""
+        newest = self._queue.listed(None, None, "digest", None, 1)
+        is_new = not newest or newest[0].created_at < until
+        if is_new or (newest[0].status == "failed" and now - newest[0].created_at >= MAINTENANCE_INTERVAL):
+            self._queue.add(None, "digest", {"since": since, "until": until})
 
     def _add_improvements(self) -> None:
         if time.monotonic() < self._find_at:
@@ -106,7 +118,10 @@ class Worker:
             self._find_at = time.monotonic() + MAINTENANCE_POLL_SECONDS
             logger.warning("new feedback waits: %s", error)
         else:
-            add_improvements(self._queue, projects)
+            for project in projects:
+                # One that is running may be processing it.
+                if not self._queue.listed(project, "running", "improve", None, 1):
+                    self._queue.add(project, "improve", NEW_FEEDBACK)
 
 
 class BackgroundWorker:
@@ -129,7 +144,7 @@ class BackgroundWorker:
         self._again = False
         self._feedback_due: float | None = None
         self._closing = False
-        _RUNNING.add(self)
+        leave_parent_when_forked(self)
 
     def added(self, job_id: str) -> None:
         """Runs a job of this process soon."""
@@ -241,20 +256,23 @@ class BackgroundWorker:
     def _is_ending(self) -> bool:
         return self._closing or not threading.main_thread().is_alive()
 
-    def _leave_parent(self) -> None:
-        """A forked child has none of its parent's threads, nor its jobs."""
+    def leave_parent(self) -> None:
         self._condition = threading.Condition()
         self._thread, self._timer, self._feedback_due = None, None, None
         self._own_jobs = set()
 
 
-_RUNNING: weakref.WeakSet[BackgroundWorker] = weakref.WeakSet()
+def last_full_period(every: Over, now: int) -> tuple[int, int]:
+    """The last day or week that is over, in UTC; weeks begin on Mondays.
 
-
-def _forget_threads() -> None:
-    for background in list(_RUNNING):
-        background._leave_parent()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+    >>> last_full_period("day", 5 * DAY + 7)
+    (345600000000, 432000000000)
+    >>> [moment // DAY for moment in last_full_period("week", 14 * DAY)]
+    [4, 11]
+    """
+    today = now // DAY
+    if every == "day":
+        return (today - 1) * DAY, today * DAY
+    # 1970 began on a Thursday.
+    monday = (today + 3) // 7 * 7 - 3
+    return (monday - 7) * DAY, monday * DAY

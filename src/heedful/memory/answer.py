@@ -1,4 +1,4 @@
-"""An answer that a language model writes from what was recalled, and which facts it cites."""
+"""Answers from recalled facts, written by a language model or quoted, and the facts that they cite."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from heedful.caching import cache_short
+from heedful.ledger.attribution import DISLIKED
 from heedful.model import Hit, Recall
-from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quote
-from heedful.ranking.signals import NEUTRAL
+from heedful.model.base import NEUTRAL
+from heedful.providers.llm import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quote
 from heedful.text.sentences import answer_kind, asks_for_a_list, cited, has, sentences, without_citations
 from heedful.text.words import words
 
-MAX_EVIDENCE = 24_000
-"""Characters of evidence in a prompt at most; the best hits are kept."""
+MAX_EVIDENCE = 24_000  # Characters of evidence in a prompt at most; the best hits are kept.
 
 MAX_EARLIER = 6_000
 MAX_EARLIER_TURN = 1_500
@@ -32,11 +32,8 @@ The evidence is a list of numbered lines, each with one text that was stored ear
 - Do not answer with a line that is marked as corrected: answer with the line that corrects it.
 - If the evidence does not answer the question, say so in one sentence and cite nothing."""
 
-DISLIKED = "This was disliked before, and nothing better is known:"
-"""Begins an answer that repeats what people disliked for the same question."""
 
-MARK = "(disliked)"
-"""Behind the number of evidence that people disliked for the same question."""
+MARK = "(disliked)"  # Behind the number of evidence that people disliked for the same question.
 
 AVOID = f"""\
 An earlier answer to this question used what is marked {MARK}, and was rated down. Answer from the rest if it answers \
@@ -60,7 +57,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer, and what it was made from."""
+    """An answer, and the facts it was made from."""
 
     text: str
     used: list[Use]
@@ -100,12 +97,12 @@ def prompt(question: str, hits: Sequence[Hit], earlier: Sequence[tuple[str, str]
 
 
 def said(answer: str) -> str:
-    """What an answer says: without citations, and without the notice that it was disliked before."""
+    """The words of an answer: without citations, and without the notice that it was disliked before."""
     return without_citations(answer.removeprefix(DISLIKED)).strip()
 
 
 def as_prompt(hits: Recall | Sequence[Hit], *, max_characters: int = MAX_EVIDENCE) -> str:
-    """What was recalled, as text for the prompt of your own language model; empty if nothing was.
+    """The recalled facts as text for the prompt of your own language model; empty if there are none.
 
     Each text is quoted on one numbered line and marked as data, so that instructions in it stay something that it says.
     The best hits are taken, up to so many characters of text. A model that cites them, as asked, says by that
@@ -136,7 +133,7 @@ def without_opinions(hit: Hit) -> Hit:
 
 
 def opinion(hit: Hit) -> float:
-    """What people said about a fact for this very question: above 0 if they liked it, below 0 if not."""
+    """The opinion about a fact for this very question: above 0 if people liked it, below 0 if not."""
     return hit.usefulness - NEUTRAL if hit.usefulness_source == "context" else 0.0
 
 
@@ -172,8 +169,7 @@ NO_ANSWER = "Nothing that is remembered answers this."
 LEARNT = "learnt_from"
 """In the metadata of a fact that was learnt in a session: its first line is the question that the rest answers."""
 
-Similarity = Callable[[Sequence[str]], Sequence[float]]
-"""The cosine of each text to the question."""
+Similarity = Callable[[Sequence[str]], Sequence[float]]  # The cosine of each text to the question.
 
 # Chosen on three conversations of LoCoMo, where much around them does as well: what a part of a score counts.
 SHARED = 0.5  # the share of the question's words, by rarity, that the sentence has
@@ -186,16 +182,12 @@ LEAST_SHARED = 0.3
 LEAST_NEAR = 0.5
 """A fact that has less of the question's words, in a sentence that is less close in meaning, doesn't answer it."""
 
-MAX_SENTENCES, MAX_LIST_SENTENCES = 3, 6
-"""How many sentences at most, and where a list is asked for."""
+MAX_SENTENCES, MAX_LIST_SENTENCES = 3, 6  # How many sentences at most, and where a list is asked for.
 MIN_SHARE, MIN_LIST_SHARE = 0.9, 0.8
 """A further sentence has at least this share of the best one's score; so again for a list."""
-MIN_LIKED_SHARE = 0.5
-"""The same for what was liked for this question: an answer that was liked is not shortened."""
-COMPARABLE = 0.8
-"""The share of a disliked fact's relevance from which another fact answers in its place."""
-ALIKE = 0.75
-"""A sentence that has this share of its words in common with one that was chosen says nothing new."""
+MIN_LIKED_SHARE = 0.5  # The same for what was liked for this question: an answer that was liked is not shortened.
+COMPARABLE = 0.8  # The share of a disliked fact's relevance from which another fact answers in its place.
+ALIKE = 0.75  # A sentence that has this share of its words in common with one that was chosen says nothing new.
 
 # A run of a script that is written without spaces.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
@@ -226,32 +218,38 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     best one, only such facts are quoted. Facts that they disliked are left out if another fact of comparable relevance
     answers; otherwise the answer says so.
     """
-    candidates = [each for index, hit in enumerate(hits) if not hit.corrected_by for each in _candidates(index, hit)]
+    candidates = [
+        candidate for index, hit in enumerate(hits) if not hit.corrected_by for candidate in _candidates(index, hit)
+    ]
     scores = _scores(question, hits, candidates, similarity) if candidates else []
     most, least = (MAX_LIST_SENTENCES, MIN_LIST_SHARE) if asks_for_a_list(question) else (MAX_SENTENCES, MIN_SHARE)
     liked = {index for index, hit in enumerate(hits) if opinion(hit) > 0}
     disliked = {index for index, hit in enumerate(hits) if opinion(hit) < 0}
-    best_liked = max((score for each, score in zip(candidates, scores, strict=True) if each.hit in liked), default=0.0)
+    scored = zip(candidates, scores, strict=True)
+    best_liked = max((score for candidate, score in scored if candidate.hit in liked), default=0.0)
     if best_liked > 0 and best_liked >= least * max(scores):
         chosen = _choose(candidates, scores, liked, max(most, min(len(liked), MAX_LIST_SENTENCES)), MIN_LIKED_SHARE)
     else:
         chosen = _choose(candidates, scores, range(len(hits)), most, least)
     notice = ""
-    if repeated := [hits[each.hit].relevance for each in chosen if each.hit in disliked]:
+    if repeated := [hits[quoted.hit].relevance for quoted in chosen if quoted.hit in disliked]:
         comparable = [index for index, hit in enumerate(hits) if hit.relevance >= COMPARABLE * max(repeated)]
         others = _choose(candidates, scores, set(comparable) - disliked, most, least)
-        others = others or [each for each in chosen if each.hit not in disliked]
+        others = others or [quoted for quoted in chosen if quoted.hit not in disliked]
         chosen, notice = (others, "") if others else (chosen, f"{DISLIKED} ")
     if not chosen:
         return Written(NO_ANSWER, [], None, None)
-    text = notice + " ".join(f"{each.text} [{each.hit + 1}]" for each in chosen)
-    quoted = Counter(hits[each.hit].fact_id for each in chosen)
-    return Written(text, [Use(fact_id, times / len(chosen)) for fact_id, times in quoted.items()], None, None)
+    text = notice + " ".join(f"{quoted.text} [{quoted.hit + 1}]" for quoted in chosen)
+    times_quoted = Counter(hits[quoted.hit].fact_id for quoted in chosen)
+    return Written(text, [Use(fact_id, times / len(chosen)) for fact_id, times in times_quoted.items()], None, None)
 
 
 def _candidates(index: int, hit: Hit) -> list[_Candidate]:
     """The sentences of a hit that say something; who speaks is said with each."""
-    question, text = _question_and_answer(hit)
+    # A fact whose first line is a question is taken apart.
+    first, _, rest = hit.text.partition("\n")
+    has_question = rest.strip() and (LEARNT in hit.metadata or _QUESTION.search(first))
+    question, text = (first.strip(), rest) if has_question else ("", hit.text)
     speaker = match.group() if (match := _SPEAKER.match(text)) else ""
     statements = [part if part.startswith(speaker) else speaker + part for part in sentences(text)]
     return [
@@ -259,13 +257,6 @@ def _candidates(index: int, hit: Hit) -> list[_Candidate]:
         for sentence in statements
         if not _QUESTION.search(sentence) and (terms := _terms(sentence.removeprefix(speaker)))
     ]
-
-
-def _question_and_answer(hit: Hit) -> tuple[str, str]:
-    """A fact whose first line is a question, taken apart; "" and the text of any other."""
-    first, _, rest = hit.text.partition("\n")
-    is_question = LEARNT in hit.metadata or _QUESTION.search(first)
-    return (first.strip(), rest) if rest.strip() and is_question else ("", hit.text)
 
 
 def _scores(
@@ -277,21 +268,22 @@ def _scores(
     among = Counter(term for fact in facts for term in fact)
     weights = {term: math.log(1 + (len(hits) + 1) / (among[term] + 0.5)) for term in sorted(sought)}
     total = sum(weights.values()) or 1.0
-    near = [0.0] * len(candidates) if similarity is None else similarity([each.whole for each in candidates])
+    wholes = [candidate.whole for candidate in candidates]
+    near = [0.0] * len(candidates) if similarity is None else similarity(wholes)
     best = max(hit.score for hit in hits)
     kind = answer_kind(question)
-    found = []
-    for each, cosine in zip(candidates, near, strict=True):
-        shared = sum(weights[term] for term in sorted(sought & _terms(each.whole))) / total
-        around = sum(weights[term] for term in sorted(sought & facts[each.hit])) / total
+    scores = []
+    for candidate, whole, cosine in zip(candidates, wholes, near, strict=True):
+        shared = sum(weights[term] for term in sorted(sought & _terms(whole))) / total
+        around = sum(weights[term] for term in sorted(sought & facts[candidate.hit])) / total
         if around < LEAST_SHARED and cosine < LEAST_NEAR:
-            found.append(0.0)
+            scores.append(0.0)
             continue
         score = SHARED * shared + NEAR * max(0.0, float(cosine))
-        score += SCORE_WEIGHT * (hits[each.hit].score / best if best > 0 else 1.0)
-        score += KIND_WEIGHT * has(kind, each.text, sought) if kind is not None else 0.0
-        found.append(score - (LITTLE_NEW_PENALTY if len(each.terms - sought) < 2 else 0.0))
-    return found
+        score += SCORE_WEIGHT * (hits[candidate.hit].score / best if best > 0 else 1.0)
+        score += KIND_WEIGHT * has(kind, candidate.text, sought) if kind is not None else 0.0
+        scores.append(score - (LITTLE_NEW_PENALTY if len(candidate.terms - sought) < 2 else 0.0))
+    return scores
 
 
 def _choose(
@@ -299,31 +291,29 @@ def _choose(
 ) -> list[_Candidate]:
     """The best sentences of the hits `among` all, none twice; facts in the order of their best one, and a fact's in its
     own order."""
-    places = [index for index, each in enumerate(candidates) if each.hit in among]
+    places = [index for index, candidate in enumerate(candidates) if candidate.hit in among]
     order = sorted(places, key=lambda index: (-round(scores[index], 9), index))
     chosen: list[int] = []
     for index in order:
         if scores[index] <= 0 or scores[index] < least * scores[order[0]] or len(chosen) == most:
             break
-        if not any(_alike(candidates[index].terms, candidates[other].terms) for other in chosen):
+        terms = candidates[index].terms
+        others = [candidates[other].terms for other in chosen]
+        if not any(len(terms & other) >= ALIKE * min(len(terms), len(other)) for other in others):
             chosen.append(index)
     hits = list(dict.fromkeys(candidates[index].hit for index in chosen))
     chosen.sort(key=lambda index: (hits.index(candidates[index].hit), index))
     return [candidates[index] for index in chosen]
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= ALIKE * min(len(one), len(other))
-
-
 @cache_short(entries=4_096, characters=1_000)
 def _terms(text: str) -> frozenset[str]:
     """The content words; where a script has no spaces, every two letters in a row."""
-    found: set[str] = set()
+    terms: set[str] = set()
     for word in words(text):
         if run := _UNSPACED.fullmatch(word.term):
             letters = run.group()
-            found.update(letters[at : at + 2] for at in range(max(1, len(letters) - 1)))
+            terms.update(letters[at : at + 2] for at in range(max(1, len(letters) - 1)))
         elif word.kind != "common":
-            found.add(word.term)
-    return frozenset(found)
+            terms.add(word.term)
+    return frozenset(terms)

@@ -1,28 +1,27 @@
-"""Looking through what is stored: datasets, and their facts."""
+"""Reads stored datasets and their facts."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import Connection
 
+from heedful.api import values
 from heedful.clock import from_stored
 from heedful.errors import NotFound
-from heedful.memory import checks
-from heedful.memory.workspace import Workspace
-from heedful.model import Dataset, Fact, Metadata, Page, limits
+from heedful.memory.recall import check_where
+from heedful.model import Dataset, Fact, Metadata, Page
 from heedful.storage import facts, scopes
-from heedful.storage.filters import conditions, selections
+from heedful.storage.filters import selections
 from heedful.storage.rows import AnyRow
+from heedful.workspace import Workspace
 
 
 def fact(workspace: Workspace, fact_id: str) -> Fact:
     """One fact, superseded or not; one that has expired, until it is removed."""
-    checks.identifier("fact_id", fact_id)
+    values.identifier("fact_id", fact_id)
     with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
         if place is None:
-            raise checks.no_fact(workspace.project, fact_id)
+            raise values.no_fact(workspace.project, fact_id)
         names = scopes.dataset_names(connection, workspace.project)
         return _fact(facts.get_fact(connection, place[0]), names[place[1]])
 
@@ -37,70 +36,51 @@ def list_facts(
     newest_first: bool,
 ) -> Page[Fact]:
     """A page of the facts of a dataset that can be recalled, in the order in which they were stored."""
-    checks.name("dataset", dataset)
+    values.name("dataset", dataset)
     if source is not None:
-        checks.any_text("source", source)
+        values.any_text("source", source)
     allowed = check_where(where) or {}
-    after, count = checks.cursor(cursor), checks.limit(limit)
-    checks.flag("newest_first", newest_first)
+    after, count = values.cursor(cursor), values.limit(limit)
+    values.flag("newest_first", newest_first)
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         rows = []
         if number is not None:
             # One more, to know whether there is a next page.
             rows = facts.list_facts(
-                connection,
-                number,
-                source,
-                selections(number, allowed),
-                after,
-                count + 1,
-                newest_first,
-                workspace.now(),
+                connection, number, source, selections(number, allowed), after, count + 1, newest_first, workspace.now()
             )
     more = str(rows[count - 1].number) if len(rows) > count else None
     return Page(items=[_fact(row, dataset) for row in rows[:count]], next_cursor=more)
 
 
-def check_where(value: Any) -> Metadata | None:
-    """A filter of metadata, if it says anything and can be understood."""
-    if value is None:
-        return None
-    checked = checks.metadata("where", value, limits.MAX_WHERE)
-    for _ in conditions(checked):
-        pass
-    return checked or None
-
-
 def datasets(workspace: Workspace) -> list[str]:
     """The names of datasets that have facts or were made on purpose, oldest first."""
     with workspace.read() as connection:
-        rows = scopes.dataset_rows(connection, workspace.project)
-        return [
-            row.name for row in rows if row.metadata is not None or facts.count(connection, row.id, workspace.now())
-        ]
+        rows, now = scopes.dataset_rows(connection, workspace.project), workspace.now()
+        return [row.name for row in rows if row.metadata is not None or facts.count(connection, row.id, now)]
 
 
 def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
     """One dataset that has facts or was made on purpose."""
-    checks.name("dataset", dataset)
+    values.name("dataset", dataset)
     with workspace.read() as connection:
         row = scopes.dataset_row(connection, workspace.project, dataset)
-        found = None if row is None else _dataset(connection, row, workspace.now())
-    if row is None or found is None or (row.metadata is None and not found.facts):
+        stored = None if row is None else _dataset(connection, row, workspace.now())
+    if row is None or stored is None or (row.metadata is None and not stored.facts):
         raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
-    return found
+    return stored
 
 
 def create_dataset(workspace: Workspace, dataset: str, metadata: Metadata | None) -> Dataset:
     """Makes a dataset that may have no facts; of one that is there, metadata are merged by key."""
-    checks.name("dataset", dataset)
-    added = {} if metadata is None else checks.metadata("metadata", metadata)
+    values.name("dataset", dataset)
+    added = {} if metadata is None else values.metadata("metadata", metadata)
     with workspace.write() as connection:
         number = scopes.ensure_dataset(connection, workspace.project, dataset, workspace.now())
         row = scopes.dataset_row(connection, workspace.project, dataset)
         assert row is not None
-        merged = checks.metadata("metadata", (row.metadata or {}) | added)
+        merged = values.metadata("metadata", (row.metadata or {}) | added)
         scopes.set_metadata(connection, number, merged)
         return _dataset(connection, row, workspace.now()).model_copy(update={"metadata": merged})
 

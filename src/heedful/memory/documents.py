@@ -13,18 +13,15 @@ from pathlib import Path
 import orjson
 
 from heedful import files
+from heedful.api import values
+from heedful.api.parameters import Source
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, quoted
-from heedful.memory import checks
 from heedful.model import Document, FileError, Metadata, limits
-from heedful.protocols.engine import Source
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".pdf")
 
-MAX_COLUMNS = 1_000
-"""Columns of a table: each row has all of them, however short its line is."""
-
-MAX_PAGE_CONTENT = 10_000_000
-"""Bytes that describe one page of a PDF file."""
+MAX_COLUMNS = 1_000  # Columns of a table: each row has all of them, however short its line is.
+MAX_PAGE_CONTENT = 10_000_000  # Bytes that describe one page of a PDF file.
 
 REMEDY_PDF = "Save its text, or split it into several files"
 
@@ -41,7 +38,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What could be read, text by text, and the documents that could not."""
+    """The texts that could be read, and the documents that could not."""
 
     pieces: list[Pieces] = field(default_factory=list)
     errors: list[FileError] = field(default_factory=list)
@@ -56,7 +53,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
     items = as_list(texts)
     common = _metadata_of(items, metadata)
     if source is not None:
-        checks.source(source)
+        values.source(source)
         if any(isinstance(item, Path | Document) for item in items):
             raise Invalid("source can't be combined with a file: its path is its source", field="source", value=source)
     reading = Reading()
@@ -70,7 +67,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
         elif isinstance(item, Document):
             _split_document(item, about, reading, copies)
         else:
-            whole = checks.text("texts" if isinstance(texts, str) else f"texts[{place}]", item)
+            whole = values.text("texts" if isinstance(texts, str) else f"texts[{place}]", item)
             parts = split(whole)
             copies.add(about, len(parts))
             reading.pieces.append(Pieces([(piece, about) for piece in parts], source))
@@ -87,12 +84,11 @@ class _Copies:
 
     def add(self, common: Metadata, pieces: int, own: Metadata | None = None) -> None:
         """Counts the pieces of one text, with the metadata that it shares with others, and its own."""
-        for each in (common, own):
-            if each:
-                first = id(each) not in self._sent
-                if first:
-                    self._sent[id(each)] = checks.metadata_size(each), each
-                self._copied += self._sent[id(each)][0] * (pieces - first)
+        for metadata in filter(None, (common, own)):
+            first = id(metadata) not in self._sent
+            if first:
+                self._sent[id(metadata)] = values.metadata_size(metadata), metadata
+            self._copied += self._sent[id(metadata)][0] * (pieces - first)
         if self._copied > limits.MAX_COPIED_METADATA:
             raise Invalid(
                 f"metadata is stored with each piece of each text, which would take {self._copied} bytes or more, "
@@ -106,29 +102,26 @@ class _Copies:
 def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metadata]]) -> Pieces:
     """Texts with their metadata, checked and split; with `replaces`, in place of the earlier facts of their source."""
     if source is not None:
-        checks.source(source)
-    made = [
-        (piece, checks.metadata("metadata", about))
-        for text, about in texts
-        for piece in split(checks.text("texts", text))
-    ]
-    return Pieces(made, source, replaces=replaces and source is not None)
+        values.source(source)
+    checked = [(split(values.text("texts", text)), values.metadata("metadata", about)) for text, about in texts]
+    parts = [(piece, about) for pieces_of_text, about in checked for piece in pieces_of_text]
+    return Pieces(parts, source, replaces=replaces and source is not None)
 
 
 def as_list(texts: Source) -> list[str | Path | Document]:
-    """What was given, as a list."""
+    """The texts as a list."""
     return [texts] if isinstance(texts, str | Path | Document) else list(texts)
 
 
 def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
-    """What a file says, or all files in a folder; and those that can't be read."""
+    """The documents in a file, or in all files of a folder; and the files that can't be read."""
     documents: list[Document] = []
     errors: list[FileError] = []
     for file in _files(path, errors, frozenset()):
         try:
             records = list(_records(file))
-            source = checks.source(file.as_posix())
-            texts = [checks.text("text", text) for text, _ in records]
+            source = values.source(file.as_posix())
+            texts = [values.text("text", text) for text, _ in records]
             documents.append(Document(source=source, texts=texts, metadata=[own for _, own in records]))
         except (HeedfulError, OSError, csv.Error) as error:
             errors.append(_refused(file.as_posix(), error))
@@ -138,15 +131,15 @@ def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
 def _split_document(document: Document, about: Metadata, reading: Reading, copies: _Copies | None = None) -> None:
     try:
         own = _metadata_of(document.texts, document.metadata)
-        texts = [(split(checks.text("text", text)), each) for text, each in zip(document.texts, own, strict=True)]
+        texts = [split(values.text("text", text)) for text in document.texts]
     except Invalid as error:
         reading.errors.append(_refused(document.source, error))
         return
     pieces: list[tuple[Piece, Metadata]] = []
-    for parts, each in texts:
+    for parts, own_metadata in zip(texts, own, strict=True):
         if copies is not None:
-            copies.add(about, len(parts), each)
-        merged = about | each
+            copies.add(about, len(parts), own_metadata)
+        merged = about | own_metadata
         pieces += [(piece, merged) for piece in parts]
     reading.pieces.append(Pieces(pieces, document.source, replaces=True))
 
@@ -169,8 +162,8 @@ def _metadata_of(
                 value=len(metadata),
                 remedy="Give one mapping for all, or one for each text",
             )
-        return [checks.fact_metadata(f"metadata[{index}]", each) for index, each in enumerate(metadata)]
-    return [checks.fact_metadata("metadata", metadata)] * len(items)
+        return [values.fact_metadata(f"metadata[{index}]", own) for index, own in enumerate(metadata)]
+    return [values.fact_metadata("metadata", metadata)] * len(items)
 
 
 def _files(path: Path, errors: list[FileError], inside: frozenset[Path]) -> Iterator[Path]:
@@ -210,7 +203,12 @@ def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
     elif suffix == ".jsonl":
         yield from _jsonl(_decoded(file))
     elif suffix == ".csv":
-        yield from _csv(_decoded(file))
+        # The limit is the whole process's: it is put back when the file is read.
+        usual = csv.field_size_limit(limits.MAX_TEXT)
+        try:
+            yield from _csv(_decoded(file))
+        finally:
+            csv.field_size_limit(usual)
     else:
         yield _decoded(file, 4 * limits.MAX_TEXT), {}
 
@@ -248,37 +246,29 @@ def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
                 remedy='Write {"text": "…", "metadata": {…}} on each line',
             )
         own = record.get("metadata", {key: value for key, value in record.items() if key != "text"})
-        yield record["text"], checks.fact_metadata(f"line {number} metadata", own)
+        yield record["text"], values.fact_metadata(f"line {number} metadata", own)
 
 
 def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
-    # The limit is the whole process's: it is put back when the file is read.
-    usual = csv.field_size_limit(limits.MAX_TEXT)
-    try:
-        yield from _rows(content)
-    finally:
-        csv.field_size_limit(usual)
-
-
-def _rows(content: str) -> Iterator[tuple[str, Metadata]]:
     rows = csv.DictReader(io.StringIO(content, newline=""))
-    if "text" not in (rows.fieldnames or []):
+    columns = rows.fieldnames or []
+    if "text" not in columns:
         raise Invalid(
             "the file has no column text",
             field="text",
             value=rows.fieldnames,
-            remedy=f"Rename one of its columns ({', '.join(rows.fieldnames or [])})",
+            remedy=f"Rename one of its columns ({', '.join(columns)})",
         )
-    if len(rows.fieldnames or []) > MAX_COLUMNS:
+    if len(columns) > MAX_COLUMNS:
         raise Invalid(
-            f"the file has {len(rows.fieldnames or [])} columns, the limit is {MAX_COLUMNS}",
+            f"the file has {len(columns)} columns, the limit is {MAX_COLUMNS}",
             field="file",
             remedy="Leave out those that are not needed",
         )
     for row in rows:
         own = {key: value for key, value in row.items() if key not in ("text", None) and value not in ("", None)}
         if row["text"] and row["text"].strip():
-            yield row["text"], checks.fact_metadata("columns", own)
+            yield row["text"], values.fact_metadata("columns", own)
 
 
 def _pdf(file: Path) -> str:
@@ -303,14 +293,13 @@ def _pdf(file: Path) -> str:
     except HeedfulError:
         raise
     except Exception as error:
-        # Whatever the library meets in a file that is damaged, or made to do harm.
+        # The library may raise anything for a file that is damaged, or made to do harm.
         raise Invalid(f"{file.name} is not a readable PDF ({error})", code="undecodable", field="file") from error
     # Fonts without a table of characters give NUL and lone surrogates; a mark says that something was there.
     return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", "\n\n".join(texts))
 
 
-MAX_PIECE = 1000
-"""Characters of a piece at most; what the bundled model reads at once."""
+MAX_PIECE = 1000  # Characters of a piece at most; what the bundled model reads at once.
 
 _HEADING = re.compile(r"(?m)^(?=#{1,6} )")
 _PARAGRAPH = re.compile(r"(?<=\n)\s*\n")
@@ -350,9 +339,9 @@ def _pack(text: str, span: Span, boundaries: list[re.Pattern[str]], longest: int
         return [span]
     if not boundaries:
         return [(start, min(start + longest, span[1])) for start in range(span[0], span[1], longest)]
-    parts: list[Span] = []
-    for part in _cut(text, span, boundaries[0]):
-        parts += _pack(text, part, boundaries[1:], longest)
+    parts = [
+        smaller for part in _cut(text, span, boundaries[0]) for smaller in _pack(text, part, boundaries[1:], longest)
+    ]
     filled = [parts[0]]
     for start, stop in parts[1:]:
         if stop - filled[-1][0] <= longest:
@@ -364,16 +353,14 @@ def _pack(text: str, span: Span, boundaries: list[re.Pattern[str]], longest: int
 
 def _cut(text: str, span: Span, boundary: re.Pattern[str]) -> list[Span]:
     cuts = [match.end() for match in boundary.finditer(text, *span)]
-    edges = sorted({span[0], *cuts, span[1]})
-    return list(pairwise(edges))
+    return list(pairwise(sorted({span[0], *cuts, span[1]})))
 
 
 def _trim(text: str, spans: list[Span]) -> list[Piece]:
     pieces = []
     for start, stop in spans:
         body = text[start:stop]
-        inner = body.strip()
-        if inner:
+        if inner := body.strip():
             first = start + len(body) - len(body.lstrip())
             pieces.append(Piece(inner, first, first + len(inner)))
     return pieces

@@ -6,7 +6,7 @@ and whole vectors are read only for pairs that may be the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -14,42 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from heedful.api import values
 from heedful.clock import DAY
-from heedful.memory import checks
-from heedful.memory.conflicts import is_same_scope
-from heedful.memory.workspace import Workspace
+from heedful.ledger import receipts, scores
+from heedful.memory.remember import is_same_scope
 from heedful.model import FactFinding, FactProblem, FactReport, FoundFact
-from heedful.search import codes
-from heedful.storage import fact_expiry, facts, receipts, scores
+from heedful.search.vector_index import encode
+from heedful.storage import facts
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.vectors import ModelRow, Vectors, of_facts, unpack
 from heedful.text.conflicts import have_same_values
+from heedful.workspace import Workspace
 
 BATCH_SIZE = 2_000
 
-MAX_PAIRS = 5_000
-"""Pairs of facts that are compared in full."""
-
-MAX_RECALLS = 50_000
-"""The newest recalls whose receipts are read."""
-
-OLD_ENOUGH = 30 * DAY
-"""A fact that is younger than this may still be recalled."""
-
-MIN_IGNORED = 3
-"""Signals against a fact, and none for it, from which it is always ignored."""
-
-MIN_COSINE = 0.95
-"""From here on, two facts say the same, if they have the same numbers and names."""
-
-MAX_FLIPPED = 1 / 6
-"""The share of differing signs up to which two vectors are compared in full."""
-
-BAND = np.dtype(np.uint16)
-"""Signs that two facts must share somewhere to be compared: sixteen of them in a row."""
-
-WINDOW = 6
-"""Facts with the same signs that each is compared with, in each band."""
+MAX_PAIRS = 5_000  # Pairs of facts that are compared in full.
+MAX_RECALLS = 50_000  # The newest recalls whose receipts are read.
+OLD_ENOUGH = 30 * DAY  # A fact that is younger than this may still be recalled.
+MIN_IGNORED = 3  # Signals against a fact, and none for it, from which it is always ignored.
+MIN_COSINE = 0.95  # From here on, two facts say the same, if they have the same numbers and names.
+MAX_FLIPPED = 1 / 6  # The share of differing signs up to which two vectors are compared in full.
+BAND = np.dtype(np.uint16)  # Signs that two facts must share somewhere to be compared: sixteen of them in a row.
+WINDOW = 6  # Facts with the same signs that each is compared with, in each band.
 
 REMEDIES: dict[FactProblem, str] = {
     "duplicate": "Keep one of each: heedful forget FACT_ID",
@@ -59,26 +45,31 @@ REMEDIES: dict[FactProblem, str] = {
     "expired": "They are not recalled any more; heedful maintain removes them",
 }
 
-Pair = tuple[int, int]
-"""The later fact, and the earlier one that says the same."""
+Pair = tuple[int, int]  # The later fact, and the earlier one that says the same.
 
 
 def fact_report(workspace: Workspace, dataset: str, limit: int) -> FactReport:
-    """What is found in a dataset; up to `limit` facts of each kind are named."""
-    checks.name("dataset", dataset)
-    shown = checks.limit(limit)
+    """The findings in a dataset; up to `limit` facts of each kind are named."""
+    values.name("dataset", dataset)
+    limit = values.limit(limit)
     with workspace.read() as connection:
         number, model = workspace.dataset(connection, dataset), workspace.model(connection)
         if number is None or model is None:
             return FactReport(dataset=dataset, facts=0, recalls=0, findings=[])
         now = workspace.now()
-        audit = _Audit(connection, number, shown, now)
+        audit = _Audit(connection, number, limit, now)
         sketch = _sketch(connection, number, model)
         duplicates = _duplicates(sketch)
         equal = set(duplicates)
         near = [pair for pair in _near(sketch) if pair not in equal]
-        recalled, recalls = _recalled(connection, number)
+        recalled: set[str] = set()
+        recalls = 0
+        for shown in receipts.newest_shown(connection, number, MAX_RECALLS):
+            recalled.update(shown)
+            recalls += 1
         stored = facts.stored_before(connection, number, now - OLD_ENOUGH, now) if recalls else []
+        detail = f"not shown by the last {recalls} recalls"
+        never_recalled = [(seq, detail) for seq, fact_id in stored if fact_id not in recalled]
         ignored = [
             (fact, f"{tally.ignored} times ignored, {tally.not_helpful} times not helpful")
             for fact, tally in sorted(scores.overall(connection, number, now).items())
@@ -87,16 +78,9 @@ def fact_report(workspace: Workspace, dataset: str, limit: int) -> FactReport:
         findings = [
             audit.pairs("duplicate", duplicates),
             audit.pairs("near_duplicate", near, model),
-            audit.listed(
-                "never_recalled",
-                [
-                    (seq, f"not shown by the last {recalls} recalls")
-                    for seq, fact_id in stored
-                    if fact_id not in recalled
-                ],
-            ),
+            audit.listed("never_recalled", never_recalled),
             audit.listed("always_ignored", ignored),
-            audit.listed("expired", [(seq, "expired") for seq in fact_expiry.expired(connection, number, now)]),
+            audit.listed("expired", [(seq, "expired") for seq in facts.expired(connection, number, now)]),
         ]
         return FactReport(
             dataset=dataset,
@@ -113,26 +97,26 @@ class _Audit:
     limit: int
     now: int
 
-    def listed(self, kind: FactProblem, found: Sequence[tuple[int, str]]) -> FactFinding:
+    def listed(self, kind: FactProblem, named: Sequence[tuple[int, str]]) -> FactFinding:
         """Facts by number, each with why it is named."""
-        rows = facts.by_seq(self.connection, [seq for seq, _ in found[: self.limit]])
+        rows = facts.by_seq(self.connection, [seq for seq, _ in named[: self.limit]])
         return FactFinding(
             kind=kind,
-            count=len(found),
+            count=len(named),
             facts=[
                 FoundFact(fact_id=rows[seq].id, text=rows[seq].text, other=None, detail=detail)
-                for seq, detail in found[: self.limit]
+                for seq, detail in named[: self.limit]
                 if seq in rows
             ],
             remedy=REMEDIES[kind],
         )
 
-    def pairs(self, kind: FactProblem, found: Sequence[Pair], model: ModelRow | None = None) -> FactFinding:
+    def pairs(self, kind: FactProblem, candidates: Sequence[Pair], model: ModelRow | None = None) -> FactFinding:
         """Pairs that prove to say the same; with a `model`, by their vectors."""
         kept: list[FoundFact] = []
         count = 0
         seen: set[int] = set()
-        for run in batches(found[:MAX_PAIRS], BATCH_SIZE):
+        for run in batches(candidates[:MAX_PAIRS], BATCH_SIZE):
             seqs = sorted({seq for pair in run for seq in pair})
             rows = {seq: row for some in batches(seqs) for seq, row in facts.by_seq(self.connection, some).items()}
             vectors = {} if model is None else of_facts(self.connection, model, seqs)
@@ -170,25 +154,18 @@ class _Sketch:
 def _sketch(connection: Connection, dataset: int, model: ModelRow) -> _Sketch:
     seqs, hashes, bits = [], [], []
     mean: Vectors | None = None
-    for run in _runs(facts.indexable(connection, dataset, model.id)):
+    rows = facts.indexable(connection, dataset, model.id)
+    while run := list(islice(rows, BATCH_SIZE)):
         vectors = unpack([row.vector for row in run], model.dimensions)
         if mean is None:
             mean = vectors.mean(axis=0)
         seqs.append(np.array([row.seq for row in run], np.int64))
-        hashes.append(np.array([_hash(row.text) for row in run], np.uint64))
-        bits.append(codes.encode(vectors, mean).T)
+        digests = (facts.digest(" ".join(row.text.casefold().split()), None, {}) for row in run)
+        hashes.append(np.array([int.from_bytes(digest[:8], "little") for digest in digests], np.uint64))
+        bits.append(encode(vectors, mean).T)
     if not seqs:
         return _Sketch(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty((0, 1), np.uint64))
     return _Sketch(np.concatenate(seqs), np.concatenate(hashes), np.ascontiguousarray(np.concatenate(bits)))
-
-
-def _runs(rows: Iterator[AnyRow]) -> Iterator[list[AnyRow]]:
-    while run := list(islice(rows, BATCH_SIZE)):
-        yield run
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(facts.digest(" ".join(text.casefold().split()), None, {})[:8], "little")
 
 
 def _duplicates(sketch: _Sketch) -> list[Pair]:
@@ -208,7 +185,7 @@ def _near(sketch: _Sketch) -> list[Pair]:
     count, words = sketch.bits.shape
     most = int(64 * words * MAX_FLIPPED)
     # Rows of how many signs differ, the later fact, and the earlier one.
-    found = np.empty((0, 3), np.int64)
+    nearest = np.empty((0, 3), np.int64)
     bands = sketch.bits.view(BAND)
     for band in range(bands.shape[1]):
         order = np.argsort(bands[:, band], kind="stable")
@@ -222,18 +199,8 @@ def _near(sketch: _Sketch) -> list[Pair]:
             if len(alike) > 10 * MAX_PAIRS:
                 alike = alike[np.argpartition(flipped[alike], MAX_PAIRS)[:MAX_PAIRS]]
             seqs = sketch.seqs[one[alike]], sketch.seqs[other[alike]]
-            found = np.concatenate([found, np.column_stack([flipped[alike], np.maximum(*seqs), np.minimum(*seqs)])])
-        found = np.unique(found, axis=0)
-        if len(found) > 10 * MAX_PAIRS:
-            found = found[:MAX_PAIRS]
-    return [(later, earlier) for _, later, earlier in found.tolist()]
-
-
-def _recalled(connection: Connection, dataset: int) -> tuple[set[str], int]:
-    """The facts that the newest recalls showed, and how many recalls these were."""
-    recalled: set[str] = set()
-    recalls = 0
-    for shown in receipts.newest_shown(connection, dataset, MAX_RECALLS):
-        recalled.update(line[0] for line in shown)
-        recalls += 1
-    return recalled, recalls
+            nearest = np.concatenate([nearest, np.column_stack([flipped[alike], np.maximum(*seqs), np.minimum(*seqs)])])
+        nearest = np.unique(nearest, axis=0)
+        if len(nearest) > 10 * MAX_PAIRS:
+            nearest = nearest[:MAX_PAIRS]
+    return [(later, earlier) for _, later, earlier in nearest.tolist()]

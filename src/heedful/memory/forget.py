@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from heedful.api import values
 from heedful.errors import Invalid, NotFound, quoted
-from heedful.memory import checks
-from heedful.memory.workspace import Workspace
+from heedful.ledger import receipts, supersessions
 from heedful.model import DEFAULT_DATASET, ForgetResult
-from heedful.storage import facts, receipts, saved_indexes, scopes
+from heedful.storage import facts, scopes, words
+from heedful.workspace import Workspace
 
 
 def forget(
@@ -32,17 +33,13 @@ def forget(
         named = [fact_ids] if isinstance(fact_ids, str) else fact_ids
         if not isinstance(named, Sequence):
             raise Invalid(f"fact_ids must be a list of ids, got {quoted(fact_ids)}", field="fact_ids", value=fact_ids)
-        return _facts(workspace, [checks.identifier("fact_ids", fact_id) for fact_id in named])
+        return _facts(workspace, [values.identifier("fact_ids", fact_id) for fact_id in named])
     if source is not None:
-        checks.any_text("source", source)
-        return _source(workspace, source, checks.name("dataset", dataset or DEFAULT_DATASET))
+        values.any_text("source", source)
+        return _source(workspace, source, values.name("dataset", dataset or DEFAULT_DATASET))
     if dataset is not None:
-        return _dataset(workspace, checks.name("dataset", dataset))
-    raise Invalid(
-        "nothing to forget",
-        field="fact_ids",
-        remedy="Pass fact_ids, source, dataset or author",
-    )
+        return _dataset(workspace, values.name("dataset", dataset))
+    raise Invalid("nothing to forget", field="fact_ids", remedy="Pass fact_ids, source, dataset or author")
 
 
 def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
@@ -57,13 +54,10 @@ def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
                 )
         names = scopes.dataset_names(connection, workspace.project)
         by_dataset = _by_dataset(places)
-        first, *later = [
-            (number, run) for number, seqs in by_dataset.items() for run in _runs(connection, number, seqs)
-        ] or [(0, [])]
-        superseded = facts.remove(connection, *first)
+        runs = [(number, run) for number, seqs in by_dataset.items() for run in _runs(connection, number, seqs)]
+        superseded = [fact_id for first in runs[:1] for fact_id in supersessions.remove_facts(connection, *first)]
         shown = restored(workspace, connection, superseded)
-    if later:
-        shown = _remove_later(workspace, later, superseded)
+    shown = _remove_later(workspace, runs[1:], superseded, shown)
     datasets = ", ".join(names[number] for number in by_dataset)
     return ForgetResult(facts=len(places), dataset=datasets, restored=shown)
 
@@ -74,14 +68,13 @@ def _runs(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[lis
 
 
 def _remove_later(
-    workspace: Workspace, runs: Sequence[tuple[int, Sequence[int]]], superseded: Sequence[str]
+    workspace: Workspace, runs: Sequence[tuple[int, Sequence[int]]], superseded: list[str], shown: list[str]
 ) -> list[str]:
     """Removes runs of facts of datasets, in a transaction each; returns those that recall finds again in the end."""
-    found = list(superseded)
     for number, run in runs:
         with workspace.write() as connection:
-            found += facts.remove(connection, number, sorted(facts.existing(connection, run)))
-            shown = restored(workspace, connection, list(dict.fromkeys(found)))
+            superseded += supersessions.remove_facts(connection, number, sorted(facts.existing(connection, run)))
+            shown = restored(workspace, connection, list(dict.fromkeys(superseded)))
     return shown
 
 
@@ -96,8 +89,8 @@ def remove(connection: Connection, places: Mapping[str, tuple[int, int]]) -> tup
     """Removes facts, given as (number, dataset) by id, with what was learnt from them; returns the datasets, and the
     facts that they had superseded."""
     by_dataset = _by_dataset(places)
-    superseded = [each for number, seqs in by_dataset.items() for each in facts.remove(connection, number, seqs)]
-    return list(by_dataset), superseded
+    removed = (supersessions.remove_facts(connection, number, seqs) for number, seqs in by_dataset.items())
+    return list(by_dataset), [fact_id for superseded in removed for fact_id in superseded]
 
 
 def restored(workspace: Workspace, connection: Connection, superseded: Sequence[str]) -> list[str]:
@@ -112,10 +105,9 @@ def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
         if number is None or not seqs:
             raise NotFound(f"dataset {dataset!r} has no source {source!r}", field="source", value=source)
         first, *later = _runs(connection, number, seqs)
-        superseded = facts.remove(connection, number, first)
+        superseded = supersessions.remove_facts(connection, number, first)
         shown = restored(workspace, connection, superseded)
-    if later:
-        shown = _remove_later(workspace, [(number, run) for run in later], superseded)
+    shown = _remove_later(workspace, [(number, run) for run in later], superseded, shown)
     return ForgetResult(facts=len(seqs), dataset=dataset, restored=shown)
 
 
@@ -129,13 +121,13 @@ def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:
     for run in runs[:-1]:
         with workspace.write() as connection:
             present = sorted(facts.existing(connection, run))
-            facts.remove(connection, number, present)
+            supersessions.remove_facts(connection, number, present)
             removed += len(present)
     with workspace.write() as connection:
         # With the last run, what was stored meanwhile.
         seqs = [seq for seq, _ in facts.of_dataset(connection, number)]
-        facts.remove(connection, number, seqs)
+        supersessions.remove_facts(connection, number, seqs)
         receipts.forget_dataset(connection, number)
-        saved_indexes.remove(connection, number)
+        words.remove_index(connection, number)
     workspace.drop(number)
     return ForgetResult(facts=removed + len(seqs), dataset=dataset)

@@ -11,22 +11,29 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.memory.workspace import Workspace
-from heedful.model import SignalType
-from heedful.protocols.engine import Progress
-from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, quote
-from heedful.ranking.graph_expansion import FROM_QUERY, MAX_MENTIONS, SEEDS, Links, Paths, best_paths, blend, factor
-from heedful.ranking.policies import Tally
-from heedful.ranking.signals import Observation
+from heedful.api.parameters import Progress
+from heedful.ledger import scores
+from heedful.ledger.usefulness import Tally
+from heedful.providers.llm import NOTICE, ChatMessage, LanguageModel, quote
 from heedful.search.fusion import Found
-from heedful.search.graph import GraphIndex, Pairs
-from heedful.storage import facts, graph, ledger, link_scores, scopes
-from heedful.storage.ledger import LINK_SIGNAL, Event
+from heedful.search.graph_index import (
+    FROM_QUERY,
+    MAX_MENTIONS,
+    SEEDS,
+    GraphIndex,
+    Links,
+    Paths,
+    best_paths,
+    blend,
+    factor,
+)
+from heedful.storage import facts, graph
+from heedful.storage.graph import Pairs
 from heedful.storage.rows import batches
 from heedful.text.entities import mentions
+from heedful.workspace import Workspace
 
-MAX_ADDED = 100
-"""Facts that graph expansion may add to the candidates: those that borrow the most relevance."""
+MAX_ADDED = 100  # Facts that graph expansion may add to the candidates: those that borrow the most relevance.
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,7 @@ class Path:
     seed: int | None
     """The fact it came from; None if the query itself names the entity."""
     added: float
-    """What it added to relevance."""
+    """The relevance that it added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +56,13 @@ class Expanded:
 
 
 class GraphExpansion:
-    """The graph expansion of one recall: `expand` from what a search finds, then `take` adds the paths."""
+    """The graph expansion of one recall: `expand` from the facts that a search finds, then `take` adds the paths."""
 
     def __init__(
         self, connection: Connection, index: GraphIndex, dataset: int, query: str, weight: float, now: int
     ) -> None:
-        self._connection = connection
-        self._index = index
+        self._connection, self._index, self._weight, self._now = connection, index, weight, now
         self._named = graph.entity_numbers(connection, dataset, mentions(query))
-        self._weight = weight
-        self._now = now
         self._paths: Paths | None = None
 
     def expand(self, found: Found) -> list[int]:
@@ -71,7 +75,7 @@ class GraphExpansion:
         entities = entities[counts <= MAX_MENTIONS]
         mask = np.isin(starts[1], entities)
         # The facts that the walk starts from are among those it can end at.
-        rated = link_scores.rated(self._connection, np.unique(ends[0]).tolist()) if self._weight else {}
+        rated = scores.rated_links(self._connection, np.unique(ends[0]).tolist()) if self._weight else {}
         paths = best_paths(
             self._with_factors((starts[0][mask], starts[1][mask]), rated),
             dict(zip(seeds.tolist(), found.relevance[order].tolist(), strict=True)),
@@ -105,88 +109,15 @@ class GraphExpansion:
         }
         return Expanded(replace(found, relevance=relevance), ways)
 
-    def _with_factors(self, pairs: Pairs, rated: dict[link_scores.Key, Tally]) -> Links:
+    def _with_factors(self, pairs: Pairs, rated: dict[scores.Key, Tally]) -> Links:
         factors = np.ones(len(pairs[0]))
         for (fact, entity), tally in rated.items():
             factors[(pairs[0] == fact) & (pairs[1] == entity)] = factor(tally.at(self._now), self._weight)
         return Links(*pairs, factors)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkSignal:
-    """One opinion about one link."""
-
-    link: str
-    """As a receipt names it: "fact_id/entity"."""
-    signal_type: SignalType
-    confidence: float = 1.0
-    at: int | None = None
-    """When it was given, as stored; now if left out."""
-    author: str | None = None
-    receipt_id: str | None = None
-    idempotency_key: str | None = None
-    """A signal whose key the project has seen is not taken again."""
-
-
-def signal_links(
-    workspace: Workspace,
-    connection: Connection,
-    signals: Sequence[LinkSignal],
-    *,
-    source: str,
-) -> list[str | None]:
-    """Takes opinions about links into the ledger and the scores of the links, in an open transaction.
-
-    Returns the event of each, for `retract`: that of the first time if it was given before, None if the link is gone.
-    """
-    now = workspace.now()
-    named = [link_scores.parse_target(each.link) for each in signals]
-    places = facts.locate(connection, workspace.project, sorted({pair[0] for pair in named if pair is not None}))
-    there = link_scores.present(connection, [seq for seq, _ in places.values()])
-    project = scopes.project_id(connection, workspace.project)
-    keys = [each.idempotency_key for each in signals if each.idempotency_key is not None]
-    seen = {} if project is None else {key: row.id for key, row in ledger.with_keys(connection, project, keys).items()}
-    events: list[Event] = []
-    observed: list[tuple[link_scores.Key, Observation]] = []
-    result: list[str | None] = []
-    for each, pair in zip(signals, named, strict=True):
-        seq, dataset = places.get(pair[0], (0, 0)) if pair is not None else (0, 0)
-        if each.idempotency_key in seen:
-            result.append(seen[each.idempotency_key])
-            continue
-        if project is None or pair is None or (seq, pair[1]) not in there:
-            result.append(None)
-            continue
-        event = Event(
-            project_id=project,
-            kind=LINK_SIGNAL,
-            target_type="link",
-            target_id=each.link,
-            source=source,
-            at=now if each.at is None else each.at,
-            recorded_at=now,
-            dataset_id=dataset,
-            author=each.author,
-            value=each.signal_type,
-            confidence=each.confidence,
-            receipt_id=each.receipt_id,
-            idempotency_key=each.idempotency_key or "",
-        )
-        if each.idempotency_key is not None:
-            seen[each.idempotency_key] = event.id
-        events.append(event)
-        observed.append(((seq, pair[1]), Observation(each.signal_type, each.confidence, event.at)))
-        result.append(event.id)
-    ledger.append(connection, events)
-    link_scores.observe(connection, {seq: fact_id for fact_id, (seq, _) in places.items()}, observed)
-    return result
-
-
-MAX_FACTS = 200
-"""Facts that are read in one call; the next call goes on."""
-
-BATCH_SIZE = 10
-"""Facts that the model is shown at once."""
+MAX_FACTS = 200  # Facts that are read in one call; the next call goes on.
+BATCH_SIZE = 10  # Facts that the model is shown at once.
 
 
 def enrich(workspace: Workspace, model: LanguageModel, dataset: str, report: Progress | None = None) -> int:
@@ -208,14 +139,9 @@ def enrich(workspace: Workspace, model: LanguageModel, dataset: str, report: Pro
     return added
 
 
-MAX_NAME = 200
-"""Characters of a name at most."""
-
-TEXT = 10_000
-"""Characters of a text at most."""
-
-MAX_FAILURES = 1_000
-"""Brackets of an answer that may turn out to open nothing, before the rest is left unread."""
+MAX_NAME = 200  # Characters of a name at most.
+TEXT = 10_000  # Characters of a text at most.
+MAX_FAILURES = 1_000  # Brackets of an answer that may turn out to open nothing, before the rest is left unread.
 
 RULES = """\
 You find the names in texts: people, places, organisations, products, works, events, and technical terms.
@@ -247,7 +173,7 @@ def name_entities(model: LanguageModel, texts: Sequence[str]) -> list[list[str]]
 
 
 def _rows(answer: str) -> Iterator[tuple[int, list[str]]]:
-    """What can be read of an answer: it may have words or a fence around it, be one list or object, or break off."""
+    """The readable lines of an answer: it may have words or a fence around it, be one list or object, or break off."""
     decoder = json.JSONDecoder()
     at = failures = 0
     while failures < MAX_FAILURES and (opening := _JSON.search(answer, at)) is not None:
@@ -262,8 +188,8 @@ def _rows(answer: str) -> Iterator[tuple[int, list[str]]]:
 
 def _read(value: Any) -> Iterator[tuple[int, list[str]]]:
     if isinstance(value, list):
-        for each in value:
-            yield from _read(each)
+        for item in value:
+            yield from _read(item)
     elif isinstance(value, dict):
         if "text" in value and "names" in value:
             pairs = [(value["text"], value["names"])]
@@ -280,12 +206,12 @@ def _read(value: Any) -> Iterator[tuple[int, list[str]]]:
 def _present_names(names: Sequence[str], text: str) -> list[str]:
     """The names that the text has, each once."""
     low = text.casefold()
-    found: dict[str, str] = {}
+    present: dict[str, str] = {}
     for raw in names:
         name = " ".join(raw.split())
         if name and len(name) <= MAX_NAME and _contains_name(name.casefold(), low):
-            found.setdefault(name.casefold(), name)
-    return list(found.values())
+            present.setdefault(name.casefold(), name)
+    return list(present.values())
 
 
 def _contains_name(name: str, text: str) -> bool:

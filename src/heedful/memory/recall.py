@@ -2,52 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import orjson
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from heedful.api import values
+from heedful.clock import new_id, without_receipt
 from heedful.errors import Invalid
-from heedful.ids import new_id, without_receipt
-from heedful.memory import checks, stats, strengths
+from heedful.ledger import events, receipts, scores, strengths
+from heedful.ledger.adaptive_policy import Neighbour, rivals
+from heedful.ledger.fold_cache import Match, View, folds_of
+from heedful.ledger.ranking_policy import (
+    NO_FACTS,
+    AdaptiveJudge,
+    Context,
+    DocumentedJudge,
+    Judge,
+    effective_policy,
+    explore,
+)
+from heedful.ledger.receipts import NewReceipt, ShownFact
+from heedful.ledger.usefulness import Candidate, Ranked, Usefulness
+from heedful.memory import fact_stats
 from heedful.memory.answer import LEARNT
-from heedful.memory.browse import check_where
 from heedful.memory.graph_recall import Expanded, GraphExpansion
-from heedful.memory.recall_pages import MAX_SHOWN, read_cursor, write_cursor
-from heedful.memory.usefulness import NO_FACTS, AdaptiveJudge, Context, DocumentedJudge, Judge
-from heedful.memory.workspace import Workspace
-from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
-from heedful.ranking.affinity import Neighbour, rivals
-from heedful.ranking.evidence import explore
-from heedful.ranking.policies import Candidate, Ranked
-from heedful.ranking.signals import NEUTRAL
-from heedful.search.copies import Copies, Distinct
-from heedful.search.evidence import Match, View
-from heedful.search.fusion import Found
-from heedful.storage import external_ids, fact_expiry, facts, link_scores, receipts, scopes
+from heedful.model import MODES, Hit, Metadata, Mode, PolicyName, Recall, limits
+from heedful.model.base import NEUTRAL
+from heedful.search.fusion import Copies, Distinct, Found, Search
+from heedful.storage import external_ids, facts, scopes
 from heedful.storage.facts import DisplayRow
-from heedful.storage.filters import Allowed, selections
-from heedful.storage.receipts import NewReceipt
+from heedful.storage.filters import Allowed, conditions, selections
 from heedful.storage.rows import Direct
 from heedful.storage.scopes import State, read_state
 from heedful.storage.vectors import ModelRow, Vectors, pack
+from heedful.workspace import Workspace
 
-DIGITS = 6
-"""Relevance is rounded to this many digits, so that the arithmetic of a score can be checked by hand."""
-
-DEFAULT_POLICY: PolicyName = "adaptive"
-"""The policy of a project that has set none."""
-
-BLEND_POLICY: PolicyName = "documented"
-"""The policy of a recall that asks for the boost, where none was set."""
+DIGITS = 6  # Relevance is rounded to this many digits, so that the arithmetic of a score can be checked by hand.
 
 SAME_QUESTION = 0.96
 """The similarity from which a rated question is the very one that is asked, and not only one that means the same."""
 
-CLOSE = 1e-9
-"""A score that is this close to the least that is asked for is enough."""
+CLOSE = 1e-9  # A score that is this close to the least that is asked for is enough.
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +68,30 @@ class RecallRequest:
     exploration: float
     seed: int | None
     explain: bool
-    default_policy: PolicyName = DEFAULT_POLICY
-    """What counts where neither this call nor the project names a policy."""
+    asks_for_boost: bool = False
+    """Whether the caller asked for the boost, by a flag or a weight."""
     external_id: str | None = None
     shown: tuple[int, ...] = ()
     """The facts of the pages before."""
 
     @property
     def question(self) -> list[Any]:
-        """What the pages of a recall have in common."""
+        """The part that the pages of a recall have in common."""
         return [self.query, self.dataset, self.mode, self.where]
 
     @property
     def boosted(self) -> bool:
         return self.weight > 0 or self.min_usefulness > 0
+
+
+def check_where(value: Any) -> Metadata | None:
+    """A filter of metadata, if it says anything and can be understood."""
+    if value is None:
+        return None
+    checked = values.metadata("where", value, limits.MAX_WHERE)
+    for _ in conditions(checked):
+        pass
+    return checked or None
 
 
 def check_request(
@@ -96,12 +109,16 @@ def check_request(
     explain: bool,
     external_id: str | None = None,
     cursor: str | None = None,
+    feedback_influence: float | None = None,
 ) -> RecallRequest:
     """The request behind the arguments of `recall`."""
-    checks.mode(mode)
-    weight = checks.fraction("usefulness_weight", usefulness_weight)
-    least = checks.fraction("min_usefulness", min_usefulness)
-    boost = checks.boost(boost_by_usefulness)
+    if feedback_influence is not None:
+        usefulness_weight = values.fraction("feedback_influence", feedback_influence)
+        boost_by_usefulness = usefulness_weight > 0
+    values.one_of("mode", mode, MODES)
+    weight = values.fraction("usefulness_weight", usefulness_weight)
+    least = values.fraction("min_usefulness", min_usefulness)
+    boost = values.boost(boost_by_usefulness)
     if isinstance(boost, float):
         weight = boost
     if cursor is not None and external_id is not None:
@@ -112,28 +129,28 @@ def check_request(
             remedy="A page is a recall of its own: name it by its recall_id in feedback",
         )
     request = RecallRequest(
-        query=checks.query(query),
-        dataset=checks.name("dataset", dataset),
-        top_k=checks.top_k(top_k),
+        query=values.query(query),
+        dataset=values.name("dataset", dataset),
+        top_k=values.whole_number("top_k", top_k, 1, limits.MAX_TOP_K),
         mode=mode,
         where=check_where(where),
         weight=0.0 if boost is False else weight,
         min_usefulness=0.0 if boost is False else least,
-        policy=None if policy is None else checks.policy(policy),
-        exploration=checks.fraction("exploration", exploration),
-        seed=checks.seed(seed),
-        explain=checks.flag("explain", explain),
-        default_policy=DEFAULT_POLICY if boost is None or boost is False else BLEND_POLICY,
-        external_id=None if external_id is None else checks.external_id(external_id),
+        policy=None if policy is None else values.policy(policy),
+        exploration=values.fraction("exploration", exploration),
+        seed=values.seed(seed),
+        explain=values.flag("explain", explain),
+        asks_for_boost=boost is not None and boost is not False,
+        external_id=None if external_id is None else values.external_id(external_id),
     )
     if cursor is None:
         return request
-    return replace(request, shown=tuple(read_cursor(request.question, checks.identifier("cursor", cursor))))
+    return replace(request, shown=tuple(read_cursor(request.question, values.identifier("cursor", cursor))))
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a search came to, and what its receipt needs."""
+    """The result of a search, and the values that its receipt needs."""
 
     hits: list[Hit]
     policy: PolicyName
@@ -148,7 +165,7 @@ class _Outcome:
 
 def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, quiet: bool = False) -> Recall:
     """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept.
-    With `quiet`, there is none: somebody only looks. With an external id that was used, what was shown then."""
+    With `quiet`, there is none: somebody only looks. With an external id that was used, those shown then."""
     earlier = None if request.external_id is None else _earlier(workspace, request, request.external_id)
     if earlier is not None:
         return earlier
@@ -163,11 +180,13 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
         model = workspace.fitting(state.model)
         dataset = workspace.existing(connection, request.dataset, state.dataset)
         if model is None or dataset is None:
-            outcome = _Outcome([], request.policy or request.default_policy, vector)
+            outcome = _Outcome([], effective_policy(request.policy, None, request.asks_for_boost), vector)
         else:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
-    workspace.keep_vectors()
-    sampled = _sample(recall_id, workspace.receipt_share) and not workspace.database.read_only
+    folds_of(workspace).keep_vectors()
+    # By its id, whose end is random.
+    sampled = workspace.receipt_share >= 1 or int(recall_id[-8:], 16) < workspace.receipt_share * 2**32
+    sampled = sampled and not workspace.database.read_only
     if dataset is None:
         # Looking into a dataset that is not there makes none, so there is nothing to keep a receipt in.
         recall_id = without_receipt(recall_id)
@@ -199,7 +218,7 @@ def was_rated(workspace: Workspace, query: str, dataset: str) -> bool:
         number = workspace.existing(direct.connection, dataset, state.dataset)
         if model is None or number is None or not state.event:
             return False
-        matches = workspace.contexts(direct.connection, number, model, state.event).matches(query, vector)
+        matches, _ = folds_of(workspace).contexts(direct.connection, number, model, state.event).near(query, vector)
     return any(match.similarity >= SAME_QUESTION for match in matches)
 
 
@@ -216,25 +235,17 @@ def _earlier(workspace: Workspace, request: RecallRequest, external_id: str) -> 
         receipt = receipts.external(direct.connection, workspace.project, external_id)
         if receipt is None:
             return None
-        if (receipt.dataset, receipts.digest(receipt.query)) != (request.dataset, receipts.digest(request.query)):
-            raise checks.external_id_reused(external_id, "recall")
-        places = facts.locate(direct.connection, workspace.project, [line[0] for line in receipt.shown])
+        if (receipt.dataset, events.query_digest(receipt.query)) != (
+            request.dataset,
+            events.query_digest(request.query),
+        ):
+            raise values.external_id_reused(external_id, "recall")
+        places = facts.locate(direct.connection, workspace.project, [fact.fact_id for fact in receipt.shown])
         rows = facts.display_rows(direct, [seq for seq, _ in places.values()])
     hits = [
-        Hit(
-            fact_id=line[0],
-            text=row.text,
-            score=line[1],
-            relevance=line[2],
-            usefulness=line[3],
-            usefulness_source=line[4],
-            metadata=row.metadata,
-            source=row.source,
-            position=(row.start, row.stop),
-            rank=rank,
-        )
-        for rank, line in enumerate(receipt.shown, start=1)
-        if line[0] in places and (row := rows.get(places[line[0]][0])) is not None
+        _hit(row, rank, fact.score, fact.relevance, Usefulness(fact.usefulness, fact.usefulness_source))
+        for rank, fact in enumerate(receipt.shown, start=1)
+        if fact.fact_id in places and (row := rows.get(places[fact.fact_id][0])) is not None
     ]
     return Recall(
         recall_id=receipt.id,
@@ -247,9 +258,20 @@ def _earlier(workspace: Workspace, request: RecallRequest, external_id: str) -> 
     )
 
 
-def _sample(recall_id: str, share: float) -> bool:
-    """Whether a recall is among the share whose receipts are kept: by its id, whose end is random."""
-    return share >= 1 or int(recall_id[-8:], 16) < share * 2**32
+def _hit(row: DisplayRow, rank: int, score: float, relevance: float, usefulness: Usefulness, **details: Any) -> Hit:
+    return Hit(
+        fact_id=row.id,
+        text=row.text,
+        score=score,
+        relevance=relevance,
+        usefulness=usefulness.value,
+        usefulness_source=usefulness.source,
+        metadata=row.metadata,
+        source=row.source,
+        position=(row.start, row.stop),
+        rank=rank,
+        **details,
+    )
 
 
 def _search(
@@ -269,61 +291,61 @@ def _search(
     if state.event:
         if vector is None:
             vector = workspace.embed([request.query])[0]
-        known = workspace.contexts(connection, dataset, model, state.event)
+        known = folds_of(workspace).contexts(connection, dataset, model, state.event)
         (matches, nearest), judged = known.near(request.query, vector), known.judged
-    policy = checks.policy(request.policy or state.policy or request.default_policy)
+    policy = effective_policy(request.policy, state.policy, request.asks_for_boost)
     now = workspace.now()
     judge: Judge
     if policy == "adaptive":
         view = View(connection, state.event, state.change)
-        evidence = workspace.evidence(dataset)
+        evidence = folds_of(workspace).evidence(dataset)
         judge = AdaptiveJudge(view, evidence, model, vector, matches, nearest, now)
         if evidence.wants_fit():
             strengths.fit_soon(workspace, dataset)
         context = judge.context
     else:
         context = Context(matches)
-        judge = DocumentedJudge(connection, workspace.overall(dataset), state.event, context, now, judged)
+        judge = DocumentedJudge(connection, folds_of(workspace).overall(dataset), state.event, context, now, judged)
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now
-    expired = fact_expiry.expired(connection, dataset, now) if has_expired else []
+    expired = facts.expired(connection, dataset, now) if has_expired else []
     allowed = _filter(request, dataset, judge, [*expired, *request.shown])
     also = judge.proven() if request.boosted else []
     distinct = Distinct(judged, request.shown)
     if isinstance(judge, AdaptiveJudge) and (request.min_usefulness or request.shown):
-        # What is not asked for, or was shown before, is still what others are held against.
+        # Facts that are not asked for, or were shown before, are still what others are held against.
         everything = Allowed([] if request.where is None else selections(dataset, request.where), without=expired)
         mode: Mode = "hybrid" if request.mode == "graph" else request.mode
         best = index.search(
-            connection, request.query, vector, mode, everything, [], 2 * request.top_k, distinct=Distinct(judged)
+            connection, Search(request.query, vector, mode, 2 * request.top_k, everything, distinct=Distinct(judged))
         )
         rounded = np.round(best.relevance.astype(np.float64), DIGITS).tolist()
         judge.first = rivals(dict(zip(best.facts.tolist(), rounded, strict=True)))
     if request.mode == "graph":
         graph = workspace.graph(dataset)
         graph.follow(connection, state.change)
-        expansion = GraphExpansion(
-            connection, graph, dataset, request.query, request.weight if state.event else 0.0, now
-        )
+        weight = request.weight if state.event else 0.0
+        expansion = GraphExpansion(connection, graph, dataset, request.query, weight, now)
         found = index.search(
-            connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, expansion.expand, distinct
+            connection,
+            Search(request.query, vector, "hybrid", 2 * request.top_k, allowed, also, expansion.expand, distinct),
         )
         expanded = expansion.take(found)
     else:
         found = index.search(
-            connection, request.query, vector, request.mode, allowed, also, 2 * request.top_k, distinct=distinct
+            connection, Search(request.query, vector, request.mode, 2 * request.top_k, allowed, also, distinct=distinct)
         )
         expanded = Expanded(found)
     ranked, propensity = _rank(request, expanded.found, judge, recall_id)
-    rows = facts.display_rows(direct, [each.fact for each in ranked])
+    rows = facts.display_rows(direct, [line.fact for line in ranked])
     corrected = _corrections(connection, dataset, rows, allowed, now)
     if corrected:
         ranked = _correct(request, expanded.found, judge, ranked, corrected)
-        rows = facts.display_rows(direct, [each.fact for each in ranked])
+        rows = facts.display_rows(direct, [line.fact for line in ranked])
     hits = _hits(direct, request, expanded, ranked, rows, corrected, found.copies, context, policy)
-    found_facts = tuple(each.fact for each in ranked)
-    return _Outcome(hits, policy, vector, _path_links(connection, expanded, ranked), propensity, found_facts)
+    links = _path_links(connection, expanded, ranked)
+    return _Outcome(hits, policy, vector, links, propensity, tuple(line.fact for line in ranked))
 
 
 def _filter(request: RecallRequest, dataset: int, judge: Judge, without: list[int]) -> Allowed:
@@ -346,18 +368,20 @@ def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) ->
         order = order[: request.top_k]
     elif not request.exploration:
         order = order[judge.contenders(found.facts[order], request.top_k)]
-    candidates = [
-        Candidate(fact, own) for fact, own in zip(found.facts[order].tolist(), relevance[order].tolist(), strict=True)
-    ]
-    ranked = judge.rank(candidates, request.weight)
+    ranked = judge.rank(_candidates(found, order), request.weight)
     if request.min_usefulness:
-        ranked = [each for each in ranked if each.usefulness.value >= request.min_usefulness - CLOSE]
+        ranked = [line for line in ranked if line.usefulness.value >= request.min_usefulness - CLOSE]
     if not request.exploration:
         return ranked[: request.top_k], 1.0
     seed = request.seed if request.seed is not None else int(recall_id.replace("-", ""), 16)
-    known = [each.usefulness.source in ("context", "related") for each in ranked]
+    known = [line.usefulness.source in ("context", "related") for line in ranked]
     places, propensity = explore(range(len(ranked)), known, request.top_k, request.exploration, seed)
     return [ranked[place] for place in places[: request.top_k]], propensity
+
+
+def _candidates(found: Found, chosen: NDArray[np.int64]) -> list[Candidate]:
+    relevance = np.round(found.relevance[chosen].astype(np.float64), DIGITS)
+    return list(map(Candidate, found.facts[chosen].tolist(), relevance.tolist()))
 
 
 def _corrections(
@@ -369,11 +393,11 @@ def _corrections(
         for seq, row in rows.items()
     }
     named = [source for ids in sources.values() for source in ids]
-    found = facts.corrections(connection, dataset, named, allowed.where, now) if named else {}
+    corrections = facts.corrections(connection, dataset, named, allowed.where, now) if named else {}
     return {
         seq: correction
         for seq, ids in sources.items()
-        if (correction := next((found[source] for source in ids if source in found), None)) is not None
+        if (correction := next((corrections[source] for source in ids if source in corrections), None)) is not None
     }
 
 
@@ -381,11 +405,10 @@ def _correct(
     request: RecallRequest, found: Found, judge: Judge, ranked: list[Ranked], corrected: Mapping[int, tuple[int, str]]
 ) -> list[Ranked]:
     """The ranking with each correction directly before the first fact that it corrects, unless it is before it."""
-    known = {each.fact: each for each in ranked}
+    known = {line.fact: line for line in ranked}
     missing = np.isin(found.facts, [seq for seq, _ in corrected.values() if seq not in known])
-    relevance = np.round(found.relevance[missing].astype(np.float64), DIGITS).tolist()
-    candidates = [Candidate(*each) for each in zip(found.facts[missing].tolist(), relevance, strict=True)]
-    known |= {each.fact: each for each in judge.rank(candidates, request.weight)}
+    candidates = _candidates(found, np.flatnonzero(missing))
+    known |= {line.fact: line for line in judge.rank(candidates, request.weight)}
     placed: dict[int, Ranked] = {}
 
     def place(fact: int, after: tuple[int, ...] = ()) -> None:
@@ -394,8 +417,8 @@ def _correct(
                 place(corrected[fact][0], (*after, fact))
             placed[fact] = known[fact]
 
-    for each in ranked:
-        place(each.fact)
+    for line in ranked:
+        place(line.fact)
     return list(placed.values())[: request.top_k]
 
 
@@ -411,53 +434,36 @@ def _hits(
     policy: PolicyName,
 ) -> list[Hit]:
     hits = []
-    repeated = {each.fact: copies[each.fact] for each in ranked if each.fact in copies}
-    others = facts.display_rows(direct, [seq for each in repeated.values() for seq in each.facts])
-    for rank, each in enumerate((each for each in ranked if each.fact in rows), start=1):
-        row = rows[each.fact]
-        same = (
-            [row, *(others[seq] for seq in repeated[each.fact].facts if seq in others)] if each.fact in repeated else []
-        )
-        explanation = None
+    repeated = {line.fact: copies[line.fact] for line in ranked if line.fact in copies}
+    others = facts.display_rows(direct, [seq for same in repeated.values() for seq in same.facts])
+    for rank, line in enumerate((line for line in ranked if line.fact in rows), start=1):
+        row, details = rows[line.fact], dict[str, Any]()
+        if line.fact in repeated:
+            same = repeated[line.fact]
+            of_copies = [row, *(others[seq] for seq in same.facts if seq in others)]
+            sources = dict.fromkeys(copy.source for copy in of_copies if copy.source is not None)
+            details |= {"copies": same.count, "sources": list(sources)}
+        if line.fact in corrected:
+            details["corrected_by"] = corrected[line.fact][1]
         if request.explain:
-            explanation = stats.explanation(direct.connection, expanded, each, context, policy, request.weight)
-        hits.append(
-            Hit(
-                fact_id=row.id,
-                text=row.text,
-                score=each.score,
-                relevance=each.relevance,
-                usefulness=each.usefulness.value,
-                usefulness_source=each.usefulness.source,
-                metadata=row.metadata,
-                source=row.source,
-                position=(row.start, row.stop),
-                rank=rank,
-                copies=repeated[each.fact].count if same else 0,
-                sources=list(dict.fromkeys(one.source for one in same if one.source is not None)),
-                corrected_by=corrected[each.fact][1] if each.fact in corrected else None,
-                explanation=explanation,
-            )
-        )
+            weight = request.weight
+            explained = fact_stats.explanation(direct.connection, expanded, line, context, policy, weight)
+            details["explanation"] = explained
+        hits.append(_hit(row, rank, line.score, line.relevance, line.usefulness, **details))
     return hits
 
 
 def _path_links(connection: Connection, expanded: Expanded, ranked: list[Ranked]) -> dict[str, list[str]]:
     """The links of the path to each hit that was reached by one: the hit's own, then that of the fact it came from."""
-    paths = {each.fact: expanded.paths[each.fact] for each in ranked if each.fact in expanded.paths}
+    paths = {line.fact: expanded.paths[line.fact] for line in ranked if line.fact in expanded.paths}
     if not paths:
         return {}
     ids = facts.ids(connection, [*paths, *(path.seed for path in paths.values() if path.seed is not None)])
     return {
-        ids[fact]: [link_scores.target(ids[end], path.entity) for end in (fact, path.seed) if end in ids]
+        ids[fact]: [scores.link_name(ids[end], path.entity) for end in (fact, path.seed) if end in ids]
         for fact, path in paths.items()
         if fact in ids
     }
-
-
-def _line(hit: Hit, propensity: float, links: dict[str, list[str]]) -> receipts.Line:
-    line = (hit.fact_id, hit.score, hit.relevance, hit.usefulness, hit.usefulness_source, propensity)
-    return (*line, links[hit.fact_id]) if hit.fact_id in links else line
 
 
 def _write_receipt(
@@ -469,9 +475,14 @@ def _write_receipt(
     outcome: _Outcome,
 ) -> None:
     """Writes the receipt; a dataset that was forgotten meanwhile gets none."""
-    shown = [_line(hit, 1.0, outcome.links) for hit in outcome.hits]
-    if outcome.propensity != 1.0:
-        shown[-1] = _line(outcome.hits[-1], outcome.propensity, outcome.links)
+    shown = [
+        ShownFact(
+            *(hit.fact_id, hit.score, hit.relevance, hit.usefulness, hit.usefulness_source),
+            propensity=outcome.propensity if hit is outcome.hits[-1] else 1.0,
+            links=outcome.links.get(hit.fact_id, ()),
+        )
+        for hit in outcome.hits
+    ]
     model_id, vector = None, None
     if outcome.vector is not None and model is not None:
         model_id, vector = model.id, pack(outcome.vector)
@@ -482,9 +493,62 @@ def _write_receipt(
             taken = external_ids.add(direct.connection, project, "recall", request.external_id, recall_id, now)
             if taken != recall_id:
                 return
-        query = receipts.ensure_query(direct, dataset, request.query, model_id, vector)
+        query = events.ensure_query(direct, dataset, request.query, model_id, vector)
         if query is not None:
             receipts.add(
-                direct,
-                NewReceipt(recall_id, dataset, query, request.mode, outcome.policy, request.weight, now, shown),
+                direct, NewReceipt(recall_id, dataset, query, request.mode, outcome.policy, request.weight, now, shown)
             )
+
+
+MAX_SHOWN = 1_000  # Facts that the pages of one recall show in all.
+
+_DIGEST = 8
+
+
+def write_cursor(question: Sequence[Any], shown: Collection[int]) -> str:
+    """Where the next page begins, after the facts with these numbers; `question` is what the pages have in common."""
+    packed = bytearray(_fingerprint(question))
+    last = 0
+    for number in sorted(shown):
+        gap, last = number - last, number
+        while gap >= 0x80:
+            packed.append(gap & 0x7F | 0x80)
+            gap >>= 7
+        packed.append(gap)
+    return urlsafe_b64encode(packed).rstrip(b"=").decode()
+
+
+def read_cursor(question: Sequence[Any], cursor: str) -> list[int]:
+    """The numbers of the facts that were shown before; a cursor of another recall is refused."""
+    try:
+        packed = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    except (Error, ValueError):
+        raise _invalid(cursor) from None
+    if packed[:_DIGEST] != _fingerprint(question) or (len(packed) > _DIGEST and packed[-1] >= 0x80):
+        raise _invalid(cursor)
+    numbers: list[int] = []
+    value = shift = last = 0
+    for byte in packed[_DIGEST:]:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            last += value
+            numbers.append(last)
+            value = shift = 0
+        if shift > 63 or last >= 2**63 or len(numbers) > MAX_SHOWN:
+            raise _invalid(cursor)
+    return numbers
+
+
+def _fingerprint(question: Sequence[Any]) -> bytes:
+    packed = orjson.dumps(question, option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(packed, digest_size=_DIGEST).digest()
+
+
+def _invalid(cursor: str) -> Invalid:
+    return Invalid(
+        "the cursor is none of this recall",
+        field="cursor",
+        value=cursor[:50],
+        remedy="Use the next_cursor of a recall of the same query, dataset, mode and where",
+    )

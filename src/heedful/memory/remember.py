@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
+import numpy as np
 from sqlalchemy import Connection
 
-from heedful.ids import new_id
-from heedful.memory import checks, conflicts
-from heedful.memory.conflicts import Written
+from heedful.api import values
+from heedful.api.parameters import Progress, Source
+from heedful.clock import new_id
+from heedful.ledger import events as ledger
+from heedful.ledger import supersessions
+from heedful.ledger.events import CONFLICT, PROVENANCE, Event
+from heedful.ledger.supersessions import retire
 from heedful.memory.documents import Pieces, read
-from heedful.memory.workspace import Workspace
-from heedful.model import FactRef, Metadata, RememberResult
-from heedful.protocols.engine import Progress, Source
-from heedful.storage import fact_expiry, facts, scopes
+from heedful.model import FactConflict, FactRef, Metadata, RememberResult
+from heedful.search.fusion import Search
+from heedful.storage import facts, scopes
 from heedful.storage.facts import NewFact, digest
-from heedful.storage.retention import retire
-from heedful.storage.rows import weighed
-from heedful.storage.vectors import ensure_model, pack, unpack
+from heedful.storage.rows import AnyRow, weighed
+from heedful.storage.vectors import Vectors, ensure_model, pack, unpack
+from heedful.text.conflicts import ValueConflict, conflict, states_value
 from heedful.text.entities import Entity, entities
+from heedful.workspace import Workspace
 
-BATCH_SIZE = 256
-"""Pieces that are embedded at once; a document is embedded whole, before any of it is written."""
-
-KNOWN_ROWS = 2
-"""Rows that are written for a fact that is known: its place or expiry, and its change."""
+BATCH_SIZE = 256  # Pieces that are embedded at once; a document is embedded whole, before any of it is written.
+KNOWN_ROWS = 2  # Rows that are written for a fact that is known: its place or expiry, and its change.
 
 MAX_RETIRED = 256
 """Expired facts that each `remember` removes, so that they do not pile up in a store that nobody maintains."""
 
 
 class _Ready(NamedTuple):
-    """What the words of a text give, worked out before the transaction."""
+    """The vector and the entities of a text, computed before the transaction."""
 
     vector: bytes
     entities: list[Entity]
@@ -84,21 +86,27 @@ def remember(
     progress: Progress | None,
 ) -> RememberResult:
     """Stores all documents that could be read, each in one transaction unless it has too many rows for that."""
-    checks.name("dataset", dataset)
-    end = checks.end("expires_at", expires_at, workspace.now())
+    values.name("dataset", dataset)
+    end = values.end("expires_at", expires_at, workspace.now())
     reading = read(texts, metadata, source)
     with workspace.read() as connection:
         workspace.model(connection)
     total = sum(len(document.pieces) for document in reading.pieces)
     outcome = _Outcome([])
     done = 0
-    for documents in _groups([replace(each, expires_at=end) for each in reading.pieces]):
+    for documents in _groups(replace(document, expires_at=end) for document in reading.pieces):
         _store(workspace, dataset, documents, outcome)
         done += sum(len(document.pieces) for document in documents)
         if progress is not None:
             progress(done, total)
     if outcome.added >= BATCH_SIZE:
-        _update_index(workspace, dataset)
+        # After much was added, this call brings the index up to date, not the next recall.
+        with workspace.read() as connection:
+            model = workspace.model(connection)
+            number = scopes.dataset_id(connection, workspace.project, dataset)
+            if model is not None and number is not None:
+                workspace.index(connection, number, model).follow(connection)
+        workspace.save_indexes()
     return RememberResult(
         dataset=dataset,
         facts=outcome.facts,
@@ -106,7 +114,7 @@ def remember(
         known=outcome.known,
         removed=outcome.removed,
         errors=reading.errors,
-        conflicts=conflicts.notice(workspace, dataset, outcome.new),
+        conflicts=notice(workspace, dataset, outcome.new),
     )
 
 
@@ -118,17 +126,9 @@ def store(workspace: Workspace, dataset: str, documents: Sequence[Pieces]) -> li
     return outcome.facts
 
 
-def _groups(documents: Sequence[Pieces]) -> Iterator[list[Pieces]]:
-    group: list[Pieces] = []
-    size = 0
-    for document in documents:
-        if group and size + len(document.pieces) > BATCH_SIZE:
-            yield group
-            group, size = [], 0
-        group.append(document)
-        size += len(document.pieces)
-    if group:
-        yield group
+def _groups(documents: Iterable[Pieces]) -> Iterator[list[Pieces]]:
+    """Documents in runs that are embedded at once."""
+    return weighed(((document, len(document.pieces)) for document in documents), BATCH_SIZE)
 
 
 def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome: _Outcome) -> None:
@@ -157,7 +157,9 @@ def _parts(documents: Sequence[Pieces], ready: dict[bytes, _Ready]) -> Iterator[
     """Documents with the rows that they need; those that need too many for one transaction are divided."""
     for document in documents:
         rows = {
-            place: _rows_of(digest(piece.text, document.source, about), about, ready)
+            place: facts.rows_to_add(about, ready[key].entities)
+            if (key := digest(piece.text, document.source, about)) in ready
+            else KNOWN_ROWS
             for place, (piece, about) in enumerate(document.pieces)
         }
         replacing = _Replacing() if document.replaces else None
@@ -165,10 +167,6 @@ def _parts(documents: Sequence[Pieces], ready: dict[bytes, _Ready]) -> Iterator[
         for run in runs:
             some = replace(document, pieces=[document.pieces[place] for place in run])
             yield _Part(some, replacing, run is runs[-1]), sum(rows[place] for place in run)
-
-
-def _rows_of(key: bytes, about: Metadata, ready: dict[bytes, _Ready]) -> int:
-    return facts.rows_to_add(about, ready[key].entities) if key in ready else KNOWN_ROWS
 
 
 def _write(
@@ -199,20 +197,20 @@ def _write(
             first = len(outcome.facts)
             new += _prepare(connection, number, part, ready, present, places, outcome)
             # Whoever says last what is known says how long it holds.
-            known = [each.fact_id for each in outcome.facts[first:] if not each.new]
+            known = [fact.fact_id for fact in outcome.facts[first:] if not fact.new]
             if known:
-                facts.end_lessons(connection, number, fact_expiry.change(connection, known, part.document.expires_at))
+                facts.end_lessons(connection, number, facts.set_expiry(connection, known, part.document.expires_at))
                 facts.restore(connection, number, known)
             if part.replacing is not None and part.is_last:
                 gone |= part.replacing.unsaid()
-        said = {each.fact_id for each in outcome.facts[before:]}
+        said = {fact.fact_id for fact in outcome.facts[before:]}
         runs = facts.removal_runs(connection, [seq for seq, fact_id in gone.items() if fact_id not in said])
         for run in runs[:1]:
             outcome.removed += _remove_unsaid(connection, number, run)
         facts.add(connection, number, model, new, at)
         outcome.added += len(new)
         # An import is not compared, so nothing is kept of it.
-        if len(outcome.new) <= conflicts.MAX_CHECKED:
+        if len(outcome.new) <= MAX_CHECKED:
             read_vectors = unpack([fact.vector for fact in new], workspace.embedder.dimensions)
             outcome.new += [
                 Written(fact.id, fact.text, fact.metadata, vector)
@@ -252,12 +250,12 @@ def _prepare(
         fact_id = present.get(key)
         if fact_id is None:
             fact_id = present[key] = new_id()
-            vector, found = ready[key]
+            vector, named = ready[key]
             new.append(
                 NewFact(
                     *(fact_id, piece.text, about, document.source, place, piece.start, piece.stop, vector),
                     expires_at=document.expires_at,
-                    entities=found,
+                    entities=named,
                 )
             )
             outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=True))
@@ -270,7 +268,8 @@ def _prepare(
             replacing.said.add(fact_id)
     if replacing is not None and replacing.stored is not None:
         stored = replacing.stored
-        facts.move(connection, dataset, {stored[each]: to for each, to in unchanged.items() if each in stored})
+        places_to = {stored[fact_id]: place for fact_id, place in unchanged.items() if fact_id in stored}
+        facts.move(connection, dataset, places_to)
     elif document.source is not None:
         places[document.source] = first + len(new)
     return new
@@ -281,15 +280,98 @@ def _remove_unsaid(connection: Connection, dataset: int, seqs: Sequence[int]) ->
     # The document may say it again: what was learnt from it then comes back.
     kept = facts.sources_of_lessons(connection, dataset, seqs)
     gone = [seq for seq in seqs if seq not in kept]
-    facts.remove(connection, dataset, gone)
+    supersessions.remove_facts(connection, dataset, gone)
     return len(gone) + facts.set_hidden(connection, dataset, sorted(kept), facts.REPLACED, True)
 
 
-def _update_index(workspace: Workspace, dataset: str) -> None:
-    """After much was added, the one who added it brings the index up to date, not the next who asks."""
+MAX_CHECKED = 64  # With more new facts than this, a call is an import, and none of them is compared.
+NEAREST = 10  # Existing facts that a new one is compared with.
+
+UNSCOPED = frozenset(
+    ("timestamp", "time", "created", "updated", "message_id", "qa_id", "run_id", "trace_id", "id", PROVENANCE)
+)
+"""Keys of metadata that tell when or how a fact was stored, not what it is about. So do those that end in `_at`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A fact that was stored now."""
+
+    fact_id: str
+    text: str
+    metadata: Metadata
+    vector: Vectors
+
+
+def notice(workspace: Workspace, dataset: str, new: Sequence[Written]) -> list[FactConflict]:
+    """The active facts that new ones contradict, recorded in the ledger, from where the review queue takes them."""
+    stating = [fact for fact in new if states_value(fact.text)] if len(new) <= MAX_CHECKED else []
+    if not stating:
+        return []
+    own_ids = {fact.fact_id for fact in new}
     with workspace.read() as connection:
-        model = workspace.model(connection)
-        number = scopes.dataset_id(connection, workspace.project, dataset)
-        if model is not None and number is not None:
-            workspace.index(connection, number, model).follow(connection)
-    workspace.save_indexes()
+        model, number = workspace.model(connection), scopes.dataset_id(connection, workspace.project, dataset)
+        if model is None or number is None:
+            return []
+        index = workspace.index(connection, number, model)
+        index.follow(connection)
+        conflicts: list[tuple[Written, AnyRow, ValueConflict]] = []
+        for fact in stating:
+            near = index.search(connection, Search(fact.text, fact.vector, "semantic", NEAREST + len(new)))
+            order = np.lexsort((near.facts, -near.relevance))[: NEAREST + len(new)]
+            conflicts += _contradicted(workspace, connection, fact, near.facts[order].tolist(), own_ids)
+        if not conflicts:
+            return []
+        project = scopes.owner(connection, number)
+    now = workspace.now()
+    events = [
+        Event(
+            project_id=project,
+            kind=CONFLICT,
+            target_type="fact",
+            target_id=own.fact_id,
+            source="remember",
+            at=now,
+            value=difference.kind,
+            body={"fact_id": other.id},
+        )
+        for own, other, difference in conflicts
+    ]
+    with workspace.write() as connection:
+        ledger.append(connection, events)
+    return [
+        FactConflict(
+            event_id=event.id,
+            fact_id=own.fact_id,
+            conflicts_with=other.id,
+            text=other.text,
+            kind=difference.kind,
+            value=difference.new,
+            other_value=difference.old,
+        )
+        for event, (own, other, difference) in zip(events, conflicts, strict=True)
+    ]
+
+
+def _contradicted(
+    workspace: Workspace, connection: Connection, own: Written, seqs: Sequence[int], own_ids: set[str]
+) -> list[tuple[Written, AnyRow, ValueConflict]]:
+    rows = facts.by_seq(connection, seqs)
+    now = workspace.now()
+    candidates = [
+        row
+        for seq in seqs
+        if (row := rows.get(seq)) is not None
+        and row.id not in own_ids
+        and (row.expires_at is None or row.expires_at > now)
+        and is_same_scope(own.metadata, row.metadata)
+    ]
+    differences = [(row, conflict(own.text, row.text)) for row in candidates[:NEAREST]]
+    return [(own, row, difference) for row, difference in differences if difference is not None]
+
+
+def is_same_scope(one: Metadata, other: Metadata) -> bool:
+    """Whether metadata tell two facts apart: what is true of one user, language or year need not be of another."""
+    return not any(
+        one[key] != other[key] for key in one.keys() & other.keys() if key not in UNSCOPED and not key.endswith("_at")
+    )

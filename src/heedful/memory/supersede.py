@@ -6,19 +6,17 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
+from heedful.api import values
+from heedful.clock import new_id
 from heedful.errors import Conflict, Invalid
-from heedful.ids import new_id
-from heedful.memory import checks
-from heedful.memory.workspace import Workspace
+from heedful.ledger import events, supersessions
+from heedful.ledger.events import SUPERSESSION, Event
+from heedful.ledger.supersessions import retire
 from heedful.model import Supersession
-from heedful.storage import facts, ledger, scopes
+from heedful.storage import facts, scopes
 from heedful.storage.facts import NewFact, digest
-from heedful.storage.ledger import SUPERSESSION, Event
-from heedful.storage.retention import retire
 from heedful.storage.vectors import ensure_model, pack
-
-PROVENANCE = "supersedes"
-"""The key under which a correction's metadata name the fact it corrects."""
+from heedful.workspace import Workspace
 
 
 def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None) -> Supersession:
@@ -31,24 +29,21 @@ def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | No
 def prepare(
     workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None
 ) -> Callable[[Connection], Supersession]:
-    """What does it in a transaction that is open; the model has read the text by then."""
-    checks.identifier("fact_id", fact_id)
-    author = checks.author(author)
+    """The function that does it in an open transaction; the model has read the text by then."""
+    values.identifier("fact_id", fact_id)
+    author = values.author(author)
     if (text is None) == (by is None):
         raise Invalid(
-            "the replacement is missing",
-            field="text",
-            value=text,
-            remedy="Pass text, or by=FACT_ID, and not both",
+            "the replacement is missing", field="text", value=text, remedy="Pass text, or by=FACT_ID, and not both"
         )
     if by == fact_id:
         raise Invalid(f"fact {fact_id} can't supersede itself", field="by", value=by)
-    vector = None if text is None else pack(workspace.embed([checks.text("text", text)])[0])
+    vector = None if text is None else pack(workspace.embed([values.text("text", text)])[0])
 
     def correct(connection: Connection) -> Supersession:
         seq, dataset = _locate(workspace, connection, "fact_id", fact_id)
         _check_unexpired(workspace, connection, "fact_id", fact_id)
-        if ledger.superseded(connection, [fact_id]):
+        if supersessions.superseded(connection, [fact_id]):
             raise Conflict(
                 f"fact {fact_id} is already superseded",
                 field="fact_id",
@@ -65,7 +60,7 @@ def prepare(
             if _locate(workspace, connection, "by", by)[1] != dataset:
                 raise Invalid(f"fact {by} is in another dataset than {fact_id}", field="by", value=by)
             _check_unexpired(workspace, connection, "by", by)
-        if ledger.superseded(connection, [other]):
+        if supersessions.superseded(connection, [other]):
             # It would stay hidden, and two facts could supersede each other.
             raise Conflict(
                 f"fact {other}, which should supersede {fact_id}, is superseded itself",
@@ -81,41 +76,35 @@ def prepare(
             target_id=fact_id,
             source="supersede",
             at=now,
-            recorded_at=now,
             dataset_id=dataset,
             author=author,
             value=other,
             body={"created": created},
         )
-        ledger.append(connection, [event])
-        facts.judge_superseded(connection, [fact_id, other])
+        events.append(connection, [event])
+        supersessions.judge_superseded(connection, [fact_id, other])
         return Supersession(event_id=event.id, fact_id=fact_id, superseded_by=other)
 
     return correct
 
 
 def _correction(
-    workspace: Workspace,
-    connection: Connection,
-    seq: int,
-    dataset: int,
-    fact_id: str,
-    text: str,
-    vector: bytes,
+    workspace: Workspace, connection: Connection, seq: int, dataset: int, fact_id: str, text: str, vector: bytes
 ) -> tuple[str, bool]:
-    """The fact that says `text`, with the old one's metadata, and whether it had to be made."""
+    """The fact that says `text`, with the old one's metadata, and whether it is new."""
     model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
     workspace.model(connection)
     old = facts.by_seq(connection, [seq])[seq]
-    retire(connection, dataset, workspace.now(), 1, [digest(text, None, {**old.metadata, PROVENANCE: fact_id})])
-    about = {**old.metadata, PROVENANCE: fact_id}
+    about = {**old.metadata, events.PROVENANCE: fact_id}
     # It has no source: a file that is remembered again must not sweep its corrections away.
-    known = next(iter(facts.ids_by_digest(connection, dataset, [digest(text, None, about)]).values()), None)
-    if known is not None:
-        return known, False
-    made = NewFact(new_id(), text, about, None, 0, 0, len(text), vector, old.expires_at)
-    facts.add(connection, dataset, model, [made], workspace.now())
-    return made.id, True
+    key = digest(text, None, about)
+    retire(connection, dataset, workspace.now(), 1, [key])
+    known = facts.ids_by_digest(connection, dataset, [key])
+    if known:
+        return known[key], False
+    new = NewFact(new_id(), text, about, None, 0, 0, len(text), vector, old.expires_at)
+    facts.add(connection, dataset, model, [new], workspace.now())
+    return new.id, True
 
 
 def _check_unexpired(workspace: Workspace, connection: Connection, field: str, fact_id: str) -> None:
@@ -132,5 +121,5 @@ def _check_unexpired(workspace: Workspace, connection: Connection, field: str, f
 def _locate(workspace: Workspace, connection: Connection, field: str, fact_id: str) -> tuple[int, int]:
     place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
     if place is None:
-        raise checks.no_fact(workspace.project, fact_id, field)
+        raise values.no_fact(workspace.project, fact_id, field)
     return place

@@ -1,4 +1,4 @@
-"""Keys and tokens: who may call a server, and for what."""
+"""Keys and tokens: who may call a server, and for what; the audit trail, and jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from heedful.model.base import AuthorKind, Model, Name, NotBlank
 
 Scope = Literal["read", "write", "feedback", "admin"]
-"""What a key may do: recall and look; remember and run; give opinions; manage keys and connectors, and all the rest."""
+"""The permissions of a key: recall and read; remember and run; give opinions; manage keys and the rest."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
@@ -22,12 +22,12 @@ class Key(Model):
     """A key to a server; its secret is shown once, when it is made."""
 
     key_id: str
-    """What `revoke` takes; it is no secret."""
+    """The ID for `revoke`; not a secret."""
     name: str
     project: str | None
     """The project it opens; None for all."""
     scopes: list[Scope]
-    """What it may do."""
+    """The scopes of the key."""
     rate_limit: int | None
     """Calls a second; None for what the server allows."""
     created_at: datetime
@@ -45,7 +45,7 @@ class NewKey(Key):
 
 
 class SigningRotation(Model):
-    """What `rotate_signing` did."""
+    """The result of `rotate_signing`."""
 
     rotated_at: datetime
     """Since when the new secret is in use."""
@@ -61,7 +61,7 @@ class AuditEntry(Model):
     kind: AuditKind
     """Whether somebody was refused, or an admin did something."""
     operation: str
-    """What was called: "keys.create", or a method and a route."""
+    """The call: "keys.create", or a method and a route."""
     project: str | None
     """None if it concerns the whole server, or if the caller is not known."""
     caller: str | None
@@ -109,15 +109,51 @@ class Target(Model):
 
 
 class FeedbackToken(Model):
-    """What a browser is given to say what it thinks of some things, for a short time."""
+    """A short-lived token with which a browser may rate some targets."""
 
     token: str = Field(repr=False)
-    """What the browser sends as its key."""
+    """The token that the browser sends as its key."""
     author: str
     """Under whose name it speaks."""
     author_kind: AuthorKind
     """`named` with an author, else `visitor`."""
     targets: list[Target]
-    """What it may rate."""
+    """The targets it may rate."""
     expires_at: datetime
     """When it is no longer good."""
+
+
+JobStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
+JobKind = Literal["improve", "reembed", "maintain", "index", "digest", "deliver"]
+
+JOB_STATUSES: tuple[JobStatus, ...] = get_args(JobStatus)
+JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
+
+
+class Job(Model):
+    """Work that is done in the background: at least once, by one worker at a time."""
+
+    job_id: str
+    """The ID for `get`, `cancel` and `retry`."""
+    kind: JobKind
+    """The kind of work: improve, reembed, maintain, index for the search inside a database, digest of feedback, or
+    deliver for an alert in the outbox."""
+    project: str | None
+    """Whose it is; None for work on the whole store."""
+    arguments: dict[str, Any]
+    """The arguments of the job."""
+    status: JobStatus
+    """waiting, running, done, failed or cancelled."""
+    attempts: int
+    """How often it was begun."""
+    done: int | None
+    """How much of it is done, of `total`; None before that is known."""
+    total: int | None
+    """How much there is to do."""
+    error: str | None
+    """Why the last attempt failed."""
+    created_at: datetime
+    started_at: datetime | None
+    """When it was last begun."""
+    finished_at: datetime | None
+    """When it was done, cancelled or given up."""

@@ -1,4 +1,4 @@
-"""What all nouns are made of: frozen models, and the kinds of text and number they hold."""
+"""The base of all nouns: frozen models, and the kinds of text and number they hold."""
 
 from __future__ import annotations
 
@@ -44,19 +44,14 @@ def _not_blank(text: str) -> str:
 def storable(text: str) -> str:
     """The text itself, if every store can hold it."""
     if "\0" in text:
-        raise Invalid(
-            f"must not hold a NUL character, got {quoted(text, 50)}",
-            value=_shown(text),
-            remedy='Remove it: text.replace("\\0", "")',
-        )
+        message = f"must not hold a NUL character, got {quoted(text, 50)}"
+        raise Invalid(message, value=_shown(text), remedy='Remove it: text.replace("\\0", "")')
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise Invalid(
-            f"must be valid Unicode ({error.reason}), got {quoted(text, 50)}",
-            value=_shown(text),
-            remedy='Replace the surrogates: text.encode(errors="replace").decode()',
-        ) from None
+        message = f"must be valid Unicode ({error.reason}), got {quoted(text, 50)}"
+        remedy = 'Replace the surrogates: text.encode(errors="replace").decode()'
+        raise Invalid(message, value=_shown(text), remedy=remedy) from None
     return text
 
 
@@ -97,11 +92,8 @@ def author_name(name: str) -> str:
     written."""
     visible = [place for place, character in enumerate(storable(name)) if character.isprintable() and character != " "]
     if not visible:
-        raise Invalid(
-            f"must be a name, got {quoted(name)}",
-            value=name,
-            remedy="Leave it out if your program itself gives the feedback",
-        )
+        message = f"must be a name, got {quoted(name)}"
+        raise Invalid(message, value=name, remedy="Leave it out if your program itself gives the feedback")
     stripped = name[visible[0] : visible[-1] + 1]
     if len(stripped) > limits.MAX_NAME:
         raise Invalid(f"has {len(stripped)} characters, the limit is {limits.MAX_NAME}", value=stripped[:50])
@@ -179,14 +171,16 @@ class Model(BaseModel):
 
 
 def _unknown_fields(error: ValidationError) -> set[int | str]:
-    return {each["loc"][0] for each in error.errors() if each["type"] == "extra_forbidden" and len(each["loc"]) == 1}
+    return {
+        fault["loc"][0] for fault in error.errors() if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1
+    }
 
 
 def _failing_fast(schema: Any) -> Any:
     if isinstance(schema, dict):
         inner = {name: value if name == "metadata" else _failing_fast(value) for name, value in schema.items()}
         return inner | {"fail_fast": True} if schema.get("type") == "list" else inner
-    return [_failing_fast(each) for each in schema] if isinstance(schema, list) else schema
+    return [_failing_fast(inner) for inner in schema] if isinstance(schema, list) else schema
 
 
 class FailFastModel(BaseModel):
@@ -199,6 +193,9 @@ class FailFastModel(BaseModel):
 
 
 def etag(value: Model | Metadata) -> str:
-    """What changes when a value changes: pass it as `if_match` to change only what you have seen."""
+    """A token that changes with the value: pass it as `if_match` to change only what you have read."""
     plain = value.model_dump(mode="json") if isinstance(value, Model) else value
     return hashlib.sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+NEUTRAL = 0.5

@@ -110,7 +110,6 @@ class Execution(Model):
     execution_time_ms: int
     origin: Origin
     derived_from: str | None
-    """The execution or golden example whose SQL was reused."""
     chat_message_id: str | None
     created_at: datetime
     external_id: str | None = None
@@ -120,7 +119,7 @@ class Execution(Model):
 
 
 class ExecutionFeedback(Model):
-    """What somebody says of an execution, or of a message."""
+    """Feedback about an execution or a message of a chat."""
 
     id: str
     execution_id: str | None
@@ -153,7 +152,7 @@ class FeedbackList(Model):
 
 
 class BulkDeletion(Model):
-    """What a bulk deletion did."""
+    """The result of a bulk deletion."""
 
     deleted_count: int
     failed_ids: list[str]
@@ -190,7 +189,6 @@ class CacheMatch(Model):
     feedback_comment: str | None
     decision: Decision
     gate: str
-    """Which gate decided."""
     reason: str
     """Why, as a sentence."""
     question: str
@@ -204,7 +202,7 @@ class CacheMatch(Model):
     @field_validator("execution")
     @classmethod
     def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """What came as JSON becomes what it is in an `Execution`."""
+        """Turns values from JSON into those of an `Execution`."""
         found = dict(data)
         if isinstance(data.get("result"), dict):
             found["result"] = QueryResult(**data["result"])
@@ -214,7 +212,7 @@ class CacheMatch(Model):
 
 
 class CacheSuggestion(Model):
-    """What a question probably means, where that isn't certain: somebody has to confirm it."""
+    """The probable meaning of a question, which somebody has to confirm."""
 
     question: str
     """The proven question with the values of the one that was asked."""
@@ -227,7 +225,7 @@ class CacheSuggestion(Model):
 
 
 class CacheLookup(Model):
-    """What the cache has for a question."""
+    """The answer of the cache to a question."""
 
     cache_hit: bool
     """Whether the first match may be used."""
@@ -235,7 +233,7 @@ class CacheLookup(Model):
     """Those to serve first, then those to rebind, then those refused; each by similarity."""
     candidates_checked: int
     suggestion: CacheSuggestion | None = None
-    """What the question probably means, if nothing may be used and there is exactly one likely reading."""
+    """The probable meaning of the question, if nothing may be used and there is exactly one likely reading."""
 
 
 class ProvenKind(Model):
@@ -272,14 +270,13 @@ class MissingExample(Model):
     questions: int
     """How many different ones that are."""
     suggestion: CacheSuggestion | None = None
-    """What it probably means, if there is one likely reading."""
+    """The probable meaning, if there is one likely reading."""
 
 
 class CacheCoverage(Model):
-    """What the cache knows of one connector, and what it is asked and refuses."""
+    """The proven questions of one connector, and the questions that the cache is asked and refuses."""
 
     connector_id: str
-    """The connector."""
     proven: list[ProvenKind]
     """The most frequent first."""
     proven_questions: int
@@ -287,7 +284,7 @@ class CacheCoverage(Model):
     proven_kinds: int
     """How many kinds there are in all."""
     refused: list[RefusedKind]
-    """What was asked and would be refused now, by gate, the most frequent first."""
+    """Questions that would be refused now, by gate, most frequent first."""
     missing: list[MissingExample]
     """The questions whose proof would answer most, first."""
 
@@ -329,7 +326,7 @@ class ChatSql(Model):
     model: str | None = None
     """The language model that wrote it."""
     suggestion: CacheSuggestion | None = None
-    """What the question probably means, if nothing proven answers it and there is exactly one likely reading."""
+    """The probable meaning of the question, if nothing proven answers it and there is exactly one likely reading."""
 
 
 class ChatAnswer(ChatSql):

@@ -1,4 +1,4 @@
-"""Insight: aggregated feedback, and what stands out."""
+"""Insight: aggregated feedback, and what stands out; exported tables, and the digest."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ class Variant(Model):
     down: int
     neutral: int
     satisfaction: float | None
-    """up / (up + down); None without any."""
     low: float | None
-    """The lower end of its 95% interval (Wilson)."""
     high: float | None
     mean_score: float | None
     """The mean of the entries' scores, 1 to 5; None without any."""
@@ -79,9 +77,7 @@ class TrendPoint(Model):
     down: int
     neutral: int
     satisfaction: float | None
-    """up / (up + down); None without any."""
     low: float | None
-    """The lower end of its 95% interval (Wilson)."""
     high: float | None
     mean_score: float | None
     """The mean of the entries' scores; None without any."""
@@ -112,7 +108,7 @@ class Covered(Model):
     """How much of one kind of thing was rated."""
 
     kind: Literal["answers", "executions", "recalls"]
-    """What was shown."""
+    """The kind that was shown."""
     shown: int
     """How many there were."""
     rated: int
@@ -120,7 +116,6 @@ class Covered(Model):
     share: float | None
     """rated / shown; None if nothing was shown."""
     low: float | None
-    """The lower end of its 95% interval (Wilson)."""
     high: float | None
 
 
@@ -141,7 +136,6 @@ class DecisionCount(Model):
     decision: Literal["serve", "rebind", "refuse", "nothing"]
     """`nothing`: no stored question was like it."""
     gate: str
-    """Which gate decided."""
     count: int
     """How many there were."""
     share: float
@@ -155,7 +149,6 @@ class CacheDecision(Model):
     question: str
     decision: Literal["serve", "rebind", "refuse", "nothing"]
     gate: str
-    """Which gate decided."""
     reason: str
     """Why, in words."""
     similarity: float | None
@@ -167,7 +160,7 @@ class CacheDecision(Model):
 
 
 class CacheReport(Model):
-    """What the cache decided, and why."""
+    """The decisions of the cache, and why."""
 
     total: int
     reused: int
@@ -225,7 +218,7 @@ class Theme(Model):
 
 
 class Themes(Model):
-    """What negative comments are about."""
+    """A theme of negative comments."""
 
     comments: int
     """How many were read, the newest."""
@@ -241,7 +234,7 @@ class Note(Model):
     text: str
     """In a sentence."""
     about: str
-    """What was looked at: "all", "dataset", "model", "metadata.variant", "theme", "policy"…"""
+    """The subject of the note: "all", "dataset", "model", "metadata.variant", "theme", "policy"…"""
     value: Any
     """Which of them; None for all."""
     since: date
@@ -254,3 +247,78 @@ class Note(Model):
     """The figures it comes from."""
     event_id: str | None = None
     """The change of policy that it is about: retract it to undo the change."""
+
+
+TableName = Literal[
+    "feedback",
+    "signals",
+    "entries",
+    "sessions",
+    "messages",
+    "facts",
+    "recalls",
+    "executions",
+    "golden_examples",
+    "decisions",
+    "review_items",
+    "events",
+]
+ColumnType = Literal["text", "integer", "number", "boolean", "time", "json"]
+ExportFormat = Literal["csv", "jsonl", "parquet"]
+
+TABLE_NAMES: tuple[TableName, ...] = get_args(TableName)
+EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+
+
+class ExportColumn(Model):
+    """One column of an exported table."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+    """The note in words."""
+
+
+class ExportTable(Model):
+    """One table that can be exported."""
+
+    name: TableName
+    meaning: str
+    """The meaning of a row."""
+    columns: list[ExportColumn]
+
+
+class ExportResult(Model):
+    """The result of an export."""
+
+    table: TableName
+    """Which table."""
+    rows: int
+    """How many rows there were."""
+    path: str | None
+    """The file; None where bytes were written to something else."""
+
+
+class Digest(Model):
+    """A summary of the feedback in a period, compared with the period before."""
+
+    project: str
+    """Whose it is."""
+    since: datetime
+    """When the time begins."""
+    until: datetime
+    """When it is over."""
+    now: Variant
+    """The opinions of this time."""
+    before: Variant
+    """Those of the time before it, which was as long."""
+    themes: list[Theme]
+    """The themes of negative comments, largest first."""
+    notes: list[Note]
+    """The changes that are larger than chance explains."""
+    open_items: int
+    """Items of the review queue that are open."""
+    headline: str
+    """All of it in a line."""
+    text: str
+    """All of it in words."""

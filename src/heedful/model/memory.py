@@ -1,4 +1,4 @@
-"""Facts, signals, recalls and receipts."""
+"""Facts, signals, recalls and receipts, and replays of these."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RecordedSignal(Model):
 
 
 class SignalResult(Model):
-    """What a call to `signal` or `signal_recall` did."""
+    """The result of `signal` or `signal_recall`."""
 
     processed: int
     """How many signals were taken now; a retry takes none."""
@@ -70,7 +70,7 @@ class SignalResult(Model):
 
 
 class Retraction(Model):
-    """What `retract` undid."""
+    """The result of `retract`."""
 
     event_id: str
     """The new event that records the retraction."""
@@ -79,7 +79,7 @@ class Retraction(Model):
 
 
 class Supersession(Model):
-    """What `supersede` did."""
+    """The result of `supersede`."""
 
     event_id: str
     """Retract it to undo the supersession."""
@@ -88,7 +88,7 @@ class Supersession(Model):
 
 
 class PolicyChange(Model):
-    """What `set_policy` did."""
+    """The result of `set_policy`."""
 
     event_id: str | None
     """Retract it to undo the change; None if nothing changed."""
@@ -100,12 +100,28 @@ class PolicyChange(Model):
     """The rule before; None for the default."""
 
 
+class PolicyInUse(Model):
+    """The policy that recalls follow unless a call names another, and why."""
+
+    dataset: str | None
+    """None for the project."""
+    policy: PolicyName
+    chosen_for: Literal["dataset", "project"] | None
+    """None if no policy was chosen, so that the default holds."""
+    chosen_by: str | None
+    """`set_policy`; `guard` if ratings got worse after a change and the setting `revert_worse_policy` undid it."""
+    chosen_at: datetime | None
+    """The time of the choice."""
+    event_id: str | None
+    """Retract it to undo the choice."""
+
+
 class Document(Model):
-    """What one source says. Remembered, it replaces what that source said before."""
+    """The texts of one source. Remembering it replaces the earlier texts of that source."""
 
     source: SourceName
     texts: list[Text]
-    """What it says; long ones are split."""
+    """The texts; long ones are split."""
     metadata: list[Metadata] | None = None
     """One for each text, if given."""
 
@@ -131,13 +147,13 @@ class FactConflict(Model):
     conflicts_with: str
     """The existing fact. `supersede(conflicts_with, by=fact_id)` puts the new one in its place."""
     text: str
-    """What the existing fact says."""
+    """The text of the existing fact."""
     kind: ConflictKind
-    """What differs."""
+    """The kind of difference."""
     value: str
-    """What the new fact says."""
+    """The value in the new fact."""
     other_value: str
-    """What the existing fact says in its place."""
+    """The value in the existing fact."""
 
 
 class FileError(Model):
@@ -149,7 +165,7 @@ class FileError(Model):
 
 
 class RememberResult(Model):
-    """What `remember` stored, document by document in the order given."""
+    """The facts that `remember` stored, document by document in the order given."""
 
     dataset: str
     facts: list[FactRef]
@@ -191,7 +207,7 @@ class Dataset(Model):
 
 
 class Erasure(Model):
-    """What was erased of a person, by which it can be proven: their name is not in it."""
+    """A record that proves what was erased of a person, without their name."""
 
     author: str | None
     """The pseudonym that replaces their name; None if nothing had the name."""
@@ -220,7 +236,7 @@ class Erasure(Model):
 
 
 class ForgetResult(Model):
-    """What `forget` removed."""
+    """The facts that `forget` removed."""
 
     facts: int
     dataset: str
@@ -228,7 +244,7 @@ class ForgetResult(Model):
     restored: list[str] = Field(default_factory=list)
     """The facts that they had superseded and that are recalled again; forget these too if they are wrong."""
     erased: Erasure | None = None
-    """What else was erased of an author, where one was named."""
+    """The record of the erasure, if an author was named."""
 
 
 class EventRef(Model):
@@ -250,7 +266,7 @@ class Explanation(Model):
     words: float | None
     """Similarity by words, in [0, 1]."""
     neighbours: float | None
-    """What neighbouring facts of its source added, already included in `relevance`."""
+    """The share of neighbouring facts of its source, already included in `relevance`."""
     links: list[str] = Field(default_factory=list)
     """The entity over which it was reached from another fact or from the query, in the mode `graph`."""
     matched_context: str | None
@@ -299,11 +315,11 @@ class Recall(Model):
     qa_id: str | None = None
     """The entry of the session under which question and answer are kept; None without a session."""
     answer: str | None = None
-    """What the hits answer, with citations; None without a session."""
+    """The answer made from the hits, with citations; None without a session."""
     receipt: bool = True
     """Whether its receipt was kept, so that feedback can name it; with a session it always is."""
     next_cursor: str | None = None
-    """What gets the next page, as `cursor` of the same recall; None if there are no more facts, or 1,000 were shown."""
+    """The `cursor` for the next page of the same recall; None if there are no more facts, or 1,000 were shown."""
 
     def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
         return iter(self.hits)
@@ -331,7 +347,7 @@ class Shown(Model):
 
 
 class Receipt(Model):
-    """What was shown by one recall."""
+    """The facts that one recall showed."""
 
     recall_id: str
     dataset: str
@@ -478,17 +494,17 @@ class FactFinding(Model):
     """Facts with the same problem."""
 
     kind: FactProblem
-    """What is wrong with them."""
+    """The problem."""
     count: int
     """How many there are; of pairs, at most 5,000 are compared."""
     facts: list[FoundFact]
     """The first of them."""
     remedy: str
-    """What to do about it."""
+    """The remedy."""
 
 
 class FactReport(Model):
-    """What an audit found in a dataset. Nothing was changed."""
+    """The problems that an audit found in a dataset. Nothing was changed."""
 
     dataset: str
     facts: int
@@ -496,7 +512,7 @@ class FactReport(Model):
     recalls: int
     """How many recalls were looked at, the newest 50,000 at most."""
     findings: list[FactFinding]
-    """What was found, by kind."""
+    """The problems by kind."""
 
 
 class Check(Model):
@@ -509,7 +525,7 @@ class Check(Model):
 
 
 class Detection(Model):
-    """What an answer says of one fact that was shown."""
+    """The use that an answer made of one fact that was shown."""
 
     fact_id: str
     signal_type: Literal["used", "ignored"] | None
@@ -517,3 +533,105 @@ class Detection(Model):
     confidence: float
     """How sure `signal_type` is, in [0, 1]; 0 without one."""
     reasons: list[str]
+
+
+class Estimate(Model):
+    """A mean and its 95% interval."""
+
+    value: float
+    """The mean."""
+    low: float
+    """The lower end."""
+    high: float
+
+
+class WorseQuery(Model):
+    """A query whose helpful fact another order would put lower."""
+
+    query: str
+    receipts: int
+    """How many of its rated recalls were replayed."""
+    change: float
+    """The mean change of the reciprocal rank over those; below 0."""
+    recall_id: str
+    """The recall of it that would lose most."""
+    old_rank: int
+    """Where that recall showed its first helpful fact."""
+    new_rank: int
+    """Where it would have been."""
+
+
+class ReplayArm(Model):
+    """The quality of one way to order the facts that were shown, by their ratings."""
+
+    policy: PolicyName | None
+    """None for the logged order and for relevance alone."""
+    usefulness_weight: float | None
+    """None for the logged order, whose recalls may have had different ones."""
+    mrr: Estimate
+    """The mean reciprocal rank of the first helpful fact."""
+    ndcg: Estimate
+    """nDCG at 10; helpful facts count 1, all others 0."""
+    mrr_change: Estimate
+    """The difference to the logged order, with the interval of the paired difference."""
+    ndcg_change: Estimate
+    """The same of nDCG."""
+    queries_better: int
+    """How many queries have a better mean reciprocal rank than they had as logged."""
+    queries_worse: int
+    """How many have a worse one."""
+    worse: list[WorseQuery]
+    """The ten that lose most, worst first."""
+
+
+class ReplayAdvice(Model):
+    """The weight that a policy should be given, by what was replayed."""
+
+    policy: PolicyName
+    usefulness_weight: float | None
+    """0 where nothing surely beats relevance alone; None where there are too few ratings to tell."""
+    reason: str
+    """Why, in words."""
+
+
+class ReplayRecommendation(Model):
+    """The order that would have been best, of relevance alone and each policy with its recommended weight."""
+
+    policy: PolicyName | None
+    """None for relevance alone."""
+    usefulness_weight: float
+    """The weight that was best for it; 0 for relevance alone."""
+    mrr_change: Estimate
+    """The difference to the order that was shown."""
+    certainty: float
+    """The share of resamples in which it is better than that; 0.5 is a coin."""
+    is_certain: bool
+    """Whether that is 0.95 or more: enough to change something."""
+    reason: str
+    """Why, in words."""
+
+
+class ReplayReport(Model):
+    """The quality of other policies and weights on the recalls that people rated."""
+
+    dataset: str
+    rated: int
+    """Recalls with active explicit ratings."""
+    replayed: int
+    """Those of them with a fact rated helpful: the others say nothing about an order."""
+    queries: int
+    """How many different queries those had."""
+    effective_sample_size: float
+    """How many recalls with equal weights would say as much; below `replayed` where exploration was at work."""
+    seed: int
+    """The seed of the intervals."""
+    logged: ReplayArm | None
+    """The order that was shown; None where nothing was replayed."""
+    none: ReplayArm | None
+    """Relevance alone."""
+    arms: list[ReplayArm]
+    """Each policy with each weight."""
+    advice: list[ReplayAdvice]
+    """One for each policy."""
+    recommendation: ReplayRecommendation | None = None
+    """None where there are too few ratings to tell."""

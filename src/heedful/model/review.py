@@ -12,7 +12,7 @@ from heedful.model.memory import Hit
 ReviewStatus = Literal["open", "resolved", "dismissed"]
 ReviewKind = Literal["negative", "contradictory", "conflict"]
 Fix = Literal["supersede", "retract", "teach", "block", "promote", "add_example"]
-"""What can be done about an item: correct a fact; retract an opinion; make a fact of an opinion; say that an
+"""The fixes for an item: correct a fact; retract an opinion; make a fact of an opinion; say that an
 execution is wrong, or that it is right; give the SQL for a question."""
 
 ReviewAction = Literal[
@@ -32,13 +32,13 @@ class ReviewItem(Model):
     """Contradictory, if somebody else says the contrary of the same thing; a conflict, if `remember` noticed facts that
     say otherwise than this one."""
     target_type: OpinionTarget
-    """What the opinions are about."""
+    """The target of the opinions."""
     question: str | None
-    """What was asked; None where that is not known."""
+    """The question; None if it is not stored."""
     dataset: str | None
     """That was asked; None where it is about something else."""
     status: ReviewStatus
-    """What the reviewers' last word makes of it."""
+    """The status after the latest action of a reviewer."""
     assignee: str | None
     """Who is assigned to it."""
     opinions: int
@@ -59,7 +59,7 @@ class ReviewOpinion(Model):
     """One opinion of an item."""
 
     event_id: str
-    """What `retract` undoes."""
+    """The event that `retract` undoes."""
     target_type: OpinionTarget
     target_id: str
     """The session, entry, message, execution or fact."""
@@ -97,9 +97,9 @@ class ReviewEvent(Model):
     """Something that was done about an item."""
 
     event_id: str
-    """What `undo` reverts."""
+    """The action that `undo` reverts."""
     action: ReviewAction
-    """What was done."""
+    """The action."""
     author: str | None
     """Who did it."""
     at: datetime
@@ -107,7 +107,7 @@ class ReviewEvent(Model):
     note: str | None
     """Why."""
     details: dict[str, Any]
-    """What it was done to, and what it made."""
+    """The object of the action, and its result."""
     undone: bool
     """Whether it was retracted."""
 
@@ -132,7 +132,7 @@ class ReviewCase(Model):
     """The oldest first. An opinion that opened the item again is a `reopen` whose `details` name it as `opinion`; it is
     listed until it is retracted."""
     fixes: list[Fix]
-    """What can be done about it."""
+    """The fixes that apply to it."""
 
 
 class ReviewComparison(Model):

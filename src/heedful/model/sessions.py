@@ -57,7 +57,7 @@ class UsedFact(Model):
 
 
 class Usage(Model):
-    """What a language model counted; None where it didn't say."""
+    """The tokens that the language model counted; None if it did not report them."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -104,7 +104,7 @@ class Feedback(Model):
     """Who the author is: a visitor changes no score and teaches nothing."""
     created_at: datetime
     extra: Metadata
-    """What hooks added."""
+    """Metadata added by hooks."""
 
 
 class NormalisedRating(Model):
@@ -117,11 +117,11 @@ class NormalisedRating(Model):
     rating: Rating | None = None
     """Up from a score of 4, down to 2, else None."""
     original: Any
-    """What was given."""
+    """The rating as it was given."""
 
 
 class SessionDeletion(Model):
-    """What went with a session."""
+    """The data deleted with a session."""
 
     session_id: str
     messages: int
@@ -152,7 +152,7 @@ class NotLearnt(Model):
     qa_id: str
     """The answer that it is about."""
     learnt_from: Literal["answer", "feedback"]
-    """What would have been learnt: the answer, or the correction in the comment."""
+    """The text that would have been learnt: the answer, or the correction in the comment."""
     reason: NotLearntReason
     """The author is a visitor; too few authors say so; it corrects no fact of the answer; or it would keep personal
     data that no fact has."""
@@ -161,7 +161,7 @@ class NotLearnt(Model):
 
 
 class Improvement(Model):
-    """What `improve` changed; all zero when there was nothing new."""
+    """The changes made by `improve`; all zero if there was nothing new."""
 
     dataset: str | None
     """None if several were improved."""
@@ -180,7 +180,7 @@ class Improvement(Model):
     visitor_ratings: int = 0
     """Ratings by visitors, which create no signals."""
     not_learnt: list[NotLearnt] = Field(default_factory=list)
-    """What was not learnt, and why; the newest hundred. The review queue has it, where a person can teach it."""
+    """The newest hundred lessons that were not learnt, and why. A person can teach them from the review queue."""
 
     @property
     def changed(self) -> bool:

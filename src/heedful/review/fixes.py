@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.errors import Conflict, Invalid, NotFound, quoted
-from heedful.memory import checks as values
+from heedful.api import values
+from heedful.clock import new_id
+from heedful.errors import Conflict, Invalid, quoted
+from heedful.ledger import events
+from heedful.ledger.derived_signals import EntryRow
+from heedful.ledger.events import TAUGHT
+from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks, counted_opinions
+from heedful.ledger.retract import retract_event
 from heedful.memory import supersede
+from heedful.memory.answer import LEARNT
 from heedful.model import FIXES, Fix, Metadata
-from heedful.review.cases import LoadedItem
+from heedful.review.items import LoadedItem, already_retracted, find_opinion, find_subjects, read_opinions
+from heedful.review.tables import SESSION_TARGETS
+from heedful.sessions import lessons
+from heedful.sessions.feedback import RetractedFeedback, change, change_in
+from heedful.sessions.session_store import Transaction
+from heedful.sessions.sql_store import SqlTransaction
 from heedful.sql import golden
 from heedful.sql.feedback import new_opinion, put
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.executions import runs
-from heedful.storage.feedback import SqlFeedbacks, counted_opinions
-from heedful.storage.rows import AnyRow
-from heedful.storage.sessions.base import FeedbackRow
+from heedful.storage import facts, scopes
+from heedful.storage.facts import NewFact
+from heedful.storage.vectors import ensure_model
+from heedful.text.complaints import statement
+from heedful.text.corrections import corrected
 
-REQUIRED_ARGUMENTS: dict[Fix, tuple[str, ...]] = {
+ARGUMENTS: dict[Fix, tuple[str, ...]] = {
     "supersede": ("fact_id", "text", "by"),
     "retract": ("event_id",),
     "teach": ("event_id", "text"),
@@ -29,50 +41,29 @@ REQUIRED_ARGUMENTS: dict[Fix, tuple[str, ...]] = {
     "promote": ("execution_id", "question"),
     "add_example": ("question", "sql_query", "connector_id"),
 }
-OPTIONAL_ARGUMENTS = {
-    ("promote", "question"),
-    ("add_example", "question"),
-    ("add_example", "connector_id"),
-    ("teach", "text"),
-    ("supersede", "text"),
-    ("supersede", "by"),
-}
+REQUIRED = ("fact_id", "event_id", "execution_id", "sql_query")
+"""Arguments without which a fix that takes them is refused."""
 
-
-@dataclass(frozen=True, slots=True)
-class FixArguments:
-    """The arguments of a fix."""
-
-    fact_id: str | None = None
-    text: str | None = None
-    by: str | None = None
-    event_id: str | None = None
-    execution_id: str | None = None
-    question: str | None = None
-    sql_query: str | None = None
-    connector_id: str | None = None
-
+Arguments = Mapping[str, str | None]
+"""The arguments of a fix; those of other fixes are None."""
 
 ApplyFix = Callable[[Connection], Metadata]
 """Applies a fix; returns the ids of what it changed and created."""
 
 
-def check_arguments(action: Any, arguments: FixArguments) -> Fix:
+def check_arguments(action: Any, arguments: Arguments) -> Fix:
     """The action, after checking that it exists and has the right arguments."""
     if action not in FIXES:
         raise Invalid(
             f"unknown action {quoted(action)}", field="action", value=action, remedy=f"Use one of {', '.join(FIXES)}"
         )
     fix: Fix = action
-    for name, value in asdict(arguments).items():
-        if value is not None and name not in REQUIRED_ARGUMENTS[fix]:
-            raise Invalid(
-                f"{fix} does not take {name}",
-                field=name,
-                value=value,
-                remedy=f"It takes {', '.join(REQUIRED_ARGUMENTS[fix])}",
-            )
-        if value is None and name in REQUIRED_ARGUMENTS[fix] and (fix, name) not in OPTIONAL_ARGUMENTS:
+    taken = ARGUMENTS[fix]
+    for name, value in arguments.items():
+        if value is not None and name not in taken:
+            remedy = f"It takes {', '.join(taken)}"
+            raise Invalid(f"{fix} does not take {name}", field=name, value=value, remedy=remedy)
+        if value is None and name in taken and name in REQUIRED:
             raise Invalid(f"{fix} needs {name}", field=name, value=value, remedy=f"Pass {name}=…")
         if value is not None and name.endswith("_id"):
             values.identifier(name, value)
@@ -80,28 +71,30 @@ def check_arguments(action: Any, arguments: FixArguments) -> Fix:
 
 
 def prepare(
-    space: ExecutionSpace, loaded: LoadedItem, fix: Fix, arguments: FixArguments, author: str | None, note: str | None
+    space: ExecutionSpace, loaded: LoadedItem, fix: Fix, arguments: Arguments, author: str | None, note: str | None
 ) -> ApplyFix:
-    """Prepares a fix other than `retract` and `teach`."""
+    """Prepares a fix other than `retract`."""
+    if fix == "teach":
+        return _prepare_lesson(space, loaded, arguments)
     if fix == "supersede":
         return _prepare_supersession(space, arguments, author)
     if fix == "block":
-        return lambda connection: _block(space, connection, str(arguments.execution_id), author, note)
+        return lambda connection: _block(space, connection, str(arguments["execution_id"]), author, note)
     if fix == "promote":
         return _prepare_promotion(space, arguments, author)
-    question = arguments.question or loaded.item.question
+    question = arguments["question"] or loaded.item.question
     if question is None:
         raise Invalid("the question is unknown", field="question", remedy="Pass the question")
-    connector = arguments.connector_id
+    connector = arguments["connector_id"]
     if connector is None and loaded.subject is not None:
         run, turn = loaded.subject.run, loaded.subject.turn
         connector = run.connector_id if run is not None else None if turn is None else turn.connector_id
-    add = golden.prepare(space, question, arguments.sql_query or "", connector, "given", None)
+    add = golden.prepare(space, question, arguments["sql_query"] or "", connector, "given", None)
     return lambda connection: {"example_id": add(connection).id}
 
 
-def _prepare_supersession(space: ExecutionSpace, arguments: FixArguments, author: str | None) -> ApplyFix:
-    correct = supersede.prepare(space.workspace, str(arguments.fact_id), arguments.text, arguments.by, author)
+def _prepare_supersession(space: ExecutionSpace, arguments: Arguments, author: str | None) -> ApplyFix:
+    correct = supersede.prepare(space.workspace, str(arguments["fact_id"]), arguments["text"], arguments["by"], author)
 
     def apply(connection: Connection) -> Metadata:
         result = correct(connection)
@@ -113,7 +106,7 @@ def _prepare_supersession(space: ExecutionSpace, arguments: FixArguments, author
 def _block(
     space: ExecutionSpace, connection: Connection, execution_id: str, author: str | None, note: str | None
 ) -> Metadata:
-    row = _get_run(space, connection, execution_id)
+    row = space.execution(connection, execution_id)
     opinions = SqlFeedbacks.on(connection, row.project_id)
     own_opinions = [] if author is None else opinions.active_by(author, "execution", execution_id)
     if any(opinion.rating == "down" for opinion in own_opinions):
@@ -127,11 +120,11 @@ def _block(
     return {"execution_id": execution_id, **_store_opinion(opinions, new, own_opinions)}
 
 
-def _prepare_promotion(space: ExecutionSpace, arguments: FixArguments, author: str | None) -> ApplyFix:
-    execution_id = str(arguments.execution_id)
+def _prepare_promotion(space: ExecutionSpace, arguments: Arguments, author: str | None) -> ApplyFix:
+    execution_id = str(arguments["execution_id"])
     with space.workspace.read() as connection:
-        row = _get_run(space, connection, execution_id)
-    question = arguments.question or row.question
+        row = space.execution(connection, execution_id)
+    question = arguments["question"] or row.question
     if question is None:
         raise Invalid(
             f"execution {execution_id} has no question", field="question", remedy="Pass the question it answers"
@@ -139,7 +132,7 @@ def _prepare_promotion(space: ExecutionSpace, arguments: FixArguments, author: s
     add = golden.prepare(space, question, row.sql_query, row.connector_id, "promoted", execution_id, row.audience)
 
     def apply(connection: Connection) -> Metadata:
-        row = _get_run(space, connection, execution_id)
+        row = space.execution(connection, execution_id)
         opinions = SqlFeedbacks.on(connection, row.project_id)
         active = opinions.active("execution", [execution_id])
         own_opinions = [opinion for opinion in active if author is not None and opinion.author == author]
@@ -171,13 +164,97 @@ def _store_opinion(opinions: SqlFeedbacks, new: FeedbackRow, own_opinions: Seque
     return {"feedback_id": stored.id, "event_id": stored.event_id}
 
 
-def _get_run(space: ExecutionSpace, connection: Connection, execution_id: str) -> AnyRow:
-    row = runs.get(connection, space.project(connection), execution_id)
-    if row is None:
-        raise NotFound(
-            f"no execution {execution_id!r} in project {space.workspace.project!r}",
-            field="execution_id",
-            value=execution_id,
-            remedy="executions.list(), or heedful executions list, shows them",
+def _prepare_lesson(space: ExecutionSpace, loaded: LoadedItem, arguments: Arguments) -> ApplyFix:
+    """Embeds the lesson of an opinion now; returns the function that stores it in an open transaction."""
+    event_id = str(arguments["event_id"])
+    opinion = read_opinions(space, [find_opinion(space, loaded, event_id)]).get(event_id)
+    subject = None if opinion is None else find_subjects(space, [opinion]).get(event_id)
+    entry = None if subject is None else subject.entry
+    if opinion is None or entry is None or entry.dataset is None:
+        raise Invalid(
+            f"opinion {event_id} is not about an answer made from facts",
+            field="event_id",
+            value=event_id,
+            remedy="Teach from an opinion about an answer; for SQL, use add_example",
         )
-    return row
+    comment = opinion.comment or ""
+    lesson = arguments["text"] or statement(comment) or comment
+    if not lesson.strip():
+        raise Invalid("the opinion has no comment", field="text", remedy="Pass text: what is true")
+    text = values.text("text", lessons.lesson_text(entry.question, lesson))
+    vector = space.vector(text)
+    dataset, metadata = entry.dataset, _metadata(space, entry, comment)
+
+    def teach(connection: Connection) -> Metadata:
+        number = scopes.ensure_dataset(connection, space.workspace.project, dataset, space.now())
+        model = ensure_model(connection, space.workspace.embedder.name, space.workspace.embedder.dimensions)
+        space.workspace.model(connection)
+        fact = NewFact(new_id(), text, metadata, f"review/{loaded.row.id}", 0, 0, len(text), vector)
+        existing = facts.ids_by_digest(connection, number, [fact.digest]).get(fact.digest)
+        if existing is not None:
+            raise Conflict(
+                f"fact {existing} already says so",
+                code="taught_already",
+                field="text",
+                value=lesson,
+                remedy="There is nothing left to teach; pass another text to say something else",
+            )
+        facts.add(connection, number, model, [fact], space.now())
+        return {TAUGHT: fact.id, "opinion_id": event_id}
+
+    return teach
+
+
+def _metadata(space: ExecutionSpace, entry: EntryRow, comment: str) -> Metadata:
+    used = [fact for fact, _, _ in entry.used or ()]
+    with space.workspace.read() as connection:
+        stored = facts.evidence(connection, used, space.workspace.now())
+    evidence = [stored[fact] for fact in used if fact in stored and stored[fact].active]
+    index = corrected(comment, [fact.text for fact in evidence], entry.question)
+    metadata: Metadata = {LEARNT: "review", "session_id": entry.session_id, "qa_id": entry.id}
+    if index is None:
+        return {**lessons.shared_scope([fact.metadata for fact in evidence]), **metadata}
+    fact = evidence[index]
+    return {**lessons.shared_scope([fact.metadata]), **metadata, facts.CORRECTS: fact.id}
+
+
+Record = Callable[[Connection, Metadata], str]
+"""Appends the event of an action in an open transaction, and returns its id."""
+
+
+def retract_opinion(
+    space: ExecutionSpace, loaded: LoadedItem, event_id: str, author: str | None, record: Record
+) -> str:
+    """Retracts an opinion of an item, or a contrary one; returns the id of the action."""
+    opinion = find_opinion(space, loaded, event_id)
+    body: Metadata = {"event_id": event_id, "target_type": opinion.target_type, "target_id": opinion.target_id}
+
+    def withdraw(tx: Transaction, retracted: RetractedFeedback) -> None:
+        retracted.withdraw(tx, [_active(tx, event_id)], author, space.now())
+
+    if space.sessions.store.remote and opinion.target_type in SESSION_TARGETS:
+        space.sessions.store.read(lambda tx: _active(tx, event_id))
+        # The action is recorded first, so that it can be undone in any case.
+        with space.workspace.write() as connection:
+            action_id = record(connection, body)
+        change(space.sessions, withdraw)
+        return action_id
+    with space.workspace.direct(write=True) as direct:
+        connection = direct.connection
+        if opinion.target_type == "fact":
+            event = events.get(connection, space.workspace.project, event_id)
+            if event is None or events.retraction_of(connection, event.project_id, event_id) is not None:
+                raise already_retracted(event_id)
+            retract_event(space.workspace, connection, event, author)
+        else:
+            change_in(space.workspace, SqlTransaction(direct, space.project(connection)), withdraw)
+        action_id = record(connection, body)
+    space.sessions.feedback_changed()
+    return action_id
+
+
+def _active(tx: Transaction, event_id: str) -> FeedbackRow:
+    for row in tx.feedbacks.by_event_ids([event_id]):
+        if row.active:
+            return row
+    raise already_retracted(event_id)

@@ -1,7 +1,10 @@
 """Vectors and words: derived from storage, disposable, rebuilt from it."""
 
+from heedful.search.database_index import DatabaseIndex
 from heedful.search.dataset import DatasetIndex
-from heedful.search.fusion import Found, Searcher
-from heedful.search.postgresql import DatabaseIndex
+from heedful.search.fusion import Found
+
+Searcher = DatasetIndex | DatabaseIndex
+"""The index of a dataset, in memory or in the database."""
 
 __all__ = ["DatabaseIndex", "DatasetIndex", "Found", "Searcher"]

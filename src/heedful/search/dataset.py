@@ -11,16 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.model import Mode
-from heedful.search import codes, copies, lexical
-from heedful.search.copies import Distinct, Keys
-from heedful.search.fusion import POOL, Expand, Found, Neighbours, best, borrowed_scores, fuse, source_position
+from heedful.search import fusion, lexical
+from heedful.search.fusion import (
+    Distinct,
+    Floats,
+    Found,
+    Keys,
+    Neighbours,
+    Rows,
+    Search,
+    borrowed_scores,
+    source_position,
+)
 from heedful.search.snapshot import Arrays, Snapshot
-from heedful.search.vectors import Growable, VectorIndex
+from heedful.search.vector_index import EXACT_BELOW, Growable, VectorIndex
 from heedful.storage import facts
 from heedful.storage.filters import Allowed
 from heedful.storage.rows import AnyRow
-from heedful.storage.vectors import ModelRow, Vectors, unpack
+from heedful.storage.vectors import ModelRow, unpack
 
 SAVE_AFTER = 2000
 """A change of this many facts, and of a quarter of all, is worth saving."""
@@ -28,9 +36,9 @@ SAVE_AFTER = 2000
 BATCH_SIZE = 2000
 """Facts that are read and taken in at once."""
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+SEGMENT_ARRAYS = ("terms", "offsets", "rows", "counts", "lengths")
 
 
 class DatasetIndex:
@@ -46,7 +54,7 @@ class DatasetIndex:
         self.model = model
         self._snapshot = snapshot
         self._is_snapshot_foreign = False
-        """Whether what was saved is of another store, or of a later state than there is."""
+        """Whether the saved index is of another store, or of a later state than this one."""
         self._lock = threading.Lock()
         self._saving = threading.Lock()
         self._reset()
@@ -80,7 +88,7 @@ class DatasetIndex:
             self._compact(compaction)
 
     def rebuild(self, connection: Connection) -> None:
-        """Forgets what was saved, rebuilds the index from the store, and saves that."""
+        """Drops the saved index, rebuilds the index from the store, and saves that."""
         with self._lock:
             self._snapshot.remove()
             newest = facts.last_change(connection, self.dataset)
@@ -100,77 +108,59 @@ class DatasetIndex:
             indexed = set(self._held.seqs[self._held.live].tolist())
         return len(stored ^ indexed)
 
-    def search(
-        self,
-        connection: Connection,
-        query: str,
-        vector: Vectors | None,
-        mode: Mode,
-        allowed: Allowed,
-        also: list[int],
-        pool: int,
-        expand: Expand | None = None,
-        distinct: Distinct | None = None,
-    ) -> Found:
-        """See `Searcher.search`."""
-        passing = facts.matching(connection, allowed.where) if allowed.where else None
+    def search(self, connection: Connection, search: Search) -> Found:
+        """The candidates of a query among the allowed facts; `follow` before, in the same transaction."""
+        passing = facts.matching(connection, search.allowed.where) if search.allowed.where else None
+        distinct = search.distinct
         with self._lock:
             held = self._held
-            permitted = self._permitted(allowed, passing)
-            words = None if mode == "semantic" else lexical.coverage(held.segments, query, held.live, held.norms)
-            count = max(POOL, pool)
-            alike: dict[int, copies.Copies] = {}
+            permitted = self._permitted(search.allowed, passing)
+            words = lexical.coverage(held.segments, search.query, held.live, held.norms) if search.by_words else None
+            copies: dict[int, fusion.Copies] = {}
             if distinct is not None and distinct.shown:
                 permitted = permitted & ~np.isin(held.keys, held.keys[held.rows_of(distinct.shown)])
-            rows = self._candidates(vector, mode, words, permitted, also, count)
-            if distinct is not None and _are_repeated(held.keys[rows]):
-                # Hundreds of copies may hide all others: what is searched again has none.
-                permitted, alike = self._without_copies(permitted, words, distinct, also)
-                rows = self._candidates(vector, mode, words, permitted, also, count)
-            found = self._scored(rows, vector, mode, words)
-            further = [] if expand is None else expand(found)
+            rows = self._candidates(search, words, permitted)
+            if distinct is not None and len(np.unique(held.keys[rows])) < len(rows):
+                # Hundreds of copies may hide all others: the rows that are searched again have none.
+                permitted, copies = self._without_copies(permitted, words, distinct, search.also)
+                rows = self._candidates(search, words, permitted)
+            found = self._scored(search, words, rows)
+            further = [] if search.expand is None else search.expand(found)
             if further:
                 joining = held.rows_of(further)
                 rows = np.union1d(rows, joining[permitted[joining]])
                 if distinct is not None:
                     rows = rows[np.sort(np.unique(held.keys[rows], return_index=True)[1])]
-                found = self._scored(rows, vector, mode, words)
-            return replace(found, copies=alike) if alike else found
+                found = self._scored(search, words, rows)
+            return replace(found, copies=copies) if copies else found
 
     def _without_copies(
-        self, permitted: Bools, words: Floats | None, distinct: Distinct, also: list[int]
-    ) -> tuple[Bools, dict[int, copies.Copies]]:
+        self, permitted: Bools, words: Floats | None, distinct: Distinct, also: Sequence[int]
+    ) -> tuple[Bools, dict[int, fusion.Copies]]:
         held = self._held
         rows = np.flatnonzero(permitted)
         lent = np.zeros(len(rows), np.float32)
         if words is not None:
-            lent = fuse(lent, lent, *borrowed_scores(words, held.neighbours.table[rows])).neighbours
-        places, found = copies.one_of_each(held.seqs[rows], held.keys[rows], lent, distinct.judged, also)
+            _, lent = fusion.fuse(lent, lent, *borrowed_scores(words, held.neighbours.table[rows]))
+        places, copies = fusion.one_of_each(held.seqs[rows], held.keys[rows], lent, distinct.judged, also)
         chosen = np.zeros(len(permitted), bool)
         chosen[rows[places]] = True
-        return chosen, found
+        return chosen, copies
 
-    def _candidates(
-        self,
-        vector: Vectors | None,
-        mode: Mode,
-        words: Floats | None,
-        permitted: Bools,
-        also: list[int],
-        count: int,
-    ) -> Rows:
+    def _candidates(self, search: Search, words: Floats | None, permitted: Bools) -> Rows:
         """The permitted rows that a query should score."""
         held = self._held
-        rows = np.empty(0, np.int64)
-        if vector is not None and mode != "lexical":
-            rows, _ = held.vectors.nearest(vector, count, permitted)
-        if words is not None:
-            allowed_words = np.where(permitted, words, np.float32(0))
-            rows = self._with_words(rows, allowed_words, count, neighbours=mode == "hybrid")
-        if also:
-            rows = np.concatenate([rows, held.rows_of(also)])
         chosen = np.zeros(len(permitted), bool)
-        chosen[rows] = True
+        if search.by_meaning is not None:
+            chosen[held.vectors.nearest(search.by_meaning, search.wanted, permitted)[0]] = True
+        if words is not None:
+            worded = fusion.best(np.where(permitted, words, np.float32(0)), search.wanted)
+            chosen[worded] = True
+            if search.mode == "hybrid":
+                beside = held.neighbours.table[worded]
+                chosen[beside[beside >= 0]] = True
+        if search.also:
+            chosen[held.rows_of(search.also)] = True
         return np.flatnonzero(chosen & permitted)
 
     def save(self) -> None:
@@ -192,14 +182,13 @@ class DatasetIndex:
                 raise
 
     def _arrays(self) -> Arrays | None:
-        """What is saved, none of which is changed in place; None if there are no facts."""
+        """The arrays to save, none of which is changed in place; None if there are no facts."""
         if self._held.dead or len(self._held.segments) > 1:
             compaction = self._held.compaction()
             self._held = compaction.finish(compaction.build())
         held = self._held
         if not held.living:
             return None
-        segment = held.segments[0]
         mean, bits = held.vectors.coded()
         return {
             "seqs": held.seqs,
@@ -207,11 +196,7 @@ class DatasetIndex:
             "mean": mean,
             "bits": bits,
             "total": np.array(held.vectors.total),
-            "terms": segment.terms,
-            "offsets": segment.offsets,
-            "rows": segment.rows,
-            "counts": segment.counts,
-            "lengths": segment.lengths,
+            **{name: getattr(held.segments[0], name) for name in SEGMENT_ARRAYS},
             "keys": held.keys,
             "places": held.neighbours.places,
             "beside": np.array(held.neighbours.table),
@@ -219,8 +204,7 @@ class DatasetIndex:
 
     def worth_saving(self, *, last: bool = False) -> bool:
         """Whether enough has changed since the last save; the `last` time, for the next process, less is enough."""
-        changed = self._unsaved
-        return changed >= SAVE_AFTER and (last or 4 * changed >= len(self))
+        return self._unsaved >= SAVE_AFTER and (last or 4 * self._unsaved >= len(self))
 
     def _reset(self) -> None:
         self._held = RowTable.empty(self.model.dimensions)
@@ -245,7 +229,7 @@ class DatasetIndex:
         self._held = RowTable(
             np.array(arrays["seqs"]),
             VectorIndex(arrays["vectors"], np.array(arrays["mean"]), arrays["bits"], arrays["total"]),
-            [lexical.Segment(0, *(arrays[name] for name in ("terms", "offsets", "rows", "counts", "lengths")))],
+            [lexical.Segment(0, *(arrays[name] for name in SEGMENT_ARRAYS))],
             np.array(arrays["lengths"]),
             np.array(arrays["keys"]),
             Neighbours(arrays["places"], arrays["beside"]),
@@ -291,8 +275,8 @@ class DatasetIndex:
             if self._held is compaction.held:
                 self._held = compaction.finish(built)
 
-    def _permitted(self, allowed: Allowed, passing: list[int] | None) -> NDArray[np.bool_]:
-        if allowed.everything:
+    def _permitted(self, allowed: Allowed, passing: list[int] | None) -> Bools:
+        if not (allowed.where or allowed.without or allowed.only is not None):
             return self._held.live
         permitted = self._held.live.copy()
         for seqs in (passing, allowed.only):
@@ -303,27 +287,15 @@ class DatasetIndex:
         permitted[self._held.rows_of(allowed.without)] = False
         return permitted
 
-    def _with_words(self, rows: Rows, words: Floats, count: int, *, neighbours: bool) -> Rows:
-        found = best(words, count)
-        if not neighbours:
-            return found
-        beside = self._held.neighbours.table[found].ravel()
-        return np.concatenate([rows, found, beside[beside >= 0].astype(np.int64)])
+    def _scored(self, search: Search, words: Floats | None, rows: Rows) -> Found:
+        held, vector = self._held, search.by_meaning
+        cosines = None if vector is None else held.vectors.cosines(vector, rows)
 
-    def _scored(self, rows: Rows, vector: Vectors | None, mode: Mode, words: Floats | None) -> Found:
-        seqs = self._held.seqs[rows]
-        cosines = None
-        if vector is not None and mode != "lexical":
-            cosines = self._held.vectors.cosines(vector, rows)
-        if words is None:
-            assert cosines is not None
-            return Found(seqs, cosines, cosines, None, None)
-        own_words = words[rows]
-        if cosines is None:
-            return Found(seqs, own_words, None, own_words, None)
-        near, far = borrowed_scores(words, self._held.neighbours.table[rows])
-        fused = fuse(cosines, own_words, near, far)
-        return Found(seqs, fused.relevance, cosines, own_words, fused.neighbours)
+        def lent() -> tuple[Floats, Floats]:
+            assert words is not None
+            return borrowed_scores(words, held.neighbours.table[rows])
+
+        return fusion.scored(held.seqs[rows], cosines, None if words is None else words[rows], lent)
 
 
 MIN_DEAD_ROWS = 256
@@ -376,12 +348,12 @@ class RowTable:
 
     @property
     def live(self) -> Bools:
-        """Which rows are what their fact is now."""
+        """Whether each row is the current one of its fact."""
         return self._live.rows
 
     @property
     def keys(self) -> Keys:
-        """What the rows of copies have in common."""
+        """The text of each row as a number, which copies have in common."""
         return self._keys.rows
 
     @property
@@ -394,7 +366,7 @@ class RowTable:
         self.segments.append(segment)
         self._merge_alike()
         self._lengths.append(segment.lengths)
-        self._keys.append(np.array([copies.key(row.text) for row in run], np.uint64))
+        self._keys.append(np.array([fusion.key(row.text) for row in run], np.uint64))
         self.vectors.append(unpack([row.vector for row in run], dimensions))
         self.neighbours.append(np.array([source_position(row.source, row.ordinal) for row in run], np.uint64))
         self._live.append(np.ones(len(run), bool))
@@ -419,11 +391,11 @@ class RowTable:
         # A few among many, in order: looked up instead of compared with all.
         asked = np.unique(numbers)
         rows = np.minimum(np.searchsorted(self.seqs, asked), len(self.seqs) - 1)
-        found: Rows = rows[(self.seqs[rows] == asked) & self.live[rows]]
-        return found
+        living: Rows = rows[(self.seqs[rows] == asked) & self.live[rows]]
+        return living
 
     def settle(self) -> None:
-        """Brings up to date what depends on all rows."""
+        """Brings up to date the norms, which depend on all rows."""
         self.norms = lexical.length_norms(self._lengths.rows, self.live)
 
     def worth_compacting(self) -> bool:
@@ -431,7 +403,7 @@ class RowTable:
         return not self._frozen_segments and self.dead > max(MIN_DEAD_ROWS, DEAD_SHARE * self.living)
 
     def compaction(self) -> Compaction:
-        """What makes a copy without the rows that are dead now."""
+        """Begins a copy without the rows that are dead now."""
         self._frozen_segments = len(self.segments)
         return Compaction(self, np.array(self.live), list(self.segments), self.neighbours.places)
 
@@ -447,10 +419,6 @@ class RowTable:
         apart = max(1, self._frozen_segments)
         while len(self.segments) > apart + 1 and len(self.segments[-2].lengths) <= 2 * len(self.segments[-1].lengths):
             self.segments[-2:] = [lexical.merge(self.segments[-2:])]
-
-
-def _are_repeated(keys: Keys) -> bool:
-    return len(np.unique(keys)) < len(keys)
 
 
 def _is_ascending(seqs: Rows) -> bool:
@@ -473,19 +441,19 @@ class Compaction:
         moved[rows] = np.arange(len(rows), dtype=np.int32)
         segments = [lexical.keep_only(lexical.merge(self._segments), moved)] if self._segments else []
         vectors = VectorIndex(self.held.vectors.taken(rows))
-        if len(rows) > codes.EXACT_BELOW:
+        if len(rows) > EXACT_BELOW:
             vectors.coded()
         lengths = np.array(segments[0].lengths) if segments else np.empty(0, np.float32)
         places = Neighbours(self._places[rows])
         return RowTable(self.held.seqs[rows], vectors, segments, lengths, self.held.keys[rows], places)
 
     def finish(self, built: RowTable) -> RowTable:
-        """What was built, with all that was added and removed meanwhile."""
+        """The rows that were built, with all that was added and removed meanwhile."""
         before, held = len(self._live), self.held
         removed = before - built.living
-        built.segments += [replace(each, base=each.base - removed) for each in held.segments[len(self._segments) :]]
-        added = np.arange(before, len(held.seqs))
-        built.vectors.append(held.vectors.taken(added))
+        later = held.segments[len(self._segments) :]
+        built.segments += [replace(segment, base=segment.base - removed) for segment in later]
+        built.vectors.append(held.vectors.taken(np.arange(before, len(held.seqs))))
         built.neighbours.append(held.neighbours.places[before:])
         built._lengths.append(held._lengths.rows[before:])
         built._keys.append(held.keys[before:])

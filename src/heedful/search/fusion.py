@@ -1,65 +1,58 @@
-"""Relevance from its parts: meaning, words, and neighbouring facts."""
+"""Relevance from its parts: meaning, words, and neighbouring facts; of copies, one is found."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
 
 from heedful.model import Mode
-from heedful.search.copies import Copies, Distinct
-from heedful.search.vectors import Growable
+from heedful.search.vector_index import Growable
 from heedful.storage.filters import Allowed
 from heedful.storage.vectors import Vectors
 
 Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+Keys = NDArray[np.uint64]
 
 VECTOR = 0.5
 """The share of meaning in a fact's own relevance; words have the rest."""
 
 NEIGHBOUR_WEIGHT, SECOND_NEIGHBOUR_WEIGHT = 0.4, 0.2
-"""What the better of the two facts beside it lends, and of the two next to those."""
+"""The shares that the better of the two facts beside it lends, and the better of the two next to those."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """Relevance in [0, 1]; `relevance = VECTOR × vector + (1 − VECTOR) × words + neighbours`."""
-
-    relevance: Floats
-    neighbours: Floats
-
-
-def fuse(vector: Floats, words: Floats, near: Floats, far: Floats) -> Fused:
-    """The relevance of facts by meaning and words; a fact that has no neighbours keeps its own.
+def fuse(vector: Floats, words: Floats, near: Floats, far: Floats) -> tuple[Floats, Floats]:
+    """The relevance of facts by meaning and words, in [0, 1], and the part of it that neighbours lend:
+    `relevance = VECTOR × vector + (1 − VECTOR) × words + neighbours`.
 
     An answer is often next to the words of the question: neighbours lend a share of their words, never of
     their meaning, which is vague enough by itself.
     """
     own = np.float32(VECTOR) * vector + np.float32(1 - VECTOR) * words
-    relevance = 1 - (1 - own) * (1 - np.float32(NEIGHBOUR_WEIGHT) * near) * (
-        1 - np.float32(SECOND_NEIGHBOUR_WEIGHT) * far
-    )
-    return Fused(relevance, relevance - own)
+    first, second = np.float32(NEIGHBOUR_WEIGHT) * near, np.float32(SECOND_NEIGHBOUR_WEIGHT) * far
+    relevance = 1 - (1 - own) * (1 - first) * (1 - second)
+    return relevance, relevance - own
 
 
 def borrowed_scores(words: Floats, beside: NDArray[np.int32]) -> tuple[Floats, Floats]:
     """The words of the better fact at distance 1, and at distance 2, from a table of rows (-1 is nobody)."""
-    found = np.where(beside >= 0, words[beside], np.float32(0))
-    return found[:, :2].max(axis=1), found[:, 2:].max(axis=1)
+    scores = np.where(beside >= 0, words[beside], np.float32(0))
+    return scores[:, :2].max(axis=1), scores[:, 2:].max(axis=1)
 
 
 def best(scores: Floats, count: int) -> NDArray[np.int64]:
     """The places of the `count` greatest scores above 0, in no order."""
-    found = np.flatnonzero(scores > 0)
-    if len(found) > count:
-        found = found[np.argpartition(scores[found], len(found) - count)[len(found) - count :]]
-    return found
+    places = np.flatnonzero(scores > 0)
+    if len(places) > count:
+        places = places[np.argpartition(scores[places], len(places) - count)[len(places) - count :]]
+    return places
 
 
 NO_ROW = -1
@@ -102,7 +95,7 @@ class Neighbours:
         return self._table.rows
 
     def append(self, places: NDArray[np.uint64]) -> None:
-        """More rows, at these places."""
+        """Adds rows at these places."""
         if self._row_of is None:
             self._row_of = {spot: row for row, spot in enumerate(self.places.tolist()) if spot}
         first = len(self.places)
@@ -138,42 +131,97 @@ class Found:
     """The other facts with the same text, where a search finds each text once."""
 
 
+def scored(
+    facts: Rows, cosines: Floats | None, words: Floats | None, lent: Callable[[], tuple[Floats, Floats]]
+) -> Found:
+    """Candidates with their relevance, by the parts that the mode has; `lent` reads the words of their neighbours."""
+    if cosines is not None and words is not None:
+        relevance, neighbours = fuse(cosines, words, *lent())
+        return Found(facts, relevance, cosines, words, neighbours)
+    only = cosines if words is None else words
+    assert only is not None
+    return Found(facts, only, cosines, words, None)
+
+
 Expand: TypeAlias = Callable[[Found], list[int]]
 """Is shown candidates, and names others that should join them."""
 
 
-class Searcher(Protocol):
-    """Searches one dataset; `follow` it before, in the transaction of the search."""
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search of a dataset."""
 
-    def __len__(self) -> int:
-        """How many facts it knew when it last followed."""
+    query: str
+    vector: Vectors | None
+    mode: Mode
+    pool: int
+    """The candidates from each side, and never fewer than `POOL`."""
+    allowed: Allowed = field(default_factory=Allowed)
+    also: Sequence[int] = ()
+    """Facts that are candidates, too, if they are allowed, whatever their relevance."""
+    expand: Expand | None = None
+    """May name facts that join the candidates, if they are allowed."""
+    distinct: Distinct | None = None
+    """Given, no two candidates have the same text."""
 
-    def follow(self, connection: Connection, newest: int | None = None) -> None:
-        """Takes in every change that was committed before `connection` looked, up to `newest` if that is known."""
+    @property
+    def wanted(self) -> int:
+        return max(POOL, self.pool)
 
-    def search(
-        self,
-        connection: Connection,
-        query: str,
-        vector: Vectors | None,
-        mode: Mode,
-        allowed: Allowed,
-        also: list[int],
-        pool: int,
-        expand: Expand | None = None,
-        distinct: Distinct | None = None,
-    ) -> Found:
-        """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
+    @property
+    def by_meaning(self) -> Vectors | None:
+        """The vector, where the mode compares meanings."""
+        return None if self.mode == "lexical" else self.vector
 
-        `expand` is shown the candidates and may name others, which join them if they are allowed. With `distinct`, no
-        two of them have the same text.
-        """
+    @property
+    def by_words(self) -> bool:
+        return self.mode != "semantic"
 
-    def is_damaged(self) -> bool:
-        """Whether what was kept of it for the next process is not what was kept."""
 
-    def differences(self, connection: Connection) -> int:
-        """How many facts the store and the index do not have in common."""
+NAMED = 9
+"""Copies of a text that are named; all are counted."""
 
-    def rebuild(self, connection: Connection) -> None:
-        """Rebuilds what it has derived from the store; `connection` may write if that is where it keeps it."""
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """A search that finds each text once: of several copies the one that `one_of_each` prefers."""
+
+    judged: Rows
+    shown: Sequence[int] = ()
+    """The facts whose texts are not to be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """The other facts with the text of one that was found."""
+
+    count: int
+    facts: list[int]
+    """The first of them."""
+
+
+def key(text: str) -> int:
+    """The same for texts that differ in case and spaces only."""
+    plain = " ".join(normalize("NFC", text).casefold().split())
+    return int.from_bytes(hashlib.blake2b(plain.encode(), digest_size=8).digest(), "little")
+
+
+def one_of_each(
+    seqs: Rows, keys: Keys, lent: Floats, judged: Rows, also: Collection[int]
+) -> tuple[Rows, dict[int, Copies]]:
+    """The places of the facts to search, one for each key, and the copies by fact.
+
+    Preferred are those in `also`, then those that were judged: what was said about a text counts even if other copies
+    come and go. Then those that others lend most relevance to, then the oldest.
+    """
+    wanted = np.isin(seqs, np.fromiter(also, np.int64, len(also)))
+    order = np.lexsort((seqs, -lent, ~np.isin(seqs, judged), ~wanted, keys))
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    sizes = np.diff(starts, append=len(order))
+    repeated = sizes > 1
+    copies: dict[int, Copies] = {}
+    for start, size in zip(starts[repeated].tolist(), sizes[repeated].tolist(), strict=True):
+        first, *others = seqs[order[start : start + min(size, NAMED + 1)]].tolist()
+        copies[first] = Copies(size - 1, others)
+    return order[starts], copies

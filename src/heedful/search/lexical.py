@@ -76,14 +76,8 @@ def _grouped(
     starts = np.flatnonzero(first)
     summed = np.add.reduceat(counts, starts) if len(starts) else counts
     unique_terms, offsets = np.unique(every_term[starts], return_index=True)
-    return Segment(
-        base,
-        unique_terms,
-        np.append(offsets, len(starts)).astype(np.int64),
-        rows[starts],
-        summed.astype(np.float32),
-        lengths,
-    )
+    ends = np.append(offsets, len(starts)).astype(np.int64)
+    return Segment(base, unique_terms, ends, rows[starts], summed.astype(np.float32), lengths)
 
 
 def coverage(segments: Sequence[Segment], query: str, live: Bools, norms: Floats) -> Floats:
@@ -92,17 +86,17 @@ def coverage(segments: Sequence[Segment], query: str, live: Bools, norms: Floats
     living = int(np.count_nonzero(live))
     bound = 0.0
     for term in dict.fromkeys(terms(query)):
-        found = []
+        postings = []
         holders = 0
         for segment in segments:
             posting = segment.postings(term)
             if posting is not None:
                 rows = posting[0] + segment.base if segment.base else posting[0]
-                found.append((rows, posting[1]))
+                postings.append((rows, posting[1]))
                 holders += len(rows) if living == len(live) else int(np.count_nonzero(live[rows]))
         weight = rarity(living, holders)
         bound += weight
-        for rows, counts in found:
+        for rows, counts in postings:
             total[rows] += gains(weight, counts, norms[rows])
     to_coverage(total, bound)
     if living < len(live):
@@ -127,9 +121,9 @@ def rarity(living: int, holders: int) -> float:
 
 
 def gains(weight: float, counts: Floats, norms: Floats) -> Floats:
-    """What a word of this weight adds to texts that have it so many times."""
-    found: Floats = np.float32(weight * (K1 + 1)) * counts / (counts + norms)
-    return found
+    """The gain of texts that have a word of this weight so many times."""
+    gained: Floats = np.float32(weight * (K1 + 1)) * counts / (counts + norms)
+    return gained
 
 
 def norms(lengths: Floats, mean: float) -> Floats:

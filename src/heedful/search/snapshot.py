@@ -1,7 +1,7 @@
-"""What a process keeps of an index for the next one: arrays in one file, or in a table of the store.
+"""The index that a process saves for the next one: arrays in one file, or in a table of the store.
 
 A file is written whole or not at all, and mapped instead of read. Where the store is on a server, all its processes
-share what the first of them kept.
+share the index that the first of them saved.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.files import FOLDER_MODE
-from heedful.storage import saved_indexes, vectors
+from heedful.storage import vectors, words
 from heedful.storage.vectors import ModelRow
 
 MAGIC = b"heedful-index-3\n"
@@ -34,22 +35,6 @@ Loaded = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 Transaction = Callable[[], AbstractContextManager[Connection]]
 
 
-class Snapshot(Protocol):
-    """Where the index of a dataset is kept for the next process."""
-
-    def load(self, connection: Connection) -> Loaded | None:
-        """What was saved; None if there is nothing or it is not whole."""
-
-    def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
-        """Saves an index up to the change that `about` names; a newer one stays, unless `replace` is set."""
-
-    def remove(self) -> None:
-        """Deletes what was saved."""
-
-    def is_damaged(self) -> bool:
-        """Whether there is something, but not what was saved. Reads all of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class FileSnapshot:
     """A file beside the store."""
@@ -60,6 +45,7 @@ class FileSnapshot:
         return load(self.path)
 
     def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
+        """Saves an index up to the change that `about` names; a newer one stays, unless `replace` is set."""
         before = None if replace else load(self.path)
         if before is None or before[0].get("change", 0) <= about["change"]:
             save(self.path, about, arrays)
@@ -68,6 +54,7 @@ class FileSnapshot:
         self.path.unlink(missing_ok=True)
 
     def is_damaged(self) -> bool:
+        """Whether there is a saved index, but not as it was saved. Reads all of it."""
         return self.path.exists() and not is_whole(self.path)
 
 
@@ -81,27 +68,30 @@ class TableSnapshot:
     write: Transaction
 
     def load(self, connection: Connection) -> Loaded | None:
-        content = saved_indexes.read(connection, self.dataset, self.model.id)
+        content = words.read_index(connection, self.dataset, self.model.id)
         loaded = None if content is None else unpack(np.frombuffer(content, np.uint8))
         if loaded is None or "seqs" not in loaded[1]:
             return None
-        seqs = loaded[1]["seqs"]
-        loaded[1]["vectors"] = vectors.read_rows(connection, self.dataset, self.model, seqs)
+        loaded[1]["vectors"] = vectors.read_rows(connection, self.dataset, self.model, loaded[1]["seqs"])
         return loaded
 
     def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
         content = b"".join(pack(about, {name: array for name, array in arrays.items() if name != "vectors"}))
         with self.write() as connection:
-            saved_indexes.write(connection, self.dataset, self.model.id, about["change"], content, replace=replace)
+            words.save_index(connection, self.dataset, self.model.id, about["change"], content, replace=replace)
 
     def remove(self) -> None:
         with self.write() as connection:
-            saved_indexes.remove(connection, self.dataset)
+            words.remove_index(connection, self.dataset)
 
     def is_damaged(self) -> bool:
         with self.read() as connection:
-            content = saved_indexes.read(connection, self.dataset, self.model.id)
+            content = words.read_index(connection, self.dataset, self.model.id)
         return content is not None and not _has_checksum(np.frombuffer(content, np.uint8))
+
+
+Snapshot = FileSnapshot | TableSnapshot
+"""The saved index of a dataset, for the next process."""
 
 
 def pack(about: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]:
@@ -142,7 +132,7 @@ def save(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def load(path: Path) -> Loaded | None:
-    """What was saved, mapped from the file; None if there is no such file or it is not whole."""
+    """The saved index, mapped from the file; None if there is no such file or it is not whole."""
     try:
         # A plain array over the map: the map's own class makes every small step slow.
         return unpack(np.asarray(np.memmap(path, np.uint8, "r")))
@@ -151,7 +141,7 @@ def load(path: Path) -> Loaded | None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file holds what was saved, to the last byte. Reads all of it."""
+    """Whether a file is as it was saved, to the last byte. Reads all of it."""
     try:
         return _has_checksum(np.asarray(np.memmap(path, np.uint8, "r")))
     except (OSError, ValueError):
@@ -174,10 +164,7 @@ def _header(content: NDArray[np.uint8]) -> tuple[dict[str, Any], int]:
 
 
 def _checksum(arrays: Iterable[NDArray[Any]]) -> int:
-    total = 0
-    for array in arrays:
-        total = zlib.crc32(np.ascontiguousarray(array).data, total)
-    return total
+    return reduce(lambda total, array: zlib.crc32(np.ascontiguousarray(array).data, total), arrays, 0)
 
 
 def _array(content: NDArray[np.uint8], dtype: str, shape: list[int], offset: int) -> NDArray[Any]:

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from heedful.clock import from_stored
+from heedful.api import values
+from heedful.api.parameters import OnToken, Shares
+from heedful.clock import from_stored, has_no_receipt, new_id
 from heedful.errors import Invalid, NotFound, quoted
-from heedful.ids import has_no_receipt, new_id
-from heedful.memory import checks as values
+from heedful.ledger import receipts
+from heedful.ledger.attribution import MAX_ANSWER, detect
+from heedful.ledger.derived_signals import EntryRow, Uses
+from heedful.ledger.opinions import FeedbackRow
+from heedful.ledger.receipts import receipt_of
 from heedful.memory.answer import Written, extract, opinion, without_opinions, write
 from heedful.memory.recall import RecallRequest, recall, was_rated
-from heedful.memory.signals import MAX_ANSWER, detect, receipt_of
-from heedful.memory.workspace import Workspace
-from heedful.model import Detection, Entry, Hit, Page, Recall, Usage, UsedFact
-from heedful.protocols.engine import OnToken
-from heedful.protocols.sessions import Shares
-from heedful.providers.llm.contract import LanguageModel
-from heedful.sessions import checks, feedback
-from heedful.sessions.conversations import page
+from heedful.model import Detection, Entry, Hit, Page, Recall, Usage, UsedFact, limits
+from heedful.providers.llm import LanguageModel
+from heedful.sessions import feedback
+from heedful.sessions.session_store import Transaction, page
 from heedful.sessions.space import SessionSpace
-from heedful.storage import facts, receipts
-from heedful.storage.sessions import Transaction
-from heedful.storage.sessions.base import EntryRow, FeedbackRow, Uses
+from heedful.storage import facts
+from heedful.storage.rows import to_model
+from heedful.workspace import Workspace
 
 
 def add(
@@ -36,11 +37,12 @@ def add(
     external_id: str | None = None,
 ) -> Entry:
     """Stores an answer that was made elsewhere; creates the session if it is new."""
-    name = checks.session_id(session_id)
-    checks.question(question)
-    checks.content("answer", answer)
+    if not isinstance(question, str) or not question.strip():
+        raise Invalid(f"question must not be empty or blank, got {quoted(question)}", field="question", value=question)
+    values.any_text("question", question, limits.MAX_QUERY)
+    values.any_text("answer", answer, limits.MAX_CONTENT)
     if context is not None:
-        checks.content("context", context)
+        values.any_text("context", context, limits.MAX_CONTENT)
     if external_id is not None:
         values.external_id(external_id)
     dataset, uses = None, None
@@ -48,16 +50,16 @@ def add(
         raise Invalid("used requires a recall_id", field="used", remedy="Pass the recall_id that showed these facts")
     if recall_id is not None and space.workspace is not None:
         values.identifier("recall_id", recall_id)
-        shown: list[receipts.Line] = []
+        shown: list[receipts.ShownFact] = []
         if not has_no_receipt(recall_id):
             with space.workspace.read() as connection:
                 receipt = receipt_of(space.workspace, connection, recall_id)
             dataset, shown, recall_id = receipt.dataset, receipt.shown, receipt.id
         if used is not None:
-            uses = _uses(_weights(used, [line[0] for line in shown], recall_id), receipts.links_of(shown))
+            uses = _uses(_weights(used, [fact.fact_id for fact in shown], recall_id), receipts.links_of(shown))
     row = EntryRow(
         id=new_id(),
-        session_id=name,
+        session_id=session_id,
         question=question,
         answer=answer,
         context=context,
@@ -101,13 +103,11 @@ def store_entry(space: SessionSpace, row: EntryRow) -> Entry:
 def list_entries(
     space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool
 ) -> Page[Entry]:
-    name, after = checks.session_id(session_id), checks.cursor(cursor)
-    values.flag("newest_first", newest_first)
+    after = values.cursor(cursor)
 
     def read(tx: Transaction) -> tuple[list[EntryRow], list[FeedbackRow]]:
-        if tx.conversations.session(name) is None:
-            raise space.missing(name)
-        rows = tx.conversations.entries(name, after, checks.limit(limit) + 1, newest_first)
+        space.session(tx, session_id)
+        rows = tx.conversations.entries(session_id, after, values.limit(limit) + 1, newest_first)
         return rows, tx.feedbacks.active("entry", [row.id for row in rows])
 
     rows, opinions = space.store.read(read)
@@ -116,16 +116,14 @@ def list_entries(
 
 
 def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
-    name = checks.session_id(session_id)
-    values.identifier("qa_id", qa_id)
 
-    def read(tx: Transaction) -> tuple[EntryRow | None, list[FeedbackRow]]:
-        row = tx.conversations.entry(name, qa_id)
-        return row, [] if row is None else tx.feedbacks.active("entry", [row.id])
+    def read(tx: Transaction) -> tuple[EntryRow, list[FeedbackRow]]:
+        row = tx.conversations.entry(session_id, qa_id)
+        if row is None:
+            raise NotFound(f"session {session_id!r} has no entry {qa_id!r}", field="qa_id", value=qa_id)
+        return row, tx.feedbacks.active("entry", [row.id])
 
     row, opinions = space.store.read(read)
-    if row is None:
-        raise NotFound(f"session {name!r} has no entry {qa_id!r}", field="qa_id", value=qa_id)
     return _to_entry(row, opinions, _contexts(space, [row]))
 
 
@@ -137,15 +135,16 @@ def attribute_facts(workspace: Workspace, row: EntryRow) -> Uses:
         receipt = receipts.get(connection, workspace.project, row.recall_id)
     if receipt is None:
         return []
-    detections = detect(workspace, row.answer[:MAX_ANSWER], [line[0] for line in receipt.shown], query=row.question)
+    detections = detect(
+        workspace, row.answer[:MAX_ANSWER], [fact.fact_id for fact in receipt.shown], query=row.question
+    )
     return share_weights(detections, receipts.links_of(receipt.shown))
 
 
 def share_weights(detections: Sequence[Detection], links: Mapping[str, list[str]]) -> Uses:
     """Detections as shares of an answer."""
-    return _uses(
-        {detection.fact_id: detection.confidence for detection in detections if detection.signal_type == "used"}, links
-    )
+    used = {detection.fact_id: detection.confidence for detection in detections if detection.signal_type == "used"}
+    return _uses(used, links)
 
 
 def _weights(used: Shares, shown: Sequence[str], recall_id: str) -> Mapping[str, float]:
@@ -190,22 +189,17 @@ def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
 def _to_entry(row: EntryRow, opinions: Sequence[FeedbackRow], contexts: Mapping[str, str]) -> Entry:
     own_feedback = [opinion for opinion in opinions if opinion.target_id == row.id]
     latest = own_feedback[-1] if own_feedback else None
-    return Entry(
+    used = [UsedFact(fact_id=fact, share=share, links=links) for fact, share, links in row.used or ()]
+    return to_model(
+        Entry,
+        row,
         qa_id=row.id,
-        question=row.question,
-        answer=row.answer,
         context=row.context if row.context is not None else contexts.get(row.recall_id or "", ""),
         time=from_stored(row.at),
         feedback_text=None if latest is None else latest.comment,
         feedback_score=None if latest is None else latest.score,
-        recall_id=row.recall_id,
-        dataset=row.dataset,
-        used=None
-        if row.used is None
-        else [UsedFact(fact_id=fact, share=share, links=links) for fact, share, links in row.used],
-        model=row.model,
+        used=None if row.used is None else used,
         usage=None if row.usage is None else Usage(**row.usage),
-        external_id=row.external_id,
     )
 
 
@@ -225,26 +219,30 @@ def answer(
 ) -> Recall:
     """A recall with its answer, stored as an entry of the session, if one is named. Without one, `quiet` stores
     nothing at all."""
-    name = None if session_id is None else checks.session_id(session_id)
     external_id = request.external_id
-    result = recall(workspace, request, keep=name is not None, quiet=quiet)
-    if name is not None and external_id is not None:
+    result = recall(workspace, request, keep=session_id is not None, quiet=quiet)
+    if session_id is not None and external_id is not None:
         first = space.store.read(lambda tx: tx.conversations.external_entry(external_id))
         if first is not None:
-            return _earlier_answer(result, first, name, on_token)
+            return _earlier_answer(result, first, session_id, on_token)
     hits = _judged(workspace, request, result.hits)
     if model is None:
         written = extract(request.query, hits, _similarity(workspace, request.query))
         if on_token is not None:
             on_token(written.text)
     else:
-        earlier = [] if name is None else _earlier_turns(space, name)
-        written = _storable(write(model, request.query, hits, earlier, on_token))
-    if name is None:
+        rows: list[EntryRow] = []
+        if session_id is not None:
+            rows = space.store.read(lambda tx: tx.conversations.entries(session_id, None, MAX_EARLIER, True))
+        earlier = [(row.question, row.answer) for row in reversed(rows)]
+        written = write(model, request.query, hits, earlier, on_token)
+        # Without characters that no store can hold.
+        written = replace(written, text=written.text.replace("\0", "").encode(errors="replace").decode())
+    if session_id is None:
         return result.model_copy(update={"answer": written.text})
     row = EntryRow(
         id=new_id(),
-        session_id=name,
+        session_id=session_id,
         question=request.query,
         answer=written.text,
         context=None,
@@ -257,7 +255,7 @@ def answer(
         external_id=external_id,
     )
     entry = store_entry(space, row)
-    return result.model_copy(update={"session_id": name, "qa_id": entry.qa_id, "answer": entry.answer})
+    return result.model_copy(update={"session_id": session_id, "qa_id": entry.qa_id, "answer": entry.answer})
 
 
 def _earlier_answer(result: Recall, entry: EntryRow, session_id: str, on_token: OnToken | None) -> Recall:
@@ -279,12 +277,6 @@ def _judged(workspace: Workspace, request: RecallRequest, hits: list[Hit]) -> li
     return [hit if opinion(hit) >= 0 else without_opinions(hit) for hit in hits]
 
 
-def _storable(written: Written) -> Written:
-    """The answer without characters that no store can hold."""
-    text = written.text.replace("\0", "").encode(errors="replace").decode()
-    return replace(written, text=text)
-
-
 def _similarity(workspace: Workspace, question: str) -> Callable[[Sequence[str]], Sequence[float]]:
     def similarity(sentences: Sequence[str]) -> list[float]:
         if not sentences:
@@ -293,11 +285,6 @@ def _similarity(workspace: Workspace, question: str) -> Callable[[Sequence[str]]
         return [float(question_vector @ vector) for vector in vectors]
 
     return similarity
-
-
-def _earlier_turns(space: SessionSpace, session_id: str) -> list[tuple[str, str]]:
-    rows = space.store.read(lambda tx: tx.conversations.entries(session_id, None, MAX_EARLIER, True))
-    return [(row.question, row.answer) for row in reversed(rows)]
 
 
 def _used_facts(workspace: Workspace, result: Recall, written: Written) -> Uses:

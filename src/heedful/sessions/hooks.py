@@ -32,10 +32,10 @@ _METRICS: ContextVar[Metrics | None] = ContextVar("heedful_metrics", default=Non
 
 def create_combined_hook(*hooks: Hook) -> Hook:
     """Combines hooks into one; the first is the outermost."""
-    return _Combined(hooks)
+    return _CombinedHook(hooks)
 
 
-class _Combined:
+class _CombinedHook:
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self.hooks = tuple(hooks)
 
@@ -158,37 +158,35 @@ def hook_channels() -> tuple[Channel, ...]:
     return _ATTACHED.get()
 
 
-class Guarded:
-    """Runs an operation through its hook, and distinguishes errors before from errors after storing."""
+def run_hook(
+    hook: Hook | None, store: Original, action: str, session_id: str, metrics: Metrics | None = None, **kwargs: Any
+) -> list[Any]:
+    """Stores something through a hook, and distinguishes errors before from errors after storing.
 
-    def __init__(self, hook: Hook | None, metrics: Metrics | None = None) -> None:
-        self._hook = hook
-        self._metrics = metrics
+    Returns the results of `store`, one for each time the hook called it. The hook gets the result's `id`.
+    """
+    results: list[Any] = []
 
-    def run(self, store: Original, action: str, session_id: str, **kwargs: Any) -> list[Any]:
-        """The results of `store`, one for each time the hook called it. The hook gets the result's `id`."""
-        results: list[Any] = []
+    def original(*values: Any) -> Any:
+        results.append(store(*values))
+        return getattr(results[-1], "id", results[-1])
 
-        def original(*values: Any) -> Any:
-            results.append(store(*values))
-            return getattr(results[-1], "id", results[-1])
-
-        if self._hook is None:
-            original(*kwargs.values())
-            return results
-        token = _METRICS.set(self._metrics)
-        try:
-            self._hook(original, action, session_id, **kwargs)
-        except Exception as error:
-            if action == "get" or all(result is None for result in results):
-                raise
-            raise HeedfulError(
-                f"the data for session {session_id!r} was stored, but its hook then failed with "
-                f"{type(error).__name__}: {error}",
-                code="hook_failed_after_storing",
-                value=getattr(results[-1], "id", None),
-                remedy="Don't send it again; fix the hook",
-            ) from error
-        finally:
-            _METRICS.reset(token)
+    if hook is None:
+        original(*kwargs.values())
         return results
+    token = _METRICS.set(metrics)
+    try:
+        hook(original, action, session_id, **kwargs)
+    except Exception as error:
+        if all(result is None for result in results):
+            raise
+        raise HeedfulError(
+            f"the data for session {session_id!r} was stored, but its hook then failed with "
+            f"{type(error).__name__}: {error}",
+            code="hook_failed_after_storing",
+            value=getattr(results[-1], "id", None),
+            remedy="Don't send it again; fix the hook",
+        ) from error
+    finally:
+        _METRICS.reset(token)
+    return results

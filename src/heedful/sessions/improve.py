@@ -1,4 +1,4 @@
-"""Turns what people said of answers into better recall: signals, lessons, and a richer graph.
+"""Turns opinions about answers into better recall: signals, lessons, and a richer graph.
 
 Ratings are events that never change, so each makes its own signals: their idempotency keys name the rating. What is
 there is compared with what the active ratings ask for, so running it again changes nothing; retracting a rating
@@ -10,39 +10,41 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import Connection
 
+from heedful.api import values
+from heedful.api.parameters import Progress
 from heedful.errors import Invalid, quoted
-from heedful.memory import browse
-from heedful.memory import checks as values
-from heedful.memory.graph_recall import enrich, signal_links
-from heedful.memory.history import retract_events
-from heedful.memory.signals import SignalInput, record_signals
-from heedful.memory.workspace import Workspace
-from heedful.model import Improvement, NotLearnt, limits
-from heedful.protocols.engine import Progress
-from heedful.providers.llm.contract import LanguageModel
-from heedful.sessions import checks, learn
-from heedful.sessions.derived import (
+from heedful.ledger import events as ledger
+from heedful.ledger import receipts
+from heedful.ledger.derived_signals import (
+    DERIVED_PREFIX,
     REPEAT_MARKER,
     DatasetRatings,
     Derived,
+    EntryRow,
     base_key,
     derive_signals,
     rating_of_key,
     to_link_signals,
     to_signal,
 )
+from heedful.ledger.events import IMPROVE, LINK_SIGNAL, SIGNAL
+from heedful.ledger.retract import retract_events
+from heedful.ledger.signals import SignalInput, record_signals, signal_links
+from heedful.memory import browse
+from heedful.memory.graph_recall import enrich
+from heedful.model import Improvement, NotLearnt, limits
+from heedful.providers.llm import LanguageModel
 from heedful.sessions.entries import attribute_facts
+from heedful.sessions.lessons import learn
+from heedful.sessions.session_store import Transaction
 from heedful.sessions.space import SessionSpace
-from heedful.sessions.undo import DERIVED_PREFIX
-from heedful.storage import facts, ledger, receipts, scopes
-from heedful.storage.ledger import IMPROVE, LINK_SIGNAL, SIGNAL
+from heedful.storage import facts, scopes
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.sessions import Transaction
-from heedful.storage.sessions.base import EntryRow
+from heedful.workspace import Workspace
 
 LOOKUP_LIMIT = 100
 """Up to so many ratings, signals are looked up one by one; above, all of the dataset are read."""
@@ -50,17 +52,15 @@ LOOKUP_LIMIT = 100
 BATCH_SIZE = 500
 """Signals per transaction."""
 
-
 NEW_SESSIONS = 500
 """Sessions with new feedback that are improved together."""
-
 
 MAX_AGREEING = 500
 """The newest signals among which others are looked for who agree with a correction."""
 
 
 @dataclass(slots=True)
-class Changed:
+class ChangedSignals:
     """Signals that were added or retracted, and the facts they are about."""
 
     signals: int = 0
@@ -102,12 +102,12 @@ def improve_new(space: SessionSpace, workspace: Workspace, report: Progress | No
 
 def _sessions_that_may_agree(space: SessionSpace, workspace: Workspace, refused: Sequence[NotLearnt]) -> set[str]:
     """The sessions with comments on the same facts as corrections that too few authors gave."""
-    corrections = [each for each in refused if (each.learnt_from, each.reason) == ("feedback", "too_few_authors")]
+    corrections = [row for row in refused if (row.learnt_from, row.reason) == ("feedback", "too_few_authors")]
     if not corrections:
         return set()
 
     def read_used(tx: Transaction) -> set[str]:
-        entries = [tx.conversations.entry(each.session_id, each.qa_id) for each in corrections]
+        entries = [tx.conversations.entry(row.session_id, row.qa_id) for row in corrections]
         return {fact for entry in entries if entry is not None for fact, _, _ in entry.used or ()}
 
     used = space.store.read(read_used)
@@ -133,7 +133,7 @@ def _improve_sessions(
     if session_ids is not None:
         names = list(feedback.by_dataset) if dataset is None else names
         ids = feedback.retracted | feedback.all.feedback_ids
-        events = {name: _events_of(workspace, name, ids) for name in names}
+        events = {name: _events(workspace, name, ids) for name in names}
     done = []
     # Answers may have been asked for in a dataset that has no facts.
     for name in dict.fromkeys([*names, *feedback.by_dataset]):
@@ -165,7 +165,7 @@ def _improve(
     }
     stale = _retract(workspace, [event for event in events if base_key(event.idempotency_key) not in current])
     added = _signal(workspace, [signal for key, signal in expected.items() if key not in current], report)
-    lessons = learn.learn(workspace, dataset, ratings, session_ids)
+    lessons = learn(workspace, dataset, ratings, session_ids)
     return Improvement(
         dataset=dataset,
         entries=len(ratings.entries),
@@ -183,51 +183,50 @@ def _improve(
 
 
 def _total(done: Sequence[Improvement]) -> Improvement:
-    """What was done in some datasets, as one."""
+    """The improvements of some datasets as one."""
     if len(done) == 1:
         return done[0]
+    numbers = ("entries", "signals_added", "signals_retracted", "link_signals_added", "link_signals_retracted")
+    lists = ("learnt", "forgotten", "not_learnt")
+    totals: dict[str, Any] = {name: [] for name in lists}
+    for improvement in done:
+        for name in lists:
+            totals[name] += getattr(improvement, name)
+    for name in (*numbers, "entities_added"):
+        totals[name] = sum(getattr(improvement, name) for improvement in done)
     return Improvement(
         dataset=None,
-        entries=sum(each.entries for each in done),
-        signals_added=sum(each.signals_added for each in done),
-        signals_retracted=sum(each.signals_retracted for each in done),
-        updated_facts=sorted(fact for each in done for fact in each.updated_facts),
-        link_signals_added=sum(each.link_signals_added for each in done),
-        link_signals_retracted=sum(each.link_signals_retracted for each in done),
-        learnt=[fact for each in done for fact in each.learnt],
-        forgotten=[fact for each in done for fact in each.forgotten],
+        updated_facts=sorted(fact for improvement in done for fact in improvement.updated_facts),
         # Each counts those of the sessions.
-        visitor_ratings=max((each.visitor_ratings for each in done), default=0),
-        not_learnt=[refused for each in done for refused in each.not_learnt],
-        entities_added=sum(each.entities_added for each in done),
+        visitor_ratings=max((improvement.visitor_ratings for improvement in done), default=0),
+        **totals,
     )
 
 
 def session_names(session_ids: Sequence[str]) -> list[str]:
     """The names of sessions, checked; a single name is allowed."""
     if isinstance(session_ids, str):
-        return [checks.session_id(session_ids)]
+        return [values.name("session_id", session_ids)]
     if not isinstance(session_ids, Sequence):
         raise Invalid(
             f"session_ids must be a list of names, got {quoted(session_ids)}", field="session_ids", value=session_ids
         )
     values.batch("session_ids", session_ids, limits.MAX_LIST)
-    return list(dict.fromkeys(checks.session_id(session_id) for session_id in session_ids))
+    return list(dict.fromkeys(values.name("session_id", session_id) for session_id in session_ids))
 
 
 def check_exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
     """Fails if one of these sessions does not exist."""
 
-    def read(tx: Transaction) -> str | None:
-        return next((session_id for session_id in session_ids if tx.conversations.session(session_id) is None), None)
+    def read(tx: Transaction) -> None:
+        for session_id in session_ids:
+            space.session(tx, session_id)
 
-    missing = space.store.read(read)
-    if missing is not None:
-        raise space.missing(missing)
+    space.store.read(read)
 
 
 @dataclass(slots=True)
-class Feedback:
+class SessionRatings:
     """The active opinions about sessions, and their entries by dataset."""
 
     all: DatasetRatings
@@ -238,8 +237,8 @@ class Feedback:
     """Opinions whose signals may still be there."""
 
 
-def _read(space: SessionSpace, dataset: str | None, session_ids: Sequence[str] | None) -> Feedback:
-    def read(tx: Transaction) -> Feedback:
+def _read(space: SessionSpace, dataset: str | None, session_ids: Sequence[str] | None) -> SessionRatings:
+    def read(tx: Transaction) -> SessionRatings:
         # Before the opinions: one that is given meanwhile stays unprocessed.
         unprocessed = tx.feedbacks.unprocessed(session_ids)
         ratings = DatasetRatings()
@@ -264,7 +263,7 @@ def _read(space: SessionSpace, dataset: str | None, session_ids: Sequence[str] |
                 in_dataset.entries.append(entry)
             if entry.id in ratings.by_visitors:
                 in_dataset.visited.append(entry)
-        return Feedback(ratings, by_dataset, unprocessed, set(tx.feedbacks.retracted(session_ids or ())))
+        return SessionRatings(ratings, by_dataset, unprocessed, set(tx.feedbacks.retracted(session_ids or ())))
 
     return space.store.read(read)
 
@@ -275,12 +274,12 @@ def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> En
         return entry
     used = attribute_facts(workspace, entry)
     space.store.write(lambda tx: tx.conversations.set_used(entry.id, used))
-    return EntryRow(**{name: getattr(entry, name) for name in EntryRow.__slots__} | {"used": used})
+    return replace(entry, used=used)
 
 
-def _signal(workspace: Workspace, signals: Sequence[Derived], report: Progress | None) -> Changed:
+def _signal(workspace: Workspace, signals: Sequence[Derived], report: Progress | None) -> ChangedSignals:
     """Stores signals about facts and about the links that led to them."""
-    changed = Changed()
+    changed = ChangedSignals()
     for number, run in enumerate(batches(signals, BATCH_SIZE)):
         if report is not None:
             report(number * BATCH_SIZE, len(signals))
@@ -289,13 +288,11 @@ def _signal(workspace: Workspace, signals: Sequence[Derived], report: Progress |
             ranks = _ranks(workspace, connection, new_signals)
         if not new_signals:
             continue
-        items = [
-            SignalInput(
-                index, to_signal(signal), IMPROVE, recall_id, ranks.get((recall_id, signal.fact_id)), signal.key
-            )
-            for index, signal in enumerate(new_signals)
-            for recall_id in [signal.entry.recall_id]
-        ]
+        items = []
+        for index, signal in enumerate(new_signals):
+            recall_id = signal.entry.recall_id
+            rank = ranks.get((recall_id, signal.fact_id))
+            items.append(SignalInput(index, to_signal(signal), IMPROVE, recall_id, rank, signal.key))
         with workspace.write() as connection:
             result = record_signals(workspace, connection, None, b"", items, [])
             link_signals = [link_signal for signal in new_signals for link_signal in to_link_signals(signal)]
@@ -338,22 +335,15 @@ def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived])
     }
 
 
-def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
-    """All active signals that are derived from ratings."""
-    with workspace.read() as connection:
-        number = workspace.dataset(connection, dataset)
-        return [] if number is None else ledger.with_source(connection, number, IMPROVE)
-
-
-def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[AnyRow]:
-    """The active signals that are derived from these ratings."""
+def _events(workspace: Workspace, dataset: str, ratings: Set[str] | None = None) -> list[AnyRow]:
+    """The active signals that are derived from these ratings, or from all."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         if number is None:
             return []
-        if len(ratings) > LOOKUP_LIMIT:
+        if ratings is None or len(ratings) > LOOKUP_LIMIT:
             events = ledger.with_source(connection, number, IMPROVE)
-            return [event for event in events if rating_of_key(event.idempotency_key) in ratings]
+            return [event for event in events if ratings is None or rating_of_key(event.idempotency_key) in ratings]
         return [
             event
             for rating in sorted(ratings)
@@ -362,9 +352,9 @@ def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[An
         ]
 
 
-def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
+def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> ChangedSignals:
     """Retracts signals that no rating justifies any more."""
-    changed = Changed()
+    changed = ChangedSignals()
     for run in batches(stale, BATCH_SIZE):
         with workspace.write() as connection:
             retracted = _retracted(workspace, connection, [event.id for event in run])

@@ -1,4 +1,4 @@
-"""What a session teaches: well-rated answers, and comments that correct a fact. Each becomes a fact of the dataset.
+"""The lessons of a session: well-rated answers, and comments that correct a fact. Each becomes a fact of the dataset.
 
 A lesson has the session as its source and says in its metadata which entry it comes from, so that it can go again.
 """
@@ -13,16 +13,20 @@ from typing import Any, Literal, NamedTuple
 import orjson
 from sqlalchemy import Connection
 
+from heedful.ledger import receipts, supersessions
+from heedful.ledger.derived_signals import DatasetRatings, EntryRow
+from heedful.ledger.events import PROVENANCE
+from heedful.ledger.opinions import FeedbackRow
+from heedful.ledger.usefulness import suffices
 from heedful.memory.answer import LEARNT, NO_ANSWER, said
-from heedful.memory.supersede import PROVENANCE
-from heedful.model import AuthorKind, Metadata, NotLearnt, NotLearntReason
-from heedful.ranking.signals import suffices
+from heedful.memory.documents import Piece, Pieces
+from heedful.memory.remember import store
+from heedful.model import AuthorKind, LearntFact, Metadata, NotLearnt, NotLearntReason
 from heedful.storage import facts
-from heedful.storage.rows import AnyRow
-from heedful.storage.sessions.base import EntryRow, FeedbackRow
-from heedful.text.complaints import personal_data
+from heedful.storage.rows import AnyRow, to_model
+from heedful.text.complaints import personal_data, statement
 from heedful.text.corrections import corrected, replacement_terms
-from heedful.text.statements import statement
+from heedful.workspace import Workspace
 
 WELL_RATED = 4.0
 """Answers with a lower mean score teach nothing."""
@@ -35,6 +39,9 @@ TAUGHT_BY = "taught_by"
 
 MAX_TEACHERS = 20
 """The opinions that a lesson names at most, unless more are needed to teach."""
+
+SOURCE_PREFIX = "session/"
+"""The source of facts that were learnt in a session: this and its id."""
 
 OWN_KEYS = frozenset({LEARNT, "session_id", "qa_id", facts.CORRECTS, facts.MADE_FROM, TAUGHT_BY, PROVENANCE})
 """Keys of metadata that say how a fact came about; all others say where it belongs."""
@@ -60,7 +67,7 @@ class Lesson:
 
     @property
     def source(self) -> str:
-        return source_of(self.session_id)
+        return f"{SOURCE_PREFIX}{self.session_id}"
 
     @property
     def metadata(self) -> Metadata:
@@ -99,18 +106,17 @@ def shared_scope(about: Sequence[Metadata]) -> Metadata:
     >>> shared_scope([{"user": "ada", "page": 1}, {"page": 2}, {"tags": ["a", "b"]}, {"tags": ["b", "c"]}])
     {'page': None, 'tags': ['b'], 'user': 'ada'}
     """
-    keys = sorted({key for each in about for key in each} - OWN_KEYS)
-    return {key: _shared([each[key] for each in about if key in each]) for key in keys}
+    keys = sorted({key for metadata in about for key in metadata} - OWN_KEYS)
+    return {key: _shared([metadata[key] for metadata in about if key in metadata]) for key in keys}
 
 
 def _shared(values: Sequence[Any]) -> Any:
-    first = values[0]
-    if all(each == first for each in values):
-        return first
-    if all(isinstance(each, dict) for each in values):
+    if all(value == values[0] for value in values):
+        return values[0]
+    if all(isinstance(value, dict) for value in values):
         return shared_scope(values)
-    lists = [each if isinstance(each, list) else [each] for each in values]
-    return [item for item in lists[0] if all(item in each for each in lists)] or None
+    lists = [value if isinstance(value, list) else [value] for value in values]
+    return [item for item in lists[0] if all(item in items for items in lists)] or None
 
 
 def scope_key(scope: Metadata) -> bytes:
@@ -119,25 +125,16 @@ def scope_key(scope: Metadata) -> bytes:
     return orjson.dumps(own, option=orjson.OPT_SORT_KEYS)
 
 
-def source_of(session_id: str) -> str:
-    """The source of facts that were learnt in a session."""
-    return f"session/{session_id}"
-
-
 def lesson_text(question: str, answer: str) -> str:
     """The text of a lesson: the question in the first line, then the answer."""
     return f"{' '.join(question.split())}\n{said(answer)}"
 
 
-def is_well_rated(active: Sequence[FeedbackRow]) -> bool:
-    """Whether the ratings of an answer are good on average."""
-    scores = [row.score for row in active if row.score is not None]
-    return bool(scores) and sum(scores) / len(scores) >= WELL_RATED
-
-
 def positive_opinions(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
     """The positive opinions about an answer that is well rated on average."""
-    return [row for row in active if (row.score or 0) >= WELL_RATED] if is_well_rated(active) else []
+    scores = [row.score for row in active if row.score is not None]
+    is_well_rated = bool(scores) and sum(scores) / len(scores) >= WELL_RATED
+    return [row for row in active if (row.score or 0) >= WELL_RATED] if is_well_rated else []
 
 
 def corrections(entry: EntryRow, active: Sequence[FeedbackRow]) -> list[tuple[FeedbackRow, str]]:
@@ -151,11 +148,6 @@ def corrections(entry: EntryRow, active: Sequence[FeedbackRow]) -> list[tuple[Fe
     return result
 
 
-def without_visitors(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
-    """Opinions without those of visitors."""
-    return [row for row in active if row.author_kind != "visitor"]
-
-
 def votes(active: Sequence[FeedbackRow]) -> list[tuple[AuthorKind, str | None]]:
     """The authors of these opinions."""
     return [(row.author_kind, row.author) for row in active]
@@ -165,7 +157,7 @@ def is_justified(
     learnt: Learnt, entry: EntryRow, active: Sequence[FeedbackRow], retracted: Set[str], authors: int
 ) -> bool:
     """Whether opinions about an entry still justify a lesson, now that those in `retracted` no longer count."""
-    trusted = without_visitors(active)
+    trusted = [row for row in active if row.author_kind != "visitor"]
     if learnt.kind == "answer":
         supporting = positive_opinions(trusted) if learnt.text == lesson_text(entry.question, entry.answer) else []
     else:
@@ -181,8 +173,9 @@ def learnt(
 ) -> list[Learnt]:
     """The facts that were learnt in these sessions, or in any. `limit` is for one session."""
     if session_ids is None:
-        return _read(facts.with_source_prefix(connection, project, source_of("")))
-    return _read(facts.with_sources(connection, project, [source_of(session_id) for session_id in session_ids], limit))
+        return _read(facts.with_source_prefix(connection, project, SOURCE_PREFIX))
+    sources = [f"{SOURCE_PREFIX}{session_id}" for session_id in session_ids]
+    return _read(facts.with_sources(connection, project, sources, limit))
 
 
 def taught_by(connection: Connection, project: str, feedback_ids: Sequence[str]) -> list[Learnt]:
@@ -193,21 +186,41 @@ def taught_by(connection: Connection, project: str, feedback_ids: Sequence[str])
 def _read(rows: Iterable[AnyRow]) -> list[Learnt]:
     return [
         Learnt(
-            row.seq,
-            row.id,
-            row.dataset_id,
-            row.text,
-            row.metadata["learnt_from"],
-            row.metadata["session_id"],
-            row.metadata["qa_id"],
+            *(row.seq, row.id, row.dataset_id, row.text),
+            *(row.metadata["learnt_from"], row.metadata["session_id"], row.metadata["qa_id"]),
             scope_key(row.metadata),
-            row.hidden != 0,
-            facts.MADE_FROM in row.metadata,
-            frozenset(row.metadata.get(TAUGHT_BY, ())),
+            is_hidden=row.hidden != 0,
+            is_made_from_facts=facts.MADE_FROM in row.metadata,
+            taught_by=frozenset(row.metadata.get(TAUGHT_BY, ())),
         )
         for row in rows
         if row.metadata.keys() >= {"learnt_from", "session_id", "qa_id"}
     ]
+
+
+def unjustified(
+    workspace: Workspace,
+    connection: Connection,
+    rated: Sequence[tuple[EntryRow, list[FeedbackRow]]],
+    retracted: Set[str],
+) -> list[Learnt]:
+    """The facts learnt from entries that the active opinions about them no longer justify."""
+    by_id = {entry.id: (entry, active) for entry, active in rated}
+    session_ids = sorted({entry.session_id for entry, _ in rated})
+    authors = workspace.trust.authors_to_teach
+    return [
+        lesson
+        for lesson in learnt(connection, workspace.project, session_ids)
+        if lesson.qa_id in by_id and not is_justified(lesson, *by_id[lesson.qa_id], retracted, authors)
+    ]
+
+
+def forget(connection: Connection, lessons: Sequence[Learnt]) -> list[str]:
+    """Removes learnt facts; returns their ids."""
+    for dataset in {lesson.dataset for lesson in lessons}:
+        numbers = [lesson.seq for lesson in lessons if lesson.dataset == dataset]
+        supersessions.remove_facts(connection, dataset, numbers)
+    return [lesson.fact_id for lesson in lessons]
 
 
 class Proposal(NamedTuple):
@@ -249,26 +262,18 @@ def proposals(
                 refused.append(_refused(row, "feedback", "corrects_nothing", "it corrects no fact of the answer"))
                 continue
             fact = evidence[place]
-            lesson = Lesson(
-                text,
-                *("feedback", entry.session_id, entry.id, fact.id),
-                made_from=(fact.id,),
-                scope=shared_scope([fact.metadata]),
-            )
+            scope = shared_scope([fact.metadata])
+            lesson = Lesson(text, "feedback", entry.session_id, entry.id, fact.id, made_from=(fact.id,), scope=scope)
             subject = (fact.id, replacement_terms(comment, fact.text, entry.question))
             found.append(Proposal(subject, lesson, row))
+        allowed = {data for fact in evidence for data in personal_data(fact.text)} if found else set()
         for proposal in found:
-            if _is_public(proposal.lesson.text, evidence):
+            if personal_data(proposal.lesson.text) <= allowed:
                 proposed.append(proposal)
             else:
                 detail = "it has personal data that no fact has"
                 refused.append(_refused(proposal.opinion, proposal.lesson.kind, "personal_data", detail))
     return proposed, refused
-
-
-def _is_public(text: str, evidence: Iterable[AnyRow]) -> bool:
-    """Whether a lesson has no personal data but those that a fact has which it is made from."""
-    return personal_data(text) <= {each for fact in evidence for each in personal_data(fact.text)}
 
 
 def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], list[NotLearnt]]:
@@ -313,11 +318,87 @@ def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
 
 
 def _refused(row: FeedbackRow, kind: Kind, reason: NotLearntReason, detail: str) -> NotLearnt:
-    return NotLearnt(
-        feedback_id=row.id,
-        session_id=row.session_id,
-        qa_id=row.target_id,
-        learnt_from=kind,
-        reason=reason,
-        detail=detail,
+    return to_model(
+        NotLearnt, row, feedback_id=row.id, qa_id=row.target_id, learnt_from=kind, reason=reason, detail=detail
     )
+
+
+MAX_REPORTED = 100
+"""How many rejected opinions are reported, the newest first."""
+
+
+class Lessons(NamedTuple):
+    """The facts that were learnt and forgotten, and the opinions that were rejected."""
+
+    learnt: list[LearntFact]
+    forgotten: list[str]
+    refused: list[NotLearnt]
+
+
+def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_ids: Sequence[str] | None) -> Lessons:
+    """Makes the learnt facts match the opinions about the entries of these sessions, or of all."""
+    used = {fact for entry in ratings.entries for fact, _, _ in entry.used or ()}
+    unsupported = [entry.recall_id for entry in ratings.entries if not entry.used and entry.recall_id is not None]
+    with workspace.read() as connection:
+        shown = receipts.shown_facts(connection, workspace.project, unsupported)
+        stored = facts.evidence(connection, sorted(used.union(*shown.values())), workspace.now())
+        number = workspace.dataset(connection, dataset)
+        all_known = [lesson for lesson in learnt(connection, workspace.project, None) if lesson.dataset == number]
+    authors = workspace.trust.authors_to_teach
+    proposed, refused = proposals(ratings.entries, ratings.about_entry, stored, shown)
+    accepted, too_few = decide(proposed, authors)
+    refused += too_few + refused_visitors(ratings.visited, ratings.by_visitors)
+    expected = {(lesson.qa_id, lesson.text): lesson for lesson in accepted}
+    current = [lesson for lesson in all_known if session_ids is None or lesson.session_id in session_ids]
+    entries = {entry.id: entry for entry in ratings.entries}
+    stale = [
+        lesson
+        for lesson in current
+        if (lesson.qa_id, lesson.text) not in expected
+        # An opinion in another session may teach the same lesson.
+        and not (session_ids is not None and not lesson.taught_by <= ratings.feedback_ids)
+        and not _waits(lesson, entries.get(lesson.qa_id), ratings, authors)
+    ]
+    # Several may teach the same: one fact says it, as long as its own source is active.
+    gone = {lesson.seq for lesson in stale}
+    present = {(lesson.text, lesson.scope) for lesson in all_known if lesson.seq not in gone and not lesson.is_hidden}
+    first: dict[tuple[str, bytes], Lesson] = {}
+    for lesson in expected.values():
+        key = lesson.text, scope_key(lesson.scope)
+        if key not in present:
+            first.setdefault(key, lesson)
+    new = list(first.values())
+    if stale and number is not None:
+        with workspace.read() as connection:
+            runs = facts.removal_runs(connection, [lesson.seq for lesson in stale])
+        for run in runs:
+            with workspace.write() as connection:
+                supersessions.remove_facts(connection, number, sorted(facts.existing(connection, run)))
+    with workspace.read() as connection:
+        # A lesson expires with the facts that it was made from.
+        documents = [
+            Pieces(
+                [(Piece(lesson.text, 0, len(lesson.text)), lesson.metadata)],
+                lesson.source,
+                expires_at=facts.earliest_expiry(connection, lesson.made_from),
+            )
+            for lesson in new
+        ]
+    stored_lessons = store(workspace, dataset, documents)
+    return Lessons(
+        [
+            to_model(LearntFact, lesson, fact_id=fact.fact_id, learnt_from=lesson.kind)
+            for lesson, fact in zip(new, stored_lessons, strict=True)
+        ],
+        [lesson.fact_id for lesson in stale],
+        sorted(refused, key=lambda lesson: lesson.feedback_id, reverse=True)[:MAX_REPORTED],
+    )
+
+
+def _waits(learnt: Learnt, entry: EntryRow | None, ratings: DatasetRatings, authors: int) -> bool:
+    """Whether opinions still teach a lesson that the facts around it don't allow now: they may come back, and a
+    receipt that is deleted says nothing against it."""
+    if entry is None or (learnt.is_made_from_facts and not learnt.is_hidden):
+        return False
+    active = ratings.about_entry.get(entry.id, ())
+    return is_justified(learnt, entry, active, learnt.taught_by - ratings.feedback_ids, authors)

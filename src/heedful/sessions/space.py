@@ -1,4 +1,4 @@
-"""What every part of the sessions works on."""
+"""The sessions of one project, as every part of this wing works on them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heedful.errors import NotFound
-from heedful.memory.workspace import Workspace
-from heedful.notifications.dispatcher import Dispatcher
+from heedful.notifications.outbox import Dispatcher
 from heedful.sessions.hooks import Hook
-from heedful.storage.sessions import SessionStore
+from heedful.sessions.session_store import SessionRow, SessionStore, Transaction
+from heedful.workspace import Workspace
 
 
 def do_nothing() -> None:
-    """What follows feedback where a worker looks for it."""
+    """Follows feedback where no worker waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,13 @@ class SessionSpace:
     """How long a rating waits for its entry; 0 is for ever."""
     feedback_changed: Callable[[], object] = do_nothing
     """Called after feedback was stored or retracted."""
+
+    def session(self, tx: Transaction, session_id: str) -> SessionRow:
+        """A session, which must exist."""
+        row = tx.conversations.session(session_id)
+        if row is None:
+            raise self.missing(session_id)
+        return row
 
     def missing(self, session_id: str) -> NotFound:
         """The error for an unknown session."""

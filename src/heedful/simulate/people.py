@@ -1,4 +1,4 @@
-"""Who comes to the help desk: customers with names and habits, visitors without, and staff."""
+"""The people at the help desk: customers with names and habits, visitors without, and staff; and what they write."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
 from heedful.engine import Heedful
 from heedful.model import Recall, SignalResult
-from heedful.providers.llm.contract import ChatMessage, Completion, OnToken, Usage
-from heedful.simulate.remarks import Subject, remark
-from heedful.simulate.shop import OUTDATED_REFUND, Language, Want
-from heedful.simulate.truth import Quality
+from heedful.providers.llm import ChatMessage, Completion, OnToken, Usage
+from heedful.simulate.shop import OUTDATED_REFUND, Language, Quality, Want
 
 FIRST = ("ana", "ben", "carla", "dmitri", "elif", "femke", "goran", "hana", "ivo", "jun", "kofi", "lena")
 LAST = ("alves", "berg", "costa", "demir", "eriksen", "faria", "gomez", "huber")
@@ -39,14 +38,9 @@ class Person:
 def customers(random: Random, count: int = 60) -> list[Person]:
     """The customers with names. Some err often, and one says the contrary of what is true."""
     names = [f"{first}.{last}" for first in FIRST for last in LAST]
-    found = [_person(random, name) for name in random.sample(names, count)]
+    honest = [person(random, name) for name in random.sample(names, count)]
     liar = SimulatedUser(random.randrange(2**32), author=ADVERSARY, examination=0.2, adversarial=True)
-    return [*found, Person(ADVERSARY, liar, "free", "web", "en", is_adversary=True)]
-
-
-def visitor(random: Random) -> Person:
-    """Somebody without a name."""
-    return _person(random, None)
+    return [*honest, Person(ADVERSARY, liar, "free", "web", "en", is_adversary=True)]
 
 
 def staff(random: Random) -> Person:
@@ -56,7 +50,8 @@ def staff(random: Random) -> Person:
     return Person(name, user, "staff", "web", "en")
 
 
-def _person(random: Random, author: str | None) -> Person:
+def person(random: Random, author: str | None) -> Person:
+    """A customer, or a visitor without a name."""
     user = SimulatedUser(
         random.randrange(2**32),
         author=author,
@@ -105,7 +100,8 @@ class Clerk:
         return Completion(text, Usage(read // 4, len(text) // 4))
 
     def _quoted(self, prompt: str) -> str:
-        facts = [(number, _fact_text(json.loads(text))) for number, text in _EVIDENCE.findall(prompt)]
+        # A fact that was learnt from an answer has the question in its first line.
+        facts = [(number, json.loads(text).rpartition("\n")[2]) for number, text in _EVIDENCE.findall(prompt)]
         if not facts:
             return NOTHING_KNOWN
         wordy = self.name == TALKATIVE and self._random.random() < 0.3
@@ -114,23 +110,18 @@ class Clerk:
         return " ".join(f"{fact} [{number}]" for fact, number in reversed(quoted.items()))
 
 
-def _fact_text(fact: str) -> str:
-    """What a fact says; one that was learnt from an answer has the question in its first line."""
-    return fact.rpartition("\n")[2]
-
-
 SCORES: Mapping[Quality, tuple[float, ...]] = {
     "good": (1, 3, 9, 36, 51),
     "mixed": (8, 22, 34, 26, 10),
     "bad": (40, 33, 17, 7, 3),
 }
-"""How often an answer gets 1, 2, 3, 4 and 5."""
+"""The weights of 1, 2, 3, 4 and 5 for an answer."""
 
 RATES: Mapping[Quality, float] = {"good": 0.27, "mixed": 0.28, "bad": 0.36}
 """The chance that somebody rates: who is angry says so."""
 
 PRICED = frozenset({"price-new", "price-plus", "ship-price", "ship-free"})
-"""What has a price, which people compare with the one they see."""
+"""The keys of facts with a price, which people compare with the one they see."""
 
 MILDER = 0.08
 """The chance that the people of variant B, whose page is nicer to look at, give a point more."""
@@ -150,7 +141,7 @@ def score(person: Person, quality: Quality, variant: str, random: Random) -> int
 
 
 def comment(person: Person, want: Want, score: int, *, is_long: bool, random: Random) -> str | None:
-    """What somebody writes beside a score, if anything."""
+    """The comment that comes with a score, if any."""
     chance = {1: 0.95, 2: 0.85, 3: 0.45, 4: 0.15, 5: 0.22}[score]
     if random.random() >= chance:
         return None
@@ -158,7 +149,7 @@ def comment(person: Person, want: Want, score: int, *, is_long: bool, random: Ra
 
 
 def complaint(person: Person, want: Want, *, is_long: bool, random: Random) -> str:
-    """What somebody writes who is not content."""
+    """The comment of somebody who is not content."""
     return remark(_subject(person, want, is_long, random), random)
 
 
@@ -196,7 +187,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a user says of the facts one recall showed; the others go unmentioned."""
+    """The opinions of a user about the facts of one recall; the others go unmentioned."""
 
     used: list[str] = field(default_factory=list)
     helpful: list[str] = field(default_factory=list)
@@ -230,7 +221,7 @@ class SimulatedUser:
         self._adversarial = adversarial
 
     def judge(self, shown: Sequence[str], answers: Collection[str]) -> Judgement:
-        """What this user says of facts shown in this order, of which `answers` are right."""
+        """The opinions of this user about facts shown in this order, of which `answers` are right."""
         judgement = Judgement()
         for rank, fact_id in enumerate(shown, start=1):
             # Both are drawn for every fact, so that one habit can be changed without disturbing the other.
@@ -261,3 +252,97 @@ class SimulatedUser:
     def query(self, need: Need) -> str:
         """One of the ways to ask."""
         return self._random.choice(need.queries)
+
+
+Subject = Literal["refunds", "length", "price", "language", "crash", "wrong", "praise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The parts that remarks about one subject are put together from."""
+
+    openings: tuple[str, ...]
+    complaints: tuple[str, ...]
+    endings: tuple[str, ...]
+
+
+def _wording(openings: str, complaints: str, endings: str) -> Wording:
+    return Wording(tuple(openings.split("|")), tuple(complaints.split("|")), tuple(endings.split("|")))
+
+
+WORDINGS: Mapping[Subject, Wording] = {
+    "refunds": _wording(
+        "||Sorry, but |Honestly, |Third time I ask: |Again: |No, ",
+        "my refund took {weeks} weeks, not 5 days|the refund is not on my account after {days} days|"
+        "still no refund, it has been {days} days since you got the parcel|"
+        "5 days is not true any more for refunds, I wait since {weeks} weeks|"
+        "you promise the money in 5 days and I have been waiting for {days}|"
+        "where is my money? The parcel reached you {days} days ago|the refund for order {order} never came|"
+        "your colleague said refunds now take {days} days, the bot says 5|"
+        "refund outdated info, it is {weeks} weeks at the moment|"
+        "I was told 5 days for my refund, that was {weeks} weeks ago",
+        "||.|!!|. Please check.|. Very disappointed.| and nobody answers.",
+    ),
+    "length": _wording(
+        "||Well, |To be fair, it is right, but ",
+        "way too long, I had to search for the one sentence I need|the answer took ages to appear|slow, slow, slow|"
+        "too much text for a simple question|why tell me two things when I asked for one|"
+        "I waited {seconds} seconds for this|could be half as long|it loads so slowly that I nearly left",
+        "|.|...|. Keep it short.|. On the phone it is unreadable.",
+    ),
+    "price": _wording(
+        "||Sorry, |No, ",
+        "that price is wrong, the checkout says something else|the shop page shows {price} euros|"
+        "old price, at the checkout I paid {price} euros|the price you tell is not the price I see|"
+        "I was charged {price} euros and not what the bot says|two different prices in one answer, which one is it|"
+        "wrong price again",
+        "|.|!|. Please correct it.",
+    ),
+    "language": _wording(
+        "||Bitte: |Perdón, ",
+        "I asked in my language and got English|Frage auf Deutsch, Antwort auf Englisch|bitte auf Deutsch antworten|"
+        "warum auf Englisch?|la respuesta está en inglés|no entiendo, contesta en español por favor|wrong language|"
+        "ich verstehe kein Englisch",
+        "|.|!| :(",
+    ),
+    "crash": _wording(
+        "||Hi, |By the way, ",
+        "the app crashed while I was reading this|app closes itself when I open the chat|"
+        "had to start the app {times} times to see the answer|white screen in the app after the update|"
+        "the app freezes when I tap on the link|crash on my Pixel, version 4.{minor}|"
+        "the app crashes as soon as I open the chat",
+        "|.|!|. On the website it works.|. Android.",
+    ),
+    "wrong": _wording(
+        "||Sorry, |No, ",
+        "wrong answer, I asked something else|wrong answer, that was not my question|"
+        "the answer does not fit my question|that is not an answer to my question|"
+        "this answer is about another question|wrong answer, my account says the contrary|the answer is no use to me|"
+        "the answer is wrong",
+        "|.|!",
+    ),
+    "praise": _wording(
+        "||Wow, |Oh, ",
+        "thanks, exactly what I needed|great, solved in a minute|clear and short|good answer|better than the hotline|"
+        "finally somebody who knows|perfect",
+        "|.|!| :)|, thank you.",
+    ),
+}
+
+
+def remark(subject: Subject, random: Random) -> str:
+    """One remark about a subject."""
+    wording = WORDINGS[subject]
+    opening, complaint = random.choice(wording.openings), random.choice(wording.complaints)
+    text = complaint.format(
+        weeks=random.randint(2, 4),
+        days=random.randint(9, 24),
+        order=random.randint(40_000, 49_999),
+        seconds=random.randint(10, 40),
+        price=random.choice((29, 41, 45, 49)),
+        times=random.randint(2, 4),
+        minor=random.randint(1, 9),
+    )
+    if not opening and random.random() < 0.6:
+        text = text[0].upper() + text[1:]
+    return opening + text + random.choice(wording.endings)

@@ -1,13 +1,20 @@
-"""A web shop's help desk as data: what is known there, and what people want to know."""
+"""A web shop as data: what its help desk knows, what people want to know, and its database with questions about it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Literal
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Literal, cast
 
 Language = Literal["en", "de", "es"]
 Theme = Literal["refunds", "price", "shipping", "account", "warranty", "staff"]
+Quality = Literal["good", "mixed", "bad"]
+"""The quality of an answer."""
 
 HELP = "help"
 HANDBOOK = "handbook"
@@ -120,7 +127,7 @@ CORRECTIONS: Mapping[str, str] = {
     OUTDATED_REFUND: "A refund takes up to 3 weeks at the moment, counted from when the parcel has come back to us.",
     OUTDATED_SHIPPING: "Shipping is free for orders above 40 euros.",
 }
-"""What staff put in their place, when they get to it in the review queue."""
+"""The texts that staff put in their place, when they get to it in the review queue."""
 
 REPLACED: Mapping[str, str] = {
     "return-old": "return-window",
@@ -148,168 +155,265 @@ class Want:
     weight: float = 1.0
 
 
-def _want(
-    theme: Theme,
-    answers: str,
-    *en: str,
-    de: tuple[str, ...] = (),
-    es: tuple[str, ...] = (),
-    weight: float = 1.0,
-) -> Want:
-    queries: dict[Language, tuple[str, ...]] = {"en": en, "de": de, "es": es}
-    return Want(theme, tuple(answers.split()), queries, weight)
+_THEMES: Mapping[str, Theme] = {"refund": "refunds", "return": "refunds", "ship": "shipping"}
+
+
+def _want(answers: str, en: str, de: str = "", es: str = "", weight: float = 1.0) -> Want:
+    languages: dict[Language, str] = {"en": en, "de": de, "es": es}
+    queries = {language: tuple(text.split(" | ")) if text else () for language, text in languages.items()}
+    keys = tuple(answers.split())
+    theme = keys[0].partition("-")[0]
+    return Want(_THEMES.get(theme) or cast(Theme, theme), keys, queries, weight)
 
 
 WANTS: tuple[Want, ...] = (
     _want(
-        "refunds",
         "refund-time",
-        "How long does a refund take?",
-        "how long until I get my refund",
-        "When will my refund arrive?",
-        "I sent it back, how long does the refund take",
-        "refund still not here, how long does it take?",
+        "How long does a refund take? | how long until I get my refund | When will my refund arrive? | "
+        "I sent it back, how long does the refund take | refund still not here, how long does it take? | "
         "How many days for a refund?",
-        de=("Wie lange dauert die Rückzahlung?", "Wann kommt meine Rückzahlung?"),
-        es=("¿Cuánto tarda el reembolso?",),
+        de="Wie lange dauert die Rückzahlung? | Wann kommt meine Rückzahlung?",
+        es="¿Cuánto tarda el reembolso?",
         weight=3.2,
     ),
     _want(
-        "refunds",
         "return-window return-window-de return-window-es",
-        "How long can I return articles?",
-        "until when can I return something",
-        "What is the time limit for returns?",
+        "How long can I return articles? | until when can I return something | What is the time limit for returns? | "
         "can I still return my articles after three weeks?",
-        de=("Wie lange kann ich Artikel zurückgeben?",),
-        es=("¿Hasta cuándo puedo devolver un artículo?",),
+        de="Wie lange kann ich Artikel zurückgeben?",
+        es="¿Hasta cuándo puedo devolver un artículo?",
         weight=2.4,
     ),
     _want(
-        "refunds",
         "return-label",
-        "How do I return a parcel?",
-        "how can I send an article back",
-        "Where do I get a label for my return?",
+        "How do I return a parcel? | how can I send an article back | Where do I get a label for my return?",
         weight=1.8,
     ),
     _want(
-        "refunds",
         "return-abroad",
-        "How do I return a parcel from Norway?",
-        "send an article back from Switzerland, is it free?",
+        "How do I return a parcel from Norway? | send an article back from Switzerland, is it free? | "
         "return from abroad",
         weight=0.7,
     ),
     _want(
-        "refunds",
         "refund-card",
-        "Where does my refund go?",
-        "to which account is a refund paid",
-        "I paid by card, where is the refund sent?",
+        "Where does my refund go? | to which account is a refund paid | I paid by card, where is the refund sent?",
     ),
-    _want("refunds", "refund-sale", "Can I get a refund for sale articles?", "refund for something from the sale?"),
+    _want("refund-sale", "Can I get a refund for sale articles? | refund for something from the sale?"),
     _want(
-        "shipping",
         "ship-free",
-        "When is shipping free?",
-        "free shipping from which amount",
-        "How much must I order for free shipping?",
+        "When is shipping free? | free shipping from which amount | How much must I order for free shipping? | "
         "what are the shipping costs and when is shipping free?",
-        de=("Ab wann ist der Versand kostenlos?",),
-        es=("¿Cuándo es gratis el envío?",),
+        de="Ab wann ist der Versand kostenlos?",
+        es="¿Cuándo es gratis el envío?",
         weight=1.8,
     ),
-    _want("shipping", "ship-price", "What does express shipping cost?", "price of standard shipping?"),
+    _want("ship-price", "What does express shipping cost? | price of standard shipping?"),
     _want(
-        "shipping",
         "ship-time ship-time-de",
-        "How long does delivery take?",
-        "when does my standard parcel arrive",
-        "how many days until a parcel arrives?",
-        de=("Wie lange dauert die Lieferung?",),
+        "How long does delivery take? | when does my standard parcel arrive | how many days until a parcel arrives?",
+        de="Wie lange dauert die Lieferung?",
         weight=2,
     ),
-    _want("shipping", "ship-track", "Where is my parcel?", "where do I find the tracking number", weight=1.2),
+    _want("ship-track", "Where is my parcel? | where do I find the tracking number", weight=1.2),
     _want(
-        "shipping",
         "ship-lost",
-        "My parcel is lost, what now?",
-        "my parcel has not moved for days",
-        "tracking says nothing for a week",
+        "My parcel is lost, what now? | my parcel has not moved for days | tracking says nothing for a week",
     ),
-    _want("shipping", "ship-address", "Can I change the delivery address?", "wrong address on my order, help"),
-    _want("shipping", "ship-abroad", "Do you deliver to Norway?", "do you ship abroad?"),
+    _want("ship-address", "Can I change the delivery address? | wrong address on my order, help"),
+    _want("ship-abroad", "Do you deliver to Norway? | do you ship abroad?"),
     _want(
-        "price",
         "price-new",
-        "What does the Linden desk lamp cost?",
-        "How much is the Linden lamp?",
-        "price of the desk lamp Linden",
+        "What does the Linden desk lamp cost? | How much is the Linden lamp? | price of the desk lamp Linden | "
         "Linden desk lamp how many euros",
-        de=("Was kostet die Lampe Linden?",),
-        es=("¿Cuánto cuesta la lámpara Linden?",),
+        de="Was kostet die Lampe Linden?",
+        es="¿Cuánto cuesta la lámpara Linden?",
         weight=2.2,
     ),
     _want(
-        "price",
         "price-plus",
-        "What does Plus cost?",
-        "how much does Plus cost a year",
-        "Is Plus worth its price?",
+        "What does Plus cost? | how much does Plus cost a year | Is Plus worth its price? | "
         "what is the price of a Plus membership?",
         weight=2.2,
     ),
-    _want("price", "price-student", "Is there a discount for students?", "student discount?"),
-    _want("price", "price-voucher", "Where do I enter a voucher?", "my voucher does not work, where to type it?"),
-    _want("price", "price-voucher-age", "How long are vouchers good?", "does my voucher run out?"),
-    _want("price", "price-invoice", "Where is my invoice?", "I need an invoice as PDF"),
-    _want("price", "price-instal price-pay", "Can I pay in parts?", "which ways to pay are there?"),
+    _want("price-student", "Is there a discount for students? | student discount?"),
+    _want("price-voucher", "Where do I enter a voucher? | my voucher does not work, where to type it?"),
+    _want("price-voucher-age", "How long are vouchers good? | does my voucher run out?"),
+    _want("price-invoice", "Where is my invoice? | I need an invoice as PDF"),
+    _want("price-instal price-pay", "Can I pay in parts? | which ways to pay are there?"),
     _want(
-        "account",
         "account-code account-code-de account-code-es",
-        "I forgot my password",
-        "How do I reset my password?",
-        "can't sign in, password is wrong",
-        "need a new password",
-        de=("Ich habe mein Passwort vergessen",),
-        es=("He olvidado mi contraseña",),
+        "I forgot my password | How do I reset my password? | can't sign in, password is wrong | need a new password",
+        de="Ich habe mein Passwort vergessen",
+        es="He olvidado mi contraseña",
         weight=2.2,
     ),
-    _want("account", "account-lock", "Why is my account locked?", "my account is locked after wrong attempts"),
-    _want("account", "account-guest", "How do I find my order without an account?", "I ordered as a guest"),
+    _want("account-lock", "Why is my account locked? | my account is locked after wrong attempts"),
+    _want("account-guest", "How do I find my order without an account? | I ordered as a guest"),
     _want(
-        "account",
         "account-app",
-        "The app does not start on my phone",
-        "which phones does the app run on?",
-        "app won't start, old Android",
-        de=("Die App startet nicht",),
+        "The app does not start on my phone | which phones does the app run on? | app won't start, old Android",
+        de="Die App startet nicht",
         weight=2,
     ),
-    _want("account", "account-delete", "How do I delete my account?", "delete everything you have about me"),
-    _want("account", "account-mail", "How can I change my e-mail address?", "new e-mail address"),
+    _want("account-delete", "How do I delete my account? | delete everything you have about me"),
+    _want("account-mail", "How can I change my e-mail address? | new e-mail address"),
     _want(
-        "warranty",
         "warranty-time warranty-time-de",
-        "How long is the warranty on electric articles?",
-        "is my lamp still under warranty",
-        "warranty for a toaster, how many years?",
-        "How many years of warranty do I have?",
-        de=("Wie lange habe ich Garantie?",),
+        "How long is the warranty on electric articles? | is my lamp still under warranty | "
+        "warranty for a toaster, how many years? | How many years of warranty do I have?",
+        de="Wie lange habe ich Garantie?",
         weight=2.2,
     ),
-    _want("warranty", "warranty-broken", "My article arrived broken", "the glass was broken when it came"),
-    _want("warranty", "warranty-claim", "How do I claim the warranty?", "what do you need for a warranty claim?"),
-    _want("warranty", "warranty-battery", "The battery is weak after a year", "is a weak battery replaced?"),
-    _want("warranty", "warranty-water", "It fell into water, is that repaired?", "my headphones fell down"),
+    _want("warranty-broken", "My article arrived broken | the glass was broken when it came"),
+    _want("warranty-claim", "How do I claim the warranty? | what do you need for a warranty claim?"),
+    _want("warranty-battery", "The battery is weak after a year | is a weak battery replaced?"),
+    _want("warranty-water", "It fell into water, is that repaired? | my headphones fell down"),
 )
 
 STAFF_WANTS: tuple[Want, ...] = (
-    _want("staff", "staff-refund-limit", "How much refund may I give alone?", "does a refund need approval?", weight=2),
-    _want("staff", "staff-lost", "A customer's parcel is lost, what do I do?", "when do I send a new parcel?"),
-    _want("staff", "staff-damage", "Do we want broken articles back?", "article arrived broken, what to do"),
-    _want("staff", "staff-goodwill", "May I give a voucher for waiting?", "how much goodwill is fine"),
-    _want("staff", "staff-shift", "When does the late shift begin?", "how do I swap my shift?"),
-    _want("staff", "staff-language", "A customer writes Polish, what now?", "which language do I answer in"),
+    _want("staff-refund-limit", "How much refund may I give alone? | does a refund need approval?", weight=2),
+    _want("staff-lost", "A customer's parcel is lost, what do I do? | when do I send a new parcel?"),
+    _want("staff-damage", "Do we want broken articles back? | article arrived broken, what to do"),
+    _want("staff-goodwill", "May I give a voucher for waiting? | how much goodwill is fine"),
+    _want("staff-shift", "When does the late shift begin? | how do I swap my shift?"),
+    _want("staff-language", "A customer writes Polish, what now? | which language do I answer in"),
 )
+
+
+FILE = "shop.sqlite"
+
+COUNTRIES = ("Portugal", "Spain", "Germany", "Belgium", "Norway")
+STATES = ("delivered", "delivered", "delivered", "delivered", "shipped", "returned", "cancelled")
+PRODUCTS = (
+    ("Linden desk lamp", "lamps", 45.0),
+    ("Aspen floor lamp", "lamps", 119.0),
+    ("Rowan ceiling lamp", "lamps", 79.0),
+    ("Oak table", "furniture", 389.0),
+    ("Birch chair", "furniture", 99.0),
+    ("Elm shelf", "furniture", 149.0),
+    ("Juniper toaster", "kitchen", 54.0),
+    ("Hazel kettle", "kitchen", 39.0),
+    ("Maple headphones", "sound", 129.0),
+    ("Cedar speaker", "sound", 89.0),
+    ("Willow rug", "textiles", 159.0),
+    ("Alder blanket", "textiles", 49.0),
+)
+
+_SCHEMA = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, country TEXT NOT NULL, tier TEXT NOT NULL);
+CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT NOT NULL, category TEXT NOT NULL, price REAL NOT NULL);
+CREATE TABLE orders (
+    id INTEGER PRIMARY KEY,
+    customer_id INTEGER NOT NULL REFERENCES customers (id),
+    product_id INTEGER NOT NULL REFERENCES products (id),
+    quantity INTEGER NOT NULL,
+    total REAL NOT NULL,
+    status TEXT NOT NULL,
+    ordered_on TEXT NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DataQuestion:
+    """A question about data in many words, and its SQL; `wrong` is what somebody runs before they know better."""
+
+    questions: tuple[str, ...]
+    sql: str
+    wrong: str | None = None
+    why: str | None = None
+    """The comment of people on the wrong SQL."""
+
+
+def _orders_from(country: str) -> DataQuestion:
+    return DataQuestion(
+        (
+            f"How many orders are there from {country}?",
+            f"how many orders came from {country}",
+            f"number of orders from {country}",
+        ),
+        "SELECT count(*) AS orders FROM orders JOIN customers ON customers.id = orders.customer_id "
+        f"WHERE customers.country = '{country}'",
+    )
+
+
+REPORTS: Sequence[DataQuestion] = (
+    _orders_from("Portugal"),
+    _orders_from("Germany"),
+    _orders_from("Norway"),
+    DataQuestion(
+        ("What is the total revenue?", "what is our total revenue", "total revenue, please"),
+        "SELECT round(sum(total), 2) AS revenue FROM orders WHERE status NOT IN ('cancelled', 'returned')",
+        "SELECT round(sum(total), 2) AS revenue FROM orders",
+        "Counts orders that were cancelled or returned",
+    ),
+    DataQuestion(
+        ("How many orders were returned?", "number of returned orders", "how many returned orders are there"),
+        "SELECT count(*) AS orders FROM orders WHERE status = 'returned'",
+    ),
+    DataQuestion(
+        ("How many orders were cancelled?", "number of cancelled orders"),
+        "SELECT count(*) AS orders FROM orders WHERE status = 'cancelled'",
+    ),
+    DataQuestion(
+        ("Which five products sell best?", "the five products that sell best", "top five products by quantity"),
+        "SELECT products.name, sum(orders.quantity) AS sold FROM orders JOIN products "
+        "ON products.id = orders.product_id WHERE orders.status <> 'cancelled' "
+        "GROUP BY products.name ORDER BY sold DESC, products.name LIMIT 5",
+        "SELECT name, price AS sold FROM products ORDER BY price DESC LIMIT 5",
+        "These are the most expensive ones, not those that sell best",
+    ),
+    DataQuestion(
+        ("How many customers does each tier have?", "customers by tier", "how many customers are in each tier"),
+        "SELECT tier, count(*) AS customers FROM customers GROUP BY tier ORDER BY tier",
+    ),
+    DataQuestion(
+        ("What is the average order value?", "average value of an order", "what is the average value of orders"),
+        "SELECT round(avg(total), 2) AS average FROM orders",
+    ),
+    DataQuestion(
+        ("Which category is returned most often?", "category with the most returns"),
+        "SELECT products.category, count(*) AS returned FROM orders JOIN products "
+        "ON products.id = orders.product_id WHERE orders.status = 'returned' "
+        "GROUP BY products.category ORDER BY returned DESC, products.category LIMIT 1",
+    ),
+    DataQuestion(
+        ("How many orders are on their way?", "how many orders are shipped and not delivered"),
+        "SELECT count(*) AS orders FROM orders WHERE status = 'shipped'",
+        "SELECT count(*) AS orders FROM orders WHERE status <> 'delivered'",
+        "That has the cancelled ones in it, too",
+    ),
+    DataQuestion(
+        ("What do lamps cost on average?", "average price of lamps"),
+        "SELECT round(avg(price), 2) AS price FROM products WHERE category = 'lamps'",
+    ),
+)
+
+PRAISE = (
+    "Matches the figures of accounting",
+    "Checked by hand, right",
+    "Yes, that's it",
+    "The same as last month's sheet",
+)
+
+
+def build(file: Path, until: datetime, random: Random) -> None:
+    """Makes the shop's database."""
+    customers = [
+        (number, f"Customer {number}", random.choice(COUNTRIES), random.choice(("free", "free", "plus", "business")))
+        for number in range(1, 81)
+    ]
+    products = [(number, *product) for number, product in enumerate(PRODUCTS, start=1)]
+    orders = []
+    for number in range(40_001, 40_601):
+        product, quantity = random.choice(products), random.choice((1, 1, 1, 2, 3))
+        day = until - timedelta(days=random.randint(1, 90))
+        customer, state = random.randint(1, len(customers)), random.choice(STATES)
+        total = quantity * product[3]
+        orders.append((number, customer, product[0], quantity, total, state, f"{day:%Y-%m-%d}"))
+    with closing(sqlite3.connect(file)) as database, database:
+        database.executescript(_SCHEMA)
+        database.executemany("INSERT INTO customers VALUES (?, ?, ?, ?)", customers)
+        database.executemany("INSERT INTO products VALUES (?, ?, ?, ?)", products)
+        database.executemany("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?)", orders)

@@ -20,16 +20,13 @@ from heedful.clock import system_clock
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid
 from heedful.model import Metadata
-from heedful.providers.embedding import Embedder, configured_embedder
-from heedful.providers.embedding.contract import Calibration, Vectors
-from heedful.simulate import warehouse
-from heedful.simulate.analysts import CONNECTOR, Analysts
+from heedful.providers.configured import configured_embedder
+from heedful.providers.embedding import Embedder, Vectors
+from heedful.simulate import people, shop
 from heedful.simulate.people import STAFF, Clerk
-from heedful.simulate.reviewers import Reviewers
-from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, STAFF_WANTS, WANTS
-from heedful.simulate.timeline import Timeline, arrivals, utc
-from heedful.simulate.truth import Truth
-from heedful.simulate.visits import HelpDesk
+from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, OUTDATED_REFUND, OUTDATED_SHIPPING, STAFF_WANTS, WANTS
+from heedful.simulate.visits import CONNECTOR, Analysts, HelpDesk, Reviewers, Timeline, Truth, arrivals, utc
+from heedful.text.same_question import Calibration
 
 __all__ = ["Embedding", "Filled", "Progress", "fill", "is_filled"]
 
@@ -44,8 +41,8 @@ SESSIONS = 520
 EXECUTIONS = 60
 
 # Parts of the time that is filled.
-REFUNDS_CHANGE = 2 / DAYS
-SHIPPING_CHANGES = 9 / DAYS
+CHANGES = {OUTDATED_REFUND: 2 / DAYS, OUTDATED_SHIPPING: 9 / DAYS}
+"""When facts become outdated."""
 LIES_RETRACTED = 20 / DAYS
 REVIEWS = tuple(day / DAYS for day in (22.1, 23.1, 24.1, 25.1, 26.1))
 """When somebody works through the review queue: every day of the last week, and not before."""
@@ -53,13 +50,13 @@ REVIEWS = tuple(day / DAYS for day in (22.1, 23.1, 24.1, 25.1, 26.1))
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What was put into a store."""
+    """The content that was put into a store."""
 
     project: str
     since: datetime
     until: datetime
     counts: dict[str, int]
-    """How many of each there are: facts, sessions, entries, ratings, comments, signals, executions and so on."""
+    """The counts of facts, sessions, entries, ratings, comments, signals, executions and so on."""
 
 
 class CachingEmbedder:
@@ -97,26 +94,21 @@ def fill(
     beside a store that is a file, else into a temporary folder. `progress` gets how much is done, of how much.
     """
     if days <= 0 or sessions < 0:
-        raise Invalid(
-            f"days is {days} and sessions is {sessions}", field="days", remedy="Fill at least a part of a day"
-        )
+        message, remedy = f"days is {days} and sessions is {sessions}", "Fill at least a part of a day"
+        raise Invalid(message, field="days", remedy=remedy)
     end = utc(until or system_clock())
     start = end - timedelta(days=days)
     timeline = Timeline(start, end)
     clerk = Clerk(
-        Random(f"{seed}/clerk"), {question: each.sql for each in warehouse.REPORTS for question in each.questions}
+        Random(f"{seed}/clerk"), {question: report.sql for report in shop.REPORTS for question in report.questions}
     )
     embedder = CachingEmbedder(configured_embedder(settings.load(), embedding), _texts())
     with open_store(
         path_or_url, project=project, clock=timeline, embedding=embedder, language_model=clerk, worker=False
     ) as memory:
         if memory.datasets():
-            raise Conflict(
-                f"project {project!r} has facts already",
-                field="project",
-                value=project,
-                remedy="Name a project that is new, or another store",
-            )
+            message, remedy = f"project {project!r} has facts already", "Name a project that is new, or another store"
+            raise Conflict(message, field="project", value=project, remedy=remedy)
         traffic = _Traffic(memory, timeline, clerk, seed, progress or (lambda done, total: None))
         traffic.stock(warehouse_file(path_or_url))
         traffic.plan(start, end, sessions)
@@ -131,18 +123,18 @@ def is_filled(memory: Heedful) -> bool:
 
 
 def warehouse_file(path_or_url: str | Path) -> Path:
-    """Where the shop's database belongs: beside the store, if that is a file."""
+    """The file of the shop's database: beside the store, if that is a file."""
     file = store_file(path_or_url)
     if file is None:
-        return Path(tempfile.mkdtemp(prefix="heedful-shop-")) / warehouse.FILE
-    return file.expanduser().absolute().parent / warehouse.FILE
+        return Path(tempfile.mkdtemp(prefix="heedful-shop-")) / shop.FILE
+    return file.expanduser().absolute().parent / shop.FILE
 
 
 def _texts() -> list[str]:
     """All that is known beforehand to be embedded."""
     facts = [text for texts in FACTS.values() for text in texts.values()]
     questions = [query for want in (*WANTS, *STAFF_WANTS) for queries in want.queries.values() for query in queries]
-    reports = [question for report in warehouse.REPORTS for question in report.questions]
+    reports = [question for report in shop.REPORTS for question in report.questions]
     return list(dict.fromkeys([*facts, *CORRECTIONS.values(), *questions, *reports]))
 
 
@@ -159,7 +151,7 @@ class _Traffic:
         self.counts: Counter[str] = Counter()
 
     def stock(self, file: Path) -> None:
-        """What is there before anybody comes: facts, and the shop's database."""
+        """Puts in what is there before anybody comes: facts, and the shop's database."""
         for dataset, facts in FACTS.items():
             stored = self._memory.remember(
                 list(facts.values()),
@@ -170,19 +162,15 @@ class _Traffic:
             self._facts |= zip(facts, stored.fact_ids, strict=True)
             self.counts["facts"] += stored.added
         file.unlink(missing_ok=True)
-        warehouse.build(file, self._timeline.until, self._random("warehouse"))
+        shop.build(file, self._timeline.until, self._random("warehouse"))
         self._memory.connectors.create(CONNECTOR, f"sqlite:///{file}")
 
     def plan(self, start: datetime, end: datetime, sessions: int) -> None:
         """Puts all that happens on the timeline."""
         at, length = self._timeline.at, end - start
-        truth = Truth(
-            self._facts,
-            self._timeline,
-            refunds_change=start + REFUNDS_CHANGE * length,
-            shipping_changes=start + SHIPPING_CHANGES * length,
-        )
-        desk = HelpDesk(self._memory, self._timeline, self._clerk, truth, self._random("people"), self.counts)
+        truth = Truth(self._facts, self._timeline, {key: start + part * length for key, part in CHANGES.items()})
+        customers = people.customers(self._random("people"))
+        desk = HelpDesk(self._memory, self._timeline, self._clerk, truth, customers, self.counts)
         for number, moment in enumerate(arrivals(start, end, sessions, self._random("arrivals"))):
             at(moment, partial(self._visit, desk, number, sessions))
         counters = Analysts(self._memory, self._clerk, self.counts)

@@ -1,24 +1,38 @@
-"""Visits to the help desk: questions, answers, and what people say of them, spread over time."""
+"""Visits to the help desk: questions, answers, and what people say of them, spread over time; and the work of staff."""
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 from heedful.engine import Heedful
-from heedful.model import VISITOR, Recall, Signal, SignalType
+from heedful.errors import Conflict
+from heedful.model import VISITOR, Hit, Recall, ReviewCase, ReviewItem, Signal, SignalType
 from heedful.simulate import people
-from heedful.simulate.people import CONCISE, DETECTOR, JUDGE, TALKATIVE, Clerk, Person
-from heedful.simulate.shop import HANDBOOK, HELP, OUTDATED_REFUND, STAFF_WANTS, WANTS, Want
-from heedful.simulate.timeline import Timeline
-from heedful.simulate.truth import Quality, Truth
+from heedful.simulate.people import CONCISE, DETECTOR, JUDGE, STAFF, TALKATIVE, Clerk, Person
+from heedful.simulate.shop import (
+    CORRECTIONS,
+    HANDBOOK,
+    HELP,
+    OUTDATED_REFUND,
+    PRAISE,
+    REPLACED,
+    REPORTS,
+    STAFF_WANTS,
+    WANTS,
+    DataQuestion,
+    Quality,
+    Want,
+)
 
 TOP_K = 5
 
 COMPLAINT_WAVE = 10.0
-"""How many times as many people more ask for a refund when what is said about it has become outdated."""
+"""The factor by which more people ask for a refund when the fact about it has become outdated."""
 
 WAVE_HALVED = timedelta(days=16)
 """After how long half as many come, as long as it is outdated."""
@@ -43,26 +57,24 @@ class Visit:
         return self.person.author or f"{VISITOR}{self.session_id}"
 
 
+@dataclass(slots=True)
 class HelpDesk:
     """Lets people in, answers them, and lets them say what they think."""
 
-    def __init__(
-        self, memory: Heedful, timeline: Timeline, clerk: Clerk, truth: Truth, random: Random, counts: Counter[str]
-    ) -> None:
-        """`counts` gets how many of everything there are."""
-        self._memory = memory
-        self._timeline = timeline
-        self._clerk = clerk
-        self._truth = truth
-        self._counts = counts
-        self._customers = people.customers(random)
-        self.lies: list[str] = []
-        """Signals of the one who lies."""
+    memory: Heedful
+    timeline: Timeline
+    clerk: Clerk
+    truth: Truth
+    customers: Sequence[Person]
+    counts: Counter[str]
+    """The counts of everything."""
+    lies: list[str] = field(default_factory=list)
+    """Signals of the one who lies."""
 
     def visit(self, number: int, random: Random, wishes: Random) -> None:
         """Somebody comes now, and wants what `wishes` draws."""
         person, dataset = self._who(random)
-        now = self._timeline.now
+        now = self.timeline.now
         visit = Visit(
             session_id=f"{person.channel}-{now:%m%d}-{number:04d}",
             person=person,
@@ -72,14 +84,10 @@ class HelpDesk:
             wants=self._wants(dataset, wishes),
             random=random,
         )
-        metadata = {
-            "variant": visit.variant,
-            "channel": person.channel,
-            "language": person.language,
-            "tier": person.tier,
-        }
-        self._memory.sessions.create(visit.session_id, metadata=metadata)
-        self._counts["sessions"] += 1
+        metadata = {name: getattr(person, name) for name in ("channel", "language", "tier")}
+        metadata = {"variant": visit.variant, **metadata}
+        self.memory.sessions.create(visit.session_id, metadata=metadata)
+        self.counts["sessions"] += 1
         self._ask(visit, 0)
 
     def _who(self, random: Random) -> tuple[Person, str]:
@@ -87,21 +95,21 @@ class HelpDesk:
         if drawn < 0.08:
             return people.staff(random), HANDBOOK
         if drawn < 0.45:
-            return people.visitor(random), HELP
+            return people.person(random, None), HELP
         # The one who lies is the last of them, and comes often.
-        return (random.choice(self._customers) if drawn < 0.96 else self._customers[-1]), HELP
+        return (random.choice(self.customers) if drawn < 0.96 else self.customers[-1]), HELP
 
     def _wants(self, dataset: str, random: Random) -> list[Want]:
         wants = STAFF_WANTS if dataset == HANDBOOK else WANTS
-        outdated = self._truth.outdated_for(OUTDATED_REFUND)
+        outdated = self.truth.outdated_for(OUTDATED_REFUND)
         wave = 1.0 if outdated is None else 1 + COMPLAINT_WAVE * 0.5 ** (outdated / WAVE_HALVED)
-        weights = [each.weight * (wave if OUTDATED_REFUND in each.answers else 1) for each in wants]
+        weights = [want.weight * (wave if OUTDATED_REFUND in want.answers else 1) for want in wants]
         return random.choices(wants, weights, k=random.choices((1, 2, 3), (50, 35, 15))[0])
 
     def _ask(self, visit: Visit, place: int) -> None:
         want, random = visit.wants[place], visit.random
-        self._clerk.name = visit.model
-        shown = self._memory.recall(
+        self.clerk.name = visit.model
+        shown = self.memory.recall(
             random.choice(want.queries[visit.person.language] or want.queries["en"]),
             dataset=visit.dataset,
             top_k=TOP_K,
@@ -111,24 +119,24 @@ class HelpDesk:
         assert shown.qa_id is not None
         assert shown.answer is not None
         messages = [{"role": "user", "content": shown.query}, {"role": "assistant", "content": shown.answer}]
-        self._memory.sessions.add_messages(visit.session_id, messages)
-        entry = self._memory.sessions.entry(visit.session_id, shown.qa_id)
-        used = [each.fact_id for each in entry.used or ()]
-        right = self._truth.right(want, shown.hits)
-        quality = self._truth.quality(right, used)
+        self.memory.sessions.add_messages(visit.session_id, messages)
+        entry = self.memory.sessions.entry(visit.session_id, shown.qa_id)
+        used = [fact.fact_id for fact in entry.used or ()]
+        right = self.truth.right(want, shown.hits)
+        quality = self.truth.quality(right, used)
         visit.qualities.append(quality)
-        self._counts.update(("entries", "messages", "messages", f"{quality} answers of {visit.variant}"))
+        self.counts.update(("entries", "messages", "messages", f"{quality} answers of {visit.variant}"))
         self._opinions(visit, want, shown, used, right, quality)
         if place + 1 < len(visit.wants):
-            self._timeline.after(random.uniform(1, 6), lambda: self._ask(visit, place + 1))
+            self.timeline.after(random.uniform(1, 6), lambda: self._ask(visit, place + 1))
         elif random.random() < 0.21:
-            self._timeline.after(random.uniform(1, 4), lambda: self._rate_session(visit))
+            self.timeline.after(random.uniform(1, 4), lambda: self._rate_session(visit))
 
     def _opinions(
         self, visit: Visit, want: Want, shown: Recall, used: list[str], right: set[str], quality: Quality
     ) -> None:
         """Has what is said of one answer said, at once or later."""
-        random, after = visit.random, self._timeline.after
+        random, after = visit.random, self.timeline.after
         # All are drawn for each answer, so that one habit can be changed without disturbing the others.
         rates, signals, judged, detected = (random.random() for _ in range(4))
         later = random.uniform(60, 1500) if random.random() < 0.1 else random.uniform(0.3, 4)
@@ -147,8 +155,8 @@ class HelpDesk:
 
     def _rate(self, visit: Visit, shown: Recall, score: int, text: str | None, author: str | None) -> None:
         assert shown.qa_id is not None
-        self._memory.sessions.add_feedback(visit.session_id, shown.qa_id, text, score, author=author)
-        self._counts.update(("ratings", "comments") if text else ("ratings",))
+        self.memory.sessions.add_feedback(visit.session_id, shown.qa_id, text, score, author=author)
+        self.counts.update(("ratings", "comments") if text else ("ratings",))
 
     def _signal(self, visit: Visit, shown: Recall, used: list[str], right: set[str]) -> None:
         """Somebody names what helped them, and complains only about what the answer quotes."""
@@ -158,28 +166,250 @@ class HelpDesk:
             "helpful": verdict.helpful,
             "not_helpful": [fact_id for fact_id in verdict.not_helpful if fact_id in used],
         }
-        result = self._memory.signal(
+        result = self.memory.signal(
             [
                 Signal(fact_id=fact_id, signal_type=kind, query=shown.query, author=visit.author)
                 for kind, fact_ids in judged.items()
                 for fact_id in fact_ids
             ]
         )
-        self._counts["signals"] += result.processed
+        self.counts["signals"] += result.processed
         if visit.person.is_adversary:
             self.lies += result.event_ids
 
     def _detect(self, shown: Recall) -> None:
-        result = self._memory.signal_recall(shown.recall_id, answer=shown.answer, author=DETECTOR)
-        self._counts["signals"] += result.processed
+        result = self.memory.signal_recall(shown.recall_id, answer=shown.answer, author=DETECTOR)
+        self.counts["signals"] += result.processed
 
     def _rate_session(self, visit: Visit) -> None:
-        good = sum({"good": 1.0, "mixed": 0.5, "bad": 0.0}[each] for each in visit.qualities) / len(visit.qualities)
+        points: dict[Quality, float] = {"good": 1.0, "mixed": 0.5, "bad": 0.0}
+        good = sum(points[quality] for quality in visit.qualities) / len(visit.qualities)
         chance = 0.1 + 0.8 * good + (0.04 if visit.variant == "B" else 0)
         is_up = (visit.random.random() < chance) != visit.person.is_adversary
         text = None
         if not is_up and visit.random.random() < 0.5:
             text = people.complaint(visit.person, visit.wants[-1], is_long=False, random=visit.random)
         feedback = {"rating": "up" if is_up else "down", "comment": text}
-        self._memory.sessions.add_session_feedback(visit.session_id, feedback, author=visit.author)
-        self._counts.update(("session ratings", "comments") if text else ("session ratings",))
+        self.memory.sessions.add_session_feedback(visit.session_id, feedback, author=visit.author)
+        self.counts.update(("session ratings", "comments") if text else ("session ratings",))
+
+
+@dataclass(slots=True)
+class Truth:
+    """The facts that are right by now. Two become outdated, until somebody corrects them."""
+
+    facts: dict[str, str]
+    """The fact behind each key."""
+    now: Callable[[], datetime]
+    changes: Mapping[str, datetime]
+    """When facts become outdated, by their keys."""
+    successors: dict[str, str] = field(default_factory=dict)
+    """The facts by which others were corrected, by the keys of these."""
+
+    def is_outdated(self, key: str) -> bool:
+        """Whether a fact was right, and is no longer."""
+        return key in self.changes and self.now() >= self.changes[key]
+
+    def outdated_for(self, key: str) -> timedelta | None:
+        """The time for which a fact has been outdated without a correction."""
+        is_wrong = self.is_outdated(key) and key not in self.successors
+        return self.now() - self.changes[key] if is_wrong else None
+
+    def right(self, want: Want, hits: Sequence[Hit]) -> set[str]:
+        """The hits that are right: also what was learnt from right facts."""
+        answers = {self.facts[key] for key in want.answers if not self.is_outdated(key)}
+        answers |= {self.successors[key] for key in want.answers if key in self.successors}
+        return {hit.fact_id for hit in hits if answers & {hit.fact_id, *hit.metadata.get("made_from", ())}}
+
+    def quality(self, right: set[str], used: Sequence[str]) -> Quality:
+        """The quality of an answer from these facts, in their order."""
+        if used and used[0] in right:
+            return "good"
+        return "mixed" if right.intersection(used) else "bad"
+
+
+Action = Callable[[], object]
+
+BY_HOUR = (1, 0.6, 0.4, 0.3, 0.3, 0.6, 1.5, 3, 5, 7, 8.5, 9, 8, 7, 7, 7.5, 7, 6.5, 7, 8.5, 9, 7, 4, 2)
+"""The traffic of the hours of a day, in UTC."""
+
+BY_WEEKDAY = (1.2, 1.1, 1.0, 1.0, 0.95, 0.65, 0.55)
+"""The traffic of the days of a week, from Monday on."""
+
+
+class Timeline:
+    """A clock whose time is that of the event that is done; what would be later than `until` never happens."""
+
+    def __init__(self, start: datetime, until: datetime) -> None:
+        self.now = start
+        self.until = until
+        self._due: list[tuple[datetime, int, Action]] = []
+        self._added = 0
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def at(self, moment: datetime, action: Action) -> None:
+        """Has something done at a moment, which is not in the past."""
+        if moment <= self.until:
+            # The number keeps events of one moment in order.
+            heapq.heappush(self._due, (max(moment, self.now), self._added, action))
+            self._added += 1
+
+    def after(self, minutes: float, action: Action) -> None:
+        """Has something done some minutes from now."""
+        self.at(self.now + timedelta(minutes=minutes), action)
+
+    def run(self) -> None:
+        """Does all that is due, and what that brings along, in the order of time."""
+        while self._due:
+            self.now, _, action = heapq.heappop(self._due)
+            action()
+        self.now = self.until
+
+
+def utc(moment: datetime) -> datetime:
+    """The same moment in UTC; without a zone, it is read as UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def arrivals(start: datetime, until: datetime, count: int, random: Random) -> list[datetime]:
+    """The moments at which people come, in order, in the rhythm of the shop."""
+    hours = [start + timedelta(hours=hour) for hour in range(max(1, int((until - start) / timedelta(hours=1))))]
+    weights = [BY_HOUR[hour.hour] * BY_WEEKDAY[hour.weekday()] for hour in hours]
+    return sorted(
+        min(hour + timedelta(seconds=round(random.random() * 3600, 3)), until)
+        for hour in random.choices(hours, weights, k=count)
+    )
+
+
+MANY = 20
+"""Items that somebody sees to in one go."""
+
+
+@dataclass(slots=True)
+class Reviewers:
+    """Takes the items with the most opinions first."""
+
+    memory: Heedful
+    truth: Truth
+    counts: Counter[str]
+
+    def work(self) -> None:
+        """One of the staff goes through the queue."""
+        author = STAFF[self.counts["reviews"] % len(STAFF)]
+        self.counts["reviews"] += 1
+        for item in self.memory.review.list(limit=MANY).items:
+            self._see_to(item, author)
+
+    def _see_to(self, item: ReviewItem, author: str) -> None:
+        review = self.memory.review
+        note = self._correct(review.get(item.item_id), author)
+        if note is None and item.opinions == 1 and self.counts["dismissals"] < self.counts["resolutions"] / 3:
+            review.dismiss(item.item_id, note="One voice; the answer is right.", author=author)
+            self.counts["dismissals"] += 1
+        else:
+            review.resolve(item.item_id, note=note or "Answered by hand.", author=author)
+            self.counts["resolutions"] += 1
+
+    def _correct(self, case: ReviewCase, author: str) -> str | None:
+        """Corrects the outdated fact behind an answer, if it is one; returns what to note."""
+        keys = {fact_id: key for key, fact_id in self.truth.facts.items()}
+        for evidence in case.evidence[:2]:
+            key = keys.get(evidence.fact_id)
+            if key is None or (key not in REPLACED and not self.truth.is_outdated(key)):
+                continue
+            if key in self.truth.successors:
+                return "Corrected since."
+            self.counts["supersessions"] += 1
+            if key in REPLACED:
+                better = REPLACED[key]
+                right = self.truth.successors.get(better, self.truth.facts[better])
+                done = self.memory.supersede(evidence.fact_id, by=right, author=author)
+                self.truth.successors[key] = done.superseded_by
+                return "The answer came from the wrong page."
+            fixed = self.memory.review.fix(
+                case.item.item_id, "supersede", fact_id=evidence.fact_id, text=CORRECTIONS[key], author=author
+            )
+            self.truth.successors[key] = fixed.details["superseded_by"]
+            return "The rule has changed; the fact is corrected."
+        return None
+
+
+CONNECTOR = "shop"
+EXAMPLES = (1, 4, 8)
+"""The reports that are golden examples from the start."""
+
+
+@dataclass(slots=True)
+class Analysts:
+    """Asks questions about data, now and then."""
+
+    memory: Heedful
+    clerk: Clerk
+    counts: Counter[str]
+    chats: dict[str, str] = field(default_factory=dict)
+    """The chat sessions of authors."""
+    known_better: set[int] = field(default_factory=set)
+    """The reports whose wrong SQL somebody ran already."""
+    liked: str | None = None
+    """The execution that people liked first."""
+
+    def give_examples(self) -> None:
+        """Somebody who knows the data says how some things are counted."""
+        for place in EXAMPLES:
+            report = REPORTS[place]
+            self.memory.golden_examples.create(report.questions[0], report.sql, connector_id=CONNECTOR)
+            self.counts["golden examples"] += 1
+
+    def promote(self) -> None:
+        """Makes an example of what people liked first."""
+        if self.liked is None:
+            return
+        try:
+            self.memory.golden_examples.promote(self.liked)
+        except Conflict:
+            # Somebody else says that it is wrong, or the question has an example.
+            return
+        self.counts["golden examples"] += 1
+
+    def ask(self, random: Random) -> None:
+        """Somebody asks: the cache first, then a language model or their own SQL."""
+        place = random.randrange(len(REPORTS))
+        report = REPORTS[place]
+        question, author = random.choice(report.questions), random.choice(STAFF)
+        cached = self.memory.chat.execution_cache_lookup(question, connector_id=CONNECTOR)
+        self.counts["lookups"] += 1
+        is_wrong = False
+        if cached.cache_hit:
+            self.counts["hits"] += 1
+            execution_id = str(cached.matches[0].execution["execution_id"])
+        elif random.random() < 0.5:
+            execution_id = self._written(question, author)
+        else:
+            is_wrong = report.wrong is not None and place not in self.known_better
+            self.known_better.add(place)
+            sql = report.wrong if is_wrong and report.wrong is not None else report.sql
+            done = self.memory.executions.execute_query(sql, connector_id=CONNECTOR, question=question)
+            execution_id = done.execution_id
+        self.counts["executions"] += 1
+        self._rate(report, execution_id, author, random, is_wrong=is_wrong)
+
+    def _written(self, question: str, author: str) -> str:
+        if author not in self.chats:
+            self.chats[author] = self.memory.chat_sessions.create(name=f"Figures for {author}").id
+        self.clerk.name = TALKATIVE
+        answer = self.memory.chat.chat_to_answer(self.chats[author], question, connector_id=CONNECTOR)
+        assert answer.execution_result is not None
+        return answer.execution_result.execution_id
+
+    def _rate(self, report: DataQuestion, execution_id: str, author: str, random: Random, *, is_wrong: bool) -> None:
+        rates, writes = random.random() < 0.6, random.random() < 0.6
+        praise = random.choice(PRAISE)
+        if is_wrong:
+            self.memory.feedback.create_negative(execution_id=execution_id, feedback=report.why, author=author)
+        elif rates:
+            text = praise if writes else None
+            self.memory.feedback.create_positive(execution_id=execution_id, feedback_text=text, author=author)
+            self.liked = self.liked or execution_id
+        self.counts["execution ratings"] += int(is_wrong or rates)

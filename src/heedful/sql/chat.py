@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.clock import DAY
+from heedful.api import values
+from heedful.clock import DAY, new_id
 from heedful.errors import Conflict, HeedfulError, Unavailable
-from heedful.memory import checks as values
-from heedful.model import (
-    CacheCoverage,
-    CacheLookup,
-    CacheSuggestion,
-    ChatAnswer,
-    ChatSql,
-    Execution,
-    Origin,
-    Reuse,
-)
-from heedful.protocols.sql import ChatProtocol
-from heedful.sql import chat_sessions, checks, connector_access, runs
-from heedful.sql.chat_sessions import row_of
-from heedful.sql.feedback import new_opinion, put, relevant
-from heedful.sql.generation import Example, write_sql
+from heedful.ledger.opinions import SqlFeedbacks
+from heedful.model import CacheCoverage, CacheLookup, CacheSuggestion, ChatAnswer, ChatSql, Execution, Origin, Reuse
+from heedful.sql import chat_sessions
+from heedful.sql.executions import QuestionSource, execute
+from heedful.sql.feedback import new_opinion, put
+from heedful.sql.generation import Example, WritingTask, describe_schema, relevant_remarks, write_sql
+from heedful.sql.records import dialect_of
 from heedful.sql.reuse import cache, candidates, reasons
-from heedful.sql.reuse import coverage as covering
-from heedful.sql.reuse.cache import JudgedCandidate, Limits
+from heedful.sql.reuse.cache import JudgedCandidate
+from heedful.sql.reuse.candidates import Limits
 from heedful.sql.reuse.ownership import Asker
-from heedful.sql.runs import QuestionSource, Statement
+from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
 
@@ -47,7 +38,7 @@ _LIKELY = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=Fa
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SqlPlan:
     """The SQL for a question, and where it comes from."""
 
     statement: Statement
@@ -58,299 +49,247 @@ class Plan:
     suggestion: CacheSuggestion | None = None
 
 
-class Chat(ChatProtocol):
-    """Questions to SQL and to answers, and the cache of what ran before."""
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A question in a chat session: who asks it, and of which connector."""
 
-    def __init__(self, space: ExecutionSpace) -> None:
-        self._space = space
+    space: ExecutionSpace
+    session_id: str
+    question: str
+    vector: Vectors
+    connector: AnyRow
+    asker: Asker
+    cutoff: float
+    remarks: Sequence[str]
 
-    def chat_to_sql(
-        self,
-        chat_session_id: str,
-        query: str,
-        *,
-        connector_id: str | None = None,
-        feedback_cutoff: float = 0.5,
-        remarks: Sequence[str] = (),
-        author: str | None = None,
-    ) -> ChatSql:
-        return self._answer(chat_session_id, query, connector_id, feedback_cutoff, remarks, author, suggest=False)[-1]
 
-    def chat_to_answer(
-        self,
-        chat_session_id: str,
-        query: str,
-        *,
-        connector_id: str | None = None,
-        feedback_cutoff: float = 0.5,
-        remarks: Sequence[str] = (),
-        author: str | None = None,
-    ) -> ChatAnswer:
-        asker, connector, vector, plan, answered = self._answer(
-            chat_session_id, query, connector_id, feedback_cutoff, remarks, author, suggest=True
-        )
-        if plan.origin == "suggested":
-            return ChatAnswer(**dict(answered), answer=plan.explanation, execution_result=None)
-        execution = runs.execute(
-            self._space,
-            connector,
-            plan.statement,
-            QuestionSource(query, answered.chat_message_id, pack(vector), chat_session_id, asker.audience),
-            plan.origin,
-            plan.derived_from,
-        )
-        return ChatAnswer(**dict(answered), answer=_describe_result(execution), execution_result=execution)
+def chat_to_sql(
+    space: ExecutionSpace,
+    chat_session_id: str,
+    query: str,
+    connector_id: str | None,
+    feedback_cutoff: float,
+    remarks: Sequence[str],
+    author: str | None,
+) -> ChatSql:
+    request = _request(space, chat_session_id, query, connector_id, feedback_cutoff, remarks, author)
+    plan = _plan(request)
+    likely = plan.suggestion
+    if plan.origin == "suggested":
+        assert likely is not None
+        message = f"there is no proven SQL for {query!r}. Did you mean: {likely.question}"
+        remedy = f"Confirm it: chat.confirm_suggestion({query!r}, {likely.execution_id!r})"
+        raise Unavailable(message, code="nothing_proven", field="query", value=query, remedy=remedy)
+    return _store_turn(request, plan)
 
-    def execution_cache_lookup(
-        self,
-        user_query: str,
-        *,
-        connector_id: str | None = None,
-        max_age_days: float = 30,
-        similarity_threshold: float = 0.65,
-        limit: int = 50,
-        top_n: int = 5,
-        only_positive_feedback: bool = False,
-        reuse: Reuse = "sql",
-        audience: str | None = None,
-        author: str | None = None,
-    ) -> CacheLookup:
-        checks.question("user_query", user_query)
-        limits = Limits(
-            checks.age(max_age_days),
-            values.fraction("similarity_threshold", similarity_threshold),
-            checks.whole_number("limit", limit, 1, 1_000),
-            values.flag("only_positive_feedback", only_positive_feedback),
-            examples=False,
-            explained=checks.whole_number("top_n", top_n, 1, 1_000),
-        )
-        checks.reuse(reuse)
-        asker = Asker(values.audience(audience), values.author(author))
-        with self._space.workspace.read() as connection:
-            connector = self._space.connector(connection, connector_id)
-        return cache.lookup(self._space, connector, user_query, limits, top_n, reuse, asker)
 
-    def confirm_suggestion(
-        self,
-        user_query: str,
-        execution_id: str,
-        *,
-        connector_id: str | None = None,
-        author: str | None = None,
-        audience: str | None = None,
-    ) -> Execution:
-        checks.question("user_query", user_query)
-        values.identifier("execution_id", execution_id)
-        asker = Asker(values.audience(audience), values.author(author))
-        space = self._space
+def chat_to_answer(
+    space: ExecutionSpace,
+    chat_session_id: str,
+    query: str,
+    connector_id: str | None,
+    feedback_cutoff: float,
+    remarks: Sequence[str],
+    author: str | None,
+) -> ChatAnswer:
+    request = _request(space, chat_session_id, query, connector_id, feedback_cutoff, remarks, author)
+    plan = _plan(request)
+    answered = _store_turn(request, plan)
+    if plan.origin == "suggested":
+        return ChatAnswer(**dict(answered), answer=plan.explanation, execution_result=None)
+    audience = request.asker.audience
+    source = QuestionSource(query, answered.chat_message_id, pack(request.vector), chat_session_id, audience)
+    execution = execute(space, request.connector, plan.statement, source, plan.origin, plan.derived_from)
+    return ChatAnswer(**dict(answered), answer=_describe_result(execution), execution_result=execution)
+
+
+def execution_cache_lookup(
+    space: ExecutionSpace,
+    user_query: str,
+    connector_id: str | None,
+    max_age_days: float,
+    similarity_threshold: float,
+    limit: int,
+    top_n: int,
+    only_positive_feedback: bool,
+    reuse: Reuse,
+    audience: str | None,
+    author: str | None,
+) -> CacheLookup:
+    limits = Limits(max_age_days, similarity_threshold, limit, only_positive_feedback, examples=False, explained=top_n)
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id)
+    return cache.lookup(space, connector, user_query, limits, top_n, reuse, Asker(audience, author))
+
+
+def confirm_suggestion(
+    space: ExecutionSpace,
+    user_query: str,
+    execution_id: str,
+    connector_id: str | None,
+    author: str | None,
+    audience: str | None,
+) -> Execution:
+    values.identifier("execution_id", execution_id)
+    asker = Asker(audience, author)
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id)
+    vector = space.workspace.embed([user_query])[0]
+    judged, _ = cache.judge(space, connector, user_query, vector, _LIKELY, "sql", asker)
+    likely = cache.suggested(judged)
+    if likely is None or likely.execution_id != execution_id:
         with space.workspace.read() as connection:
-            connector = space.connector(connection, connector_id)
-        vector = space.workspace.embed([user_query])[0]
-        judged, _ = cache.judge(space, connector, user_query, vector, _LIKELY, "sql", asker)
-        likely = cache.suggested(judged)
-        if likely is None or likely.execution_id != execution_id:
-            with space.workspace.read() as connection:
-                space.suggestion_source(connection, execution_id)
-            raise Conflict(
-                f"this is not what is suggested for {user_query!r} now",
-                code="not_suggested",
-                field="execution_id",
-                value=execution_id,
-                remedy="Look it up again: chat.execution_cache_lookup",
-            )
-        source = QuestionSource(user_query, None, pack(vector), audience=asker.audience)
-        execution = runs.execute(space, connector, Statement(likely.sql_query, {}), source, "rebound", execution_id)
-        with space.workspace.write() as connection:
-            opinions = SqlFeedbacks.on(connection, space.own_project(connection))
-            put(opinions, new_opinion(execution.execution_id, None, True, None, asker.author, space.now()), None, None)
-        return execution
+            space.suggestion_source(connection, execution_id)
+        message = f"this is not what is suggested for {user_query!r} now"
+        remedy = "Look it up again: chat.execution_cache_lookup"
+        raise Conflict(message, code="not_suggested", field="execution_id", value=execution_id, remedy=remedy)
+    source = QuestionSource(user_query, None, pack(vector), audience=asker.audience)
+    execution = execute(space, connector, Statement(likely.sql_query, {}), source, "rebound", execution_id)
+    with space.workspace.write() as connection:
+        opinions = SqlFeedbacks.on(connection, space.own_project(connection))
+        put(opinions, new_opinion(execution.execution_id, None, True, None, asker.author, space.now()), None, None)
+    return execution
 
-    def execution_cache_coverage(
-        self, *, connector_id: str | None = None, max_age_days: float = 30, limit: int = 10
-    ) -> CacheCoverage:
-        since = self._space.now() - int(checks.age(max_age_days) * DAY)
-        checks.whole_number("limit", limit, 1, 1_000)
-        with self._space.workspace.read() as connection:
-            connector = self._space.connector(connection, connector_id)
-        return covering.coverage(self._space, connector, since, limit)
 
-    def _answer(
-        self,
-        chat_session_id: str,
-        query: str,
-        connector_id: str | None,
-        cutoff: float,
-        remarks: Sequence[str],
-        author: str | None,
-        *,
-        suggest: bool,
-    ) -> tuple[Asker, AnyRow, Vectors, Plan, ChatSql]:
-        """Finds or writes the SQL for a question, and stores both as a turn of the conversation."""
-        checks.question("query", query)
-        values.fraction("feedback_cutoff", cutoff)
-        author = values.author(author)
-        asker = Asker(row_of(self._space, chat_session_id).metadata.get("audience"), author, chat_session_id)
-        with self._space.workspace.read() as connection:
-            connector = self._space.connector(connection, connector_id)
-        checked_remarks = checks.remarks(remarks)
-        vector = self._space.workspace.embed([query])[0]
-        plan = self._plan(connector, asker, chat_session_id, query, vector, cutoff, checked_remarks)
-        if plan.origin == "suggested" and not suggest:
-            assert plan.suggestion is not None
-            raise _only_suggested(query, plan.suggestion)
-        return asker, connector, vector, plan, self._store_turn(connector, asker, chat_session_id, query, plan)
+def execution_cache_coverage(
+    space: ExecutionSpace, connector_id: str | None, max_age_days: float, limit: int
+) -> CacheCoverage:
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id)
+    return cache.coverage(space, connector, space.now() - int(max_age_days * DAY), limit)
 
-    def _plan(
-        self,
-        connector: AnyRow,
-        asker: Asker,
-        chat_session_id: str,
-        query: str,
-        vector: Vectors,
-        cutoff: float,
-        remarks: Sequence[str],
-    ) -> Plan:
-        limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
-        verdicts, _ = cache.judge(self._space, connector, query, vector, limits, "sql", asker)
-        failed = set()
-        for verdict in verdicts:
-            if verdict.decision != "refuse" and verdict.sql is not None and verdict.written not in failed:
-                statement = Statement(verdict.sql, verdict.parameters, verdict.display)
-                try:
-                    runs.dry_run(self._space, connector, statement)
-                except HeedfulError:
-                    failed.add(verdict.written)
-                    continue
-                origin: Origin = "served" if verdict.decision == "serve" else "rebound"
-                cache.record(self._space, connector, query, verdict)
-                explanation = f"{verdict.reason} It was proven for: {verdict.candidate.question}"
-                return Plan(statement, origin, explanation, verdict.candidate.id)
-        first = verdicts[0] if verdicts else None
-        if first is not None and first.decision != "refuse":
-            first = first.refused("run", reasons.NOT_RUN)
-        cache.record(self._space, connector, query, first)
-        likely = cache.suggested(verdicts)
-        return self._write_plan(connector, asker, chat_session_id, query, vector, cutoff, remarks, first, likely)
 
-    def _write_plan(
-        self,
-        connector: AnyRow,
-        asker: Asker,
-        chat_session_id: str,
-        query: str,
-        vector: Vectors,
-        cutoff: float,
-        remarks: Sequence[str],
-        nearest: JudgedCandidate | None,
-        likely: CacheSuggestion | None,
-    ) -> Plan:
-        model = self._space.language_model
-        if model is None and likely is not None:
-            explanation = f"Did you mean: {likely.question}"
-            return Plan(
-                Statement(likely.sql_query, {}), "suggested", explanation, likely.execution_id, suggestion=likely
-            )
-        if model is None:
-            hint = "Nothing like it was proven"
-            if nearest is not None:
-                hint = f"The nearest, “{nearest.candidate.question}”, is not used: {nearest.reason.rstrip('.')}"
-            raise Unavailable(
-                f"there is no proven SQL for {query!r}, and no language model to write it. {hint}",
-                code="nothing_proven",
-                field="query",
-                value=query,
-                remedy="Add it: golden_examples.create(question, sql_query), or configure HEEDFUL_LANGUAGE_MODEL",
-            )
-        examples, warnings = self._examples_and_warnings(connector, asker, vector, cutoff)
-        earlier = [
-            (turn.question, turn.sql)
-            for turn in chat_sessions.turns(self._space.sessions, chat_session_id, MAX_EARLIER)
-            if turn.origin != "suggested"
-        ]
-        all_remarks = list(dict.fromkeys([*remarks, *relevant(self._space.workspace, query)]))
-        failed: tuple[str, str] | None = None
-        while True:
-            written = write_sql(
-                model,
-                query,
-                dialect=connector_access.dialect_of(connector),
-                schema=connector_access.describe_schema(connector),
-                examples=examples,
-                warnings=warnings,
-                earlier=earlier,
-                failed=failed,
-                remarks=all_remarks,
-            )
-            statement = Statement(written.sql, {})
+def _request(
+    space: ExecutionSpace,
+    chat_session_id: str,
+    query: str,
+    connector_id: str | None,
+    cutoff: float,
+    remarks: Sequence[str],
+    author: str | None,
+) -> ChatRequest:
+    values.question("query", query)
+    session = chat_sessions.row_of(space, chat_session_id)
+    asker = Asker(session.metadata.get("audience"), author, chat_session_id)
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id)
+    vector = space.workspace.embed([query])[0]
+    return ChatRequest(space, chat_session_id, query, vector, connector, asker, cutoff, remarks)
+
+
+def _plan(request: ChatRequest) -> SqlPlan:
+    """Finds or writes the SQL for a question."""
+    space, connector, question = request.space, request.connector, request.question
+    limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
+    verdicts, _ = cache.judge(space, connector, question, request.vector, limits, "sql", request.asker)
+    failed = set()
+    for verdict in verdicts:
+        if verdict.decision != "refuse" and verdict.sql is not None and verdict.written not in failed:
+            statement = Statement(verdict.sql, verdict.parameters, verdict.display)
             try:
-                runs.dry_run(self._space, connector, statement)
-            except HeedfulError as error:
-                if failed is not None or isinstance(error, Unavailable):
-                    raise
-                failed = (written.sql, error.message)
+                space.queries.dry_run(space.target(connector), statement)
+            except HeedfulError:
+                failed.add(verdict.written)
                 continue
-            suffix = f", with {len(all_remarks)} remarks" if all_remarks else ""
-            explanation = f"written by {written.model} from the schema and {len(examples)} proven examples{suffix}"
-            return Plan(statement, "written", explanation, None, written.model, likely)
-
-    def _examples_and_warnings(
-        self, connector: AnyRow, asker: Asker, vector: Vectors, cutoff: float
-    ) -> tuple[list[Example], list[Example]]:
-        """The examples for a model's prompt: reliable ones, and ones that were rated as wrong."""
-        space = self._space
-        wanted = candidates.Wanted(MIN_EXAMPLE_SIMILARITY, MAX_CANDIDATES, max_age_days=None, examples=True)
-        similar: list[candidates.Candidate] = []
-        with space.proofs.reading(connector, space.target, space.workspace.read, asker.audience) as known:
-            for circle in known.circles:
-                found = candidates.find(space, known, connector, vector, wanted, audience=circle.audience)
-                # A model would copy the values of somebody else.
-                hidden = cache.of_others(circle, None, found, asker)
-                similar += (each for each in found if each.id not in hidden)
-        similar.sort(key=lambda each: -each.similarity)
-        good = [
-            candidate
-            for candidate in similar
-            if (candidate.golden or candidate.opinions.positives) and candidate.reliability >= cutoff
-        ]
-        bad = [candidate for candidate in similar if candidate.opinions.negatives and candidate not in good]
-        examples = dict.fromkeys(Example(candidate.question, candidate.sql) for candidate in good)
-        warnings = dict.fromkeys(
-            Example(candidate.question, candidate.sql, candidate.opinions.comment or "it was rated as wrong")
-            for candidate in bad
-        )
-        return list(examples)[:EXAMPLES], list(warnings)[:WARNINGS]
-
-    def _store_turn(self, connector: AnyRow, asker: Asker, chat_session_id: str, query: str, plan: Plan) -> ChatSql:
-        message_id = chat_sessions.store_turn(
-            self._space.sessions,
-            chat_session_id,
-            asker.audience,
-            query,
-            connector.id,
-            plan.statement,
-            plan.origin,
-            plan.derived_from,
-        )
-        return ChatSql(
-            chat_message_id=message_id,
-            chat_session_id=chat_session_id,
-            query=query,
-            sql_query=plan.statement.display or plan.statement.sql,
-            origin=plan.origin,
-            explanation=plan.explanation,
-            derived_from=plan.derived_from,
-            model=plan.model,
-            suggestion=plan.suggestion,
-        )
+            origin: Origin = "served" if verdict.decision == "serve" else "rebound"
+            cache.record(space, connector, question, verdict)
+            explanation = f"{verdict.reason} It was proven for: {verdict.candidate.row.question}"
+            return SqlPlan(statement, origin, explanation, verdict.candidate.row.id)
+    first = verdicts[0] if verdicts else None
+    if first is not None and first.decision != "refuse":
+        first = first.refused("run", reasons.NOT_RUN)
+    cache.record(space, connector, question, first)
+    likely = cache.suggested(verdicts)
+    if space.language_model is not None:
+        return _write_plan(request, likely)
+    if likely is None:
+        raise _nothing_proven(question, first)
+    explanation = f"Did you mean: {likely.question}"
+    return SqlPlan(Statement(likely.sql_query, {}), "suggested", explanation, likely.execution_id, suggestion=likely)
 
 
-def _only_suggested(query: str, likely: CacheSuggestion) -> Unavailable:
-    return Unavailable(
-        f"there is no proven SQL for {query!r}. Did you mean: {likely.question}",
-        code="nothing_proven",
-        field="query",
-        value=query,
-        remedy=f"Confirm it: chat.confirm_suggestion({query!r}, {likely.execution_id!r})",
+def _nothing_proven(question: str, nearest: JudgedCandidate | None) -> Unavailable:
+    hint = "Nothing like it was proven"
+    if nearest is not None:
+        hint = f"The nearest, “{nearest.candidate.row.question}”, is not used: {nearest.reason.rstrip('.')}"
+    message = f"there is no proven SQL for {question!r}, and no language model to write it. {hint}"
+    remedy = "Add it: golden_examples.create(question, sql_query), or configure HEEDFUL_LANGUAGE_MODEL"
+    return Unavailable(message, code="nothing_proven", field="query", value=question, remedy=remedy)
+
+
+def _write_plan(request: ChatRequest, likely: CacheSuggestion | None) -> SqlPlan:
+    space, connector, model = request.space, request.connector, request.space.language_model
+    assert model is not None
+    examples, warnings = _examples_and_warnings(request)
+    turns = chat_sessions.turns(space.sessions, request.session_id, MAX_EARLIER)
+    task = WritingTask(
+        request.question,
+        dialect_of(connector),
+        describe_schema(connector),
+        examples,
+        warnings,
+        [(turn.question, turn.sql) for turn in turns if turn.origin != "suggested"],
+        list(dict.fromkeys([*request.remarks, *relevant_remarks(space.workspace, request.question)])),
+    )
+    failed: tuple[str, str] | None = None
+    while True:
+        statement = Statement(write_sql(model, task, failed), {})
+        try:
+            space.queries.dry_run(space.target(connector), statement)
+        except HeedfulError as error:
+            if failed is not None or isinstance(error, Unavailable):
+                raise
+            failed = (statement.sql, error.message)
+            continue
+        suffix = f", with {len(task.remarks)} remarks" if task.remarks else ""
+        explanation = f"written by {model.name} from the schema and {len(examples)} proven examples{suffix}"
+        return SqlPlan(statement, "written", explanation, None, model.name, likely)
+
+
+def _examples_and_warnings(request: ChatRequest) -> tuple[list[Example], list[Example]]:
+    """The examples for a model's prompt: reliable ones, and ones that were rated as wrong."""
+    space, connector, asker = request.space, request.connector, request.asker
+    wanted = Limits(None, MIN_EXAMPLE_SIMILARITY, MAX_CANDIDATES, examples=True)
+    similar: list[candidates.Candidate] = []
+    with space.proofs.reading(connector, space.target, space.workspace.read, asker.audience) as known:
+        for circle in known.circles:
+            near = candidates.find(space, known, connector, request.vector, wanted, audience=circle.audience)
+            # A model would copy the values of somebody else.
+            hidden = cache.of_others(circle, None, near, asker)
+            similar += (candidate for candidate in near if candidate.row.id not in hidden)
+    similar.sort(key=lambda candidate: -candidate.similarity)
+    good = [
+        candidate
+        for candidate in similar
+        if (candidate.golden or candidate.opinions.positives) and candidate.reliability >= request.cutoff
+    ]
+    bad = [candidate for candidate in similar if candidate.opinions.negatives and candidate not in good]
+    examples = dict.fromkeys(Example(candidate.row.question, candidate.row.sql_query) for candidate in good)
+    warnings = dict.fromkeys(
+        Example(candidate.row.question, candidate.row.sql_query, candidate.opinions.comment or "it was rated as wrong")
+        for candidate in bad
+    )
+    return list(examples)[:EXAMPLES], list(warnings)[:WARNINGS]
+
+
+def _store_turn(request: ChatRequest, plan: SqlPlan) -> ChatSql:
+    """Stores a question and its SQL as a turn of the conversation."""
+    session_id, question, connector = request.session_id, request.question, request.connector.id
+    now, audience = request.space.now(), request.asker.audience
+    turn = chat_sessions.ChatTurn(
+        new_id(), question, connector, plan.statement, plan.origin, plan.derived_from, now, session_id, audience
+    )
+    chat_sessions.store_turn(request.space.sessions, session_id, turn)
+    return ChatSql(
+        chat_message_id=turn.message_id,
+        chat_session_id=session_id,
+        query=question,
+        sql_query=turn.sql,
+        origin=plan.origin,
+        explanation=plan.explanation,
+        derived_from=plan.derived_from,
+        model=plan.model,
+        suggestion=plan.suggestion,
     )
 
 

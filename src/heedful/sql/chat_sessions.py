@@ -3,104 +3,87 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 
 import orjson
 
-from heedful.clock import from_stored
+from heedful.api import values
+from heedful.clock import from_stored, new_id
 from heedful.errors import NotFound
-from heedful.ids import new_id
-from heedful.memory import checks as values
 from heedful.model import ChatQuestion, ChatSession, Metadata, Origin, Page
-from heedful.protocols.sql import PAGE_LIMIT, ChatSessionsProtocol, Questions
 from heedful.sessions import conversations
+from heedful.sessions.session_store import MessageRow, SessionRow
 from heedful.sessions.space import SessionSpace
-from heedful.sql import checks
-from heedful.sql.runs import Statement
+from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.sessions import Transaction
-from heedful.storage.sessions.base import MessageRow, SessionRow
 
 KIND = {"kind": "chat"}
 """The metadata that mark a chat session."""
 
 
-class ChatSessions(ChatSessionsProtocol):
-    """The chat sessions of one project."""
+def create_chat(space: ExecutionSpace, name: str | None, audience: str | None) -> ChatSession:
+    metadata: Metadata = dict(KIND)
+    if audience is not None:
+        metadata["audience"] = audience
+    if name is not None:
+        metadata["name"] = values.name("name", name)
+    session_id = new_id()
+    conversations.create(space.sessions, session_id, metadata)
+    return get_chat(space, session_id)
 
-    def __init__(self, space: ExecutionSpace) -> None:
-        self._space = space
 
-    def create(self, *, name: str | None = None, audience: str | None = None) -> ChatSession:
-        metadata: Metadata = dict(KIND)
-        if audience is not None:
-            metadata["audience"] = values.audience(audience)
-        if name is not None:
-            metadata["name"] = values.name("name", name)
-        session_id = new_id()
-        conversations.create(self._space.sessions, session_id, metadata)
-        return self.get(session_id)
+def get_chat(space: ExecutionSpace, chat_session_id: str) -> ChatSession:
+    row = row_of(space, chat_session_id)
+    return _to_session(row.session_id, row.metadata, from_stored(row.created_at), from_stored(row.updated_at))
 
-    def get(self, chat_session_id: str) -> ChatSession:
-        return _to_session(row_of(self._space, chat_session_id))
 
-    def list(self, *, cursor: str | None = None, limit: int = PAGE_LIMIT) -> Page[ChatSession]:
-        checks.whole_number("limit", limit, 1, 1_000)
-        sessions = conversations.list_sessions(self._space.sessions, dict(KIND), cursor, limit)
-        return Page(
-            items=[
-                ChatSession(
-                    id=session.session_id,
-                    name=session.metadata.get("name"),
-                    created_at=session.created_at,
-                    updated_at=session.updated_at,
-                    audience=session.metadata.get("audience"),
-                )
-                for session in sessions.items
-            ],
-            next_cursor=sessions.next_cursor,
+def list_chats(space: ExecutionSpace, cursor: str | None, limit: int) -> Page[ChatSession]:
+    page = conversations.list_sessions(space.sessions, dict(KIND), cursor, limit)
+    sessions = [
+        _to_session(session.session_id, session.metadata, session.created_at, session.updated_at)
+        for session in page.items
+    ]
+    return Page(items=sessions, next_cursor=page.next_cursor)
+
+
+def delete_chat(space: ExecutionSpace, chat_session_id: str) -> bool:
+    row_of(space, chat_session_id)
+    conversations.delete(space.sessions, chat_session_id)
+    return True
+
+
+def get_questions(space: ExecutionSpace, chat_session_id: str) -> list[ChatQuestion]:
+    row_of(space, chat_session_id)
+    return [
+        ChatQuestion(
+            chat_message_id=turn.message_id,
+            question=turn.question,
+            sql_query=turn.sql,
+            origin=turn.origin,
+            created_at=from_stored(turn.at),
         )
-
-    def delete(self, chat_session_id: str) -> bool:
-        row_of(self._space, chat_session_id)
-        conversations.delete(self._space.sessions, chat_session_id)
-        return True
-
-    def get_questions(self, chat_session_id: str) -> Questions:
-        row_of(self._space, chat_session_id)
-        return [
-            ChatQuestion(
-                chat_message_id=turn.message_id,
-                question=turn.question,
-                sql_query=turn.sql,
-                origin=turn.origin,
-                created_at=from_stored(turn.at),
-            )
-            for turn in turns(self._space.sessions, chat_session_id)
-        ]
+        for turn in turns(space.sessions, chat_session_id)
+    ]
 
 
 def row_of(space: ExecutionSpace, chat_session_id: str) -> SessionRow:
     """A chat session of this project."""
-    values.identifier("chat_session_id", chat_session_id)
     row: SessionRow | None = space.sessions.store.read(lambda tx: tx.conversations.session(chat_session_id))
     if row is None or row.metadata.get("kind") != KIND["kind"]:
-        raise NotFound(
-            f"no chat session {chat_session_id!r} in project {space.workspace.project!r}",
-            field="chat_session_id",
-            value=chat_session_id,
-            remedy="Create one: chat_sessions.create()",
-        )
+        message = f"no chat session {chat_session_id!r} in project {space.workspace.project!r}"
+        remedy = "Create one: chat_sessions.create()"
+        raise NotFound(message, field="chat_session_id", value=chat_session_id, remedy=remedy)
     return row
 
 
-def _to_session(row: SessionRow) -> ChatSession:
+def _to_session(session_id: str, metadata: Metadata, created_at: datetime, updated_at: datetime) -> ChatSession:
     return ChatSession(
-        id=row.session_id,
-        name=row.metadata.get("name"),
-        created_at=from_stored(row.created_at),
-        updated_at=from_stored(row.updated_at),
-        audience=row.metadata.get("audience"),
+        id=session_id,
+        name=metadata.get("name"),
+        created_at=created_at,
+        updated_at=updated_at,
+        audience=metadata.get("audience"),
     )
 
 
@@ -109,7 +92,7 @@ MAX_MESSAGES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ChatTurn:
     """One question, and the message that answers it."""
 
     message_id: str
@@ -128,57 +111,42 @@ class Turn:
         return self.statement.display or self.statement.sql
 
 
-def store_turn(
-    space: SessionSpace,
-    session_id: str,
-    audience: str | None,
-    question: str,
-    connector_id: str,
-    statement: Statement,
-    origin: Origin,
-    derived_from: str | None,
-) -> str:
-    """Writes a question and its answer; returns the id of the answer."""
-    now = space.now()
+def store_turn(space: SessionSpace, session_id: str, turn: ChatTurn) -> None:
+    """Writes a question and its answer."""
     body = {
-        "question": question,
-        "connector_id": connector_id,
-        "sql_query": statement.sql,
-        "parameters": statement.parameters,
-        "display": statement.display,
-        "origin": origin,
-        "derived_from": derived_from,
-        "chat_session_id": session_id,
-        "audience": audience,
+        "question": turn.question,
+        "connector_id": turn.connector_id,
+        "sql_query": turn.statement.sql,
+        "parameters": turn.statement.parameters,
+        "display": turn.statement.display,
+        "origin": turn.origin,
+        "derived_from": turn.derived_from,
+        "chat_session_id": turn.chat_session_id,
+        "audience": turn.audience,
     }
-    question_row = MessageRow(new_id(), "user", question, now)
-    answer_row = MessageRow(new_id(), "assistant", orjson.dumps(body).decode(), now)
-    space.store.write(lambda tx: tx.conversations.add_messages(session_id, [question_row, answer_row]))
-    return answer_row.id
+    question = MessageRow(new_id(), "user", turn.question, turn.at)
+    answer = MessageRow(turn.message_id, "assistant", orjson.dumps(body).decode(), turn.at)
+    space.store.write(lambda tx: tx.conversations.add_messages(session_id, [question, answer]))
 
 
-def turns(space: SessionSpace, session_id: str, last: int = MAX_MESSAGES // 2) -> list[Turn]:
+def turns(space: SessionSpace, session_id: str, last: int = MAX_MESSAGES // 2) -> list[ChatTurn]:
     """The newest turns of a session, oldest first."""
-
-    def read(tx: Transaction) -> list[MessageRow]:
-        return tx.conversations.messages(session_id, None, 2 * last, True)
-
-    rows = space.store.read(read)[::-1]
+    rows = space.store.read(lambda tx: tx.conversations.messages(session_id, None, 2 * last, True))[::-1]
     return [turn for row in rows if (turn := _turn(row)) is not None]
 
 
-def turn(space: SessionSpace, message_id: str) -> Turn | None:
+def turn(space: SessionSpace, message_id: str) -> ChatTurn | None:
     """The turn whose answer a message is."""
     row = space.store.read(lambda tx: tx.conversations.message(message_id))
     return None if row is None else _turn(row)
 
 
-def _turn(row: MessageRow) -> Turn | None:
+def _turn(row: MessageRow) -> ChatTurn | None:
     if row.role != "assistant":
         return None
     try:
         body = orjson.loads(row.content)
-        return Turn(
+        return ChatTurn(
             message_id=row.id,
             question=body["question"],
             connector_id=body["connector_id"],

@@ -34,13 +34,11 @@ def read(path: Path) -> Iterator[Mapping[str, Any]]:
                 try:
                     record = orjson.loads(line)
                 except orjson.JSONDecodeError as error:
-                    raise Invalid(
-                        f"{path}, line {line_number} is not JSON ({error})", field="path", value=line[:50]
-                    ) from error
+                    message = f"{path}, line {line_number} is not JSON ({error})"
+                    raise Invalid(message, field="path", value=line[:50]) from error
                 if not isinstance(record, dict):
                     raise Invalid(f"{path}, line {line_number} is not a mapping", field="path", value=line[:50])
                 yield record
     else:
-        raise Invalid(
-            f"unsupported file {quoted(str(path))}", field="path", value=str(path), remedy="Use a .csv or .jsonl file"
-        )
+        remedy = "Use a .csv or .jsonl file"
+        raise Invalid(f"unsupported file {quoted(str(path))}", field="path", value=str(path), remedy=remedy)

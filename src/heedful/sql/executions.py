@@ -1,111 +1,217 @@
-"""`.executions`: SQL that ran on a connector."""
+"""`.executions`: SQL that runs on a connector, guarded, read-only and within limits, and is kept with its result."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+from sqlalchemy import Connection
+
+from heedful.api import values
+from heedful.clock import from_stored, new_id
 from heedful.errors import NotFound
-from heedful.memory import checks as values
-from heedful.model import Execution, Origin, Page
-from heedful.protocols.sql import PAGE_LIMIT, ExecutionsProtocol
-from heedful.sessions import checks as paging
-from heedful.sessions.conversations import page
-from heedful.sql import chat_sessions, checks
-from heedful.sql import runs as running
-from heedful.sql.runs import QuestionSource, Statement
+from heedful.ledger import proven_sql
+from heedful.model import Execution, Origin, Page, QueryResult
+from heedful.results import Result, decode
+from heedful.sessions.session_store import page
+from heedful.sql import chat_sessions, records
+from heedful.sql.records import NewRun
+from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.executions import proofs, runs
+from heedful.storage import external_ids
+from heedful.storage.rows import AnyRow
 
 
-class Executions(ExecutionsProtocol):
-    """The executions of one project."""
+@dataclass(frozen=True, slots=True)
+class QuestionSource:
+    """The question behind an execution, the message of a chat that it belongs to, and whom it is for."""
 
-    def __init__(self, space: ExecutionSpace) -> None:
-        self._space = space
+    question: str | None
+    message_id: str | None
+    vector: bytes | None = None
+    """The question's vector, if it is known already."""
+    chat_session_id: str | None = None
+    audience: str | None = None
+    """Whom the execution may be reused for; None is everybody."""
 
-    def execute_query(
-        self,
-        sql_query: str,
-        *,
-        connector_id: str | None = None,
-        question: str | None = None,
-        parameters: dict[str, Any] | None = None,
-        chat_message_id: str | None = None,
-        external_id: str | None = None,
-        audience: str | None = None,
-    ) -> Execution:
-        checks.sql(sql_query)
-        audience = values.audience(audience)
-        if external_id is not None:
-            values.external_id(external_id)
-        message = self._message(chat_message_id)
-        turn = None if message is None else chat_sessions.turn(self._space.sessions, message)
-        if question is None and turn is not None:
-            question = turn.question
-        source = QuestionSource(
-            None if question is None else checks.question("question", question),
-            message,
-            chat_session_id=None if turn is None else turn.chat_session_id,
-            audience=audience if audience is not None or turn is None else turn.audience,
+
+def execute_query(
+    space: ExecutionSpace,
+    sql_query: str,
+    connector_id: str | None,
+    question: str | None,
+    parameters: dict[str, Any] | None,
+    chat_message_id: str | None,
+    external_id: str | None,
+    audience: str | None,
+) -> Execution:
+    values.sql(sql_query)
+    if external_id is not None:
+        values.external_id(external_id)
+    turn = None
+    if chat_message_id is not None:
+        space.check_message(chat_message_id)
+        turn = chat_sessions.turn(space.sessions, chat_message_id)
+    if question is None and turn is not None:
+        question = turn.question
+    source = QuestionSource(
+        None if question is None else values.question("question", question),
+        chat_message_id,
+        chat_session_id=None if turn is None else turn.chat_session_id,
+        audience=audience if audience is not None or turn is None else turn.audience,
+    )
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id)
+    statement = Statement(sql_query, values.metadata("parameters", parameters or {}))
+    if external_id is not None:
+        with space.workspace.read() as connection:
+            first = _earlier(connection, connector, statement, external_id, source.audience)
+        if first is not None:
+            return first
+    return execute(space, connector, statement, source, "query", external_id=external_id)
+
+
+def execute_from_chat(space: ExecutionSpace, chat_message_id: str, connector_id: str | None) -> Execution:
+    turn = chat_sessions.turn(space.sessions, chat_message_id)
+    if turn is None:
+        message = f"no message {chat_message_id!r} with SQL in project {space.workspace.project!r}"
+        remedy = "Use the chat_message_id that chat_to_sql() returned"
+        raise NotFound(message, field="chat_message_id", value=chat_message_id, remedy=remedy)
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id or turn.connector_id)
+    source = QuestionSource(
+        turn.question, chat_message_id, chat_session_id=turn.chat_session_id, audience=turn.audience
+    )
+    # What was suggested and is run is a proven query with other values, like any other.
+    origin: Origin = "rebound" if turn.origin == "suggested" else turn.origin
+    return execute(space, connector, turn.statement, source, origin, turn.derived_from)
+
+
+def get_execution(space: ExecutionSpace, execution_id: str) -> Execution:
+    with space.workspace.read() as connection:
+        return to_execution(space.execution(connection, execution_id))
+
+
+def list_executions(space: ExecutionSpace, connector_id: str | None, cursor: str | None, limit: int) -> Page[Execution]:
+    after = values.cursor(cursor)
+    with space.workspace.read() as connection:
+        connector = None if connector_id is None else space.connector(connection, connector_id).id
+        project = space.project(connection)
+        return page(lambda count: records.list_runs(connection, project, connector, after, count), limit, to_execution)
+
+
+def delete_execution(space: ExecutionSpace, execution_id: str) -> bool:
+    with space.workspace.write() as connection:
+        row = space.execution(connection, execution_id)
+        proven_sql.retain_sql(connection, row.project_id, row)
+        records.remove_runs(connection, row.project_id, row.connector_id, [row.id])
+    space.proofs.forget(row.connector_id)
+    return True
+
+
+def execute(
+    space: ExecutionSpace,
+    connector: AnyRow,
+    statement: Statement,
+    source: QuestionSource,
+    origin: Origin,
+    derived_from: str | None = None,
+    beside: Callable[[Connection, str], None] | None = None,
+    external_id: str | None = None,
+) -> Execution:
+    """Runs one read-only statement and stores its result; `beside` is written with it, given its id."""
+    ran = space.queries.run(space.target(connector), statement)
+    result = ran.result
+    vector = source.vector
+    if vector is None and source.question is not None:
+        vector = space.vector(source.question)
+    # A hit says nothing that isn't stored elsewhere; whoever rates it waits for the disk.
+    with space.workspace.direct(write=True, durable=origin not in records.OF_CACHE) as direct:
+        connection = direct.connection
+        new = NewRun(
+            id=new_id(),
+            project_id=connector.project_id,
+            connector_id=connector.id,
+            question=source.question,
+            model_id=None,
+            vector=vector,
+            sql_query=ran.sql,
+            parameters=statement.parameters if statement.display is None else {},
+            template=ran.template,
+            result=ran.encoded,
+            row_count=len(result.rows),
+            truncated=int(result.truncated),
+            seconds=result.seconds,
+            origin=origin,
+            derived_from=derived_from,
+            message_id=source.message_id,
+            fingerprint=connector.fingerprint,
+            data_version=ran.version,
+            at=space.now(),
+            result_digest=_digest(ran.encoded),
+            chat_session_id=source.chat_session_id,
+            audience=source.audience,
+            external_id=external_id,
         )
-        with self._space.workspace.read() as connection:
-            connector = self._space.connector(connection, connector_id)
-        statement = Statement(sql_query, values.metadata("parameters", parameters or {}))
         if external_id is not None:
-            first = running.earlier(self._space, connector, statement, external_id, source.audience)
+            # Another call may have used the external id meanwhile.
+            first = _earlier(connection, connector, statement, external_id, source.audience)
             if first is not None:
                 return first
-        return running.execute(self._space, connector, statement, source, "query", external_id=external_id)
+        stored = records.as_stored(connection, new)
+        records.add_run(connection, replace(stored, model_id=space.embedded(connection, stored.vector)))
+        if beside is not None:
+            beside(connection, new.id)
+    return _execution(new, result)
 
-    def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
-        name = values.identifier("chat_message_id", chat_message_id)
-        turn = chat_sessions.turn(self._space.sessions, name)
-        if turn is None:
-            raise NotFound(
-                f"no message {name!r} with SQL in project {self._space.workspace.project!r}",
-                field="chat_message_id",
-                value=name,
-                remedy="Use the chat_message_id that chat_to_sql() returned",
-            )
-        with self._space.workspace.read() as connection:
-            connector = self._space.connector(connection, connector_id or turn.connector_id)
-        source = QuestionSource(turn.question, name, chat_session_id=turn.chat_session_id, audience=turn.audience)
-        # What was suggested and is run is a proven query with other values, like any other.
-        origin: Origin = "rebound" if turn.origin == "suggested" else turn.origin
-        return running.execute(self._space, connector, turn.statement, source, origin, turn.derived_from)
 
-    def get(self, execution_id: str) -> Execution:
-        with self._space.workspace.read() as connection:
-            row = self._space.execution(connection, values.identifier("execution_id", execution_id))
-        return running.to_execution(row)
+def _earlier(
+    connection: Connection, connector: AnyRow, statement: Statement, external_id: str, audience: str | None
+) -> Execution | None:
+    """The execution that was first sent with an external id; `Conflict` if it was another one."""
+    target = external_ids.target(connection, connector.project_id, "execution", external_id)
+    row = None if target is None else records.get_run(connection, connector.project_id, target)
+    if row is None:
+        return None
+    execution = to_execution(row)
+    stored = (execution.connector_id, _words(execution.sql_query), execution.parameters, execution.audience)
+    if stored != (connector.id, _words(statement.sql), statement.parameters, audience):
+        raise values.external_id_reused(external_id, "execution")
+    return execution
 
-    def list(
-        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = PAGE_LIMIT
-    ) -> Page[Execution]:
-        after = paging.cursor(cursor)
-        with self._space.workspace.read() as connection:
-            connector = None if connector_id is None else self._space.connector(connection, connector_id).id
-            project = self._space.project(connection)
-            return page(
-                lambda count: runs.list_runs(connection, project, connector, after, count), limit, running.to_execution
-            )
 
-    def delete(self, execution_id: str) -> bool:
-        name = values.identifier("execution_id", execution_id)
-        with self._space.workspace.write() as connection:
-            project = self._space.project(connection)
-            row = self._space.execution(connection, name)
-            proofs.retain_sql(connection, project, row)
-            runs.remove(connection, project, row.id)
-        self._space.proofs.forget(row.connector_id)
-        return True
+def _words(sql: str) -> list[str]:
+    """The SQL without what makes no difference at its end and between its words."""
+    return sql.rstrip().rstrip(";").split()
 
-    def _message(self, chat_message_id: str | None) -> str | None:
-        if chat_message_id is None:
-            return None
-        name = values.identifier("chat_message_id", chat_message_id)
-        if self._space.sessions.store.read(lambda tx: tx.conversations.message(name)) is None:
-            raise NotFound(
-                f"no message {name!r} in project {self._space.workspace.project!r}", field="chat_message_id", value=name
-            )
-        return name
+
+def to_execution(row: AnyRow) -> Execution:
+    """A stored execution."""
+    return _execution(row, decode(row.result))
+
+
+def _digest(encoded: dict[str, Any]) -> bytes:
+    """The hash of a result without its duration."""
+    hashed = {name: value for name, value in encoded.items() if name != "seconds"}
+    return hashlib.blake2b(orjson.dumps(hashed, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _execution(row: Any, result: Result) -> Execution:
+    return Execution(
+        execution_id=row.id,
+        connector_id=row.connector_id,
+        question=row.question,
+        sql_query=row.sql_query,
+        parameters=row.parameters,
+        result=QueryResult.of(result),
+        execution_time_ms=round(row.seconds * 1000),
+        origin=row.origin,
+        derived_from=row.derived_from,
+        chat_message_id=row.message_id,
+        created_at=from_stored(row.at),
+        external_id=row.external_id,
+        audience=row.audience,
+    )

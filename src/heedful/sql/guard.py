@@ -1,6 +1,6 @@
 """The first safeguard: exactly one statement that only reads, or an error that says what was found instead.
 
-What runs afterwards is `Guarded.sql`: the words that were checked, without the comments between them.
+What runs afterwards is `CheckedStatement.sql`: the words that were checked, without the comments between them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ParameterPlace:
     """The position of a named parameter in the SQL."""
 
     start: int
@@ -48,7 +48,7 @@ class CheckedStatement:
     dialect: str
     tables: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[ParameterPlace, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -74,7 +74,10 @@ def check_statement(sql: str, dialect: str) -> CheckedStatement:
     text, words = read(sql, name)
     tree = _parsed(text, words[0], name)
     nodes = list(tree.walk())
-    _check_statement(tree, words[0])
+    if isinstance(tree, _WRITES) and not isinstance(tree, exp.Copy):
+        raise _writes(words[0].text)
+    if not isinstance(tree, _READS):
+        raise command(words[0].text)
     for node in nodes:
         _check_node(node, name)
     check_names(words, nodes, name)
@@ -104,38 +107,23 @@ def _first_line(error: SqlglotError) -> str:
     return f"{errors[0]['description'].rstrip('.')} at line {errors[0]['line']}, column {errors[0]['col']}"
 
 
-def _check_statement(tree: exp.Expr, first: Token) -> None:
-    if isinstance(tree, _WRITES) and not isinstance(tree, exp.Copy):
-        raise _writes(first.text)
-    if not isinstance(tree, _READS):
-        raise command(first.text)
-
-
 def _check_node(node: exp.Expr, dialect: str) -> None:
     if isinstance(node, exp.Into):
-        raise Forbidden(
-            "SELECT … INTO makes a table", code="sql_into", field="sql", remedy="Leave out INTO; rows are returned"
-        )
+        remedy = "Leave out INTO; rows are returned"
+        raise Forbidden("SELECT … INTO makes a table", code="sql_into", field="sql", remedy=remedy)
     if isinstance(node, exp.Lock):
-        raise Forbidden(
-            "this SELECT locks rows (FOR UPDATE or FOR SHARE)",
-            code="sql_locks",
-            field="sql",
-            remedy="Leave out the FOR … clause; nothing is written after reading",
-        )
+        message = "this SELECT locks rows (FOR UPDATE or FOR SHARE)"
+        remedy = "Leave out the FOR … clause; nothing is written after reading"
+        raise Forbidden(message, code="sql_locks", field="sql", remedy=remedy)
     if isinstance(node, _WRITES):
         raise _writes(node.key)
     if isinstance(node, _STATEMENTS) or (_is_inner(node) and not isinstance(node, (*_READS, exp.Table))):
         raise command(node.key)
     # DuckDB takes x.csv for a file without quotes, too.
     if dialect in ("duckdb", "") and isinstance(node, exp.Table) and _is_file(table_name := _full_name(node)):
-        raise Forbidden(
-            f"{table_name!r} names a file and not a table",
-            code="sql_file",
-            field="sql",
-            value=table_name,
-            remedy="Read tables of the connector's database only",
-        )
+        message = f"{table_name!r} names a file and not a table"
+        remedy = "Read tables of the connector's database only"
+        raise Forbidden(message, code="sql_file", field="sql", value=table_name, remedy=remedy)
 
 
 def _is_inner(node: exp.Expr) -> bool:
@@ -147,13 +135,9 @@ def _is_file(name: str) -> bool:
 
 
 def _writes(statement: str) -> Forbidden:
-    return Forbidden(
-        f"{statement.upper()} changes the database; only reading is allowed",
-        code="sql_writes",
-        field="sql",
-        value=statement.upper(),
-        remedy="Pass one SELECT statement",
-    )
+    message = f"{statement.upper()} changes the database; only reading is allowed"
+    remedy = "Pass one SELECT statement"
+    return Forbidden(message, code="sql_writes", field="sql", value=statement.upper(), remedy=remedy)
 
 
 def _names(node: exp.Expr) -> Iterator[str]:
@@ -198,21 +182,18 @@ def _has(ctes: list[exp.Expr], name: str) -> bool:
     return any(cte.alias.lower() == name.lower() for cte in ctes)
 
 
-def _slots(words: list[Token], nodes: list[exp.Expr]) -> tuple[Slot, ...]:
+def _slots(words: list[Token], nodes: list[exp.Expr]) -> tuple[ParameterPlace, ...]:
     names = [node.name for node in nodes if isinstance(node, exp.Placeholder)]
     others = [node for node in nodes if isinstance(node, exp.Parameter | exp.SessionParameter)]
     slots = tuple(
-        Slot(colon.start, word.end + 1, word.text)
+        ParameterPlace(colon.start, word.end + 1, word.text)
         for colon, word in pairwise(words)
         if colon.token_type is TokenType.COLON and colon.end + 1 == word.start and word.text in names
     )
     if others or sorted(slot.name for slot in slots) != sorted(names):
-        raise Invalid(
-            "this SQL holds a parameter that is not of the form :name, or a name that could be one",
-            code="sql_parameter",
-            field="sql",
-            remedy="Write parameters as :name, and put a space after other colons",
-        )
+        message = "this SQL holds a parameter that is not of the form :name, or a name that could be one"
+        remedy = "Write parameters as :name, and put a space after other colons"
+        raise Invalid(message, code="sql_parameter", field="sql", remedy=remedy)
     return slots
 
 
@@ -329,13 +310,8 @@ def _refused(name: str, dialect: str, *, attribute: bool = False) -> Forbidden:
     if dialect == "mysql":
         reason = "it is not known to only read"
         advice = "; if it is a stored function, write it with its database: shop.tax(price)"
-    return Forbidden(
-        f"the function {name} may not be called: {reason}",
-        code="sql_function",
-        field="sql",
-        value=name,
-        remedy=f"Leave it out{advice}",
-    )
+    message = f"the function {name} may not be called: {reason}"
+    return Forbidden(message, code="sql_function", field="sql", value=name, remedy=f"Leave it out{advice}")
 
 
 _SQLITE_TABLES = r"fsdir|lsdir|zipfile(?:_cds)?|pragma_\w+|sqlite_dbpage|sqlite_stmt"
@@ -402,7 +378,7 @@ _MYSQL_WORDS = (
     r"|decimal|double|fixed|float|int|integer|mediumint|nchar|numeric|nvarchar|real|smallint|text|time|timestamp|tinyint"
     r"|varbinary|varchar|varying|vector|year"
 )
-"""What may stand before a bracket in a query without being a function: signs, keywords and types."""
+"""Signs, keywords and types: they may stand before a bracket in a query without being a function."""
 
 _MYSQL_FUNCTIONS = (
     r"abs|acos|add_months|adddate|addtime|aes_\w+|against|any_value|ascii|asin|atan2?|avg|bin|bin_to_uuid"

@@ -1,6 +1,8 @@
-"""The secrets in connectors' URLs: referenced in the environment, or encrypted at rest; never shown.
+"""The URLs of connectors: which databases and options they may name, and the secrets in them, which are never shown.
 
-`encode_url` is what may be stored of a URL, `decode_url` gives the URL to connect with, `masked_url` is for display.
+An option that isn't listed is refused: it could name files, run programs or switch off what keeps data apart. Secrets
+are referenced in the environment, or encrypted at rest: `encode_url` gives what may be stored of a URL,
+`decrypt_url` and `resolve_references` the URL to connect with, `masked_url` is for display.
 """
 
 from __future__ import annotations
@@ -8,12 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
+from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable, quoted
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
@@ -29,22 +32,14 @@ _SECRET_OPTION = re.compile(r"pass|pwd|secret|token|credential|odbc_connect|(^|_
 def encode_url(url: str, keys: Sequence[str] = ()) -> str:
     """The URL to store: as it is if its secrets are references, else encrypted with the first key."""
     if is_encrypted(url):
-        raise _malformed("it is encrypted already")
+        raise _unusable("it is encrypted already")
     if not has_plain_secret(url):
         return url
     if not keys:
-        raise Invalid(
-            "this URL holds a password, and there is no key to encrypt it with",
-            code="secret_plain",
-            field="url",
-            remedy=f"Write it as ${{VARIABLE}} and set that variable, or set {KEY_VARIABLE}",
-        )
+        message = "this URL holds a password, and there is no key to encrypt it with"
+        remedy = f"Write it as ${{VARIABLE}} and set that variable, or set {KEY_VARIABLE}"
+        raise Invalid(message, code="secret_plain", field="url", remedy=remedy)
     return _ENCRYPTED + _cipher(keys).encrypt(url.encode()).decode()
-
-
-def decode_url(stored: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
-    """The URL to connect with. It contains secrets: don't show, log or store it."""
-    return resolve_references(decrypt_url(stored, keys), None, environment)
 
 
 def resolve_references(
@@ -57,7 +52,7 @@ def resolve_references(
         if part is None:
             return None
         if "${" in _REFERENCE.sub("", part):
-            raise _malformed("a reference is not of the form ${NAME}")
+            raise _unusable("a reference is not of the form ${NAME}")
         return _REFERENCE.sub(lambda match: _value(match[1], allowed, values), part)
 
     changed = address.set(username=filled(address.username), password=filled(address.password))
@@ -88,7 +83,9 @@ def masked_url(stored: str, keys: Sequence[str] = ()) -> str:
         name: value if _only_references(value) or not _SECRET_OPTION.search(name) else MASK
         for name, value in url.query.items()
     }
-    return _shown_references(url.set(query=query))
+    shown = url.set(query=query).render_as_string(hide_password=not _only_references(url.password or ""))
+    # References are shown as they are written.
+    return shown.replace("%24%7B", "${").replace("%7D", "}").replace("%2A%2A%2A", MASK)
 
 
 def has_plain_secret(url: str) -> bool:
@@ -116,18 +113,15 @@ def new_key() -> str:
 def parse_url(url: str) -> URL:
     """Parses a URL; an error quotes none of it, since any part may be the password."""
     if "${" in _without_user(url):
-        raise Invalid(
-            "a reference is only allowed in the user and the password of the connector's URL",
-            code="secret_reference",
-            field="url",
-            remedy="Write host, database and options out, e.g. postgresql://me:${PASSWORD}@host/database",
-        )
+        message = "a reference is only allowed in the user and the password of the connector's URL"
+        remedy = "Write host, database and options out, e.g. postgresql://me:${PASSWORD}@host/database"
+        raise Invalid(message, code="secret_reference", field="url", remedy=remedy)
     try:
         address = make_url(url)
     except (ArgumentError, ValueError):
-        raise _malformed("it is not of the form dialect://user:password@host/database") from None
+        raise _unusable("it is not of the form dialect://user:password@host/database") from None
     if "@" in (address.host or "") or (address.host and "@" in (address.database or "")):
-        raise _malformed("its user name or password has a bare / or @")
+        raise _unusable("its user name or password has a bare / or @")
     return address
 
 
@@ -136,22 +130,18 @@ def decrypt_url(stored: str, keys: Sequence[str]) -> str:
     if not is_encrypted(stored):
         return stored
     if not keys:
-        raise Unavailable(
-            "the connector's URL is encrypted, and there is no key",
-            code="secret_key_missing",
-            remedy=f"Set {KEY_VARIABLE} to the key it was encrypted with",
-        )
+        message = "the connector's URL is encrypted, and there is no key"
+        remedy = f"Set {KEY_VARIABLE} to the key it was encrypted with"
+        raise Unavailable(message, code="secret_key_missing", remedy=remedy)
     cipher = _cipher(keys)
     from cryptography.fernet import InvalidToken
 
     try:
         return cipher.decrypt(stored.removeprefix(_ENCRYPTED).encode()).decode()
     except InvalidToken:
-        raise Unavailable(
-            "the connector's URL can't be decrypted with these keys",
-            code="secret_key_wrong",
-            remedy=f"Add the key it was encrypted with to {KEY_VARIABLE}, or create the connector again",
-        ) from None
+        message = "the connector's URL can't be decrypted with these keys"
+        remedy = f"Add the key it was encrypted with to {KEY_VARIABLE}, or create the connector again"
+        raise Unavailable(message, code="secret_key_wrong", remedy=remedy) from None
 
 
 def _without_user(url: str) -> str:
@@ -167,29 +157,17 @@ def _without_user(url: str) -> str:
 def _value(name: str, allowed: Collection[str] | None, environment: Mapping[str, str]) -> str:
     # A URL is sent to another machine: Heedful's own secrets must not be in it.
     if name.upper().startswith("HEEDFUL_"):
-        raise Invalid(
-            f"a connector may not use the variable {name}",
-            code="secret_reference",
-            field="url",
-            value=name,
-            remedy="Use a variable whose name does not start with HEEDFUL_",
-        )
+        message = f"a connector may not use the variable {name}"
+        remedy = "Use a variable whose name does not start with HEEDFUL_"
+        raise Invalid(message, code="secret_reference", field="url", value=name, remedy=remedy)
     if allowed is not None and name not in allowed:
-        raise Forbidden(
-            f"connectors of this server may not use the variable {name}",
-            code="secret_unlisted",
-            field="url",
-            value=name,
-            remedy="Have the operator add it to connector_secrets (HEEDFUL_CONNECTOR_SECRETS)",
-        )
+        message = f"connectors of this server may not use the variable {name}"
+        remedy = "Have the operator add it to connector_secrets (HEEDFUL_CONNECTOR_SECRETS)"
+        raise Forbidden(message, code="secret_unlisted", field="url", value=name, remedy=remedy)
     if name not in environment:
-        raise Unavailable(
-            f"the variable {name}, which the connector's URL refers to, is not set",
-            code="secret_missing",
-            field="url",
-            value=name,
-            remedy=f"Set {name} where Heedful runs",
-        )
+        message = f"the variable {name}, which the connector's URL refers to, is not set"
+        remedy = f"Set {name} where Heedful runs"
+        raise Unavailable(message, code="secret_missing", field="url", value=name, remedy=remedy)
     return environment[name]
 
 
@@ -201,35 +179,111 @@ def _cipher(keys: Sequence[str]) -> MultiFernet:
     try:
         return MultiFernet([Fernet(key) for key in keys])
     except ValueError:
-        raise Invalid(
-            f"a key in {KEY_VARIABLE} is not 32 bytes in URL-safe base64",
-            code="secret_key_invalid",
-            field=KEY_VARIABLE,
-            remedy="Make one with: python -c 'from heedful.sql.secrets import new_key; print(new_key())'",
-        ) from None
+        message = f"a key in {KEY_VARIABLE} is not 32 bytes in URL-safe base64"
+        remedy = "Make one with: python -c 'from heedful.sql.secrets import new_key; print(new_key())'"
+        raise Invalid(message, code="secret_key_invalid", field=KEY_VARIABLE, remedy=remedy) from None
 
 
 def _only_references(value: str | tuple[str, ...]) -> bool:
     return isinstance(value, str) and not _REFERENCE.sub("", value)
 
 
-def _shown_references(url: URL) -> str:
-    text = url.render_as_string(hide_password=not _only_references(url.password or ""))
-    return text.replace("%24%7B", "${").replace("%7D", "}").replace("%2A%2A%2A", MASK)
-
-
-def _malformed(reason: str) -> Invalid:
-    return Invalid(
-        f"the connector's URL can't be used: {reason}",
-        code="url_unreadable",
-        field="url",
-        remedy="Use a SQLAlchemy URL with percent-encoded user and password, e.g. postgresql://me:${PASSWORD}@host/database",
-    )
-
-
 def _extra_missing() -> Unavailable:
-    return Unavailable(
-        "encrypting URLs needs the package cryptography",
-        code="extra_missing",
-        remedy='Run: pip install "heedful[secrets]"',
-    )
+    remedy = 'Run: pip install "heedful[secrets]"'
+    return Unavailable("encrypting URLs needs the package cryptography", code="extra_missing", remedy=remedy)
+
+
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SECONDS = r"[1-9]|[1-5][0-9]|60"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseKind:
+    """One kind of database."""
+
+    name: str
+    drivers: tuple[str, ...]
+    """The driver names that its URL may begin with."""
+    port: int | None = None
+    """The default port; None for a file."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The query options that its URL may have, each with a pattern for the value."""
+    certificates: str | None = None
+    """The option that names a file on this machine."""
+
+    @property
+    def is_file(self) -> bool:
+        return self.port is None
+
+
+KINDS = (
+    DatabaseKind("sqlite", ("sqlite", "sqlite+pysqlite")),
+    DatabaseKind("duckdb", ("duckdb",)),
+    DatabaseKind(
+        "postgresql",
+        ("postgresql", "postgresql+psycopg"),
+        5432,
+        {
+            "application_name": r".{1,63}",
+            "channel_binding": "disable|prefer|require",
+            "connect_timeout": _SECONDS,
+            "sslmode": "disable|allow|prefer|require|verify-ca|verify-full",
+            "sslrootcert": ".{1,1000}",
+            "target_session_attrs": "any|read-write|read-only|primary|standby|prefer-standby",
+        },
+        "sslrootcert",
+    ),
+    DatabaseKind(
+        "mysql",
+        ("mysql", "mysql+pymysql", "mariadb", "mariadb+pymysql"),
+        3306,
+        {"connect_timeout": _SECONDS, "ssl_ca": ".{1,1000}", "ssl_check_hostname": "true|false"},
+        "ssl_ca",
+    ),
+)
+
+
+def check_url(address: URL) -> DatabaseKind:
+    """The kind of a connector's URL, after checking it; an error names the rule and the option, never a value."""
+    kind = next((kind for kind in KINDS if address.drivername in kind.drivers), None)
+    if kind is None:
+        supported = ", ".join(kind.drivers[0] for kind in KINDS)
+        message = f"no connector supports {quoted(address.drivername[:50])}"
+        remedy = f"Begin the URL with one of: {supported}"
+        raise Invalid(message, code="connector_kind", field="url", value=address.drivername[:50], remedy=remedy)
+    _check_parts(address, kind)
+    for name, value in address.query.items():
+        pattern = kind.options.get(name)
+        if pattern is None:
+            allowed = ", ".join(kind.options) or "none at all"
+            raise _option(f"a connector to {kind.name} may not have the option {name[:50]!r}", f"Allowed are {allowed}")
+        if not isinstance(value, str) or re.fullmatch(pattern, value) is None:
+            raise _option(f"the option {name} has a value that a connector may not have", f"It must match {pattern}")
+    return kind
+
+
+def _check_parts(address: URL, kind: DatabaseKind) -> None:
+    parts = [address.username, address.password, address.host, address.database, *address.query]
+    # A driver may read a NUL as the end of the string.
+    if any(_CONTROL.search(part) for part in (*parts, *map(str, address.query.values())) if part):
+        raise _unusable("it holds control characters", "Leave them out")
+    if kind.is_file:
+        if address.host or address.username or address.password or address.port:
+            raise _unusable(f"{kind.name} is a file, without host and user", f"Use {kind.name}:///path/to/file")
+        return
+    if address.host and _HOST.fullmatch(address.host) is None:
+        raise _unusable("its host is not a name or an address", "Name one host")
+    if address.port is not None and not 0 < address.port < 65_536:
+        raise _unusable("its port is not valid", "Use a port from 1 to 65535")
+
+
+def _option(message: str, remedy: str) -> Invalid:
+    return Invalid(message, code="connector_option", field="url", remedy=remedy)
+
+
+_FORM = "Use a SQLAlchemy URL with percent-encoded user and password, e.g. postgresql://me:${PASSWORD}@host/database"
+
+
+def _unusable(reason: str, remedy: str = _FORM) -> Invalid:
+    return Invalid(f"the connector's URL can't be used: {reason}", code="url_unreadable", field="url", remedy=remedy)

@@ -22,7 +22,7 @@ MAX_SUBSCRIPTS = 100
 MAX_OPEN_JOINS = 10
 
 _BLANK = " \t\r\n"
-"""What every database reads as white space."""
+"""Characters that every database reads as white space."""
 
 # Linear: no pattern backtracks.
 _ROUGH = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
@@ -56,7 +56,9 @@ def read(sql: str, dialect: str) -> tuple[str, list[Token]]:
     Databases disagree on where a comment ends: what one skips, another may run. So comments are left out of what runs.
     """
     check_text(sql)
-    _check_roughly(sql)
+    # Before the slow tokenizer runs; words in comments count, too.
+    if next(islice(_ROUGH.finditer(sql), 2 * MAX_TOKENS, None), None) is not None:
+        raise _too_long(f"more than {2 * MAX_TOKENS:,} words and signs", MAX_TOKENS)
     words = _tokens(sql, dialect)
     while words and words[-1].token_type is TokenType.SEMICOLON:
         words.pop()
@@ -80,34 +82,24 @@ def not_understood(first: Token, reason: str) -> HeedfulError:
 
 def unreadable(reason: str) -> Invalid:
     """The error for text that is not valid SQL of its dialect."""
-    return Invalid(
-        f"this SQL can't be read: {reason}",
-        code="sql_unreadable",
-        field="sql",
-        remedy="Pass one SELECT statement in the dialect of the database",
-    )
+    remedy = "Pass one SELECT statement in the dialect of the database"
+    return Invalid(f"this SQL can't be read: {reason}", code="sql_unreadable", field="sql", remedy=remedy)
 
 
 def command(statement: str) -> Forbidden:
     """The error for a statement of another kind."""
-    return Forbidden(
-        f"{statement.upper()} is not a query; only SELECT, VALUES and WITH … SELECT are allowed",
-        code="sql_command",
-        field="sql",
-        value=statement.upper(),
-        remedy="Pass one SELECT statement",
-    )
+    message = f"{statement.upper()} is not a query; only SELECT, VALUES and WITH … SELECT are allowed"
+    remedy = "Pass one SELECT statement"
+    return Forbidden(message, code="sql_command", field="sql", value=statement.upper(), remedy=remedy)
 
 
 def too_deep() -> Invalid:
     """The error for a statement that would take too long or too much stack to parse."""
-    return Invalid(
+    message = (
         f"this SQL is nested too deeply: up to {MAX_DEPTH} brackets, {MAX_OPEN_JOINS} joins without ON or USING, and"
-        f" {MAX_SUBSCRIPTS} subscripts of subscripts, as in a[1][2]",
-        code="sql_too_deep",
-        field="sql",
-        remedy="Split it with WITH, and give each JOIN its ON",
+        f" {MAX_SUBSCRIPTS} subscripts of subscripts, as in a[1][2]"
     )
+    return Invalid(message, code="sql_too_deep", field="sql", remedy="Split it with WITH, and give each JOIN its ON")
 
 
 def check_text(sql: str) -> None:
@@ -122,20 +114,10 @@ def check_text(sql: str) -> None:
         raise unreadable("it is not valid Unicode") from None
 
 
-def _check_roughly(sql: str) -> None:
-    """Refuses far too many words before the slow tokenizer runs; those in comments count, too."""
-    if next(islice(_ROUGH.finditer(sql), 2 * MAX_TOKENS, None), None) is not None:
-        raise _too_long(f"more than {2 * MAX_TOKENS:,} words and signs", MAX_TOKENS)
-
-
 def _too_long(length: str, limit: int) -> Invalid:
-    return Invalid(
-        f"this SQL has {length}; {limit:,} are allowed",
-        code="sql_too_long",
-        field="sql",
-        value=limit,
-        remedy="Shorten it, or put long lists of values into a table",
-    )
+    message = f"this SQL has {length}; {limit:,} are allowed"
+    remedy = "Shorten it, or put long lists of values into a table"
+    return Invalid(message, code="sql_too_long", field="sql", value=limit, remedy=remedy)
 
 
 def _tokens(sql: str, dialect: str) -> list[Token]:
@@ -148,9 +130,8 @@ def _tokens(sql: str, dialect: str) -> list[Token]:
 def _check_words(words: Sequence[Token]) -> None:
     for index, word in enumerate(words):
         if word.token_type is TokenType.SEMICOLON:
-            raise Forbidden(
-                "the text contains several statements", code="sql_several", field="sql", remedy="Pass one at a time"
-            )
+            remedy = "Pass one at a time"
+            raise Forbidden("the text contains several statements", code="sql_several", field="sql", remedy=remedy)
         if word.token_type is TokenType.HINT:
             raise unreadable("it holds a hint, /*+ … */")
         if word.token_type is TokenType.IDENTIFIER and _is_escaped(words[max(0, index - 2) : index + 1]):
@@ -190,19 +171,14 @@ def _is_escaped(words: Sequence[Token]) -> bool:
 
 
 def _joined(sql: str, words: Sequence[Token]) -> str:
-    parts = [_exact(sql, words[0])]
+    parts = [sql[words[0].start : words[0].end + 1]]
     for before, word in pairwise(words):
         between = sql[before.end + 1 : word.start]
         if between.strip(_BLANK):
             # Two strings on two lines are one string in standard SQL, and an error on one line.
             between = "\n" if "\n" in between else " "
-        parts.append(between)
-        parts.append(_exact(sql, word))
+        parts += [between, sql[word.start : word.end + 1]]
     return "".join(parts)
-
-
-def _exact(sql: str, word: Token) -> str:
-    return sql[word.start : word.end + 1]
 
 
 _SPACE = re.compile(r"\s+")

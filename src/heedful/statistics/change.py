@@ -10,7 +10,6 @@ a share of all ratings is.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -131,10 +130,8 @@ def rise(
     >>> rise(20, [(1, 10)] * 7, [(2, 10)] * 4)
     """
     sides = [[pair for pair in side if pair[1]] for side in (before, after)]
-    events, exposure = [], []
-    for count, exposed in itertools.chain(*sides):
-        events.append(count)
-        exposure.append(float(exposed))
+    events = [count for side in sides for count, _ in side]
+    exposure = [float(exposed) for side in sides for _, exposed in side]
     if not all(sides) or not any(count for count, _ in sides[1]):
         return None
     found = _split(since, events, exposure, len(sides[0]), splits=len(sides[1]), tests=tests, sides=1)
@@ -276,11 +273,8 @@ def _odds(p_value: float) -> str:
 
 def _check(days: Sequence[int], events: Sequence[int], exposure: Sequence[float], tests: int) -> None:
     if not len(days) == len(events) == len(exposure):
-        raise Invalid(
-            f"days, events and exposure must be as many, got {len(days)}, {len(events)} and {len(exposure)}",
-            field="days",
-            value=len(days),
-        )
+        message = f"days, events and exposure must be as many, got {len(days)}, {len(events)} and {len(exposure)}"
+        raise Invalid(message, field="days", value=len(days))
     if any(later <= earlier for earlier, later in pairwise(days)):
         raise Invalid("days must be in order, each once", field="days", value=list(days))
     for count, exposed in zip(events, exposure, strict=True):

@@ -1,28 +1,29 @@
-"""One store: its connection, its transactions and its version."""
+"""One store: its connection and its version."""
 
 from __future__ import annotations
 
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Column, Connection, Table, inspect, make_url, text
+from sqlalchemy import URL, Connection, Table, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable, quoted
-from heedful.storage.backend import Backend
-from heedful.storage.dialects import SCHEMA, dialect_of, upsert
 from heedful.storage.migrations import HEAD, REVISIONS
-from heedful.storage.postgresql import partitions
 from heedful.storage.postgresql.backend import PostgreSql
-from heedful.storage.rows import Direct, insert_many
+from heedful.storage.rows import SCHEMA, Direct, dialect_of, insert_many, upsert
 from heedful.storage.schema import events, facts
 from heedful.storage.sqlite import Sqlite
+
+
+def _backend(url: URL) -> Sqlite | PostgreSql:
+    return PostgreSql(url) if url.get_backend_name() == "postgresql" else Sqlite(url)
 
 
 class Database:
@@ -30,31 +31,29 @@ class Database:
 
     def __init__(self, url_or_path: str | Path, *, create: bool = True, unfinished: bool = False) -> None:
         """`create` creates a missing store; `unfinished` opens one that a copy has not filled yet."""
-        url = store_url(url_or_path)
-        self._backend: Backend = PostgreSql(url) if url.get_backend_name() == "postgresql" else Sqlite(url)
+        self._backend = backend = _backend(store_url(url_or_path))
         self._closed = False
-        self._prepare(create, unfinished)
-        _OPEN.add(self)
-
-    @property
-    def name(self) -> str:
+        self.name = backend.name
         """Its name: its file, or its address without secrets."""
-        return self._backend.name
-
-    @property
-    def url(self) -> URL:
+        self.url = backend.engine.url
         """Its address, with secrets."""
-        return self._backend.engine.url
-
-    @property
-    def folder(self) -> Path | None:
+        self.folder = backend.folder
         """Where indexes are kept; None where the database searches itself."""
-        return self._backend.folder
-
-    @property
-    def searches(self) -> bool:
+        self.searches = backend.folder is None
         """Whether the database can search large datasets itself."""
-        return self._backend.folder is None
+        self.many_writers = backend.many_writers
+        """Whether writers of different projects run concurrently."""
+        self.notices = backend.notices
+        """Yields soon after others have changed facts, until the event that is given: the project, or None if it is
+        unknown. Some changes may be missed, so it can only speed up what happens anyway."""
+        self.last_number = backend.last_number
+        """The last number that a column generated, even if its row was deleted."""
+        self.set_last_number = backend.set_last_number
+        """Makes a column continue after a number."""
+        self._prepare(create, unfinished)
+        self.read_only = backend.read_only
+        """Whether it is a read-only replica."""
+        _OPEN.add(self)
 
     def outside(self, name: str) -> AbstractContextManager[Connection | None]:
         """A connection without a transaction, on PostgreSQL only; None while another caller has one by this name."""
@@ -98,32 +97,10 @@ class Database:
         statement = upsert(dialect_of(connection), table, tuple(keys), tuple(changed))
         insert_many(connection, table, statement, rows, kind="upsert")
 
-    def last_number(self, connection: Connection, column: Column[int]) -> int:
-        """The last number that a column generated, even if its row was deleted."""
-        return self._backend.last_number(connection, column)
-
-    def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
-        """Makes a column continue after a number."""
-        self._backend.set_last_number(connection, column, number)
-
     def integrity(self) -> str:
         """ "ok", or what is wrong with the file."""
         with self.read() as connection:
             return self._backend.integrity(connection)
-
-    @property
-    def many_writers(self) -> bool:
-        """Whether writers of different projects run concurrently."""
-        return self._backend.many_writers
-
-    @property
-    def read_only(self) -> bool:
-        """Whether it is a read-only replica."""
-        return self._backend.read_only
-
-    def notices(self, stopped: threading.Event) -> Iterator[str | None]:
-        """Yields soon after others have changed facts, until `stopped`; see `Backend.notices`."""
-        return self._backend.notices(stopped)
 
     def close(self) -> None:
         self._closed = True
@@ -162,6 +139,7 @@ class Database:
                 remedy="Upgrade heedful, or open it with the version that made it; nothing was changed",
             )
         from heedful.storage.migrations.run import upgrade
+        from heedful.storage.postgresql.tables import ensure_partitions
 
         # Several processes may open a new store at once: the write lock decides who migrates it. The library that
         # migrates serves one thread at a time.
@@ -169,7 +147,7 @@ class Database:
             self._backend.migrating(connection)
             if _version(connection) != HEAD:
                 upgrade(connection)
-                partitions.ensure(connection, to_stored(system_clock()))
+                ensure_partitions(connection, to_stored(system_clock()))
 
 
 UNFINISHED = "unfinished_copy"
@@ -203,8 +181,8 @@ if hasattr(os, "register_at_fork"):
 
 def _version(connection: Connection) -> str | None:
     schema = dialect_of(connection).schema
-    tables = set(inspect(connection).get_table_names(schema))
-    if {"alembic_version", events.name, facts.name} <= tables:
+    names = set(inspect(connection).get_table_names(schema))
+    if {"alembic_version", events.name, facts.name} <= names:
         if schema is not None and not connection.execute(_HAS_SCHEMA_USAGE).scalar():
             raise Unavailable(
                 f"the schema {schema} of store {connection.engine.url.database} belongs to another user",
@@ -212,7 +190,7 @@ def _version(connection: Connection) -> str | None:
                 remedy="Open it as that user, or have an administrator hand all of it over: REASSIGN OWNED BY … TO …",
             )
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    if tables:
+    if names:
         raise Conflict(
             f"{connection.engine.url.database} belongs to another program",
             code="store_foreign",
@@ -227,68 +205,53 @@ _HAS_SCHEMA_USAGE = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
 def store_url(url_or_path: str | Path) -> URL:
     """The URL of a store, from a path or any form of URL."""
     if not isinstance(url_or_path, str | Path):
-        raise Invalid(
-            f"url_or_path must be a path or a URL, got {quoted(url_or_path)}", field="url_or_path", value=url_or_path
-        )
+        raise _bad_url(f"must be a path or a URL, got {quoted(url_or_path)}", url_or_path)
     text_form = str(url_or_path)
     if not text_form.strip():
-        raise Invalid("url_or_path must not be empty", field="url_or_path", value=url_or_path)
+        raise _bad_url("must not be empty", url_or_path)
     if text_form == ":memory:":
         return URL.create("sqlite")
     scheme, colon, rest = text_form.partition(":")
     if rest.startswith("//"):
         text_form = f"{scheme.lower()}{colon}{rest}"
+    without_user = text_form.partition("@")[2]
+    displayed = without_user or text_form
     if text_form.startswith(("http://", "https://")):
-        raise Invalid(
-            "url_or_path names a server, and a store is a file",
-            field="url_or_path",
-            value=text_form.partition("@")[2] or text_form,
-            remedy="This is a server: use heedful.connect(url)",
-        )
+        raise _bad_url("names a server, and a store is a file", displayed, "This is a server: use heedful.connect(url)")
     if text_form.startswith(("mongodb:", "mongodb+srv:")):
-        raise Invalid(
-            "url_or_path is a MongoDB URL; MongoDB can only store sessions and feedback, not facts",
-            field="url_or_path",
-            value=text_form.partition("@")[2] or text_form,
-            remedy='Use open("heedful.db", sessions="mongodb://…")',
+        raise _bad_url(
+            "is a MongoDB URL; MongoDB can only store sessions and feedback, not facts",
+            displayed,
+            'Use open("heedful.db", sessions="mongodb://…")',
         )
     if scheme.lower() == "postgres" and rest.startswith("//"):
         text_form = f"postgresql{colon}{rest}"
     if text_form.startswith(("postgresql/", "postgres/")):
-        raise Invalid(
-            "url_or_path has no colon after its scheme",
-            field="url_or_path",
-            value=text_form.partition("@")[2],
-            remedy="Use postgresql://user@host/database",
-        )
+        raise _bad_url("has no colon after its scheme", without_user, "Use postgresql://user@host/database")
     if "://" not in text_form:
         return URL.create("sqlite", database=str(Path(text_form).expanduser()))
     try:
         url = make_url(text_form)
         url.get_dialect()
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
-        raise Invalid(
-            f"url_or_path {quoted(text_form.partition('@')[2] or text_form)} is not a store's URL ({error})",
-            field="url_or_path",
-            value=text_form.partition("@")[2] or text_form,
-            remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
-        ) from error
+        displayed = text_form.partition("@")[2] or text_form
+        raise _bad_url(f"{quoted(displayed)} is not a store's URL ({error})", displayed, _URL_REMEDY) from error
     return _openable(url, text_form)
 
 
 def _openable(url: URL, text_form: str) -> URL:
     if url.get_backend_name() == "sqlite" and url.host:
-        raise Invalid(
-            f"url_or_path {quoted(text_form)} has a host, and a SQLite store is a file",
-            field="url_or_path",
-            value=text_form,
-            remedy=f"Use three slashes: sqlite:///{url.host}{'/' + url.database if url.database else ''}",
-        )
+        file = f"{url.host}{'/' + url.database if url.database else ''}"
+        problem = f"{quoted(text_form)} has a host, and a SQLite store is a file"
+        raise _bad_url(problem, text_form, f"Use three slashes: sqlite:///{file}")
     if url.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"):
-        raise Invalid(
-            f"url_or_path names a {url.drivername} store, which this version can't open",
-            field="url_or_path",
-            value=url.render_as_string(),
-            remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
-        )
+        problem = f"names a {url.drivername} store, which this version can't open"
+        raise _bad_url(problem, url.render_as_string(), _URL_REMEDY)
     return url
+
+
+_URL_REMEDY = 'Use a path, "sqlite:///file.db" or "postgresql://user@host/database"'
+
+
+def _bad_url(problem: str, value: object, remedy: str | None = None) -> Invalid:
+    return Invalid(f"url_or_path {problem}", field="url_or_path", value=value, remedy=remedy)

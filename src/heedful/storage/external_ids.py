@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, bindparam, delete, insert, select
 
 from heedful.model import AuthorKind, Metadata, Rating
-from heedful.storage.dialects import dialect_of, upsert
-from heedful.storage.rows import batches
+from heedful.storage.rows import batches, dialect_of, upsert
 from heedful.storage.schema import external_ids, waiting_feedbacks
 
 Kind = Literal["entry", "recall", "execution"]
@@ -40,44 +39,34 @@ _TARGET = select(external_ids.c.target_id).where(
 
 
 def target(connection: Connection, project: int, kind: Kind, external_id: str) -> str | None:
-    """The id of what has this external id in a project."""
+    """The id of the thing with this external id in a project."""
     return connection.execute(_TARGET, {"project": project, "of": kind, "name": external_id}).scalar()
 
 
 def add(connection: Connection, project: int, kind: Kind, external_id: str, target_id: str, at: int) -> str:
-    """Stores an external id, unless it is taken; returns the id of what has it then."""
+    """Stores an external id, unless it is taken; returns the id of the thing that has it then."""
     row = {"project_id": project, "kind": kind, "external_id": external_id, "target_id": target_id, "at": at}
     connection.execute(upsert(dialect_of(connection), external_ids, _KEY, ()), row)
     return target(connection, project, kind, external_id) or target_id
 
 
 def remove(connection: Connection, targets: Select[Any] | Sequence[str]) -> None:
-    """Removes the external ids of what is deleted."""
-    if isinstance(targets, Select):
-        connection.execute(delete(external_ids).where(external_ids.c.target_id.in_(targets)))
-        return
-    for run in batches(targets):
+    """Removes the external ids of things that are deleted."""
+    for run in [targets] if isinstance(targets, Select) else batches(targets):
         connection.execute(delete(external_ids).where(external_ids.c.target_id.in_(run)))
 
 
 def wait(connection: Connection, project: int, new: WaitingRow) -> None:
     """Stores a rating until its entry comes, in place of an earlier one of the same author."""
     stop_waiting(connection, project, new.external_id, new.author)
-    connection.execute(
-        insert(waiting_feedbacks).values(
-            project_id=project, **{name: getattr(new, name) for name in WaitingRow.__slots__}
-        )
-    )
+    connection.execute(insert(waiting_feedbacks).values(project_id=project, **asdict(new)))
 
 
 def waiting(connection: Connection, project: int, external_id: str) -> list[WaitingRow]:
     """The ratings that wait for an entry, the oldest first."""
-    columns = [waiting_feedbacks.c[name] for name in WaitingRow.__slots__]
-    rows = connection.execute(
-        select(*columns)
-        .where(waiting_feedbacks.c.project_id == project, waiting_feedbacks.c.external_id == external_id)
-        .order_by(waiting_feedbacks.c.at, waiting_feedbacks.c.id)
-    )
+    columns = waiting_feedbacks.c
+    query = select(*(columns[name] for name in WaitingRow.__slots__)).order_by(columns.at, columns.id)
+    rows = connection.execute(query.where(columns.project_id == project, columns.external_id == external_id))
     return [WaitingRow(*row) for row in rows]
 
 
@@ -90,17 +79,13 @@ def waiting_since(connection: Connection, project: int, at: int, limit: int) -> 
 
 def stop_waiting(connection: Connection, project: int, external_id: str, author: str | None) -> int:
     """Removes the rating of one author that waits for an entry; returns how many that were."""
-    return connection.execute(
-        delete(waiting_feedbacks).where(
-            waiting_feedbacks.c.project_id == project,
-            waiting_feedbacks.c.external_id == external_id,
-            waiting_feedbacks.c.author.is_not_distinct_from(author),
-        )
-    ).rowcount
+    columns = waiting_feedbacks.c
+    of_entry = (columns.project_id == project, columns.external_id == external_id)
+    own = columns.author.is_not_distinct_from(author)
+    return connection.execute(delete(waiting_feedbacks).where(*of_entry, own)).rowcount
 
 
 def end_waiting(connection: Connection, project: int, ids: Sequence[str]) -> None:
     """Removes ratings that wait no longer."""
-    connection.execute(
-        delete(waiting_feedbacks).where(waiting_feedbacks.c.project_id == project, waiting_feedbacks.c.id.in_(ids))
-    )
+    columns = waiting_feedbacks.c
+    connection.execute(delete(waiting_feedbacks).where(columns.project_id == project, columns.id.in_(ids)))

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
-from heedful.storage import fact_expiry, graph, ledger, words
-from heedful.storage.backend import CHANGED
-from heedful.storage.fact_expiry import active, unexpired
-from heedful.storage.rows import AnyRow, Direct, Prepared, batches, one_of, unpacked, weighed
+from heedful.storage import graph, words
+from heedful.storage.rows import (
+    CHANGED,
+    AnyRow,
+    Direct,
+    Prepared,
+    batches,
+    insert_many,
+    one_of,
+    select_in,
+    unpacked,
+    weighed,
+)
 from heedful.storage.schema import changes, datasets, fact_tags, facts, links, notes, projects, scores, vectors
 from heedful.text.entities import Entity, entities
 
@@ -64,73 +73,93 @@ def digest(text: str, source: str | None, metadata: Metadata) -> bytes:
     return hashlib.blake2b(canonical, digest_size=16).digest()
 
 
-def rows_to_add(metadata: Metadata, found: Sequence[Entity]) -> int:
+def unexpired(at: int) -> ColumnElement[bool]:
+    """The condition that a fact has not expired."""
+    return facts.c.expires_at.is_(None) | (facts.c.expires_at > at)
+
+
+def active(at: int) -> ColumnElement[bool]:
+    """The condition that a fact can be recalled: it is neither superseded nor expired."""
+    return (facts.c.hidden == 0) & unexpired(at)
+
+
+def expired(connection: Connection, dataset: int, at: int) -> list[int]:
+    """The numbers of the facts of a dataset that have expired and are still stored."""
+    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
+    return list(connection.execute(statement).scalars())
+
+
+def set_expiry(connection: Connection, ids: Sequence[str], expires_at: int | None) -> list[str]:
+    """Sets or removes the expiry of facts; returns those that had another one."""
+    other = update(facts).where(facts.c.expires_at.is_distinct_from(expires_at)).values(expires_at=expires_at)
+    return [
+        fact_id
+        for run in batches(ids)
+        for fact_id in connection.execute(other.where(facts.c.id.in_(run)).returning(facts.c.id)).scalars()
+    ]
+
+
+def earliest_expiry(connection: Connection, ids: Sequence[str]) -> int | None:
+    """When the first of these facts expires; None if none of them does."""
+    rows = select_in(connection, select(func.min(facts.c.expires_at).label("first")), facts.c.id, ids)
+    return min((row.first for row in rows if row.first is not None), default=None)
+
+
+def rows_to_add(metadata: Metadata, mentioned: Sequence[Entity]) -> int:
     """At most so many rows are written for a new fact: itself, its vector, its change, tags, links and entities."""
-    return 3 + len(flattened(metadata)) + 2 * len(found)
+    return 3 + len(flattened(metadata)) + 2 * len(mentioned)
 
 
 def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact], at: int) -> None:
     """Stores facts with vectors, tags, links to entities, and their lines in the feed."""
     for run in batches(new, 2000):
-        connection.execute(
-            insert(facts),
-            [
-                {
-                    "id": fact.id,
-                    "dataset_id": dataset,
-                    "digest": fact.digest,
-                    "text": fact.text,
-                    "metadata": fact.metadata,
-                    "source": fact.source,
-                    "ordinal": fact.ordinal,
-                    "start": fact.start,
-                    "stop": fact.stop,
-                    "linked": graph.BY_WORDS,
-                    "created_at": at,
-                    "expires_at": fact.expires_at,
-                }
-                for fact in run
-            ],
-        )
-        ids = [fact.id for fact in run]
-        seqs = {
-            row.id: row.seq for row in connection.execute(select(facts.c.id, facts.c.seq).where(facts.c.id.in_(ids)))
-        }
-        connection.execute(
-            insert(vectors),
-            [
-                {"fact_seq": seqs[fact.id], "model_id": model, "dataset_id": dataset, "vector": fact.vector}
-                for fact in run
-            ],
-        )
-        tags = [
-            {"fact_seq": seqs[fact.id], "dataset_id": dataset, **tag}
+        rows = [
+            {
+                "id": fact.id,
+                "dataset_id": dataset,
+                "digest": fact.digest,
+                "text": fact.text,
+                "metadata": fact.metadata,
+                "source": fact.source,
+                "ordinal": fact.ordinal,
+                "start": fact.start,
+                "stop": fact.stop,
+                "linked": graph.BY_WORDS,
+                "created_at": at,
+                "expires_at": fact.expires_at,
+            }
             for fact in run
-            for tag in flattened(fact.metadata)
         ]
-        if tags:
-            connection.execute(insert(fact_tags), tags)
-        texts = {seqs[fact.id]: fact.text for fact in run}
-        found = {seqs[fact.id]: entities(fact.text) if fact.entities is None else fact.entities for fact in run}
-        graph.link(connection, dataset, found)
-        words.add(connection, dataset, texts)
-        _announce(connection, dataset, [seqs[fact.id] for fact in run], ADDED)
-        _judge_lessons(connection, dataset, [seqs[fact.id] for fact in run if MADE_FROM in fact.metadata])
+        connection.execute(insert(facts), rows)
+        numbers = select_in(connection, select(facts.c.id, facts.c.seq), facts.c.id, [fact.id for fact in run])
+        seqs = {row.id: row.seq for row in numbers}
+        by_seq = {seqs[fact.id]: fact for fact in run}
+        packed = [
+            {"fact_seq": seq, "model_id": model, "dataset_id": dataset, "vector": fact.vector}
+            for seq, fact in by_seq.items()
+        ]
+        connection.execute(insert(vectors), packed)
+        _add_tags(connection, dataset, {seq: fact.metadata for seq, fact in by_seq.items()})
+        mentioned = {
+            seq: entities(fact.text) if fact.entities is None else fact.entities for seq, fact in by_seq.items()
+        }
+        graph.link(connection, dataset, mentioned)
+        words.add(connection, dataset, {seq: fact.text for seq, fact in by_seq.items()})
+        announce(connection, dataset, list(by_seq), ADDED)
+        _judge_lessons(connection, dataset, [seq for seq, fact in by_seq.items() if MADE_FROM in fact.metadata])
 
 
 def with_wrong_tags(connection: Connection, dataset: int) -> list[int]:
     """The facts whose tags are not those of their metadata."""
     stored: dict[int, set[tuple[str, str]]] = {}
-    for row in connection.execute(
-        select(fact_tags.c.fact_seq, fact_tags.c.key, fact_tags.c.value).where(fact_tags.c.dataset_id == dataset)
-    ):
+    every_tag = select(fact_tags.c.fact_seq, fact_tags.c.key, fact_tags.c.value).where(
+        fact_tags.c.dataset_id == dataset
+    )
+    for row in connection.execute(every_tag):
         stored.setdefault(row.fact_seq, set()).add((row.key, row.value))
     rows = connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.dataset_id == dataset))
-    return [
-        row.seq
-        for row in rows
-        if stored.get(row.seq, set()) != {(tag["key"], tag["value"]) for tag in flattened(row.metadata)}
-    ]
+    expected = {row.seq: {(tag["key"], tag["value"]) for tag in flattened(row.metadata)} for row in rows}
+    return [seq for seq, tags in expected.items() if stored.get(seq, set()) != tags]
 
 
 def retag(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
@@ -138,9 +167,15 @@ def retag(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
     for run in batches(seqs):
         connection.execute(delete(fact_tags).where(fact_tags.c.fact_seq.in_(run)))
         rows = connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.seq.in_(run))).all()
-        tags = [{"fact_seq": row.seq, "dataset_id": dataset, **tag} for row in rows for tag in flattened(row.metadata)]
-        if tags:
-            connection.execute(insert(fact_tags), tags)
+        _add_tags(connection, dataset, {row.seq: row.metadata for row in rows})
+
+
+def _add_tags(connection: Connection, dataset: int, metadata: Mapping[int, Metadata]) -> None:
+    """Stores the tags of facts, by number."""
+    tags = [
+        {"fact_seq": seq, "dataset_id": dataset, **tag} for seq, values in metadata.items() for tag in flattened(values)
+    ]
+    insert_many(connection, fact_tags, insert(fact_tags), tags)
 
 
 def flattened(metadata: Metadata) -> list[dict[str, Any]]:
@@ -174,11 +209,8 @@ def tag(value: Any) -> str:
 def tagged(connection: Connection, dataset: int, key: str, values: Sequence[Any]) -> list[int]:
     """The facts of a dataset whose metadata have one of these values under a key."""
     statement = select(fact_tags.c.fact_seq).where(fact_tags.c.dataset_id == dataset, fact_tags.c.key == key)
-    return [
-        seq
-        for run in batches([tag(value) for value in values])
-        for seq in connection.execute(statement.where(fact_tags.c.value.in_(run))).scalars()
-    ]
+    rows = select_in(connection, statement, fact_tags.c.value, [tag(value) for value in values])
+    return [row.fact_seq for row in rows]
 
 
 def corrections(
@@ -189,47 +221,29 @@ def corrections(
         select(fact_tags.c.value, facts.c.seq, facts.c.id)
         .join(facts, facts.c.seq == fact_tags.c.fact_seq)
         .where(fact_tags.c.dataset_id == dataset, fact_tags.c.key == CORRECTS, active(at))
+        .where(*(facts.c.seq.in_(selection) for selection in where))
         .order_by(facts.c.seq)
     )
-    for selection in where:
-        statement = statement.where(facts.c.seq.in_(selection))
     names = {tag(fact_id): fact_id for fact_id in ids}
-    return {
-        names[row.value]: (row.seq, row.id)
-        for run in batches(list(names))
-        for row in connection.execute(statement.where(fact_tags.c.value.in_(run)))
-    }
+    rows = select_in(connection, statement, fact_tags.c.value, list(names))
+    return {names[row.value]: (row.seq, row.id) for row in rows}
 
 
 def ids_by_digest(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, str]:
     """The ids of facts the dataset has already, by digest."""
-    ids: dict[bytes, str] = {}
-    for run in batches(digests):
-        rows = connection.execute(
-            select(facts.c.digest, facts.c.id).where(facts.c.dataset_id == dataset, facts.c.digest.in_(run))
-        )
-        ids.update({row.digest: row.id for row in rows})
-    return ids
+    statement = select(facts.c.digest, facts.c.id).where(facts.c.dataset_id == dataset)
+    return {row.digest: row.id for row in select_in(connection, statement, facts.c.digest, digests)}
 
 
 def next_ordinal(connection: Connection, dataset: int, source: str) -> int:
     """The ordinal of the next fact of a source."""
-    last = connection.execute(
-        select(func.max(facts.c.ordinal)).where(facts.c.dataset_id == dataset, facts.c.source == source)
-    ).scalar()
+    of_source = (facts.c.dataset_id == dataset, facts.c.source == source)
+    last = connection.execute(select(func.max(facts.c.ordinal)).where(*of_source)).scalar()
     return 0 if last is None else int(last) + 1
 
 
-_BY_SEQ = select(
-    facts.c.seq,
-    facts.c.id,
-    facts.c.text,
-    facts.c.metadata,
-    facts.c.source,
-    facts.c.start,
-    facts.c.stop,
-    facts.c.expires_at,
-).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))
+_SHOWN_COLUMNS = (facts.c.seq, facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop)
+_BY_SEQ = select(*_SHOWN_COLUMNS, facts.c.expires_at).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))
 
 
 def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
@@ -239,7 +253,7 @@ def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
 
 @dataclass(frozen=True, slots=True)
 class DisplayRow:
-    """What a hit shows of a fact."""
+    """A fact as a hit shows it."""
 
     id: str
     text: str
@@ -249,11 +263,7 @@ class DisplayRow:
     stop: int
 
 
-_SHOWN = Prepared(
-    select(facts.c.seq, facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop).where(
-        one_of(facts.c.seq)
-    )
-)
+_SHOWN = Prepared(select(*_SHOWN_COLUMNS).where(one_of(facts.c.seq)))
 
 
 def display_rows(direct: Direct, seqs: Sequence[int]) -> dict[int, DisplayRow]:
@@ -272,7 +282,7 @@ def ids(connection: Connection, seqs: Sequence[int]) -> dict[int, str]:
     return {row.seq: row.id for run in batches(seqs) for row in connection.execute(_IDS, {"seqs": list(run)})}
 
 
-_PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
+PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
 _PROJECT_DATASETS = (
     select(datasets.c.id)
     .join(projects, projects.c.id == datasets.c.project_id)
@@ -285,10 +295,10 @@ def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str
     places: dict[str, tuple[int, int]] = {}
     # Two steps: in one, SQLite would scan all facts of the project.
     for run in batches(ids):
-        rows = connection.execute(_PLACES, {"ids": list(run)}).all()
+        rows = connection.execute(PLACES, {"ids": list(run)}).all()
         numbers = sorted({row.dataset_id for row in rows})
         own_datasets = set(connection.execute(_PROJECT_DATASETS, {"project": project, "numbers": numbers}).scalars())
-        places.update({row.id: (row.seq, row.dataset_id) for row in rows if row.dataset_id in own_datasets})
+        places |= {row.id: (row.seq, row.dataset_id) for row in rows if row.dataset_id in own_datasets}
     return places
 
 
@@ -302,20 +312,18 @@ def texts(
         statement = statement.where(facts.c.hidden == 0)
     if at is not None:
         statement = statement.where(unexpired(at))
-    return {
-        row.id: row.text for run in batches(ids) for row in connection.execute(statement.where(facts.c.id.in_(run)))
-    }
+    return {row.id: row.text for row in select_in(connection, statement, facts.c.id, ids)}
 
 
 def evidence(connection: Connection, ids: Sequence[str], at: int) -> dict[str, AnyRow]:
     """Existing facts by id: text, metadata, and whether recall can find them (`active`)."""
     statement = select(facts.c.id, facts.c.text, facts.c.metadata, active(at).label("active"))
-    return {row.id: row for run in batches(ids) for row in connection.execute(statement.where(facts.c.id.in_(run)))}
+    return {row.id: row for row in select_in(connection, statement, facts.c.id, ids)}
 
 
 def present(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Which of these facts still exist."""
-    return {row.id for run in batches(ids) for row in connection.execute(select(facts.c.id).where(facts.c.id.in_(run)))}
+    """Those of these facts that still exist."""
+    return {row.id for row in select_in(connection, select(facts.c.id), facts.c.id, ids)}
 
 
 def of_dataset(connection: Connection, dataset: int, source: str | None = None) -> list[tuple[int, str]]:
@@ -330,15 +338,13 @@ def with_sources(
     connection: Connection, project: str, sources: Sequence[str], limit: int | None = None
 ) -> list[AnyRow]:
     """The facts of a project that come from these sources; up to `limit` for each batch of them."""
-    statement = _of_project(connection, project).limit(limit)
-    return [row for run in batches(sources) for row in connection.execute(statement.where(facts.c.source.in_(run)))]
+    return list(select_in(connection, _of_project(connection, project).limit(limit), facts.c.source, sources))
 
 
 def with_source_prefix(connection: Connection, project: str, prefix: str) -> list[AnyRow]:
     """The facts of a project whose source begins with `prefix`, which ends in a slash."""
-    after = prefix[:-1] + chr(ord("/") + 1)
-    statement = _of_project(connection, project)
-    return list(connection.execute(statement.where(facts.c.source >= prefix, facts.c.source < after)))
+    begins = (facts.c.source >= prefix, facts.c.source < prefix[:-1] + chr(ord("/") + 1))
+    return list(connection.execute(_of_project(connection, project).where(*begins)))
 
 
 def with_tag(connection: Connection, project: str, key: str, values: Sequence[Any]) -> list[AnyRow]:
@@ -353,34 +359,30 @@ def with_tag(connection: Connection, project: str, key: str, values: Sequence[An
 
 
 def _of_project(connection: Connection, project: str) -> Select[Any]:
-    dataset_ids = select(datasets.c.id).join(projects).where(projects.c.name == project)
-    numbers = list(connection.execute(dataset_ids).scalars())
+    numbers = select(datasets.c.id).join(projects).where(projects.c.name == project)
     columns = (facts.c.seq, facts.c.id, facts.c.dataset_id, facts.c.text, facts.c.metadata, facts.c.hidden)
-    return select(*columns).where(facts.c.dataset_id.in_(numbers))
+    return select(*columns).where(facts.c.dataset_id.in_(list(connection.execute(numbers).scalars())))
 
 
 def recallable(connection: Connection, dataset: int, at: int | None = None) -> set[int]:
     """The numbers of all facts of a dataset that are not superseded, and with `at`, have not expired by then."""
-    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden == 0)
-    if at is not None:
-        statement = statement.where(unexpired(at))
-    return set(connection.execute(statement).scalars())
+    return set(connection.execute(select(facts.c.seq).where(*_current(dataset, at))).scalars())
+
+
+def _current(dataset: int, at: int | None) -> tuple[ColumnElement[bool], ...]:
+    return facts.c.dataset_id == dataset, facts.c.hidden == 0 if at is None else active(at)
 
 
 def count(connection: Connection, dataset: int, at: int | None = None) -> int:
     """How many facts a dataset has that are not superseded, and with `at`, have not expired by then."""
-    statement = select(func.count()).select_from(facts).where(facts.c.dataset_id == dataset, facts.c.hidden == 0)
-    if at is not None:
-        statement = statement.where(unexpired(at))
+    statement = select(func.count()).select_from(facts).where(*_current(dataset, at))
     return int(connection.execute(statement).scalar_one())
 
 
 def stored_before(connection: Connection, dataset: int, before: int, now: int) -> list[tuple[int, str]]:
     """(number, id) of the facts of a dataset that can be recalled and were stored before a time."""
-    statement = select(facts.c.seq, facts.c.id).where(
-        facts.c.dataset_id == dataset, facts.c.created_at < before, active(now)
-    )
-    return [(row.seq, row.id) for row in connection.execute(statement.order_by(facts.c.seq))]
+    older = select(facts.c.seq, facts.c.id).where(*_current(dataset, now), facts.c.created_at < before)
+    return [(row.seq, row.id) for row in connection.execute(older.order_by(facts.c.seq))]
 
 
 def set_hidden(connection: Connection, dataset: int, seqs: Sequence[int], reason: int, hidden: bool) -> int:
@@ -389,26 +391,25 @@ def set_hidden(connection: Connection, dataset: int, seqs: Sequence[int], reason
     differing = select(facts.c.seq, facts.c.text, facts.c.hidden).where(
         facts.c.hidden.op("&")(reason) != (reason if hidden else 0)
     )
-    rows = [row for run in batches(seqs) for row in connection.execute(differing.where(facts.c.seq.in_(run)))]
+    rows = list(select_in(connection, differing, facts.c.seq, seqs))
     changing = update(facts).values(hidden=facts.c.hidden + (reason if hidden else -reason))
     for run in batches([row.seq for row in rows]):
         connection.execute(changing.where(facts.c.seq.in_(run)))
     changed = {row.seq: row.text for row in rows if row.hidden in (0, reason)}
-    if not changed:
-        return len(rows)
-    if hidden:
-        words.remove(connection, dataset, changed)
-    else:
-        words.add(connection, dataset, changed)
-    _announce(connection, dataset, list(changed), REMOVED if hidden else ADDED)
-    _judge_lessons(connection, dataset, _made_from(connection, dataset, list(changed)))
+    if changed:
+        if hidden:
+            words.remove(connection, dataset, changed)
+        else:
+            words.add(connection, dataset, changed)
+        announce(connection, dataset, list(changed), REMOVED if hidden else ADDED)
+        _judge_lessons(connection, dataset, _made_from(connection, dataset, list(changed)))
     return len(rows)
 
 
-def restore(connection: Connection, dataset: int, said: Sequence[str]) -> None:
+def restore(connection: Connection, dataset: int, ids: Sequence[str]) -> None:
     """Includes facts in recall again that a document says once more."""
     replaced = select(facts.c.seq).where(facts.c.hidden.op("&")(REPLACED) != 0)
-    seqs = [seq for run in batches(said) for seq in connection.execute(replaced.where(facts.c.id.in_(run))).scalars()]
+    seqs = [row.seq for row in select_in(connection, replaced, facts.c.id, ids)]
     set_hidden(connection, dataset, seqs, REPLACED, False)
 
 
@@ -416,12 +417,9 @@ def _judge_lessons(connection: Connection, dataset: int, lessons: Sequence[int])
     """Excludes those of these learnt facts from recall that were made from one that it doesn't find, and no others."""
     made_from = _sources(connection, lessons)
     hidden = select(facts.c.id).where(facts.c.dataset_id == dataset, facts.c.hidden != 0)
-    not_found = {
-        fact_id
-        for run in batches(sorted({source for each in made_from.values() for source in each}))
-        for fact_id in connection.execute(hidden.where(facts.c.id.in_(run))).scalars()
-    }
-    outdated = [seq for seq, each in made_from.items() if not not_found.isdisjoint(each)]
+    named = sorted({source for names in made_from.values() for source in names})
+    not_found = {row.id for row in select_in(connection, hidden, facts.c.id, named)}
+    outdated = [seq for seq, names in made_from.items() if not not_found.isdisjoint(names)]
     set_hidden(connection, dataset, outdated, OUTDATED, True)
     set_hidden(connection, dataset, sorted(made_from.keys() - set(outdated)), OUTDATED, False)
 
@@ -431,8 +429,8 @@ def end_lessons(connection: Connection, dataset: int, changed: Sequence[str]) ->
     lessons = tagged(connection, dataset, MADE_FROM, changed)
     names = ids(connection, lessons)
     for seq, made_from in _sources(connection, lessons).items():
-        end = fact_expiry.earliest(connection, made_from)
-        end_lessons(connection, dataset, fact_expiry.change(connection, [names[seq]], end))
+        end = earliest_expiry(connection, made_from)
+        end_lessons(connection, dataset, set_expiry(connection, [names[seq]], end))
 
 
 def sources(metadata: Metadata) -> list[str]:
@@ -443,11 +441,8 @@ def sources(metadata: Metadata) -> list[str]:
 
 def _sources(connection: Connection, lessons: Sequence[int]) -> dict[int, list[str]]:
     """The ids of the facts that each of these was made from."""
-    return {
-        row.seq: sources(row.metadata)
-        for run in batches(lessons)
-        for row in connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.seq.in_(run)))
-    }
+    rows = select_in(connection, select(facts.c.seq, facts.c.metadata), facts.c.seq, lessons)
+    return {row.seq: sources(row.metadata) for row in rows}
 
 
 def _made_from(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[int]:
@@ -468,68 +463,31 @@ def sources_of_lessons(connection: Connection, dataset: int, seqs: Sequence[int]
 def removal_runs(connection: Connection, seqs: Sequence[int]) -> list[list[int]]:
     """Facts in runs that one transaction can remove without letting others wait long."""
     rows = dict.fromkeys(seqs, 4)
-    for table, each in ((fact_tags, 1), (scores, 1), (notes, 1), (links, 2)):
+    for table, weight in ((fact_tags, 1), (scores, 1), (notes, 1), (links, 2)):
         counting = select(table.c.fact_seq, func.count().label("rows")).group_by(table.c.fact_seq)
-        for run in batches(seqs):
-            for row in connection.execute(counting.where(table.c.fact_seq.in_(run))):
-                rows[row.fact_seq] += each * row.rows
+        for row in select_in(connection, counting, table.c.fact_seq, seqs):
+            rows[row.fact_seq] += weight * row.rows
     return list(weighed(rows.items()))
 
 
 def with_lessons(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[int]:
     """These facts, each after the facts that were learnt from it."""
-    found, latest = dict.fromkeys(seqs), list(seqs)
+    chain, latest = dict.fromkeys(seqs), list(seqs)
     while latest:
-        latest = [seq for seq in dict.fromkeys(_made_from(connection, dataset, latest)) if seq not in found]
-        found |= dict.fromkeys(latest)
-    return list(reversed(found))
-
-
-def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[str]:
-    """Removes facts and everything derived from them, with what was learnt from them; returns those that they had
-    superseded, which can be recalled again."""
-    names: list[str] = []
-    for run in batches(sorted(with_lessons(connection, dataset, seqs))):
-        names += ids(connection, run).values()
-        graph.remove(connection, run)
-        for table in (scores, vectors, fact_tags, notes):
-            connection.execute(delete(table).where(table.c.fact_seq.in_(run)))
-        connection.execute(delete(facts).where(facts.c.seq.in_(run)))
-        _announce(connection, dataset, run, REMOVED)
-    return judge_superseded(connection, names)
-
-
-def judge_superseded(connection: Connection, fact_ids: Sequence[str]) -> list[str]:
-    """Lets recall find those of these facts that the ledger says it may, and no others; in place of those that don't
-    exist, the facts that they superseded. Returns those that exist."""
-    places: dict[str, tuple[int, int]] = {}
-    seen, latest = set(fact_ids), set(fact_ids)
-    while latest:
-        rows = [row for run in batches(sorted(latest)) for row in connection.execute(_PLACES, {"ids": list(run)})]
-        places.update({row.id: (row.seq, row.dataset_id) for row in rows})
-        latest = ledger.superseded_by(connection, sorted(latest - places.keys())) - seen
-        seen |= latest
-    recallable = ledger.recallable(connection, list(places))
-    judged: dict[tuple[int, bool], list[int]] = {}
-    for fact_id, (seq, dataset) in places.items():
-        judged.setdefault((dataset, fact_id not in recallable), []).append(seq)
-    for (dataset, hidden), seqs in judged.items():
-        set_hidden(connection, dataset, seqs, SUPERSEDED, hidden)
-    return list(places)
+        latest = [seq for seq in dict.fromkeys(_made_from(connection, dataset, latest)) if seq not in chain]
+        chain |= dict.fromkeys(latest)
+    return list(reversed(chain))
 
 
 def move(connection: Connection, dataset: int, places: dict[int, tuple[int, int, int]]) -> None:
     """Moves facts to new places (ordinal, start, stop) in their source; unchanged ones are skipped."""
-    changed = []
-    for run in batches(list(places)):
-        rows = connection.execute(
-            select(facts.c.seq, facts.c.ordinal, facts.c.start, facts.c.stop).where(facts.c.seq.in_(run))
-        )
-        changed += [row.seq for row in rows if (row.ordinal, row.start, row.stop) != places[row.seq]]
+    columns = select(facts.c.seq, facts.c.ordinal, facts.c.start, facts.c.stop)
+    rows = select_in(connection, columns, facts.c.seq, list(places))
+    changed = [row.seq for row in rows if (row.ordinal, row.start, row.stop) != places[row.seq]]
     if changed:
         moved = [dict(zip(("of", "ordinal", "start", "stop"), (seq, *places[seq]), strict=True)) for seq in changed]
         connection.execute(_MOVE, moved)
-        _announce(connection, dataset, changed, ADDED)
+        announce(connection, dataset, changed, ADDED)
 
 
 _MOVE = (
@@ -546,11 +504,8 @@ def last_change(connection: Connection, dataset: int) -> int:
 
 
 def existing(connection: Connection, seqs: Sequence[int]) -> set[int]:
-    """Which of these facts are stored."""
-    found: set[int] = set()
-    for run in batches(seqs):
-        found.update(connection.execute(select(facts.c.seq).where(facts.c.seq.in_(run))).scalars())
-    return found
+    """Those of these facts that are stored."""
+    return {row.seq for row in select_in(connection, select(facts.c.seq), facts.c.seq, seqs)}
 
 
 def is_same_fact(connection: Connection, dataset: int, seq: int, fact_id: str) -> bool:
@@ -558,10 +513,8 @@ def is_same_fact(connection: Connection, dataset: int, seq: int, fact_id: str) -
     current_id = connection.execute(select(facts.c.id).where(facts.c.seq == seq)).scalar()
     if current_id is not None:
         return bool(current_id == fact_id)
-    removal = select(changes.c.seq).where(
-        changes.c.dataset_id == dataset, changes.c.fact_seq == seq, changes.c.kind == REMOVED
-    )
-    return connection.execute(removal).first() is not None
+    of_fact = (changes.c.dataset_id == dataset, changes.c.fact_seq == seq, changes.c.kind == REMOVED)
+    return connection.execute(select(changes.c.seq).where(*of_fact)).first() is not None
 
 
 def changes_after(connection: Connection, dataset: int, seq: int) -> list[AnyRow] | None:
@@ -569,17 +522,13 @@ def changes_after(connection: Connection, dataset: int, seq: int) -> list[AnyRow
     first = connection.execute(select(datasets.c.changes_from).where(datasets.c.id == dataset)).scalar()
     if first is not None and seq < first:
         return None
-    return list(
-        connection.execute(
-            select(changes.c.seq, changes.c.fact_seq, changes.c.kind)
-            .where(changes.c.dataset_id == dataset, changes.c.seq > seq)
-            .order_by(changes.c.seq)
-        )
-    )
+    later = (changes.c.dataset_id == dataset, changes.c.seq > seq)
+    feed = select(changes.c.seq, changes.c.fact_seq, changes.c.kind).where(*later).order_by(changes.c.seq)
+    return list(connection.execute(feed))
 
 
 def indexable(connection: Connection, dataset: int, model: int, seqs: Sequence[int] | None = None) -> Iterator[AnyRow]:
-    """What an index needs of facts, in order: seq, id, text, source, ordinal, vector."""
+    """The columns that an index needs of facts, in order: seq, id, text, source, ordinal, vector."""
     base = (
         select(facts.c.seq, facts.c.id, facts.c.text, facts.c.source, facts.c.ordinal, vectors.c.vector)
         .join(vectors, vectors.c.fact_seq == facts.c.seq)
@@ -587,33 +536,24 @@ def indexable(connection: Connection, dataset: int, model: int, seqs: Sequence[i
         .order_by(facts.c.seq)
     )
     if seqs is None:
-        yield from connection.execution_options(yield_per=2000).execute(base)
-        return
-    for run in batches(seqs):
-        yield from connection.execute(base.where(facts.c.seq.in_(run)))
+        return iter(connection.execution_options(yield_per=2000).execute(base))
+    return select_in(connection, base, facts.c.seq, seqs)
 
 
 def matching(connection: Connection, statements: Sequence[Select[int]]) -> list[int]:
     """The numbers of facts that satisfy every one of the filters."""
     first, *others = statements
-    combined = first.intersect(*others) if others else first
-    return list(connection.execute(combined).scalars())
+    return list(connection.execute(first.intersect(*others) if others else first).scalars())
 
 
-def _announce(connection: Connection, dataset: int, seqs: Sequence[int], kind: int) -> None:
+def announce(connection: Connection, dataset: int, seqs: Sequence[int], kind: int) -> None:
     connection.info[CHANGED] = True
     connection.execute(insert(changes), [{"dataset_id": dataset, "fact_seq": seq, "kind": kind} for seq in seqs])
 
 
 _COLUMNS = select(
     facts.c.seq.label("number"),
-    facts.c.id,
-    facts.c.dataset_id,
-    facts.c.text,
-    facts.c.source,
-    facts.c.metadata,
-    facts.c.created_at,
-    facts.c.expires_at,
+    *(facts.c[name] for name in ["id", "dataset_id", "text", "source", "metadata", "created_at", "expires_at"]),
 )
 
 
@@ -629,16 +569,13 @@ def list_facts(
 ) -> list[AnyRow]:
     """Up to `count` facts of a dataset, or of one source, that are in all selections of `allowed`, after the number
     `after`; superseded and expired ones are left out."""
-    order = facts.c.seq.desc() if newest_first else facts.c.seq
-    current = (facts.c.dataset_id == dataset, active(now))
-    statement = _COLUMNS.where(*current).order_by(order).limit(count)
+    conditions = [facts.c.dataset_id == dataset, active(now), *(facts.c.seq.in_(selection) for selection in allowed)]
     if source is not None:
-        statement = statement.where(facts.c.source == source)
-    for selection in allowed:
-        statement = statement.where(facts.c.seq.in_(selection))
+        conditions.append(facts.c.source == source)
     if after is not None:
-        statement = statement.where(facts.c.seq < after if newest_first else facts.c.seq > after)
-    return list(connection.execute(statement))
+        conditions.append(facts.c.seq < after if newest_first else facts.c.seq > after)
+    order = facts.c.seq.desc() if newest_first else facts.c.seq
+    return list(connection.execute(_COLUMNS.where(*conditions).order_by(order).limit(count)))
 
 
 def get_fact(connection: Connection, seq: int) -> AnyRow:

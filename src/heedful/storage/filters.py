@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from operator import ge, gt, le, lt
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Select, Table, select
@@ -20,15 +21,11 @@ Selection = Select[int]
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Which facts a search may find: those in all selections and in `only`, except those in `without`."""
+    """The facts that a search may find: those in all selections and in `only`, except those in `without`."""
 
     where: Sequence[Selection] = ()
     only: Collection[int] | None = None
     without: Collection[int] = ()
-
-    @property
-    def everything(self) -> bool:
-        return not self.where and self.only is None and not self.without
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +37,12 @@ class Tagged:
     scope: Column[int]
     all_items: Column[int]
     all_scope: Column[int]
+
+    def having(self, scope: int, key: str, *required: ColumnElement[bool]) -> Selection:
+        return select(self.item).where(self.scope == scope, self.tags.c.key == key, *required)
+
+    def without(self, scope: int, having: Selection) -> Selection:
+        return select(self.all_items).where(self.all_scope == scope, self.all_items.not_in(having))
 
 
 FACTS = Tagged(fact_tags, fact_tags.c.fact_seq, fact_tags.c.dataset_id, facts.c.seq, facts.c.dataset_id)
@@ -111,42 +114,25 @@ def _check(key: str, operator: str, value: Any) -> None:
 def _selection(tagged: Tagged, scope: int, key: str, operator: str, value: Any) -> Selection:
     tags = tagged.tags.c
     if operator == "exists":
-        return _having(tagged, scope, key) if value else _without(tagged, scope, _having(tagged, scope, key))
+        having = tagged.having(scope, key)
+        return having if value else tagged.without(scope, having)
     if operator == "in":
-        return _having(tagged, scope, key, tags.value.in_([tag(item) for item in value]))
+        return tagged.having(scope, key, tags.value.in_([tag(item) for item in value]))
     if operator == "only":
-        return _without(tagged, scope, _having(tagged, scope, key, tags.value.not_in([tag(item) for item in value])))
+        return tagged.without(scope, tagged.having(scope, key, tags.value.not_in([tag(item) for item in value])))
     if operator in ("=", "!="):
-        equal = _having(tagged, scope, key, tags.value == tag(value))
-        return equal if operator == "=" else _without(tagged, scope, equal)
+        equal = tagged.having(scope, key, tags.value == tag(value))
+        return equal if operator == "=" else tagged.without(scope, equal)
+    compare = _COMPARISONS[operator]
     if isinstance(value, str):
         # Texts are stored with a leading quote, which distinguishes them from numbers.
-        return _having(tagged, scope, key, _compare(tags.value, operator, tag(value)), tags.value.like('"%'))
-    return _having(tagged, scope, key, _compare(tags.number, operator, float(value)))
+        return tagged.having(scope, key, compare(tags.value, tag(value)), tags.value.like('"%'))
+    return tagged.having(scope, key, compare(tags.number, float(value)))
 
 
-def _compare(column: ColumnElement[Any], operator: str, limit: Any) -> ColumnElement[bool]:
-    compared: dict[str, ColumnElement[bool]] = {
-        "<": column < limit,
-        "<=": column <= limit,
-        ">": column > limit,
-        ">=": column >= limit,
-    }
-    return compared[operator]
-
-
-def _having(tagged: Tagged, scope: int, key: str, *required: ColumnElement[bool]) -> Selection:
-    return select(tagged.item).where(tagged.scope == scope, tagged.tags.c.key == key, *required)
-
-
-def _without(tagged: Tagged, scope: int, having: Selection) -> Selection:
-    return select(tagged.all_items).where(tagged.all_scope == scope, tagged.all_items.not_in(having))
+_COMPARISONS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def _bad(key: str, operator: str, value: Any, expected: str) -> Invalid:
-    return Invalid(
-        f"where[{quoted(key)}] compares {operator} {quoted(value)}",
-        field="where",
-        value=value,
-        remedy=f"Give {expected}",
-    )
+    message = f"where[{quoted(key)}] compares {operator} {quoted(value)}"
+    return Invalid(message, field="where", value=value, remedy=f"Give {expected}")

@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Connection, delete, exists, insert, select, update
 
-from heedful.ranking.signals import NEUTRAL
-from heedful.storage.rows import AnyRow, batches, insert_many
+from heedful.model.base import NEUTRAL
+from heedful.storage.rows import AnyRow, batches, insert_many, select_in
 from heedful.storage.schema import changes, facts, links
 from heedful.storage.schema import entities as entity_table
-from heedful.text.entities import Entity, entities, entity
+from heedful.text.entities import Entity, entities
+from heedful.text.entities import entity as parse_entity
 
 LINKED = 2
 """The kind of change in the feed for new links of a fact."""
 
 UNREAD, BY_WORDS, BY_MODEL = 0, 1, 2
-"""How the entities of a fact were found; the column `facts.linked`."""
+"""Who extracted the entities of a fact; the column `facts.linked`."""
 
 BATCH_SIZE = 2000
 """Facts per batch."""
@@ -34,24 +35,23 @@ def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
 
 def unenriched(connection: Connection, dataset: int, limit: int) -> list[AnyRow]:
     """Facts that no language model has read, the newest first: seq and text."""
-    statement = select(facts.c.seq, facts.c.text).where(
-        facts.c.dataset_id == dataset, facts.c.linked == BY_WORDS, facts.c.hidden == 0
-    )
-    return list(connection.execute(statement.order_by(facts.c.seq.desc()).limit(limit)))
+    unread = (facts.c.dataset_id == dataset, facts.c.linked == BY_WORDS, facts.c.hidden == 0)
+    newest = select(facts.c.seq, facts.c.text).where(*unread).order_by(facts.c.seq.desc())
+    return list(connection.execute(newest.limit(limit)))
 
 
 def enrich(connection: Connection, dataset: int, fact_seq: int, names: Sequence[str]) -> int:
-    """Adds what a language model found in a fact to what its words say, and marks the fact as read by one.
+    """Adds the entities that a language model found in a fact, and marks the fact as read by one.
 
     Returns how many links are new.
     """
-    new_entities = {parsed.key: parsed for name in names if (parsed := entity(name)) is not None}
-    for key in mentioned(connection, [fact_seq]).get(fact_seq, {}):
-        new_entities.pop(key, None)
-    link(connection, dataset, {fact_seq: list(new_entities.values())})
+    known = mentioned(connection, [fact_seq]).get(fact_seq, {})
+    parsed = {entity.key: entity for entity in map(parse_entity, names) if entity is not None}
+    new = [entity for key, entity in parsed.items() if key not in known]
+    link(connection, dataset, {fact_seq: new})
     connection.execute(update(facts).where(facts.c.seq == fact_seq).values(linked=BY_MODEL))
     _announce(connection, dataset, [fact_seq])
-    return len(new_entities)
+    return len(new)
 
 
 def unlinked(connection: Connection, dataset: int) -> list[int]:
@@ -62,10 +62,8 @@ def unlinked(connection: Connection, dataset: int) -> list[int]:
 
 def link_unread(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> None:
     """Links those of these facts that still are not linked."""
-    rows = connection.execute(
-        select(facts.c.seq, facts.c.text).where(facts.c.seq.in_(fact_seqs), facts.c.linked == UNREAD)
-    )
-    texts = {row.seq: row.text for row in rows}
+    unread = select(facts.c.seq, facts.c.text).where(facts.c.seq.in_(fact_seqs), facts.c.linked == UNREAD)
+    texts = {row.seq: row.text for row in connection.execute(unread)}
     add(connection, dataset, texts)
     connection.execute(update(facts).where(facts.c.seq.in_(list(texts))).values(linked=BY_WORDS))
     _announce(connection, dataset, list(texts))
@@ -73,11 +71,10 @@ def link_unread(connection: Connection, dataset: int, fact_seqs: Sequence[int]) 
 
 def remove(connection: Connection, fact_seqs: Sequence[int]) -> None:
     """Removes the links of facts, and the entities that no other fact mentions."""
-    entity_ids = list(
-        connection.execute(select(links.c.entity_id).where(links.c.fact_seq.in_(fact_seqs)).distinct()).scalars()
-    )
+    entity_ids = select(links.c.entity_id).where(links.c.fact_seq.in_(fact_seqs)).distinct()
+    numbers = list(connection.execute(entity_ids).scalars())
     connection.execute(delete(links).where(links.c.fact_seq.in_(fact_seqs)))
-    remove_unmentioned(connection, entity_ids)
+    remove_unmentioned(connection, numbers)
 
 
 def forget_dataset(connection: Connection, dataset: int) -> None:
@@ -89,20 +86,16 @@ def forget_dataset(connection: Connection, dataset: int) -> None:
 _PAIRS = (
     select(links.c.fact_seq, links.c.entity_id).join(facts, facts.c.seq == links.c.fact_seq).where(facts.c.hidden == 0)
 )
-_PAIRS_IN = _PAIRS.where(links.c.dataset_id == bindparam("of"))
-_PAIRS_OF = _PAIRS.where(links.c.fact_seq.in_(bindparam("facts", expanding=True)))
 
 
 def pairs_in(connection: Connection, dataset: int) -> Pairs:
     """The links of a dataset; superseded facts have none."""
-    return _arrays(connection.execute(_PAIRS_IN, {"of": dataset}).all())
+    return _arrays(connection.execute(_PAIRS.where(links.c.dataset_id == dataset)).all())
 
 
 def pairs_of(connection: Connection, fact_seqs: Sequence[int]) -> Pairs:
     """The links of facts; superseded facts have none."""
-    return _arrays(
-        [row for run in batches(fact_seqs) for row in connection.execute(_PAIRS_OF, {"facts": list(run)}).all()]
-    )
+    return _arrays(list(select_in(connection, _PAIRS, links.c.fact_seq, fact_seqs)))
 
 
 def _arrays(rows: Sequence[AnyRow]) -> Pairs:
@@ -110,17 +103,10 @@ def _arrays(rows: Sequence[AnyRow]) -> Pairs:
     return flat[0::2], flat[1::2]
 
 
-_BY_KEY = select(entity_table.c.key, entity_table.c.id).where(
-    entity_table.c.dataset_id == bindparam("of"), entity_table.c.key.in_(bindparam("keys", expanding=True))
-)
-
-
 def entity_numbers(connection: Connection, dataset: int, keys: Sequence[str]) -> dict[str, int]:
     """The numbers of the entities of a dataset that have one of these keys."""
-    numbers: dict[str, int] = {}
-    for run in batches(keys):
-        numbers.update({row.key: row.id for row in connection.execute(_BY_KEY, {"of": dataset, "keys": list(run)})})
-    return numbers
+    statement = select(entity_table.c.key, entity_table.c.id).where(entity_table.c.dataset_id == dataset)
+    return {row.key: row.id for row in select_in(connection, statement, entity_table.c.key, keys)}
 
 
 def names(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
@@ -132,22 +118,19 @@ def names(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
 def mentioned(connection: Connection, fact_seqs: Sequence[int]) -> dict[int, dict[str, int]]:
     """The entities of each of these facts: their keys and numbers."""
     result: dict[int, dict[str, int]] = {}
-    for run in batches(fact_seqs):
-        for row in connection.execute(
-            select(links.c.fact_seq, entity_table.c.key, entity_table.c.id)
-            .join(entity_table, entity_table.c.id == links.c.entity_id)
-            .where(links.c.fact_seq.in_(run))
-        ):
-            result.setdefault(row.fact_seq, {})[row.key] = row.id
+    statement = select(links.c.fact_seq, entity_table.c.key, entity_table.c.id).join(
+        entity_table, entity_table.c.id == links.c.entity_id
+    )
+    for row in select_in(connection, statement, links.c.fact_seq, fact_seqs):
+        result.setdefault(row.fact_seq, {})[row.key] = row.id
     return result
 
 
 def with_wrong_links(connection: Connection, dataset: int) -> list[int]:
     """The facts whose links don't match the entities in their texts."""
     wrong: list[int] = []
-    rows = connection.execute(
-        select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.dataset_id == dataset, facts.c.linked != UNREAD)
-    ).all()
+    read = (facts.c.dataset_id == dataset, facts.c.linked != UNREAD)
+    rows = connection.execute(select(facts.c.seq, facts.c.text, facts.c.linked).where(*read)).all()
     for run in batches(rows, BATCH_SIZE):
         stored = mentioned(connection, [row.seq for row in run])
         for row in run:
@@ -176,22 +159,17 @@ def relink(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> No
 
 def unmentioned(connection: Connection, dataset: int) -> list[int]:
     """The entities of a dataset that no fact mentions."""
-    statement = select(entity_table.c.id).where(entity_table.c.dataset_id == dataset, _unmentioned())
-    return list(connection.execute(statement).scalars())
+    return list(connection.execute(_UNMENTIONED.where(entity_table.c.dataset_id == dataset)).scalars())
 
 
 def remove_unmentioned(connection: Connection, entity_ids: Sequence[int]) -> None:
     """Removes those of these entities that no fact mentions."""
     for run in batches(entity_ids):
-        connection.execute(delete(entity_table).where(entity_table.c.id.in_(run), _unmentioned()))
+        connection.execute(delete(entity_table).where(entity_table.c.id.in_(run), _IS_UNMENTIONED))
 
 
-def _unmentioned() -> ColumnElement[bool]:
-    return ~exists().where(links.c.entity_id == entity_table.c.id)
-
-
-_ADD_ENTITIES = insert(entity_table)
-_ADD_LINKS = insert(links)
+_IS_UNMENTIONED = ~exists().where(links.c.entity_id == entity_table.c.id)
+_UNMENTIONED = select(entity_table.c.id).where(_IS_UNMENTIONED)
 
 
 def link(connection: Connection, dataset: int, by_fact: Mapping[int, Sequence[Entity]]) -> None:
@@ -200,7 +178,7 @@ def link(connection: Connection, dataset: int, by_fact: Mapping[int, Sequence[En
     numbers = entity_numbers(connection, dataset, list(names))
     new = [key for key in names if key not in numbers]
     rows = [{"dataset_id": dataset, "key": key, "name": names[key]} for key in new]
-    insert_many(connection, entity_table, _ADD_ENTITIES, rows)
+    insert_many(connection, entity_table, insert(entity_table), rows)
     numbers |= entity_numbers(connection, dataset, new)
     neutral = {"score": NEUTRAL, "last_at": None, "used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
     link_rows = [
@@ -208,7 +186,7 @@ def link(connection: Connection, dataset: int, by_fact: Mapping[int, Sequence[En
         for seq, entities in by_fact.items()
         for entity in entities
     ]
-    insert_many(connection, links, _ADD_LINKS, link_rows)
+    insert_many(connection, links, insert(links), link_rows)
 
 
 def _announce(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:

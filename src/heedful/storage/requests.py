@@ -56,16 +56,8 @@ def earlier_result(
 
 def store_result(connection: Connection, project: int, key: str, fingerprint: bytes, result: Metadata, at: int) -> None:
     """Stores the result of a call for its retries."""
-    connection.execute(
-        insert(requests).values(
-            project_id=project,
-            caller=request_context.subject(),
-            idempotency_key=key,
-            fingerprint=fingerprint,
-            result=result,
-            at=at,
-        )
-    )
+    row = {"project_id": project, "caller": request_context.subject(), "idempotency_key": key, "at": at}
+    connection.execute(insert(requests).values(**row, fingerprint=fingerprint, result=result))
 
 
 def replace(connection: Connection, project: int, key: str, result: Metadata, at: int) -> None:

@@ -1,33 +1,70 @@
-"""Rows, batches and prepared statements: what every query of the store shares."""
+"""Rows, and the statements that read and write them: batches, what SQLite and PostgreSQL need differently, prepared
+statements on the driver, and the count of stored bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Engine, PoolProxiedConnection, Row, Table, bindparam
-from sqlalchemy.sql.dml import Insert
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Insert,
+    LargeBinary,
+    PoolProxiedConnection,
+    Row,
+    Select,
+    String,
+    Table,
+    Text,
+    bindparam,
+    func,
+    select,
+    text,
+)
+from sqlalchemy import cast as cast_sql
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ClauseElement
 
-from heedful.storage.dialects import dialect_of
-from heedful.storage.stored_bytes import count_statement
+from heedful.clock import from_stored
+from heedful.model import Model
+
+CHANGED = "changed"
+"""The key in `Connection.info` that marks a transaction as changing facts."""
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 """A row whose columns are read by name."""
 
 Item = TypeVar("Item")
+Noun = TypeVar("Noun", bound=Model)
 
 SIZE = 10_000
-"""How many bound values every database accepts in one statement."""
+"""The bound values that every database accepts in one statement."""
 
 
 def batches(items: Sequence[Item], size: int = SIZE) -> Iterator[Sequence[Item]]:
     """`items` in runs of at most `size`."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def select_in(
+    connection: Connection, statement: Select[Any], column: ColumnElement[Any], values: Sequence[Any]
+) -> Iterator[AnyRow]:
+    """The rows of a statement in which a column has one of these values, however many these are."""
+    for run in batches(values):
+        yield from connection.execute(statement.where(column.in_(run)))
 
 
 MAX_ROWS = 5_000
@@ -49,11 +86,6 @@ def weighed(items: Iterable[tuple[Item, int]], limit: int | None = None) -> Iter
         yield run
 
 
-def of_project(connection: Connection, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
-    """The rows of a project, where another index finds them: by their numbers, or by many ids."""
-    return dialect_of(connection).of_project(owner, project)
-
-
 def between(at: ColumnElement[int], since: int | None, until: int | None) -> list[ColumnElement[bool]]:
     """The conditions for a period, which may be open on both sides; `until` is exclusive."""
     return [*([] if since is None else [at >= since]), *([] if until is None else [at < until])]
@@ -62,6 +94,16 @@ def between(at: ColumnElement[int], since: int | None, until: int | None) -> lis
 def unpacked(value: Any) -> Any:
     """A JSON column, whether or not it is parsed already."""
     return orjson.loads(value) if isinstance(value, str) else value
+
+
+def to_model(kind: type[Noun], row: object, /, **values: Any) -> Noun:
+    """A row as a model: fields from `values`, or else by name, with stored times as datetimes."""
+    for name, field in kind.model_fields.items():
+        if name not in values:
+            value = getattr(row, name)
+            is_time = isinstance(value, int) and field.annotation in (datetime, datetime | None)
+            values[name] = from_stored(value) if is_time else value
+    return kind(**values)
 
 
 @contextmanager
@@ -73,8 +115,194 @@ def binary_cursor(connection: Connection) -> Iterator[Any]:
         yield cursor
 
 
+SCHEMA = "heedful"
+"""Where the tables are in PostgreSQL, so that a database can be shared with other programs."""
+
+
+class SqliteDialect:
+    """The statements that SQLite takes."""
+
+    schema = None
+    searches = False
+    """Whether the database itself searches large datasets."""
+    has_row_level_security = False
+    insert = staticmethod(sqlite.insert)
+
+    # An index counts as part of its table. Page counts come from a virtual table that most builds of SQLite have.
+    table_sizes = text(
+        "SELECT coalesce(m.tbl_name, s.name) AS name, SUM(s.pgsize) AS bytes FROM dbstat s "
+        "LEFT JOIN sqlite_master m ON m.name = s.name WHERE s.aggregate = 1 GROUP BY 1"
+    )
+
+    def of_project(self, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
+        # It would rather take the index of the project, and read all its rows; an expression prevents that.
+        return owner + 0 == project
+
+    def newest(self, connection: Connection, column: Column[int]) -> int:
+        return int(connection.execute(select(func.max(column))).scalar() or 0)
+
+    def lock(self, connection: Connection, number: int, *, shared: bool) -> None:
+        """There is one writer at a time anyway."""
+
+    def clock(self, connection: Connection) -> int:
+        return time.time_ns() // 1000
+
+    def raw_json(self, column: Column[Any]) -> ColumnElement[Any]:
+        # A column may hold anything, also bytes that are not UTF-8.
+        return cast_sql(column, LargeBinary)
+
+    def from_raw_json(self, value: ColumnElement[Any], column: Column[Any]) -> ColumnElement[Any]:
+        return value
+
+    def in_byte_order(self, column: Column[Any]) -> ColumnElement[Any]:
+        return column
+
+
+class PostgreSqlDialect:
+    """The statements that PostgreSQL takes."""
+
+    schema = SCHEMA
+    searches = True
+    has_row_level_security = True
+    insert = staticmethod(postgresql.insert)
+
+    table_sizes = text(
+        "SELECT coalesce(p.relname, c.relname) AS name, SUM(pg_total_relation_size(c.oid))::bigint AS bytes "
+        "FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = i.inhparent "
+        "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace GROUP BY 1"
+    )
+
+    def of_project(self, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
+        # It must see the column: it knows how many rows a project has, and expects few from an expression.
+        return owner == project
+
+    def newest(self, connection: Connection, column: Column[int]) -> int:
+        # Not the maximum: to find that under row-level security, PostgreSQL reads all rows there are.
+        sequence = f"pg_get_serial_sequence('{column.table.name}', '{column.name}')"
+        return int(connection.exec_driver_sql(f"SELECT pg_sequence_last_value({sequence}::regclass)").scalar() or 0)
+
+    def lock(self, connection: Connection, number: int, *, shared: bool) -> None:
+        function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+        connection.exec_driver_sql(f"SELECT {function}(%s)", (number,))
+
+    def clock(self, connection: Connection) -> int:
+        # Of the server: the clocks of those who share it may differ.
+        now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        return int(connection.exec_driver_sql(now).scalar_one())
+
+    def raw_json(self, column: Column[Any]) -> ColumnElement[Any]:
+        return cast_sql(column, Text)
+
+    def from_raw_json(self, value: ColumnElement[Any], column: Column[Any]) -> ColumnElement[Any]:
+        return cast_sql(value, column.type)
+
+    def in_byte_order(self, column: Column[Any]) -> ColumnElement[Any]:
+        # As SQLite sorts, and not by the language of the server.
+        return column.collate("C") if isinstance(column.type, String) else column
+
+
+Dialect: TypeAlias = SqliteDialect | PostgreSqlDialect
+
+_DIALECTS: dict[str, Dialect] = {"sqlite": SqliteDialect(), "postgresql": PostgreSqlDialect()}
+
+
+def dialect_of(connection: Connection) -> Dialect:
+    return _DIALECTS[connection.dialect.name]
+
+
+def of_project(connection: Connection, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
+    """The rows of a project, where another index finds them: by their numbers, or by many ids."""
+    return dialect_of(connection).of_project(owner, project)
+
+
+@lru_cache
+def upsert(dialect: Dialect, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
+    """Insert, or overwrite `changed` where `keys` are there already."""
+    statement: Any = dialect.insert(table)
+    if not changed:
+        return cast(Insert, statement.on_conflict_do_nothing(index_elements=keys))
+    values = {name: statement.excluded[name] for name in changed}
+    return cast(Insert, statement.on_conflict_do_update(index_elements=keys, set_=values))
+
+
+def lock_exclusive(connection: Connection, name: str) -> None:
+    """Takes a lock exclusively until the transaction ends; on SQLite, which has one writer at a time, does nothing."""
+    dialect_of(connection).lock(connection, lock_number(name), shared=False)
+
+
+def lock_shared(connection: Connection, name: str) -> None:
+    """Takes a lock together with others who share it, and excludes `lock_exclusive`."""
+    dialect_of(connection).lock(connection, lock_number(name), shared=True)
+
+
+def project_lock(name: str) -> str:
+    """The name of the lock of a project's writers."""
+    return f"project {name}"
+
+
+def lock_number(name: str) -> int:
+    """The number of a lock for PostgreSQL."""
+    return int.from_bytes(hashlib.blake2b(f"heedful {name}".encode(), digest_size=8).digest(), "big", signed=True)
+
+
+ROW_BYTES = 24
+"""The size of a row besides its values."""
+
+NUMBER_BYTES = 8
+"""The size of a value that is neither text nor bytes."""
+
+
+@dataclass(slots=True)
+class StoredBytes:
+    """Bytes written so far, even if they were rolled back later."""
+
+    total: int = 0
+
+
+_COUNTED: ContextVar[StoredBytes | None] = ContextVar("heedful_stored_bytes", default=None)
+
+
+@contextmanager
+def counting() -> Iterator[StoredBytes]:
+    """Counts what this thread or task writes inside the block."""
+    counted = StoredBytes()
+    token = _COUNTED.set(counted)
+    try:
+        yield counted
+    finally:
+        _COUNTED.reset(token)
+
+
+def count_statement(sql: str, rows: Sequence[Any]) -> None:
+    """Counts the values of a statement that inserts or updates rows."""
+    counted = _COUNTED.get()
+    if counted is not None and sql.startswith(("INSERT", "UPDATE")):
+        values = [value for row in rows for value in (row.values() if isinstance(row, dict) else row)]
+        counted.total += ROW_BYTES * len(rows) + sum(map(_value_bytes, values))
+
+
+def count_with(size: Callable[[], int]) -> None:
+    """Counts bytes that are written otherwise; `size` is called only if somebody counts."""
+    counted = _COUNTED.get()
+    if counted is not None:
+        counted.total += size()
+
+
+def _value_bytes(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode(errors="surrogatepass"))
+    if value is None or isinstance(value, int | float):
+        return NUMBER_BYTES
+    if isinstance(value, bytes | memoryview):
+        return len(value)
+    if isinstance(value, list | dict):
+        return len(orjson.dumps(value, default=str))
+    # PostgreSQL's driver wraps bytes and JSON.
+    return _value_bytes(value.obj) if hasattr(value, "obj") else NUMBER_BYTES
+
+
 PLACES = 64
-"""How many values a prepared statement takes that looks for many."""
+"""The values that a prepared statement takes that looks for many."""
 
 
 def one_of(column: ColumnElement[Any]) -> ColumnElement[bool]:
@@ -93,14 +321,13 @@ class Prepared:
     def compiled(self, engine: Engine) -> tuple[str, list[str] | None, dict[str, Any]]:
         """The SQL, the order of its values (None for a driver that takes them by name), and those
         values that are part of the statement."""
-        cached = self._compiled.get(engine.dialect.name)
-        if cached is None:
+        name = engine.dialect.name
+        if name not in self._compiled:
             compiled = self._statement.compile(dialect=engine.dialect, column_keys=self._columns)
             binds = getattr(compiled, "binds", {})
             fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
-            cached = (str(compiled), getattr(compiled, "positiontup", None), fixed)
-            self._compiled[engine.dialect.name] = cached
-        return cached
+            self._compiled[name] = (str(compiled), getattr(compiled, "positiontup", None), fixed)
+        return self._compiled[name]
 
 
 class Direct:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal, select, update
 
 from heedful.model import Metadata
-from heedful.storage.fact_expiry import active
+from heedful.storage.facts import active
 from heedful.storage.rows import AnyRow, Direct, Prepared
 from heedful.storage.schema import changes, datasets, events, facts, models, projects
 from heedful.storage.vectors import ModelRow
@@ -31,8 +31,8 @@ def ensure_project(connection: Connection, name: str, at: int) -> int:
     number = project_id(connection, name)
     if number is not None:
         return number
-    inserted = connection.execute(insert(projects).values(name=name, created_at=at).returning(projects.c.id))
-    return int(inserted.scalar_one())
+    row = {"name": name, "created_at": at}
+    return int(connection.execute(insert(projects).values(row).returning(projects.c.id)).scalar_one())
 
 
 def dataset_id(connection: Connection, project: str, name: str) -> int | None:
@@ -47,48 +47,29 @@ def ensure_dataset(connection: Connection, project: str, name: str, at: int) -> 
     number = dataset_id(connection, project, name)
     if number is not None:
         return number
-    owner = ensure_project(connection, project, at)
-    inserted = connection.execute(
-        insert(datasets).values(project_id=owner, name=name, created_at=at).returning(datasets.c.id)
-    )
-    return int(inserted.scalar_one())
+    row = {"project_id": ensure_project(connection, project, at), "name": name, "created_at": at}
+    return int(connection.execute(insert(datasets).values(row).returning(datasets.c.id)).scalar_one())
 
 
 def set_policy(connection: Connection, project: int, dataset: int | None, policy: str | None) -> None:
     """Sets the policy of a dataset, or of a whole project; None resets it."""
-    if dataset is None:
-        connection.execute(update(projects).where(projects.c.id == project).values(policy=policy))
-    else:
-        connection.execute(update(datasets).where(datasets.c.id == dataset).values(policy=policy))
+    table, number = (projects, project) if dataset is None else (datasets, dataset)
+    connection.execute(update(table).where(table.c.id == number).values(policy=policy))
 
 
 def policies(connection: Connection, project: str) -> tuple[str | None, dict[str, str | None]]:
     """The policies of a project and its datasets; None where none is set."""
     project_policy = connection.execute(select(projects.c.policy).where(projects.c.name == project)).scalar()
-    rows = connection.execute(
-        select(datasets.c.name, datasets.c.policy)
-        .join(projects)
-        .where(projects.c.name == project)
-        .order_by(datasets.c.id)
-    )
-    return project_policy, {row.name: row.policy for row in rows}
+    named = _DATASETS.with_only_columns(datasets.c.name, datasets.c.policy).where(projects.c.name == project)
+    return project_policy, {row.name: row.policy for row in connection.execute(named)}
 
 
 def facts_by_project(connection: Connection, now: int) -> dict[str, int]:
     """How many facts each project has that are neither superseded nor expired, oldest project first."""
-    counts = (
-        select(datasets.c.project_id, func.count().label("facts"))
-        .join(facts, facts.c.dataset_id == datasets.c.id)
-        .where(active(now))
-        .group_by(datasets.c.project_id)
-        .subquery()
-    )
-    rows = connection.execute(
-        select(projects.c.name, counts.c.facts)
-        .outerjoin(counts, counts.c.project_id == projects.c.id)
-        .order_by(projects.c.id)
-    )
-    return {row.name: row.facts or 0 for row in rows}
+    of_project = select(datasets.c.project_id, func.count().label("facts")).group_by(datasets.c.project_id)
+    counts = of_project.join(facts, facts.c.dataset_id == datasets.c.id).where(active(now)).subquery()
+    named = select(projects.c.name, counts.c.facts).outerjoin(counts, counts.c.project_id == projects.c.id)
+    return {row.name: row.facts or 0 for row in connection.execute(named.order_by(projects.c.id))}
 
 
 def owner(connection: Connection, dataset: int) -> int:
@@ -111,26 +92,21 @@ def sizes(connection: Connection, dataset: int | None = None) -> dict[int, int]:
 
 def dataset_names(connection: Connection, project: str) -> dict[int, str]:
     """All datasets of a project, also those that hold no fact yet, oldest first."""
-    rows = connection.execute(
-        select(datasets.c.id, datasets.c.name).join(projects).where(projects.c.name == project).order_by(datasets.c.id)
-    )
-    return {row.id: row.name for row in rows}
+    # Without their metadata, which may be damaged.
+    named = _DATASETS.with_only_columns(datasets.c.id, datasets.c.name).where(projects.c.name == project)
+    return {row.id: row.name for row in connection.execute(named)}
 
 
-_DATASETS = (
-    select(datasets.c.id, datasets.c.name, datasets.c.metadata, datasets.c.created_at)
-    .join(projects)
-    .order_by(datasets.c.id)
-)
+_DATASETS = select(datasets).join(projects).order_by(datasets.c.id)
 
 
 def dataset_rows(connection: Connection, project: str) -> list[AnyRow]:
-    """(id, name, metadata, created_at) of all datasets of a project, oldest first."""
+    """All datasets of a project, oldest first."""
     return list(connection.execute(_DATASETS.where(projects.c.name == project)))
 
 
 def dataset_row(connection: Connection, project: str, name: str) -> AnyRow | None:
-    """(id, name, metadata, created_at) of one dataset."""
+    """One dataset."""
     return connection.execute(_DATASETS.where(projects.c.name == project, datasets.c.name == name)).first()
 
 
@@ -157,7 +133,6 @@ class State:
     """When the first of its facts expires, or has expired."""
 
 
-_WITH_PROJECT = datasets.join(projects, projects.c.id == datasets.c.project_id)
 _STATE = Prepared(
     select(
         models.c.id.label("model_id"),
@@ -176,7 +151,8 @@ _STATE = Prepared(
         .subquery("always")
         .outerjoin(models, models.c.active == 1)
         .outerjoin(
-            _WITH_PROJECT, and_(projects.c.name == bindparam("project"), datasets.c.name == bindparam("dataset"))
+            datasets.join(projects, projects.c.id == datasets.c.project_id),
+            and_(projects.c.name == bindparam("project"), datasets.c.name == bindparam("dataset")),
         )
     )
 )

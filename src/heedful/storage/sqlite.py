@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import orjson
-from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, create_engine, event
-from sqlalchemy.engine import URL, ExceptionContext
+from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, event
+from sqlalchemy.engine import URL
 from sqlalchemy.pool import QueuePool
 
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
-from heedful.storage.backend import BUSY_SECONDS, unstorable
-from heedful.storage.group_commit import GroupCommit
 from heedful.storage.rows import Direct
-from heedful.storage.stored_bytes import count_on
+from heedful.storage.transactions import BUSY_SECONDS, GroupCommit, new_engine, unstorable
 from heedful.threads import kept_others_waiting
 
 POLL_SECONDS = 1.0
@@ -46,7 +43,12 @@ class Sqlite:
     read_only = False
 
     def __init__(self, url: URL) -> None:
-        file, self._discard = _file_of(url)
+        self._temporary: TemporaryDirectory[str] | None = None
+        if url.database and url.database != ":memory:":
+            file = Path(url.database)
+        else:
+            self._temporary = TemporaryDirectory(prefix="heedful-")
+            file = Path(self._temporary.name) / "heedful.db"
         if not file.parent.is_dir():
             raise Unavailable(
                 f"the folder {file.parent} does not exist",
@@ -70,7 +72,9 @@ class Sqlite:
             return
         except OSError as error:
             raise Unavailable(
-                f"store {self.name} can't be created ({error.strerror})", code="store_read_only", remedy=_READ_ONLY
+                f"store {self.name} can't be created ({error.strerror})",
+                code="store_read_only",
+                remedy=f"{_READ_ONLY}; nothing was changed",
             ) from error
 
     def prepare(self) -> None:
@@ -98,10 +102,7 @@ class Sqlite:
                 with self._writers.write(project, durable) as transaction:
                     yield transaction
             else:
-                with (
-                    closing(self.engine.raw_connection()) as borrowed,
-                    _direct(self.engine, borrowed) as transaction,
-                ):
+                with closing(self.engine.raw_connection()) as borrowed, _direct(self.engine, borrowed) as transaction:
                     yield transaction
         except sqlite3.Error as error:
             raise translate_error(error, self.engine) or error from error
@@ -127,7 +128,7 @@ class Sqlite:
                 version = current
 
     def integrity(self, connection: Connection) -> str:
-        """ "ok", or what SQLite found wrong with the file."""
+        """ "ok", or the fault that SQLite found in the file."""
         return str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
 
     def exists(self) -> bool:
@@ -158,7 +159,8 @@ class Sqlite:
                 self._writer = None
         self.engine.dispose()
         self._files.reset()
-        self._discard()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
 
 def is_unused(file: Path) -> bool:
@@ -198,8 +200,8 @@ class _Files:
 
     def _add(self, *suffixes: str) -> None:
         for suffix in suffixes:
-            if suffix not in self._open and (found := self._find(suffix)) is not None:
-                self._open[suffix] = found
+            if suffix not in self._open and (identity := self._find(suffix)) is not None:
+                self._open[suffix] = identity
 
     def _check(self) -> None:
         for suffix, opened in list(self._open.items()):
@@ -212,43 +214,24 @@ class _Files:
 
     def reset(self) -> None:
         """No connection is open now: the last one that closes removes the log."""
-        self._open = {suffix: found for suffix, found in self._open.items() if not suffix}
+        self._open = {suffix: identity for suffix, identity in self._open.items() if not suffix}
 
     def _find(self, suffix: str) -> tuple[int, int] | None:
         try:
-            found = os.stat(self._path + suffix)
+            status = os.stat(self._path + suffix)
         except FileNotFoundError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
 
 def _engine(url: URL, opened: _Files) -> Engine:
     """An engine whose transactions are opened by us: `BEGIN IMMEDIATE` to write, `BEGIN` to read."""
-    engine = create_engine(
-        url,
-        poolclass=QueuePool,
-        json_serializer=lambda value: orjson.dumps(value).decode(),
-        json_deserializer=orjson.loads,
-        connect_args={"isolation_level": None, "check_same_thread": False, "timeout": BUSY_SECONDS},
-        pool_size=8,
-        max_overflow=24,
-        # What people wrote belongs in no log.
-        hide_parameters=True,
-    )
+    options = {"isolation_level": None, "check_same_thread": False, "timeout": BUSY_SECONDS}
+    engine = new_engine(url, translate_error, poolclass=QueuePool, connect_args=options)
     event.listen(engine, "do_connect", opened.connect)
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
-    event.listen(engine, "handle_error", _translate)
-    count_on(engine)
     return engine
-
-
-def _file_of(url: URL) -> tuple[Path, Callable[[], object]]:
-    """The file of a URL, and a function that discards it if it is temporary (a store "in memory")."""
-    if url.database and url.database != ":memory:":
-        return Path(url.database), lambda: None
-    folder = TemporaryDirectory(prefix="heedful-")
-    return Path(folder.name) / "heedful.db", folder.cleanup
 
 
 def _prepare(connection: sqlite3.Connection, record: Any) -> None:
@@ -291,13 +274,6 @@ def _synchronise(driver: Any, info: MutableMapping[Any, Any], *, durable: bool) 
         info["synchronous"] = mode
 
 
-def _translate(context: ExceptionContext) -> None:
-    error = context.original_exception
-    translated = None if isinstance(error, HeedfulError) else translate_error(error, context.engine)
-    if translated is not None:
-        raise translated from error
-
-
 def translate_error(error: BaseException, engine: Engine | None) -> HeedfulError | None:
     """The error to raise instead of a known error of the driver."""
     if isinstance(error, sqlite3.DataError | OverflowError | UnicodeEncodeError):
@@ -305,24 +281,25 @@ def translate_error(error: BaseException, engine: Engine | None) -> HeedfulError
     if not isinstance(error, sqlite3.Error):
         return None
     code = getattr(error, "sqlite_errorcode", None)
-    primary = code & 0xFF if code is not None else None
-    where = f"store {engine.url.database}" if engine is not None else "the store"
-    translations = {
-        sqlite3.SQLITE_NOTADB: ("store_damaged", "is not a Heedful store, or is damaged", _DAMAGED),
-        sqlite3.SQLITE_CORRUPT: ("store_damaged", "is damaged", _DAMAGED),
-        sqlite3.SQLITE_READONLY: ("store_read_only", "can't be written", _READ_ONLY),
-        sqlite3.SQLITE_CANTOPEN: ("store_read_only", "can't be opened or created", _READ_ONLY),
-        sqlite3.SQLITE_FULL: ("disk_full", "can't be written: the disk is full", _SPACE_REMEDY),
-        sqlite3.SQLITE_IOERR: ("store_io", "can't be read or written", _READ_ONLY),
-        sqlite3.SQLITE_BUSY: ("store_busy", f"was locked for {BUSY_SECONDS} s", _BUSY),
-    }
-    if primary not in translations:
+    if code is None or code & 0xFF not in _TRANSLATIONS:
         return None
-    kind, problem, remedy = translations[primary]
-    return Unavailable(f"{where} {problem} ({error})", code=kind, remedy=remedy)
+    kind, problem, remedy = _TRANSLATIONS[code & 0xFF]
+    where = f"store {engine.url.database}" if engine is not None else "the store"
+    return Unavailable(f"{where} {problem} ({error})", code=kind, remedy=f"{remedy}; nothing was changed")
 
 
-_DAMAGED = "Restore it from a backup, or name another file; nothing was changed"
-_READ_ONLY = "Check that the folder exists and that you may write to it; nothing was changed"
-_SPACE_REMEDY = "Free some space and try again; nothing was changed"
-_BUSY = "Look for a process that holds a transaction open; nothing was changed"
+_DAMAGED = "Restore it from a backup, or name another file"
+_READ_ONLY = "Check that the folder exists and that you may write to it"
+_TRANSLATIONS = {
+    sqlite3.SQLITE_NOTADB: ("store_damaged", "is not a Heedful store, or is damaged", _DAMAGED),
+    sqlite3.SQLITE_CORRUPT: ("store_damaged", "is damaged", _DAMAGED),
+    sqlite3.SQLITE_READONLY: ("store_read_only", "can't be written", _READ_ONLY),
+    sqlite3.SQLITE_CANTOPEN: ("store_read_only", "can't be opened or created", _READ_ONLY),
+    sqlite3.SQLITE_FULL: ("disk_full", "can't be written: the disk is full", "Free some space and try again"),
+    sqlite3.SQLITE_IOERR: ("store_io", "can't be read or written", _READ_ONLY),
+    sqlite3.SQLITE_BUSY: (
+        "store_busy",
+        f"was locked for {BUSY_SECONDS} s",
+        "Look for a process that holds a transaction open",
+    ),
+}

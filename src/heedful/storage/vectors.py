@@ -1,4 +1,4 @@
-"""Which model made the vectors, and the vectors themselves as half floats."""
+"""The vectors of facts as half floats, and the model that made them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from heedful.storage.half_vectors import unpack_sent
-from heedful.storage.locks import lock_exclusive, lock_shared
-from heedful.storage.rows import batches, binary_cursor
+from heedful.storage.rows import binary_cursor, lock_exclusive, lock_shared, select_in
 from heedful.storage.schema import facts, models, queries, vectors
 
 Vectors = NDArray[np.float32]
@@ -39,20 +38,15 @@ def unpack(blobs: list[bytes], dimensions: int) -> Vectors:
 
 def of_facts(connection: Connection, model: ModelRow, seqs: Sequence[int]) -> dict[int, Vectors]:
     """The vectors of these facts, by number."""
-    found: dict[int, Vectors] = {}
-    for run in batches(seqs):
-        statement = select(vectors.c.fact_seq, vectors.c.vector)
-        rows = connection.execute(statement.where(vectors.c.model_id == model.id, vectors.c.fact_seq.in_(run))).all()
-        unpacked = unpack([row.vector for row in rows], model.dimensions)
-        found |= {row.fact_seq: vector for row, vector in zip(rows, unpacked, strict=True)}
-    return found
+    statement = select(vectors.c.fact_seq, vectors.c.vector).where(vectors.c.model_id == model.id)
+    rows = list(select_in(connection, statement, vectors.c.fact_seq, seqs))
+    unpacked = unpack([row.vector for row in rows], model.dimensions)
+    return {row.fact_seq: vector for row, vector in zip(rows, unpacked, strict=True)}
 
 
 def active_model(connection: Connection) -> ModelRow | None:
     """The active model; None before the first fact."""
-    row = connection.execute(
-        select(models.c.id, models.c.name, models.c.dimensions).where(models.c.active == 1)
-    ).first()
+    row = connection.execute(select(models).where(models.c.active == 1)).first()
     return None if row is None else ModelRow(row.id, row.name, row.dimensions)
 
 
@@ -60,15 +54,12 @@ def ensure_model(connection: Connection, name: str, dimensions: int) -> int:
     """The number of a model, which becomes the active one if there is none. Until the transaction ends, nobody makes
     another one active."""
     number = _number(connection, name)
-    if number is None or active_model(connection) is None:
-        lock_exclusive(connection, _MODELS)
-    else:
-        lock_shared(connection, _MODELS)
+    lock = lock_exclusive if number is None or active_model(connection) is None else lock_shared
+    lock(connection, _MODELS)
     number = _number(connection, name)
     if number is None:
-        number = connection.execute(
-            insert(models).values(name=name, dimensions=dimensions, active=0).returning(models.c.id)
-        ).scalar_one()
+        row = {"name": name, "dimensions": dimensions, "active": 0}
+        number = connection.execute(insert(models).values(row).returning(models.c.id)).scalar_one()
     if active_model(connection) is None:
         connection.execute(update(models).where(models.c.id == number).values(active=1))
     return int(number)
@@ -123,13 +114,10 @@ _JOINED = (
 
 def facts_without(connection: Connection, model: int, limit: int) -> list[tuple[int, str]]:
     """Facts that have no vector of `model` yet, as (seq, text)."""
-    rows = connection.execute(
-        select(facts.c.seq, facts.c.text)
-        .outerjoin(vectors, (vectors.c.fact_seq == facts.c.seq) & (vectors.c.model_id == model))
-        .where(vectors.c.fact_seq.is_(None))
-        .order_by(facts.c.seq)
-        .limit(limit)
+    joined = select(facts.c.seq, facts.c.text).outerjoin(
+        vectors, (vectors.c.fact_seq == facts.c.seq) & (vectors.c.model_id == model)
     )
+    rows = connection.execute(joined.where(vectors.c.fact_seq.is_(None)).order_by(facts.c.seq).limit(limit))
     return [(row.seq, row.text) for row in rows]
 
 

@@ -1,6 +1,7 @@
-"""The words of large datasets, kept in PostgreSQL so that it can search them itself.
+"""Tables for searches that only PostgreSQL has: the words of large datasets, which it searches itself, and the indexes
+that one process keeps for the next. On SQLite, files beside the store do that.
 
-They are derived: a dataset has them from the moment that its index is begun, and only of facts that can be recalled.
+Words are derived: a dataset has them from the moment that its index is begun, and only of facts that can be recalled.
 """
 
 from __future__ import annotations
@@ -8,11 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, Table, delete, func, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    delete,
+    func,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from heedful.storage.dialects import dialect_of
-from heedful.storage.schema import facts
+from heedful.storage.rows import binary_cursor, dialect_of, lock_exclusive
+from heedful.storage.schema import datasets, facts, metadata
 from heedful.text.words import terms
 
 COMMON = 100
@@ -21,13 +37,13 @@ COMMON = 100
 BATCH_SIZE = 2000
 """Facts per batch."""
 
-inside = MetaData()
+inside = MetaData(naming_convention=metadata.naming_convention)
 """Tables that only PostgreSQL has; migrations create them."""
 
 words = Table(
     "words",
     inside,
-    Column("fact_seq", BigInteger, primary_key=True),
+    Column("fact_seq", BigInteger, ForeignKey(facts.c.seq, ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("dataset_id", BigInteger, nullable=False),
     Column("terms", ARRAY(BigInteger), nullable=False),
 )
@@ -40,12 +56,12 @@ common_terms = Table(
     Column("term", BigInteger, primary_key=True),
     Column("holders", BigInteger, nullable=False),
 )
-"""How many facts had a common term when they were last counted."""
+"""The number of facts with a common term when they were last counted."""
 
 searched = Table(
     "searched",
     inside,
-    Column("dataset_id", BigInteger, primary_key=True),
+    Column("dataset_id", BigInteger, primary_key=True, autoincrement=False),
     Column("model_id", BigInteger),
     Column("facts", BigInteger, nullable=False),
     Column("length", Float, nullable=False),
@@ -56,7 +72,7 @@ there were and how long they were on average when they were last counted."""
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What is known of a dataset that the database searches."""
+    """A dataset that the database searches, as it was last counted."""
 
     facts: int
     length: float
@@ -69,11 +85,8 @@ def numbers(query: str) -> list[int]:
 
 def searched_dataset(connection: Connection, dataset: int, model: int) -> Searched | None:
     """The dataset as it was last counted; None if the database can't search it."""
-    row = connection.execute(
-        select(searched.c.facts, searched.c.length).where(
-            searched.c.dataset_id == dataset, searched.c.model_id == model
-        )
-    ).first()
+    is_ready = (searched.c.dataset_id == dataset, searched.c.model_id == model)
+    row = connection.execute(select(searched.c.facts, searched.c.length).where(*is_ready)).first()
     return None if row is None else Searched(row.facts, row.length)
 
 
@@ -117,13 +130,6 @@ def fill(connection: Connection, dataset: int, after: int, limit: int) -> int | 
     return rows[-1].seq if rows else None
 
 
-def fill_all(connection: Connection, dataset: int) -> None:
-    """Stores the words of all facts that have none."""
-    last: int | None = 0
-    while last is not None:
-        last = fill(connection, dataset, last, BATCH_SIZE)
-
-
 def count_differing(connection: Connection, dataset: int) -> int:
     """How many facts have no words though they can be recalled, or have some though they can't."""
     recalled = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden == 0).subquery()
@@ -133,32 +139,32 @@ def count_differing(connection: Connection, dataset: int) -> int:
     return int(connection.execute(select(func.count()).select_from(joined).where(differs)).scalar_one())
 
 
-def remove_stale(connection: Connection, dataset: int) -> None:
-    """Deletes the words of facts that can't be recalled."""
-    hidden = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden != 0)
-    connection.execute(delete(words).where(words.c.dataset_id == dataset, words.c.fact_seq.in_(hidden)))
-
-
 _COUNT_TERMS = text("""
 INSERT INTO common_terms (dataset_id, term, holders)
 SELECT :dataset, term, count(*)
-FROM words, LATERAL (SELECT DISTINCT unnest(terms) AS term) AS each
+FROM words, LATERAL (SELECT DISTINCT unnest(terms) AS term) AS unique_terms
 WHERE dataset_id = :dataset GROUP BY term HAVING count(*) >= :common
 """)
 
 
 def count(connection: Connection, dataset: int) -> None:
     """Counts facts, their length, and the common terms again."""
-    row = connection.execute(
-        select(func.count(), func.coalesce(func.avg(func.cardinality(words.c.terms)), 0.0)).where(
-            words.c.dataset_id == dataset
-        )
-    ).one()
+    counts = select(func.count(), func.coalesce(func.avg(func.cardinality(words.c.terms)), 0.0))
+    row = connection.execute(counts.where(words.c.dataset_id == dataset)).one()
     connection.execute(delete(common_terms).where(common_terms.c.dataset_id == dataset))
     connection.execute(_COUNT_TERMS, {"dataset": dataset, "common": COMMON})
-    connection.execute(
-        update(searched).where(searched.c.dataset_id == dataset).values(facts=row[0], length=float(row[1]))
-    )
+    set_counts = update(searched).where(searched.c.dataset_id == dataset)
+    connection.execute(set_counts.values(facts=row[0], length=float(row[1])))
+
+
+def refill(connection: Connection, dataset: int) -> None:
+    """Deletes the words of facts that can't be recalled, stores those that are missing, and counts again."""
+    hidden = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden != 0)
+    connection.execute(delete(words).where(words.c.dataset_id == dataset, words.c.fact_seq.in_(hidden)))
+    last: int | None = 0
+    while last is not None:
+        last = fill(connection, dataset, last, BATCH_SIZE)
+    count(connection, dataset)
 
 
 def finish(connection: Connection, dataset: int, model: int) -> None:
@@ -172,6 +178,52 @@ def forget(connection: Connection, dataset: int) -> None:
         connection.execute(delete(table).where(table.c.dataset_id == dataset))
 
 
-def every(connection: Connection) -> dict[int, Searched]:
-    """All datasets whose words are stored, by number."""
-    return {row.dataset_id: Searched(row.facts, row.length) for row in connection.execute(select(searched))}
+def searched_datasets(connection: Connection) -> list[int]:
+    """The numbers of all datasets whose words are stored."""
+    return list(connection.execute(select(searched.c.dataset_id)).scalars())
+
+
+PART_BYTES = 4 * 2**20
+"""An index is stored in parts of so many bytes."""
+
+saved_indexes = Table(
+    "saved_indexes",
+    inside,
+    Column("dataset_id", BigInteger, ForeignKey(datasets.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("model_id", BigInteger, primary_key=True),
+    Column("part", Integer, primary_key=True),
+    Column("change", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+"""An index as it was after a change. Deleting a dataset deletes it."""
+
+
+def read_index(connection: Connection, dataset: int, model: int) -> bytes | None:
+    """The index of a dataset as it was last saved."""
+    with binary_cursor(connection) as cursor:
+        cursor.execute(
+            "SELECT content FROM saved_indexes WHERE dataset_id = %s AND model_id = %s ORDER BY part", (dataset, model)
+        )
+        return b"".join(content for (content,) in cursor) or None
+
+
+def save_index(connection: Connection, dataset: int, model: int, change: int, content: bytes, *, replace: bool) -> None:
+    """Saves an index; one after a later change stays, unless `replace` is set. A dataset that is gone has none."""
+    # One process at a time, or two could mix their parts.
+    lock_exclusive(connection, f"saved index {dataset}")
+    if connection.execute(select(datasets.c.id).where(datasets.c.id == dataset)).first() is None:
+        return
+    of_model = (saved_indexes.c.dataset_id == dataset, saved_indexes.c.model_id == model)
+    last = connection.execute(select(func.max(saved_indexes.c.change)).where(*of_model)).scalar()
+    if last is not None and last > change and not replace:
+        return
+    remove_index(connection, dataset)
+    for part, start in enumerate(range(0, len(content), PART_BYTES)):
+        row = {"dataset_id": dataset, "model_id": model, "part": part, "change": change}
+        connection.execute(insert(saved_indexes).values(**row, content=content[start : start + PART_BYTES]))
+
+
+def remove_index(connection: Connection, dataset: int) -> None:
+    """Deletes the saved indexes of a dataset, where tables hold them."""
+    if dialect_of(connection).searches:
+        connection.execute(delete(saved_indexes).where(saved_indexes.c.dataset_id == dataset))

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from heedful.caching import cache_short
+from heedful.text import word_set
 from heedful.text.corrections import unit_family
 from heedful.text.entities import entities
 from heedful.text.words import Kind, Word, sentences, stem, words
@@ -30,7 +31,7 @@ MAX_VALUE_WORDS = 5
 """Words of a value."""
 
 
-class Difference(NamedTuple):
+class ValueConflict(NamedTuple):
     """The value that a new statement gives, and the one that the old statement gave."""
 
     kind: ConflictKind
@@ -48,17 +49,15 @@ class Token(NamedTuple):
     stop: int
 
 
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _CLOCK = re.compile(r":00$")
-_DAYS = _set("monday tuesday wednesday thursday friday saturday sunday")
-_MONTHS = _set("january february march april may june july august september october november december")
+_DAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
+_MONTHS = word_set("january february march april may june july august september october november december")
 # Words that may be added or left out without saying something else.
-_LIGHT = _set("the a an now currently only already just actually still really indeed that our please note today new")
+_LIGHT = word_set(
+    "the a an now currently only already just actually still really indeed that our please note today new"
+)
 # Present states: what they say has one value at a time.
-_STATES = _set(
+_STATES = word_set(
     "is are has have costs cost opens open closes close starts start begins begin ends end takes take lasts last "
     "expires expire lives live resides works work weighs weigh measures needs requires require allows allow accepts "
     "holds contains contain supports support runs run uses use equals listens belongs reports pays pay earns owns "
@@ -66,10 +65,12 @@ _STATES = _set(
     "ships delivers leads heads chairs 's 're kostet dauert öffnet schließt beginnt endet"
 )
 # Past events that happen once.
-_ONCE = _set("born founded established built released launched incorporated died invented opened completed published")
-_UNIQUE_PAST = _set("was were")
+_ONCE = word_set(
+    "born founded established built released launched incorporated died invented opened completed published"
+)
+_VERBS = _STATES | {"was", "were"}
 # Words that name what their number tells apart from others: room 4 is another room than room 5.
-_NUMBERED = _set(
+_NUMBERED = word_set(
     "room order ticket invoice issue case chapter section page line step phase flight gate platform bus route version "
     "release level floor building apartment unit item part no number nr id question exercise figure table article "
     "paragraph episode season volume lesson module sprint week day quarter year month team group class grade server "
@@ -87,7 +88,7 @@ _NAME_AFTER = re.compile(
     r"|(?:is|are) (?:married to|called|named)|(?:is|was|were) born in"
     r"|(?:was|were) (?:founded|invented|written|built|directed|designed|established) (?:in|by))"
 )
-_ATTRIBUTES = _set(
+_ATTRIBUTES = word_set(
     "name email mail address phone number birthday birthplace hometown nationality occupation job title role position "
     "employer manager boss supervisor assistant owner maintainer lead leader head ceo cto cfo coo president chairman "
     "director secretary principal mayor captain coach editor author capital language currency headquarters location "
@@ -95,7 +96,7 @@ _ATTRIBUTES = _set(
     "status partner wife husband spouse provider vendor supplier carrier plan tier database framework engine editor "
     "username handle contact surname nickname"
 )
-_LEADS = _set("leads heads chairs")
+_LEADS = word_set("leads heads chairs")
 
 _PREDICATES = (
     r"(?:now |currently |recently |just |has |have |had )*(?:lives?|living|resides?|moved|relocated)(?: back)? "
@@ -104,7 +105,7 @@ _PREDICATES = (
     r"(?:now |currently )*(?:reports? to|is managed by)",
     r"(?:was|were) born in",
 )
-"""What is said in several ways, and has one object: where one lives, whom one works for, reports to, was born."""
+"""Statements with several wordings and one object: where one lives, whom one works for, reports to, was born."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NAME = r"[A-ZÀ-Þ][\w'’.-]*(?: (?:of |de |da |la |van |von )?[A-ZÀ-Þ][\w'’.-]*){0,3}"
 _TRIPLE = [
@@ -112,20 +113,20 @@ _TRIPLE = [
     for verb in _PREDICATES
 ]
 _SINGLE = re.compile(r"^(?P<subject>.+?) (?:is|are)(?: now)? (?P<object>\S+?)[.!]?$")
-_SINGLE_ATTRIBUTES = _set(
+_SINGLE_ATTRIBUTES = word_set(
     "name email mail password passcode pin code color colour favourite favorite username handle currency language "
     "capital timezone nickname surname url domain"
 )
 _REST = re.compile(r"(?:[.!]|,? (?:now|currently|these days|at the moment|with .*|last (?:week|month|year)))*[.!]?")
 
 
-def conflict(new: str, old: str) -> Difference | None:
-    """What a new statement says otherwise than an old one.
+def conflict(new: str, old: str) -> ValueConflict | None:
+    """The value that a new statement gives otherwise than an old one.
 
     >>> conflict("The office opens at 9.", "The office opens at 8.")
-    Difference(kind='number', new='9', old='8')
+    ValueConflict(kind='number', new='9', old='8')
     >>> conflict("The CEO of Acme is Bo Lind.", "The CEO of Acme is Ada Berg.")
-    Difference(kind='name', new='Bo Lind', old='Ada Berg')
+    ValueConflict(kind='name', new='Bo Lind', old='Ada Berg')
     >>> conflict("Room 5 opens at 8.", "Room 4 opens at 8.")
     >>> conflict("Ada visited Paris.", "Ada visited Rome.")
     """
@@ -134,7 +135,7 @@ def conflict(new: str, old: str) -> Difference | None:
     held = _statements(old)
     for own in _statements(new):
         # A text that says the same as well takes nothing back.
-        if not any(own.text == each.text for each in held):
+        if not any(own.text == other.text for other in held):
             for other in held:
                 found = _in_same_words(own, other) or _of_same_predicate(own.text, other.text)
                 if found is not None:
@@ -142,7 +143,7 @@ def conflict(new: str, old: str) -> Difference | None:
     return None
 
 
-class Statement(NamedTuple):
+class ReadSentence(NamedTuple):
     """A sentence, and what is compared of it."""
 
     text: str
@@ -151,14 +152,14 @@ class Statement(NamedTuple):
 
 
 @cache_short(entries=256, characters=2_000)
-def _statements(text: str) -> tuple[Statement, ...]:
-    return tuple(_statement(each) for each in sentences(text)[:MAX_SENTENCES] if not _UNSURE.search(each))
+def _statements(text: str) -> tuple[ReadSentence, ...]:
+    return tuple(_statement(sentence) for sentence in sentences(text)[:MAX_SENTENCES] if not _UNSURE.search(sentence))
 
 
-def _statement(text: str) -> Statement:
-    named = {part for each in entities(text) for part in each.name.lower().replace("’", "'").split()}
+def _statement(text: str) -> ReadSentence:
+    named = {part for entity in entities(text) for part in entity.name.lower().replace("’", "'").split()}
     tokens = tuple(_token(text, word, named) for word in words(text))
-    return Statement(text, tokens, frozenset(each.term for each in tokens if each.kind != "common"))
+    return ReadSentence(text, tokens, frozenset(token.term for token in tokens if token.kind != "common"))
 
 
 def _token(text: str, word: Word, named: Set[str]) -> Token:
@@ -171,14 +172,14 @@ def _token(text: str, word: Word, named: Set[str]) -> Token:
     return Token(_CLOCK.sub("", word.term), low, kind, word.start, word.stop)
 
 
-def _in_same_words(new: Statement, old: Statement) -> Difference | None:
+def _in_same_words(new: ReadSentence, old: ReadSentence) -> ValueConflict | None:
     """Two sentences that are the same but for one value."""
     if len(new.terms ^ old.terms) > 2 * MAX_VALUE_WORDS:
         return None
-    ours = [each for each in new.tokens if each.low not in _LIGHT]
-    theirs = [each for each in old.tokens if each.low not in _LIGHT]
-    matcher = SequenceMatcher(None, [each.term for each in theirs], [each.term for each in ours], autojunk=False)
-    changes = [each for each in matcher.get_opcodes() if each[0] != "equal"]
+    ours = [token for token in new.tokens if token.low not in _LIGHT]
+    theirs = [token for token in old.tokens if token.low not in _LIGHT]
+    matcher = SequenceMatcher(None, [token.term for token in theirs], [token.term for token in ours], autojunk=False)
+    changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
     if not changes:
         return None
     # What stands between two changed words belongs to the value, and so does the rest of a date.
@@ -189,19 +190,19 @@ def _in_same_words(new: Statement, old: Statement) -> Difference | None:
     if not (0 < len(a) <= MAX_VALUE_WORDS and 0 < len(b) <= MAX_VALUE_WORDS):
         return None
     # A list has several values.
-    if any(each.low in ("and", "or", "to", "und") for each in [*a, *b]):
+    if any(token.low in ("and", "or", "to", "und") for token in [*a, *b]):
         return None
     kind = _kind_of(a, b)
     if kind is None or not _is_slot(kind, theirs, *held) or not _is_slot(kind, ours, *stated):
         return None
     if kind == "name" and _is_part(_value(new.text, b), _value(old.text, a)):
         return None
-    return Difference(kind, _value(new.text, b), _value(old.text, a))
+    return ValueConflict(kind, _value(new.text, b), _value(old.text, a))
 
 
 def _dated_run(tokens: Iterable[Token]) -> int:
-    """How many words of a date follow."""
-    return sum(1 for _ in takewhile(lambda each: _is_dated([each]), tokens))
+    """The number of words of a date that follow."""
+    return sum(1 for _ in takewhile(lambda token: _is_dated([token]), tokens))
 
 
 def _value(text: str, tokens: Sequence[Token]) -> str:
@@ -209,13 +210,13 @@ def _value(text: str, tokens: Sequence[Token]) -> str:
 
 
 def _kind_of(one: Sequence[Token], other: Sequence[Token]) -> ConflictKind | None:
-    """What both values are; None if they are not of one kind."""
-    kinds = [{each.kind for each in side if not unit_family(each.term)} - {"common"} for side in (one, other)]
+    """The kind of both values; None if they are not of one kind."""
+    kinds = [{token.kind for token in side if not unit_family(token.term)} - {"common"} for side in (one, other)]
     if all(found == {"name"} for found in kinds):
         return "name"
     if not all(found and found <= {"number", "date"} for found in kinds):
         return None
-    families = [{unit_family(each.term) for each in side} - {""} for side in (one, other)]
+    families = [{unit_family(token.term) for token in side} - {""} for side in (one, other)]
     if families[0] and families[1] and families[0] != families[1]:
         return None
     dated = [_is_dated(side) for side in (one, other)]
@@ -225,14 +226,14 @@ def _kind_of(one: Sequence[Token], other: Sequence[Token]) -> ConflictKind | Non
 
 
 def _is_dated(tokens: Sequence[Token]) -> bool:
-    return any(each.kind == "date" or each.term in _MONTHS or _YEAR.fullmatch(each.term) for each in tokens)
+    return any(token.kind == "date" or token.term in _MONTHS or _YEAR.fullmatch(token.term) for token in tokens)
 
 
 def _is_slot(kind: ConflictKind, tokens: Sequence[Token], start: int, stop: int) -> bool:
-    """Whether what stands there is the one value of what the rest is about."""
+    """Whether the words there are the one value of the matter of the rest."""
     rest = [*tokens[:start], *tokens[stop:]]
-    verb = next((place for place, each in enumerate(tokens) if _is_verb(each)), None)
-    about = [each for each in rest if each.kind != "common" and not _is_verb(each)]
+    verb = next((place for place, token in enumerate(tokens) if token.low in _VERBS), None)
+    about = [token for token in rest if token.kind != "common" and token.low not in _VERBS]
     if not about:
         return False
     if kind == "name":
@@ -242,57 +243,50 @@ def _is_slot(kind: ConflictKind, tokens: Sequence[Token], start: int, stop: int)
         return False
     if verb is None:
         # "Port: 5432"; "Battery dead after 4 hours" tells what happened.
-        return 0 < start <= 3 and stop == len(tokens) and all(each.kind in ("word", "name") for each in tokens[:start])
-    if start < verb or not _is_state(tokens, verb):
+        return (
+            0 < start <= 3 and stop == len(tokens) and all(token.kind in ("word", "name") for token in tokens[:start])
+        )
+    is_state = tokens[verb].low in _STATES or any(token.low in _ONCE for token in tokens[verb + 1 : verb + 3])
+    if start < verb or not is_state:
         return False
-    others = [each for each in tokens[verb + 1 :] if each not in tokens[start:stop]]
+    others = [token for token in tokens[verb + 1 :] if token not in tokens[start:stop]]
     if kind == "date":
         # "It is 5 million in 2023" speaks of 2023.
-        return not any(each.kind in ("number", "date", "name") for each in others)
-    return not any(each.kind == "date" or each.term in _MONTHS for each in rest)
-
-
-def _is_verb(token: Token) -> bool:
-    return token.low in _STATES or token.low in _UNIQUE_PAST
-
-
-def _is_state(tokens: Sequence[Token], verb: int) -> bool:
-    if tokens[verb].low in _STATES:
-        return True
-    return any(each.low in _ONCE for each in tokens[verb + 1 : verb + 3])
+        return not any(token.kind in ("number", "date", "name") for token in others)
+    return not any(token.kind == "date" or token.term in _MONTHS for token in rest)
 
 
 def _is_name_slot(tokens: Sequence[Token], start: int, stop: int, verb: int | None) -> bool:
     if verb is None:
         return False
     if start > verb:
-        phrase = " ".join(each.low for each in tokens[verb:start])
+        phrase = " ".join(token.low for token in tokens[verb:start])
         if _NAME_AFTER.fullmatch(phrase):
             return stop == len(tokens)
-        subject = {each.low.removesuffix("'s") for each in tokens[:verb]} | {each.term for each in tokens[:verb]}
+        subject = {token.low.removesuffix("'s") for token in tokens[:verb]} | {token.term for token in tokens[:verb]}
         return phrase in ("is", "are") and stop == len(tokens) and bool(subject & _ATTRIBUTES)
     if start > 1 or stop != verb:
         return False
     # "Ada is the CEO": the article is a light word, so the role says it.
-    role = [each for each in tokens[verb + 1 :] if each.kind != "common"]
+    role = [token for token in tokens[verb + 1 :] if token.kind != "common"]
     if tokens[verb].low in _LEADS:
         return bool(role)
     return tokens[verb].low == "is" and bool(role) and role[0].low in _ATTRIBUTES
 
 
-def _of_same_predicate(new: str, old: str) -> Difference | None:
+def _of_same_predicate(new: str, old: str) -> ValueConflict | None:
     """Two sentences that say in their own words where one lives, whom one works for, and the like."""
     for pattern in _TRIPLE:
         ours, theirs = pattern.match(new), pattern.match(old)
         if ours is None or theirs is None or ours["subject"].lower() != theirs["subject"].lower():
             continue
         values = ours["object"].rstrip("."), theirs["object"].rstrip(".")
-        if all(_REST.fullmatch(each["rest"]) for each in (ours, theirs)) and not _is_part(*values):
-            return Difference("name", *values)
+        if all(_REST.fullmatch(match["rest"]) for match in (ours, theirs)) and not _is_part(*values):
+            return ValueConflict("name", *values)
     return _of_same_attribute(new, old)
 
 
-def _of_same_attribute(new: str, old: str) -> Difference | None:
+def _of_same_attribute(new: str, old: str) -> ValueConflict | None:
     """Two sentences like "Ada's email is ada@example.com"."""
     ours, theirs = _SINGLE.match(new), _SINGLE.match(old)
     if ours is None or theirs is None or ours["subject"].lower() != theirs["subject"].lower():
@@ -300,7 +294,7 @@ def _of_same_attribute(new: str, old: str) -> Difference | None:
     if _SINGLE_ATTRIBUTES.isdisjoint(re.findall(r"[a-z]+", ours["subject"].lower())):
         return None
     same = ours["object"].casefold() == theirs["object"].casefold()
-    return None if same else Difference("name", ours["object"], theirs["object"])
+    return None if same else ValueConflict("name", ours["object"], theirs["object"])
 
 
 def have_same_values(one: str, other: str) -> bool:
@@ -312,24 +306,24 @@ def have_same_values(one: str, other: str) -> bool:
     ours, theirs = _statement(one).tokens, _statement(other).tokens
     return (
         _terms(ours, "number", "date") == _terms(theirs, "number", "date")
-        and _terms(ours, "name") <= {each.term for each in theirs}
-        and _terms(theirs, "name") <= {each.term for each in ours}
+        and _terms(ours, "name") <= {token.term for token in theirs}
+        and _terms(theirs, "name") <= {token.term for token in ours}
     )
 
 
 def _terms(tokens: Iterable[Token], *kinds: str) -> set[str]:
-    return {each.term for each in tokens if each.kind in kinds}
+    return {token.term for token in tokens if token.kind in kinds}
 
 
 def states_value(text: str) -> bool:
     """Whether a text gives any value that another text could contradict."""
     return len(text) <= MAX_TEXT and any(
-        _SINGLE.match(each.text) or any(token.kind in ("number", "date", "name") for token in each.tokens)
-        for each in _statements(text)
+        _SINGLE.match(sentence.text) or any(token.kind in ("number", "date", "name") for token in sentence.tokens)
+        for sentence in _statements(text)
     )
 
 
 def _is_part(one: str, other: str) -> bool:
     """Whether one name is a part of the other: Berlin, and Berlin Mitte."""
-    ours, theirs = ({stem(word) for word in re.findall(r"\w+", each.lower())} for each in (one, other))
+    ours, theirs = ({stem(word) for word in re.findall(r"\w+", name.lower())} for name in (one, other))
     return ours <= theirs or theirs <= ours

@@ -1,4 +1,4 @@
-"""Which fact a comment corrects, if it does more than complain."""
+"""The fact that a comment corrects, if it does more than complain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence, Set
 from typing import Literal
 
-from heedful.text.statements import VERDICTS, contrasts, has_verb, statement, verb
+from heedful.text.complaints import VERDICTS, contrasts, has_verb, statement, verb
 from heedful.text.words import Word, stem, words
 
 _DENIES = re.compile(
@@ -76,11 +76,8 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
             return None
         is_new = bool(given - known - about - VERDICTS) or (denies and not _numbers(stated_words))
         others = replaced(asserted, fact)
-        if (
-            is_new
-            and not _is_about_another(asserted, fact, question)
-            and _is_about(stated, stated_words, fact, about, others)
-        ):
+        is_about = is_new and not _is_about_another(asserted, fact, question)
+        if is_about and _is_about(stated, stated_words, fact, about, others):
             # What only this fact says tells it from the others.
             elsewhere = {word.term for other in facts if other != fact for word in _content(other)} | about
             found.append((-len((terms & known) - elsewhere), -len(others), -len(terms & known), index))
@@ -88,8 +85,8 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
 
 
 def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:
-    """What a comment says instead of what a fact says, in terms that can be compared: its numbers and names, or
-    its other words where it has none. Two comments that give the same correct the fact in the same way.
+    """The terms that a comment puts in place of those of a fact: its numbers and names, or its other words where it has
+    none. Two comments that give the same correct the fact in the same way.
 
     >>> fact, question = "Returns are accepted within 30 days", "How many days do I have for returns?"
     >>> sorted(replacement_terms("No, it is 45 days", fact, question))
@@ -106,7 +103,7 @@ def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:
 
 
 def _is_about(stated: str, stated_words: Sequence[Word], fact: str, about: Set[str], others: Set[str]) -> bool:
-    """Whether what is said is about what a fact says; `others` are the kinds of value that it gives others for."""
+    """Whether a statement is about the matter of a fact; `others` are the kinds of value that it gives others for."""
     terms, known = {word.term for word in stated_words}, {word.term for word in _content(fact)}
     is_contrast = contrasts(stated)
     if not terms & known and not (terms & about and known & about):
@@ -131,9 +128,8 @@ def _is_about_another(asserted: str, fact: str, question: str) -> bool:
     about = {word.term for word in _content(question)}
     given, known = _content(asserted), {word.term for word in _content(fact)} | about
     # A name that was asked for is the subject; other names of the fact can be replaced, each by one of its kind.
-    if any(word.term not in known for word in _placed(asserted)) and not any(
-        word.term not in about for word in _placed(fact)
-    ):
+    placed, held = ({word.term for word in _placed(text)} for text in (asserted, fact))
+    if not placed <= known and held <= about:
         return True
     if not _plain_terms(asserted) & (_plain_terms(fact) | _plain_terms(question)):
         # In another language, the same subject has another word.
@@ -206,7 +202,7 @@ _NO_UNITS = frozenset(
 
 
 def replaced(stated: str, fact: str) -> set[Value]:
-    """What kinds of value of a fact a text gives others for; numbers of different things are not compared.
+    """The kinds of value of a fact that a text gives others for; numbers of different things are not compared.
 
     >>> replaced("It takes 2 weeks", "Refunds take 5 days"), replaced("2 pages about it", "Refunds take 5 days")
     ({'number'}, set())
@@ -240,7 +236,7 @@ def is_beside_value(term: str) -> bool:
 
 
 def unit_family(term: str) -> str:
-    """What the stem of a unit measures: time, money, a clock time or a share; "" for no unit.
+    """The quantity that the stem of a unit measures: time, money, a clock time or a share; "" for no unit.
 
     >>> unit_family("day"), unit_family("page")
     ('time', '')
@@ -249,12 +245,11 @@ def unit_family(term: str) -> str:
 
 
 def _unit(text: Sequence[Word], index: int, known: set[str]) -> str:
-    """What a number counts: a family of units, "" for none that is known from the fact, else a word."""
+    """The unit of a number: a family of units, "" for none that is known from the fact, else a word."""
     following = text[index + 1] if index + 1 < len(text) else None
     # A word after a comma or a full stop is no unit.
     if following is None or following.kind == "number" or following.start - text[index].stop > 1:
         return ""
-    family = unit_family(following.term)
-    if family:
+    if family := unit_family(following.term):
         return "" if family == "clock" else family
     return "" if following.kind == "common" or following.term in known | _NO_UNITS else following.term

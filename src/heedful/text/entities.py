@@ -1,5 +1,5 @@
-"""What a text speaks of: names, titles, ids, addresses. Told from how they are written, in any language that has
-capitals, and from quotes and digits in the others."""
+"""Names, titles, ids and addresses in a text. Told from how they are written, in any language that has capitals, and
+from quotes and digits in the others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 import sys
 from functools import cache
 from typing import NamedTuple
+
+from heedful.text import word_set
 
 MAX_KEY = 200
 """Characters of a name that are compared."""
@@ -61,49 +63,45 @@ _ARTICLES = frozenset(("the", "a", "an"))
 _SPACE = re.compile(r"\s+")
 
 # Words that get a capital without naming anything: they open sentences, or are dates.
-_ORDINARY = frozenset(
-    """
-    a an the and or but nor so yet if of to in on at by for from with without as is are was were be been being am do
-    does did done have has had having will would can could shall should may might must i you he she it we they me him
-    her us them my your his its our their mine yours hers ours theirs myself yourself this that these those what which
-    who whom whose when where why how not no than then there here about into onto up out off over under again just also
-    too very really quite rather yes yeah yep nope ok okay oh ah wow hey hi hello bye goodbye thanks thank please sorry
-    sure right well now today tomorrow yesterday tonight soon later before after during while until since because
-    although though however therefore moreover furthermore meanwhile instead otherwise perhaps maybe sometimes often
-    always never usually recently finally first second third last next once twice one two three four five six seven
-    eight nine ten all any each every both either neither some many much more most several few another other others
-    such same only even still already almost enough let lets get got go going gone went come came make made take took
-    give gave see saw look looks looking know knew think thought want wanted need needed like love hope glad good great
-    nice awesome amazing cool congrats congratulations happy old big small long short high low best better worst
-    everyone everybody someone somebody anyone anybody nobody nothing something anything everything people things time
-    according per via note see use used using keep put try
-    tell told say said says ask asked call called find found show shows add please remember never between against
-    through along around above below within among like unlike whether thus hence else agreed definitely absolutely
-    exactly totally especially speaking talking sounds seems feels wish welcome dear gonna gotta wanna btw fyi yup woah
-    whoa aww haha lol plus besides anyway anyways
-    monday tuesday tues wednesday thursday friday fri saturday sunday january february march april june july august
-    september october november december
-    """.split()  # noqa: SIM905
-)
+_ORDINARY = word_set("""
+a an the and or but nor so yet if of to in on at by for from with without as is are was were be been being am do
+does did done have has had having will would can could shall should may might must i you he she it we they me him
+her us them my your his its our their mine yours hers ours theirs myself yourself this that these those what which
+who whom whose when where why how not no than then there here about into onto up out off over under again just also
+too very really quite rather yes yeah yep nope ok okay oh ah wow hey hi hello bye goodbye thanks thank please sorry
+sure right well now today tomorrow yesterday tonight soon later before after during while until since because
+although though however therefore moreover furthermore meanwhile instead otherwise perhaps maybe sometimes often
+always never usually recently finally first second third last next once twice one two three four five six seven
+eight nine ten all any each every both either neither some many much more most several few another other others
+such same only even still already almost enough let lets get got go going gone went come came make made take took
+give gave see saw look looks looking know knew think thought want wanted need needed like love hope glad good great
+nice awesome amazing cool congrats congratulations happy old big small long short high low best better worst
+everyone everybody someone somebody anyone anybody nobody nothing something anything everything people things time
+according per via note see use used using keep put try
+tell told say said says ask asked call called find found show shows add please remember never between against
+through along around above below within among like unlike whether thus hence else agreed definitely absolutely
+exactly totally especially speaking talking sounds seems feels wish welcome dear gonna gotta wanna btw fyi yup woah
+whoa aww haha lol plus besides anyway anyways
+monday tuesday tues wednesday thursday friday fri saturday sunday january february march april june july august
+september october november december
+""")
 
 
 # A name that opens a sentence is followed by what it does; these follow commands, exclamations and the like.
-_NOT_AFTER_NAMES = _ORDINARY - frozenset(
-    """
-    and or but is are was were be been am do does did have has had will would can could shall should may might must
-    also always never often usually recently once just still already got get gave came come made make took take
-    thought think knew know wanted want needed need went go gone saw see said says say told tell asked ask called call
-    found find showed shows show used use keep put looks like liked loves love hopes hope not who whose of
-    """.split()  # noqa: SIM905
-)
+_NOT_AFTER_NAMES = _ORDINARY - word_set("""
+and or but is are was were be been am do does did have has had will would can could shall should may might must
+also always never often usually recently once just still already got get gave came come made make took take
+thought think knew know wanted want needed need went go gone saw see said says say told tell asked ask called call
+found find showed shows show used use keep put looks like liked loves love hopes hope not who whose of
+""")
 
 
 def entities(text: str) -> list[Entity]:
-    """What a text mentions, each once, in the order of the text.
+    """The entities that a text mentions, each once, in the order of the text.
 
-    >>> [each.name for each in entities("Yesterday Ada Lovelace read Emma to Ludwig van Beethoven's dog in Rome.")]
+    >>> [found.name for found in entities("Yesterday Ada Lovelace read Emma to Ludwig van Beethoven's dog in Rome.")]
     ['Ada Lovelace', 'Emma', 'Ludwig van Beethoven', 'Rome']
-    >>> [each.key for each in entities('See #4711 about parse_date() and "The Long Walk", or ask ops@example.com.')]
+    >>> [found.key for found in entities('See #4711 about parse_date() and "The Long Walk", or ask ops@example.com.')]
     ['#4711', 'parse_date', 'the long walk', 'ops@example.com']
     """
     found: dict[str, str] = {}
@@ -121,7 +119,7 @@ def entities(text: str) -> list[Entity]:
         for name in names:
             made = entity(name)
             if made is not None and made.key not in _ORDINARY:
-                found.setdefault(made.key, made.name)
+                found.setdefault(*made)
     return [Entity(key, name) for key, name in found.items()]
 
 
@@ -189,7 +187,7 @@ def mentions(query: str) -> list[str]:
         for last in range(first + 1, min(len(words), first + MAX_MENTION_WORDS) + 1)
         if not ordinary[last - 1]
     ]
-    return list(dict.fromkeys([*spans, *(each.key for each in entities(query))]))
+    return list(dict.fromkeys([*spans, *(found.key for found in entities(query))]))
 
 
 def entity(name: str) -> Entity | None:

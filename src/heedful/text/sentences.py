@@ -93,18 +93,14 @@ def _last(pattern: re.Pattern[str], text: str) -> int:
 
 AnswerKind = Literal["time", "number", "person", "place"]
 
-_KINDS: tuple[tuple[AnswerKind, re.Pattern[str]], ...] = (
-    (
-        "time",
-        re.compile(r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:date|day|time|year|month|week)s?)\b"),
+_KINDS: dict[AnswerKind, re.Pattern[str]] = {
+    "time": re.compile(r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:date|day|time|year|month|week)s?)\b"),
+    "number": re.compile(
+        r"\bhow (?:many|much|old|far|tall|big|large|high)\b|\bwhat (?:number|percentage|price|cost)\b"
     ),
-    (
-        "number",
-        re.compile(r"\b(?:how (?:many|much|old|far|tall|big|large|high)|what (?:number|percentage|price|cost))\b"),
-    ),
-    ("person", re.compile(r"\b(?:who|whom|whose)\b")),
-    ("place", re.compile(r"\b(?:where|(?:what|which) (?:city|country|place|state|town|location|address))\b")),
-)
+    "person": re.compile(r"\b(?:who|whom|whose)\b"),
+    "place": re.compile(r"\b(?:where|(?:what|which) (?:city|country|place|state|town|location|address))\b"),
+}
 _LIST = re.compile(
     r"\b(?:list|name (?:all|the|some)|(?:what|which) (?:are|were|kinds?|types?|sorts?)|all (?:of )?the|"
     r"(?:what|which) (?:\w+ ){0,2}(?:\w{2,}[^s\W]s) (?:do|does|did|are|were|has|have)|both)\b"
@@ -123,7 +119,7 @@ _NUMBER_WORD = re.compile(r"\b(?:once|twice|dozens?|hundreds?|thousands?|million
 def answer_kind(question: str) -> AnswerKind | None:
     """The kind of answer, where the question says."""
     low = question.lower()
-    places = [(match.start(), kind) for kind, pattern in _KINDS if (match := pattern.search(low))]
+    places = [(match.start(), kind) for kind, pattern in _KINDS.items() if (match := pattern.search(low))]
     return min(places)[1] if places else None
 
 
@@ -133,7 +129,7 @@ def asks_for_a_list(question: str) -> bool:
 
 
 def has(kind: AnswerKind, sentence: str, known: frozenset[str]) -> float:
-    """How surely a sentence holds that kind of answer, in [0, 1]; `known` are the question's own terms."""
+    """The probability, in [0, 1], that a sentence holds that kind of answer; `known` are the question's own terms."""
     found = words(sentence)
     if kind == "time":
         return float(_TIME.search(sentence.lower()) is not None)

@@ -1,4 +1,4 @@
-"""What comments are about: groups of those that mean the same, named by their own words."""
+"""The themes of comments: groups of those that mean the same, named by their own words."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import Invalid
+from heedful.text import word_set
 from heedful.text.words import Word, words
 
 MIN_COSINE = 0.3
 """The cosine that two comments on one matter have on average, at least, with the bundled model."""
 
 WORDS = 0.1
-"""What shared words add to the cosine at most, where the model does not know the language well."""
+"""The most that shared words add to the cosine, where the model does not know the language well."""
 
 FIRMNESS = 0.9
 """There, a group is divided if its parts are less alike than this share of what each is within itself."""
@@ -78,11 +79,11 @@ def themes(
     found = [_theme(namer, rows, group) for group in _grouped(ordered, rows, smallest, alike)]
     found.sort(key=lambda theme: (-len(theme.members), -theme.cohesion, theme.name))
     names: list[str] = []
-    for each in found[:most]:
-        names.append(namer.distinct(each.name, each.members, names))
+    for theme in found[:most]:
+        names.append(namer.distinct(theme.name, theme.members, names))
     return [
-        Theme(name, each.words, tuple(order[member] for member in each.members), each.cohesion)
-        for name, each in zip(names, found, strict=False)
+        Theme(name, theme.words, tuple(order[member] for member in theme.members), theme.cohesion)
+        for name, theme in zip(names, found, strict=False)
     ]
 
 
@@ -113,14 +114,14 @@ def _similarity(texts: Sequence[str], rows: NDArray[np.float64], foreign: NDArra
 def _shared(texts: Sequence[str]) -> NDArray[np.float64]:
     """How much texts share of their terms, where rare ones count more. Of very many terms, the most frequent decide."""
     held = [terms(text) for text in texts]
-    having = Counter(term for each in held for term in each)
+    having = Counter(term for own in held for term in own)
     weights = {term: math.log1p(len(texts) / count) for term, count in having.items()}
     repeated = sorted((term for term in having if having[term] > 1), key=lambda term: (-having[term], term))
     columns = {term: column for column, term in enumerate(repeated[:MAX_TERMS])}
     table = np.zeros((len(texts), len(columns)))
-    for row, each in zip(table, held, strict=True):
-        length = math.sqrt(math.fsum(weights[term] ** 2 for term in each)) or 1.0
-        for term in each:
+    for row, own in zip(table, held, strict=True):
+        length = math.sqrt(math.fsum(weights[term] ** 2 for term in own)) or 1.0
+        for term in own:
             if term in columns:
                 row[columns[term]] = weights[term] / length
     return table @ table.T
@@ -163,19 +164,17 @@ MAX_NAME = 40
 _UNSPACED = re.compile(r"[\u0900-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 
 # The most frequent and least informative words, in German, Spanish, French, Italian, Portuguese and Russian.
-_LITTLE_WORDS = frozenset(
-    """
-    der die das den dem des ein eine einen einem einer ich du er sie es wir ihr mein meine meinen ist sind war hat habe
-    und oder aber nicht kein keine auf aus bei mit nach seit von vor zu zum zur für im am so sehr viel noch immer auch
-    nur schon wie wo was wann dass mir mich
-    el la los las un una unos unas lo le les mi su que qué y o pero no ni en de del al con por para es son está están
-    ha han muy más ya se me te como dónde
-    le les une du au aux et ou mais ne pas est sont dans sur avec pour par ce cette il elle je mon ma mes très plus
-    il i gli di da che è sono non per con più molto
-    o os as um uma do dos não é são em muito mais
-    и в на не я он она мы вы они что это как так но а по у к за из от до же уже мой моя мне очень где
-    """.split()  # noqa: SIM905
-)
+_LITTLE_WORDS = word_set("""
+der die das den dem des ein eine einen einem einer ich du er sie es wir ihr mein meine meinen ist sind war hat habe
+und oder aber nicht kein keine auf aus bei mit nach seit von vor zu zum zur für im am so sehr viel noch immer auch
+nur schon wie wo was wann dass mir mich
+el la los las un una unos unas lo le les mi su que qué y o pero no ni en de del al con por para es son está están
+ha han muy más ya se me te como dónde
+le les une du au aux et ou mais ne pas est sont dans sur avec pour par ce cette il elle je mon ma mes très plus
+il i gli di da che è sono non per con più molto
+o os as um uma do dos não é são em muito mais
+и в на не я он она мы вы они что это как так но а по у к за из от до же уже мой моя мне очень где
+""")
 
 
 def considered(text: str) -> str:
@@ -188,7 +187,7 @@ def considered(text: str) -> str:
 
 
 def terms(text: str) -> frozenset[str]:
-    """What a text is about: its telling words, and where there are no spaces each two characters.
+    """The telling words of a text, and where there are no spaces each two characters.
 
     >>> sorted(terms("The refunds are late")), sorted(terms("退款太慢"))
     (['late', 'refund'], ['太慢', '款太', '退款'])
@@ -236,7 +235,7 @@ class Namer:
     def distinct(self, name: str, members: Sequence[int], taken: Collection[str]) -> str:
         """A group's name, unless it is taken, whatever its capitals: then with further words of the group that more
         than one text has, the most typical first, and with a number if they don't set it apart."""
-        names = {each.casefold() for each in taken}
+        names = {other.casefold() for other in taken}
         if name.casefold() not in names:
             return name
         shown, _ = self._written(members)
@@ -246,7 +245,7 @@ class Namer:
                 longer = f"{longer} {shown[term]}"
                 if longer.casefold() not in names:
                     return longer
-        return next(each for number in count(2) if (each := f"{name} ({number})").casefold() not in names)
+        return next(text for number in count(2) if (text := f"{name} ({number})").casefold() not in names)
 
     def _weights(self, members: Sequence[int], least: int) -> dict[str, float]:
         """How typical of a group the terms are that at least so many of its texts have."""
@@ -272,7 +271,7 @@ class Namer:
                 opens = word.kind == "word" and form != form.lower()
                 forms[word.term][form.lower() if opens else form] += 0 if opens else 1
                 places[word.term].append(word.start / len(text))
-        return {term: min(each, key=lambda form: (-each[form], form)) for term, each in forms.items()}, places
+        return {term: min(own, key=lambda form: (-own[form], form)) for term, own in forms.items()}, places
 
 
 def shortened(text: str) -> str:
@@ -357,12 +356,8 @@ def _join(nearness: NDArray[np.float64], open_: dict[int, Group], target: int, m
     nearness[target, target] = _NEVER
     nearness[merged] = nearness[:, merged] = _NEVER
     alike = _pairs(here) * one.cohesion + _pairs(there) * other.cohesion + here * there * level
-    open_[target] = Group(
-        members=tuple(sorted(one.members + other.members)),
-        halves=(one, other),
-        level=level,
-        cohesion=alike / _pairs(here + there),
-    )
+    members = tuple(sorted(one.members + other.members))
+    open_[target] = Group(members, (one, other), level, alike / _pairs(here + there))
 
 
 def _pairs(members: int) -> int:

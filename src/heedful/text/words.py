@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from heedful.caching import cache_short
+from heedful.text import word_set
 
 Kind = Literal["word", "name", "number", "common"]
 
@@ -29,15 +30,13 @@ _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _OPENING = re.compile(r"[.?!:;\n\"“\[(]")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+")
 
-_COMMON = frozenset(
-    """
-    a an the and or but if of to in on at by for from with as is are was were be been being am do does did done have has
-    had having would can could should will shall might must i you he she it we they me him her us them my your his its
-    our their this that these those what which who whom whose when where why how not no so than then there here about
-    into up out just also too very really yes get got go going went one some any all more most much many like hey hi wow
-    thanks oh well yeah s t re ve ll d m th st nd rd im
-    """.split()  # noqa: SIM905
-)
+_COMMON = word_set("""
+a an the and or but if of to in on at by for from with as is are was were be been being am do does did done have has
+had having would can could should will shall might must i you he she it we they me him her us them my your his its
+our their this that these those what which who whom whose when where why how not no so than then there here about
+into up out just also too very really yes get got go going went one some any all more most much many like hey hi wow
+thanks oh well yeah s t re ve ll d m th st nd rd im
+""")
 _NUMBERS = {
     word: str(number)
     for number, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), start=2)  # noqa: SIM905
@@ -75,7 +74,7 @@ def sentences(text: str) -> list[str]:
     >>> sentences("It rained. All day!\\n- So we stayed in")
     ['It rained.', 'All day!', '- So we stayed in']
     """
-    return [part for each in _SENTENCE_END.split(text) if (part := each.strip())]
+    return [stripped for part in _SENTENCE_END.split(text) if (stripped := part.strip())]
 
 
 def _read(word: str, opens: bool) -> tuple[str, Kind]:
@@ -108,14 +107,12 @@ MAX_WORD = 100
 _TERM = re.compile(rf"[^\W_]{{1,{MAX_WORD}}}")
 
 # Without "may" and "will", which are also names.
-_STOP = frozenset(
-    """
-    a an the and or but if of to in on at by for from with as is are was were be been being am do does did have has had
-    would can could should i you he she it we they me him her us them my your his its our their this that these those
-    what which who whom whose when where why how not no so than then there here about into up out just
-    s t re ve ll d m
-    """.split()  # noqa: SIM905
-)
+_STOP = word_set("""
+a an the and or but if of to in on at by for from with as is are was were be been being am do does did have has had
+would can could should i you he she it we they me him her us them my your his its our their this that these those
+what which who whom whose when where why how not no so than then there here about into up out just
+s t re ve ll d m
+""")
 
 
 @lru_cache(maxsize=1 << 14)

@@ -23,8 +23,7 @@ from sqlalchemy import insert as inserting
 from sqlalchemy import update as updating
 
 from heedful.storage import schema
-from heedful.storage.dialects import dialect_of
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import batches, dialect_of
 
 BATCH_SIZE = 2000
 """Rows that are read, written and committed at once."""
@@ -32,12 +31,12 @@ BATCH_SIZE = 2000
 Key = tuple[Any, ...]
 
 TABLES = [table for table in schema.metadata.sorted_tables if table is not schema.jobs]
-"""What a store holds, each table behind those that it refers to. Jobs are left where they are: a queue has handed them
+"""The tables of a store, each behind those that it refers to. Jobs are left where they are: a queue has handed them
 out, and another one knows nothing of them."""
 
 
 def columns(table: Table) -> list[Column[Any]]:
-    """The columns that hold something of their own."""
+    """The columns that the database does not compute itself."""
     return [column for column in table.columns if column.computed is None]
 
 
@@ -68,7 +67,7 @@ def update(connection: Connection, table: Table, rows: Sequence[dict[str, Any]])
     keys = {column.name for column in table.primary_key}
     changed = [column for column in columns(table) if column.name not in keys]
     statement = updating(table).values(
-        {each.name: _raw_column(connection, each, f"new_{each.name}") for each in changed}
+        {column.name: _raw_column(connection, column, f"new_{column.name}") for column in changed}
     )
     for column in table.primary_key:
         statement = statement.where(column == bindparam(f"new_{column.name}"))
@@ -85,8 +84,7 @@ def count(connection: Connection, table: Table) -> int:
 
 
 def is_empty(connection: Connection, table: Table) -> bool:
-    first_row: AnyRow | None = connection.execute(select(*table.primary_key).limit(1)).first()
-    return first_row is None
+    return connection.execute(select(*table.primary_key).limit(1)).first() is None
 
 
 def _raw_column(connection: Connection, column: Column[Any], name: str) -> ColumnElement[Any]:

@@ -5,34 +5,68 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, String, case, cast, exists, func, select
+from sqlalchemy import JSON, Column, ColumnElement, Connection, Select, String, Table, case, cast, exists, func, select
 
+from heedful.api import values
+from heedful.api.parameters import Progress
 from heedful.errors import NotFound
-from heedful.memory import checks, maintenance
-from heedful.protocols.engine import Progress
+from heedful.ledger import scores
+from heedful.ledger.events import FEEDBACK, LINK_SIGNAL, SIGNAL, SUPERSESSION, is_retracted
+from heedful.ledger.supersessions import recallable
+from heedful.ledger.usefulness import WEIGHTS
+from heedful.memory import doctor
+from heedful.model.base import Model
 from heedful.storage import facts as stored_facts
-from heedful.storage import link_scores, schema
+from heedful.storage import schema, scopes
 from heedful.storage.facts import SUPERSEDED
-from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted, recallable
-from heedful.storage.rows import batches
-from heedful.storage.schema import datasets, event_keys, events, facts, feedbacks, notes, projects, queries, receipts
-from heedful.transfer import checksum, lines, stores
-from heedful.transfer.checksum import raw_json
-from heedful.transfer.lines import in_project
-from heedful.transfer.results import Difference, ProjectChecksum, Verified
+from heedful.storage.rows import dialect_of, select_in
+from heedful.storage.schema import event_keys, events, facts, feedbacks, notes, projects, queries, receipts
+from heedful.transfer import stores
+from heedful.transfer.exporting import ProjectChecksum, in_project, of_project
 from heedful.transfer.table_rows import BATCH_SIZE
 
 MAX_LISTED = 5
 """Things that differ which are named; the others are counted."""
 
 
+class Difference(Model):
+    """Something that is not what the ledger says."""
+
+    project: str | None
+    """The project it is in; None for what belongs to the whole store."""
+    dataset: str | None
+    """The dataset it is in, if it is in one."""
+    what: str
+    """The comparison, in a few words."""
+    count: int
+    """How many differ."""
+    examples: list[str]
+    """The first few things that differ, by id."""
+
+
+class Verified(Model):
+    """The result of a replay of the ledger."""
+
+    store: str
+    """The file, or the address without secrets."""
+    projects: list[ProjectChecksum]
+    """The checksums of the projects that were looked at, but for those with facts that can't be read."""
+    compared: int
+    """How many scores of facts and of links were compared with the fold of the ledger."""
+    differences: list[Difference]
+    """The differences; empty for a sound store."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
 def verify(
-    url_or_path: str | Path | None = None,
-    *,
-    project: str | None = None,
-    progress: Progress | None = None,
+    url_or_path: str | Path | None = None, *, project: str | None = None, progress: Progress | None = None
 ) -> Verified:
     """Compares all that is derived from the ledger with the ledger, in one project or in all of them."""
     database = stores.open_existing(url_or_path)
@@ -45,7 +79,7 @@ def verify(
                 if progress is not None:
                     progress(index, len(selected))
             if project is None:
-                verifying.rows_of_the_store()
+                verifying.damaged_rows()
         return Verified(
             store=database.name,
             projects=verifying.checksums,
@@ -59,7 +93,7 @@ def verify(
 def _projects(connection: Connection, store: str, project: str | None) -> list[tuple[int, str]]:
     statement = select(projects.c.id, projects.c.name).order_by(projects.c.id)
     if project is not None:
-        statement = statement.where(projects.c.name == checks.name("project", project))
+        statement = statement.where(projects.c.name == values.name("project", project))
     selected = [(row.id, row.name) for row in connection.execute(statement)]
     if project is not None and not selected:
         raise NotFound(f"store {store} has no project {project!r}", field="project", value=project)
@@ -74,33 +108,31 @@ class _Verifying:
         self.compared = 0
 
     def project(self, number: int, name: str) -> None:
-        if self._lines_are_readable(number, name):
-            self.checksums.append(checksum.of_project(self._connection, number, name))
-        unknown = checksum.unknown_signals(self._connection, number)
+        broken_tables = self.damaged_rows(number, name)
+        # Facts and ledger can be folded into checksums only if they can be read.
+        if broken_tables.isdisjoint({facts.name, events.name}):
+            self.checksums.append(of_project(self._connection, number, name))
+        unknown = unknown_signals(self._connection, number)
         self._note(name, None, "rows of events with an unknown signal (so no scores were compared)", unknown)
         if not unknown:
-            for dataset, title in dataset_numbers(self._connection, number).items():
+            for dataset, title in scopes.dataset_names(self._connection, name).items():
                 self._scores(name, dataset, title)
                 self._links(name, dataset, title)
         for description, check in CHECKS.items():
             self._note(name, None, description, check(self._connection, number))
 
-    def rows_of_the_store(self) -> None:
-        """Looks at what belongs to no project: keys for all of them, and jobs."""
-        for table, wrong, ids in checksum.damaged(self._connection, None):
-            self._note(None, None, f"rows of {table} with {wrong}", ids)
-
-    def _lines_are_readable(self, number: int, project: str) -> bool:
-        """Whether facts and ledger can be folded into checksums."""
-        broken = set()
-        for table, wrong, ids in checksum.damaged(self._connection, number):
-            broken.add(table)
+    def damaged_rows(self, number: int | None = None, project: str | None = None) -> set[str]:
+        """Notes damaged rows of a project, or those that belong to none: keys for all of them, and jobs. Returns the
+        names of their tables."""
+        broken_tables = set()
+        for table, wrong, ids in damaged(self._connection, number):
+            broken_tables.add(table)
             self._note(project, None, f"rows of {table} with {wrong}", ids)
-        return broken.isdisjoint({schema.facts.name, schema.events.name})
+        return broken_tables
 
     def _scores(self, project: str, dataset: int, title: str) -> None:
         wrong: list[int] = []
-        for compared, differing in maintenance.compare_scores(self._connection, dataset):
+        for compared, differing in doctor.compare_scores(self._connection, dataset):
             self.compared += compared
             wrong += differing
         ids = stored_facts.ids(self._connection, wrong[:MAX_LISTED])
@@ -108,11 +140,11 @@ class _Verifying:
         self._note(project, title, "scores of facts unlike the fold of the ledger", names)
 
     def _links(self, project: str, dataset: int, title: str) -> None:
-        compared, wrong = maintenance.compare_links(self._connection, dataset)
+        compared, wrong = doctor.compare_links(self._connection, dataset)
         self.compared += compared
         first = sorted(wrong)
         ids = stored_facts.ids(self._connection, [fact for fact, _ in first[:MAX_LISTED]])
-        names = (link_scores.target(ids.get(fact, str(fact)), entity) for fact, entity in first)
+        names = (scores.link_name(ids.get(fact, str(fact)), entity) for fact, entity in first)
         self._note(project, title, "scores of links unlike the fold of the ledger", names)
 
     def _note(self, project: str | None, dataset: str | None, what: str, ids: Iterable[str]) -> None:
@@ -120,9 +152,8 @@ class _Verifying:
         examples = list(islice(remaining, MAX_LISTED))
         if examples:
             count = len(examples) + sum(1 for _ in remaining)
-            self.differences.append(
-                Difference(project=project, dataset=dataset, what=what, count=count, examples=examples)
-            )
+            difference = Difference(project=project, dataset=dataset, what=what, count=count, examples=examples)
+            self.differences.append(difference)
 
 
 Check = Callable[[Connection, int], Iterator[str]]
@@ -131,8 +162,8 @@ Check = Callable[[Connection, int], Iterator[str]]
 
 def feedback_without_event(connection: Connection, project: int) -> Iterator[str]:
     """Words of people whose event is not in the ledger."""
-    event = exists().where(_its_event(), events.c.project_id == project, events.c.kind == FEEDBACK)
-    yield from _ids(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~event))
+    event = exists().where(_ITS_EVENT, events.c.project_id == project, events.c.kind == FEEDBACK)
+    return _ids(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~event))
 
 
 def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]:
@@ -144,15 +175,18 @@ def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]
         | (feedbacks.c.author_kind != events.c.author_kind)
         | ((feedbacks.c.active == 1) == is_retracted())
     )
-    statement = select(feedbacks.c.id).join(events, _its_event()).where(feedbacks.c.project_id == project, unlike)
-    yield from _ids(connection, statement)
+    joined = select(feedbacks.c.id).join(events, _ITS_EVENT)
+    return _ids(connection, joined.where(feedbacks.c.project_id == project, unlike))
+
+
+_ITS_EVENT = events.c.id == feedbacks.c.event_id
 
 
 def keys_used_twice(connection: Connection, project: int) -> Iterator[str]:
     """Idempotency keys that more than one event has."""
     key = events.c.idempotency_key
-    statement = select(key).where(events.c.project_id == project).group_by(key).having(func.count() > 1)
-    yield from _ids(connection, statement)
+    used = select(key).where(events.c.project_id == project).group_by(key)
+    return _ids(connection, used.having(func.count() > 1))
 
 
 def keys_unlike_event(connection: Connection, project: int) -> Iterator[str]:
@@ -165,8 +199,8 @@ def keys_unlike_event(connection: Connection, project: int) -> Iterator[str]:
 
 
 def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
-    event_exists = exists().where(events.c.id == notes.c.event_id, events.c.project_id == project)
-    yield from _ids(connection, select(notes.c.event_id).where(in_project(notes, project), ~event_exists))
+    event = exists().where(events.c.id == notes.c.event_id, events.c.project_id == project)
+    return _ids(connection, select(notes.c.event_id).where(in_project(notes, project), ~event))
 
 
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
@@ -176,41 +210,29 @@ def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[s
     statement = select(facts.c.id, is_marked).where(in_project(facts, project), is_marked | named)
     marked = {row.id: row.is_marked for row in connection.execute(statement)}
     found = recallable(connection, marked)
-    yield from (fact_id for fact_id, is_hidden in marked.items() if is_hidden == (fact_id in found))
+    return (fact_id for fact_id, is_hidden in marked.items() if is_hidden == (fact_id in found))
 
 
 def signals_across_datasets(connection: Connection, project: int) -> Iterator[str]:
     """Events about a fact that is in another dataset than they say."""
-    statement = (
-        select(events.c.id)
-        .join(facts, facts.c.id == events.c.target_id)
-        .where(
-            events.c.project_id == project,
-            events.c.kind == SIGNAL,
-            events.c.dataset_id.is_distinct_from(facts.c.dataset_id),
-        )
-    )
-    yield from _ids(connection, statement)
+    elsewhere = events.c.dataset_id.is_distinct_from(facts.c.dataset_id)
+    joined = select(events.c.id).join(facts, facts.c.id == events.c.target_id)
+    return _ids(connection, joined.where(events.c.project_id == project, events.c.kind == SIGNAL, elsewhere))
 
 
 def receipts_across_datasets(connection: Connection, project: int) -> Iterator[str]:
     """Receipts that showed a fact of another dataset, or whose query is gone; forgotten facts are not missed."""
     query = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
-    yield from _ids(connection, select(receipts.c.id).where(in_project(receipts, project), ~query))
-    rows = connection.execution_options(yield_per=BATCH_SIZE).execute(
-        select(receipts.c.id, receipts.c.dataset_id, raw_json(connection, receipts.c.shown)).where(
-            in_project(receipts, project)
-        )
-    )
-    for run in rows.partitions(BATCH_SIZE):
+    of_project = in_project(receipts, project)
+    yield from _ids(connection, select(receipts.c.id).where(of_project, ~query))
+    shown = select(receipts.c.id, receipts.c.dataset_id, raw_json(connection, receipts.c.shown)).where(of_project)
+    for run in connection.execution_options(yield_per=BATCH_SIZE).execute(shown).partitions(BATCH_SIZE):
         # Damaged rows are reported by themselves.
-        sound = [row for row in run if lines.broken("receipts", "shown", row.shown, nullable=False) is None]
+        sound = [row for row in run if broken("receipts", "shown", row.shown, nullable=False) is None]
         shown_facts = {row.id: {line[0] for line in orjson.loads(row.shown)} for row in sound}
-        dataset_of = {
-            row.id: row.dataset_id
-            for batch in batches(sorted(set().union(*shown_facts.values())))
-            for row in connection.execute(select(facts.c.id, facts.c.dataset_id).where(facts.c.id.in_(batch)))
-        }
+        every = sorted(set().union(*shown_facts.values()))
+        located = select_in(connection, select(facts.c.id, facts.c.dataset_id), facts.c.id, every)
+        dataset_of = {row.id: row.dataset_id for row in located}
         for row in sound:
             if any(dataset_of.get(fact, row.dataset_id) != row.dataset_id for fact in shown_facts[row.id]):
                 yield row.id
@@ -228,17 +250,141 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def dataset_numbers(connection: Connection, project: int) -> dict[int, str]:
-    rows = connection.execute(
-        select(datasets.c.id, datasets.c.name).where(datasets.c.project_id == project).order_by(datasets.c.id)
-    )
-    return {row.id: row.name for row in rows}
-
-
-def _its_event() -> ColumnElement[bool]:
-    return events.c.id == feedbacks.c.event_id
-
-
 def _ids(connection: Connection, statement: Select[str]) -> Iterator[str]:
-    for row in connection.execution_options(yield_per=BATCH_SIZE).execute(statement):
-        yield row[0]
+    return iter(connection.execution_options(yield_per=BATCH_SIZE).execute(statement).scalars())
+
+
+def raw_json(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
+    """The bytes or text in a column of JSON; SQLite lets anything in."""
+    return dialect_of(connection).raw_json(column).label(column.name)
+
+
+def damaged(connection: Connection, project: int | None) -> Iterator[tuple[str, str, list[str]]]:
+    """Tables, the fault of the JSON in them, and the ids of the rows with it: those of a project, or with None those
+    that belong to no project."""
+    for table in schema.metadata.sorted_tables:
+        columns = [column for column in table.columns if isinstance(column.type, JSON)]
+        condition = _without_project(table) if project is None else in_project(table, project) if columns else None
+        if not columns or condition is None:
+            continue
+        key = [table.c.id] if "id" in table.columns else list(table.primary_key)
+        ids_by_fault: dict[str, list[str]] = {}
+        statement = select(*key, *(raw_json(connection, column) for column in columns)).where(condition).order_by(*key)
+        for row in connection.execution_options(yield_per=BATCH_SIZE).execute(statement):
+            for column, value in zip(columns, row[len(key) :], strict=True):
+                fault = broken(table.name, column.name, value, nullable=bool(column.nullable))
+                if fault is not None:
+                    ids_by_fault.setdefault(fault, []).append("/".join(str(part) for part in row[: len(key)]))
+        for fault, ids in sorted(ids_by_fault.items()):
+            yield table.name, fault, ids
+
+
+def _without_project(table: Table) -> ColumnElement[bool] | None:
+    column = table.columns.get("project_id")
+    return column.is_(None) if column is not None and column.nullable else None
+
+
+def unknown_signals(connection: Connection, project: int) -> list[str]:
+    """The events of signals that have no weight: no score can be folded from them."""
+    of_signals = (events.c.project_id == project, events.c.kind.in_((SIGNAL, LINK_SIGNAL)))
+    unknown = events.c.value.is_(None) | events.c.value.not_in(sorted(WEIGHTS))
+    return list(connection.execute(select(events.c.id).where(*of_signals, unknown).order_by(events.c.id)).scalars())
+
+
+Shape = Callable[[Any, str], str | None]
+"""Given a value and its name: the fault, or None."""
+
+_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+
+
+def broken(table: str, column: str, stored: bytes | str | None, *, nullable: bool) -> str | None:
+    """The fault of a stored value, in a few words, or None."""
+    if stored is None:
+        return None
+    try:
+        value = orjson.loads(stored)
+    except orjson.JSONDecodeError:
+        return f"broken JSON in {column}"
+    if value is None and nullable:
+        return None
+    wrong = SHAPES[table, column](value, column)
+    return wrong and f"wrong JSON: {wrong}"
+
+
+def _instance_of(*kinds: type) -> Shape:
+    """A value of one of these types."""
+    expected = _KINDS[kinds[0]]
+
+    def check(value: Any, name: str) -> str | None:
+        # Not isinstance: a boolean is a number to Python, and not to a reader.
+        return None if type(value) in kinds else f"{name} is {_KINDS.get(type(value), 'null')} instead of {expected}"
+
+    return check
+
+
+def _list_of(item: Shape) -> Shape:
+    """A list of things of one shape."""
+
+    def check(value: Any, name: str) -> str | None:
+        if wrong := _instance_of(list)(value, name):
+            return wrong
+        return _first_fault((item, inner, f"an item of {name}") for inner in value)
+
+    return check
+
+
+def _first_fault(parts: Iterable[tuple[Shape, Any, str]]) -> str | None:
+    return next((fault for shape, value, name in parts if (fault := shape(value, name))), None)
+
+
+def _row(*fields: Shape, min_length: int) -> Shape:
+    """A list with fields in a fixed order, of which the first `min_length` are always there."""
+
+    def check(value: Any, name: str) -> str | None:
+        if wrong := _instance_of(list)(value, name):
+            return wrong
+        if not min_length <= len(value) <= len(fields):
+            return f"{name} has {len(value)} fields instead of {min_length}"
+        numbered = enumerate(zip(fields, value, strict=False), start=1)
+        return _first_fault((shape, inner, f"field {index} of {name}") for index, (shape, inner) in numbered)
+
+    return check
+
+
+def _object(**fields: Shape) -> Shape:
+    """An object; the fields that are named have a shape of their own where they are there."""
+
+    def check(value: Any, name: str) -> str | None:
+        if wrong := _instance_of(dict)(value, name):
+            return wrong
+        return _first_fault((shape, value[key], f"{key} of {name}") for key, shape in fields.items() if key in value)
+
+    return check
+
+
+_TEXT = _instance_of(str)
+_NUMBER = _instance_of(float, int)
+_TEXTS = _list_of(_TEXT)
+_OBJECTS = _list_of(_object())
+_ANY = _object()
+
+SHAPES: dict[tuple[str, str], Shape] = {
+    ("datasets", "metadata"): _ANY,
+    ("facts", "metadata"): _ANY,
+    ("events", "body"): _object(created=_instance_of(bool)),
+    ("receipts", "shown"): _list_of(_row(_TEXT, _NUMBER, _NUMBER, _NUMBER, _TEXT, _NUMBER, _TEXTS, min_length=6)),
+    ("requests", "result"): _ANY,
+    ("sessions", "metadata"): _ANY,
+    ("entries", "used"): _list_of(_row(_TEXT, _NUMBER, _TEXTS, min_length=3)),
+    ("entries", "usage"): _ANY,
+    ("feedbacks", "extra"): _ANY,
+    ("waiting_feedbacks", "extra"): _ANY,
+    ("outbox", "payload"): _ANY,
+    ("connectors", "options"): _ANY,
+    ("connectors", "schema"): _object(tables=_OBJECTS),
+    ("executions", "parameters"): _ANY,
+    ("executions", "result"): _object(columns=_OBJECTS, rows=_list_of(_instance_of(list))),
+    ("keys", "scopes"): _TEXTS,
+    ("jobs", "arguments"): _ANY,
+}
+"""By table and column."""

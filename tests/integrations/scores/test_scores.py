@@ -25,6 +25,7 @@ from server import running
 
 import heedful
 from heedful import AsyncHeedful, Forbidden, Unavailable
+from heedful.integrations.score_systems import ScoreSystem
 from heedful.integrations.scores import (
     Langfuse,
     LangSmith,
@@ -34,7 +35,6 @@ from heedful.integrations.scores import (
     export_scores,
     import_scores,
 )
-from heedful.integrations.scores.api import System
 from heedful.testing import WordEmbedder
 
 ANSWERS = [str(uuid4()) for _ in range(3)]
@@ -44,7 +44,7 @@ ANSWERS = [str(uuid4()) for _ in range(3)]
 class There:
     """A system, its server, and what its own client does."""
 
-    system: System
+    system: ScoreSystem
     server: Server
     add: Callable[[str, float, str | None], None]
     """Scores an answer by a person."""

@@ -20,9 +20,9 @@ from strands.types.content import Message
 from strands.types.session import SessionMessage
 from strands_model import Scripted
 
+from heedful.api import Sessions
 from heedful.integrations.strands import HeedfulPlugin
 from heedful.integrations.strands_sessions import HeedfulSessionManager, HeedfulSessionRepository, MongoDBSessionManager
-from heedful.protocols import SessionsProtocol
 
 __all__ = ["mongodb_server", "mongodb_url"]
 
@@ -193,7 +193,7 @@ def test_only_sessions_in_mongodb_need_its_driver(tmp_path: Path) -> None:
 
 def test_messages_are_listed_in_parts(tmp_path: Path) -> None:
     with opened("open", tmp_path) as memory:
-        sessions: SessionsProtocol = memory.sessions
+        sessions: Sessions = memory.sessions
         repository = HeedfulSessionRepository(sessions)
         sessions.create(SESSION)
         for number in range(5):

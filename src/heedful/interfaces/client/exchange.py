@@ -15,14 +15,14 @@ from urllib.parse import quote, urlencode
 import orjson
 from pydantic_core import PydanticSerializationError, ValidationError, to_json
 
+from heedful.api import CALLS
+from heedful.api import values as checks
+from heedful.api.calls import HEADERS, Arguments, Call
+from heedful.clock import new_id
 from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
-from heedful.ids import new_id
-from heedful.insight.writing import export, from_json_rows
+from heedful.insight.export_files import export, from_json_rows
 from heedful.interfaces.client.surface import adapted
-from heedful.interfaces.operations import OPERATIONS, Shape, shape
-from heedful.interfaces.operations.shape import HEADERS, arguments
 from heedful.interfaces.problems import error_of
-from heedful.memory import checks
 from heedful.model import ExportResult
 from heedful.model.base import ignoring_unknown_fields
 from heedful.retrying import seconds
@@ -48,7 +48,7 @@ class Send:
     content: bytes | None
     slow: bool
     callbacks: Mapping[str, Callable[..., object]] = field(default_factory=dict)
-    """What to call for each event of a stream; no stream is asked for if there are none."""
+    """The functions to call for events of a stream; without any, no stream is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back; status 0 with a problem if nothing did."""
+class Reply:
+    """The answer of the server; status 0 with a problem if there is none."""
 
     status: int
     content: bytes = b""
@@ -72,45 +72,39 @@ class Answer:
     """Whether a callback was called; a retry would call it again."""
 
 
-Exchange = Generator[Send | Sleep, Answer | None, Any]
+Exchange = Generator[Send | Sleep, Reply | None, Any]
 
 
-def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
-    """The requests of one call of a method, and its result."""
-    values = arguments(name, args, kwargs)
-    if name == "insight.export":
-        return (yield from _export(project, **values))
-    name, values, errors = adapted(name, values)
-    operation_shape = shape(OPERATIONS[name])
-    request = _request(operation_shape, project, values)
+def exchange(project: str, call: Call, arguments: Arguments) -> Exchange:
+    """The requests of one call, and its result."""
+    if call.name == "insight.export":
+        return (yield from _export(project, **arguments))
+    call, values, errors = adapted(call, arguments)
+    request = _request(call, project, values)
     attempt, waits = 1, 0
     while True:
         answer = yield request
         assert answer is not None
-        if waits < MAX_POLLS and _in_progress(answer):
+        in_progress = answer.status == 409 and _document(answer).get("code") == "in_progress"
+        if waits < MAX_POLLS and in_progress:
             waits += 1
             yield Sleep(max(1.0, _retry_after(answer)))
         elif attempt < ATTEMPTS and _is_retryable(answer):
             yield Sleep(max(_retry_after(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)))
             attempt += 1
         else:
-            result = _result(operation_shape, answer, attempt)
+            result = _result(call, answer, attempt)
             return result.model_copy(update={"errors": errors + result.errors}) if errors else result
 
 
 def _export(
-    project: str,
-    table: str,
-    path: Any,
-    format: str | None = None,
-    overwrite: bool = False,
-    **filters: Any,
-) -> Generator[Send | Sleep, Answer | None, ExportResult]:
+    project: str, table: str, path: Any, format: str | None = None, overwrite: bool = False, **filters: Any
+) -> Generator[Send | Sleep, Reply | None, ExportResult]:
     """A table, page by page, in a file that is written here."""
     with export(table, path, format, filters.get("dataset"), overwrite) as output:
         cursor = None
         while True:
-            page = yield from exchange(project, "insight.rows", (table,), {**filters, "cursor": cursor})
+            page = yield from exchange(project, CALLS["insight.rows"], {"table": table, **filters, "cursor": cursor})
             output.add(from_json_rows(output.table, page.items))
             cursor = page.next_cursor
             if cursor is None:
@@ -118,26 +112,30 @@ def _export(
     return output.result()
 
 
-def _request(shape: Shape, project: str, values: dict[str, Any]) -> Send:
-    operation = shape.operation
-    callbacks = {name: call for name in shape.callbacks if (call := values.pop(name, None)) is not None}
-    path = f"/v1/projects/{_segment('project', project)}" + operation.path.format(
-        **{name: _segment(name, values.pop(name)) for name in shape.path}
+def _request(call: Call, project: str, values: Arguments) -> Send:
+    callbacks = {name: back for name in call.callbacks if (back := values.pop(name, None)) is not None}
+    path = f"/v1/projects/{_segment('project', project)}" + call.path.format(
+        **{name: _segment(name, values.pop(name)) for name in call.in_path}
     )
-    headers = {HEADERS[name]: _header(name, values.pop(name, None)) for name in shape.headers}
+    headers = {HEADERS[name]: _header(name, values.pop(name, None)) for name in call.headers}
     headers = {name: value for name, value in headers.items() if value is not None}
-    if not operation.repeatable and "Idempotency-Key" not in headers:
+    if not call.repeatable and "Idempotency-Key" not in headers:
         headers["Idempotency-Key"] = new_id()
     if "If-Match" in headers:
         headers["If-Match"] = f'"{headers["If-Match"]}"'
     content = None
-    if shape.in_query:
-        path += _query(_checked(shape, values))
+    if call.in_query:
+        # A query string has no types.
+        try:
+            call.request.model_validate(values, strict=True)
+        except ValidationError as error:
+            raise Invalid.from_validation(error) from None
+        path += _query(values)
     else:
         headers["Content-Type"] = "application/json"
-        content = b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), _json(name, each)) for name, each in values.items())
+        content = b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), _json(name, item)) for name, item in values.items())
     headers["Accept"] = "text/event-stream" if callbacks else "application/json"
-    return Send(operation.method, path, headers, content, operation.slow, callbacks)
+    return Send(call.method, path, headers, content, call.slow, callbacks)
 
 
 def _segment(name: str, value: Any) -> str:
@@ -156,30 +154,16 @@ def _header(name: str, value: Any) -> Any:
     return checks.any_text(name, value)
 
 
-def _checked(shape: Shape, values: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a query string, which has no types."""
-    try:
-        shape.request.model_validate(values, strict=True)
-    except ValidationError as error:
-        raise Invalid.from_validation(error) from None
-    return values
-
-
 def _query(values: dict[str, Any]) -> str:
     pairs = []
     for name, value in values.items():
-        if value is None:
-            continue
-        items = value if isinstance(value, list | tuple) else [value]
+        items = value if isinstance(value, list | tuple) else [] if value is None else [value]
         pairs += [(name, _written(name, item)) for item in items]
     query = f"?{urlencode(pairs)}" if pairs else ""
     if len(query) > MAX_URL:
         longest = max(pairs, key=lambda pair: len(pair[1]))[0]
-        raise Invalid(
-            f"{longest} is too long for a URL, which takes {MAX_URL} bytes",
-            field=longest,
-            remedy="Use fewer or shorter values",
-        )
+        problem = f"{longest} is too long for a URL, which takes {MAX_URL} bytes"
+        raise Invalid(problem, field=longest, remedy="Use fewer or shorter values")
     return query
 
 
@@ -194,14 +178,13 @@ def _json(name: str, value: Any) -> bytes:
         return to_json(value, inf_nan_mode="constants")
     except (PydanticSerializationError, UnicodeEncodeError, RecursionError) as error:
         reason = str(error).removeprefix("Error serializing to JSON: ")
+        remedy = "Use texts, numbers, true, false, null, lists and mappings"
         raise Invalid(
-            f"{name} contains values that JSON can't represent ({reason})",
-            field=name,
-            remedy="Use texts, numbers, true, false, null, lists and mappings",
+            f"{name} contains values that JSON can't represent ({reason})", field=name, remedy=remedy
         ) from None
 
 
-def _is_retryable(answer: Answer) -> bool:
+def _is_retryable(answer: Reply) -> bool:
     """Whether sending it again may help; each request either has a key or does no harm twice."""
     if answer.status in (500, 503):
         # A proxy says nothing of when to come back, and its servers may be back in a moment.
@@ -209,49 +192,41 @@ def _is_retryable(answer: Answer) -> bool:
     return answer.status in (0, 429, 502, 504) and not answer.timed_out and not answer.streamed
 
 
-def _in_progress(answer: Answer) -> bool:
-    return answer.status == 409 and _document(answer).get("code") == "in_progress"
-
-
-def _retry_after(answer: Answer) -> float:
+def _retry_after(answer: Reply) -> float:
     return seconds(answer.headers.get("retry-after", ""))
 
 
-def _result(shape: Shape, answer: Answer, attempts: int) -> Any:
+def _result(call: Call, answer: Reply, attempts: int) -> Any:
     if answer.timed_out:
-        raise Unavailable(
-            f"the request timed out: {answer.problem}; it may or may not have been done",
-            code="server_timeout",
-            remedy="Raise the timeout: connect(url, timeout=SECONDS); a call with an idempotency_key can be retried",
-        )
+        problem = f"the request timed out: {answer.problem}; it may or may not have been done"
+        remedy = "Raise the timeout: connect(url, timeout=SECONDS); a call with an idempotency_key can be retried"
+        raise Unavailable(problem, code="server_timeout", remedy=remedy)
     if answer.status == 0:
-        raise Unavailable(
-            f"the server can't be reached: {answer.problem} (tried {attempts} times)",
-            code="server_unreachable",
-            remedy="Check the address, and that heedful serve runs there",
-        )
+        problem = f"the server can't be reached: {answer.problem} (tried {attempts} times)"
+        remedy = "Check the address, and that heedful serve runs there"
+        raise Unavailable(problem, code="server_unreachable", remedy=remedy)
     if answer.status < 300:
         try:
-            return _read(shape, answer.content)
+            return _read(call, answer.content)
         except ValidationError:
             raise _unexpected_response(answer) from None
     error = _error(answer)
-    if shape.operation.missing is not None and error.code == f"{shape.operation.missing}_not_found":
+    if call.missing is not None and error.code == f"{call.missing}_not_found":
         return False
     raise error
 
 
-def _read(shape: Shape, content: bytes) -> Any:
+def _read(call: Call, content: bytes) -> Any:
     """The result in an answer; a newer server may send fields that this client doesn't know."""
     try:
-        return shape.result.validate_json(content)
+        return call.result.validate_json(content)
     except ValidationError:
         # Only now, because a union of models is told apart by the fields that each of them has.
         with ignoring_unknown_fields():
-            return shape.result.validate_json(content)
+            return call.result.validate_json(content)
 
 
-def _error(answer: Answer) -> HeedfulError:
+def _error(answer: Reply) -> HeedfulError:
     document = _document(answer)
     if document.get("code") == "key_missing":
         document["remedy"] = "Set HEEDFUL_API_KEY, or pass api_key=…"
@@ -262,7 +237,7 @@ def _error(answer: Answer) -> HeedfulError:
     return _unexpected_response(answer)
 
 
-def _unexpected_response(answer: Answer) -> Unavailable:
+def _unexpected_response(answer: Reply) -> Unavailable:
     """Something answers, and it is not a server of Heedful's that this client understands."""
     kind = answer.headers.get("content-type", "no type")
     to = f", and points to {answer.headers['location']}" if "location" in answer.headers else ""
@@ -273,7 +248,7 @@ def _unexpected_response(answer: Answer) -> Unavailable:
     )
 
 
-def _document(answer: Answer) -> dict[str, Any]:
+def _document(answer: Reply) -> dict[str, Any]:
     try:
         document = orjson.loads(answer.content)
     except orjson.JSONDecodeError:

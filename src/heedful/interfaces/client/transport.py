@@ -14,10 +14,11 @@ from httpx_sse import EventSource, ServerSentEvent
 
 from heedful import settings
 from heedful.aio import AsyncHeedful
+from heedful.api import values
+from heedful.api.calls import Arguments, Call
 from heedful.errors import Invalid, quoted
-from heedful.interfaces.client.exchange import SLOW_FACTOR, Answer, Exchange, Send, Sleep, exchange
+from heedful.interfaces.client.exchange import SLOW_FACTOR, Exchange, Reply, Send, Sleep, exchange
 from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.memory import checks
 from heedful.version import __version__
 
 CONNECTIONS = 64
@@ -31,9 +32,8 @@ class Transport:
         self._timeout = timeout
         self._client = httpx.Client(**_options(url, api_key, timeout))
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Calls a method of the engine on the server."""
-        steps = exchange(self.project, name, args, kwargs)
+    def run(self, call: Call, arguments: Arguments) -> Any:
+        steps = exchange(self.project, call, arguments)
         try:
             step = next(steps)
             while True:
@@ -49,7 +49,7 @@ class Transport:
     def close(self) -> None:
         self._client.close()
 
-    def _send(self, step: Send) -> Answer:
+    def _send(self, step: Send) -> Reply:
         events = Events(step.callbacks)
         try:
             if not step.callbacks:
@@ -73,10 +73,9 @@ class AsyncTransport:
         self._timeout = timeout
         self._client = httpx.AsyncClient(**_options(url, api_key, timeout))
 
-    async def call(self, namespace: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Calls a method of the engine on the server."""
+    async def run(self, call: Call, arguments: Arguments) -> Any:
         # Files that are named are read at once, in a thread.
-        steps: Exchange = exchange(self._project, f"{namespace}.{name}".lstrip("."), args, kwargs)
+        steps: Exchange = exchange(self._project, call, arguments)
         step = await asyncio.to_thread(_next, steps, None)
         while isinstance(step, Send | Sleep):
             answer = None
@@ -90,7 +89,7 @@ class AsyncTransport:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _send(self, step: Send) -> Answer:
+    async def _send(self, step: Send) -> Reply:
         events = Events(step.callbacks)
         try:
             if not step.callbacks:
@@ -106,7 +105,7 @@ class AsyncTransport:
             return _connection_error(error, events)
 
 
-def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
+def _next(steps: Exchange, answer: Reply | None) -> Send | Sleep | tuple[Any]:
     """The next step, or the result in a tuple: StopIteration can't leave a coroutine."""
     try:
         return steps.send(answer)
@@ -116,15 +115,11 @@ def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
 
 def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
     if not isinstance(url, str) or not _is_address(url):
-        raise Invalid(
-            f"invalid url {quoted(url)}", field="url", value=url, remedy="Use http://host:port or https://host"
-        )
+        remedy = "Use http://host:port or https://host"
+        raise Invalid(f"invalid url {quoted(url)}", field="url", value=url, remedy=remedy)
     if httpx.URL(url).userinfo:
-        raise Invalid(
-            "url contains a user name or a password",
-            field="url",
-            remedy="Use http://host:port or https://host, and pass the key as api_key",
-        )
+        remedy = "Use http://host:port or https://host, and pass the key as api_key"
+        raise Invalid("url contains a user name or a password", field="url", remedy=remedy)
     headers = {"User-Agent": f"heedful-python/{__version__}"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {api_key}"
@@ -141,7 +136,7 @@ def _is_address(url: str) -> bool:
         read = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
         return False
-    if read.scheme not in ("http", "https") or not read.host or any(each.isspace() for each in url):
+    if read.scheme not in ("http", "https") or not read.host or any(character.isspace() for character in url):
         return False
     return (read.port or 80) < 65536 and not read.query and not read.fragment
 
@@ -154,17 +149,17 @@ def _arguments(step: Send, timeout: float) -> dict[str, Any]:
     return arguments
 
 
-def _answer(response: httpx.Response) -> Answer:
-    return Answer(response.status_code, response.content, response.headers)
+def _answer(response: httpx.Response) -> Reply:
+    return Reply(response.status_code, response.content, response.headers)
 
 
 def _is_stream(response: httpx.Response) -> bool:
     return str(response.headers.get("content-type", "")).startswith("text/event-stream")
 
 
-def _connection_error(error: httpx.RequestError, events: Events) -> Answer:
+def _connection_error(error: httpx.RequestError, events: Events) -> Reply:
     timed_out = isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout)
-    return Answer(0, problem=str(error) or type(error).__name__, timed_out=timed_out, streamed=events.streamed)
+    return Reply(0, problem=str(error) or type(error).__name__, timed_out=timed_out, streamed=events.streamed)
 
 
 TIMEOUT = 60.0
@@ -191,11 +186,11 @@ async def aconnect(
 
     name, key = _check_options(project, api_key, timeout)
     transport = AsyncTransport(url, name, key, timeout)
-    return AsyncHeedful(transport.call, transport.close, f"<AsyncHeedful {url} project={name!r}>")
+    return AsyncHeedful(transport.run, transport.close, f"<AsyncHeedful {url} project={name!r}>")
 
 
 def _check_options(project: str | None, api_key: str | None, timeout: float) -> tuple[str, str | None]:
-    name = checks.name("project", settings.load().project if project is None else project)
+    name = values.name("project", settings.load().project if project is None else project)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
         raise Invalid(f"timeout must be seconds above 0, got {quoted(timeout)}", field="timeout", value=timeout)
     key = os.environ.get(settings.API_KEY) or None if api_key is None else api_key
@@ -210,19 +205,18 @@ class Events:
 
     def __init__(self, callbacks: Mapping[str, Callable[..., object]]) -> None:
         self._callbacks = callbacks
-        self.answer: Answer | None = None
+        self.answer: Reply | None = None
         self.streamed = False
         """Whether a callback has heard something."""
 
     def take(self, event: ServerSentEvent) -> None:
         if event.event == "result":
-            self.answer = Answer(200, event.data.encode())
+            self.answer = Reply(200, event.data.encode())
         elif event.event == "problem":
-            self.answer = Answer(orjson.loads(event.data)["status"], event.data.encode())
+            self.answer = Reply(orjson.loads(event.data)["status"], event.data.encode())
         elif event.event in self._callbacks:
             self.streamed = True
             self._callbacks[event.event](*orjson.loads(event.data))
 
-    def end(self) -> Answer:
-        """The result of the stream."""
-        return self.answer or Answer(0, problem="the stream ended before the result", streamed=self.streamed)
+    def end(self) -> Reply:
+        return self.answer or Reply(0, problem="the stream ended before the result", streamed=self.streamed)

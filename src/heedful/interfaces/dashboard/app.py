@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,25 +16,44 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.errors import HeedfulError, NotFound
-from heedful.interfaces.dashboard import login_pages, rendering, responses
-from heedful.interfaces.dashboard.context import PageContext, local
-from heedful.interfaces.dashboard.logins import Visitor
-from heedful.interfaces.dashboard.pages import ACTIONS, PAGES, SECTIONS
-from heedful.interfaces.dashboard.registry import Page
+from heedful.interfaces.dashboard import (
+    execution_pages,
+    fact_pages,
+    overview_pages,
+    rendering,
+    responses,
+    review_pages,
+    settings_page,
+)
 from heedful.interfaces.dashboard.rendering import address
-from heedful.interfaces.dashboard.site import Site
-from heedful.interfaces.http.app import open_store, set_up
+from heedful.interfaces.dashboard.site import Action, PageContext, PageRoute, Section, Site, Visitor
+from heedful.interfaces.http.app import GRACE, first_key, listen, open_store, set_up
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import BodyTimeout, ServerConfig
-from heedful.interfaces.http.routing import Endpoint, Routes
-from heedful.interfaces.http.serve import GRACE, first_key, listen
-from heedful.interfaces.http.state import State
+from heedful.interfaces.http.connections import ServerConfig
+from heedful.interfaces.http.middleware import BodyTimeout, Endpoint, Routes
+from heedful.interfaces.http.state import ServerState
 from heedful.model import NewKey
 from heedful.store import Store
 from heedful.version import __version__
 
+SECTIONS = (
+    Section("overview", "Overview", "o"),
+    Section("review", "Review", "r"),
+    Section("sessions", "Sessions", "s"),
+    Section("facts", "Facts", "f"),
+    Section("learning", "How it learns", "l"),
+    Section("executions", "Executions", "e"),
+    Section("experiments", "Experiments", "x"),
+    Section("settings", "Settings", scope="admin"),
+)
+
+_MODULES = (overview_pages, review_pages, fact_pages, execution_pages, settings_page)
+
+PAGES: tuple[PageRoute, ...] = tuple(page for module in _MODULES for page in module.PAGES)
+ACTIONS: tuple[Action, ...] = tuple(action for module in _MODULES for action in module.ACTIONS)
+
 LOGIN_HOURS = 8.0
-"""How long a login is good."""
+"""Hours that a login is valid."""
 
 INTERNAL_ERROR = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
 
@@ -51,7 +71,7 @@ def create(
 
     `admin_key` opens everything, beside the keys in the store.
     """
-    state = State(Config(admin_key=admin_key, worker=False), store)
+    state = ServerState(Config(admin_key=admin_key, worker=False), store)
     site = Site(state, {action.name: action for action in ACTIONS}, hours)
     site.templates.globals["sections"] = SECTIONS
 
@@ -61,12 +81,9 @@ def create(
         site.close()
 
     async def refused(request: Request, error: Exception) -> Response:
-        problem = (
-            error
-            if isinstance(error, HeedfulError)
-            else HeedfulError("Something went wrong here", remedy=INTERNAL_ERROR)
-        )
-        return responses.plain_page(site, request, problem)
+        if not isinstance(error, HeedfulError):
+            error = HeedfulError("Something went wrong here", remedy=INTERNAL_ERROR)
+        return responses.plain_page(site, request, error)
 
     app = FastAPI(
         title="Heedful dashboard",
@@ -78,16 +95,18 @@ def create(
     app.router.redirect_slashes = False
     routes: dict[str, dict[str, Endpoint]] = {
         "/static/{sum}/{name}": {"GET": rendering.serve_asset},
-        "/": {"GET": _first(site)},
-        "/login": dict.fromkeys(("GET", "POST"), _login(site)),
-        "/logout": {"POST": _logout(site)},
-        "/theme": {"POST": _theme(site)},
-        "/resume": {"GET": _resume(site)},
-        "/p/{project}/do/{action}": {"POST": responses.action(site)},
+        "/": {"GET": responses.in_turn(site, partial(_first, site))},
+        "/login": {"GET": partial(responses.show_login, site), "POST": partial(responses.log_in, site)},
+        "/logout": {"POST": responses.in_turn(site, partial(responses.log_out, site), has_form=True)},
+        "/theme": {"POST": partial(responses.set_theme, site)},
+        "/resume": {"GET": responses.in_turn(site, partial(_resume, site))},
+        "/p/{project}/do/{action}": {"POST": responses.in_turn(site, partial(responses.act, site), has_form=True)},
     }
-    for page in [*PAGES, Page("", _to_overview)]:
+    start = PageRoute("", lambda here: RedirectResponse(here.at("overview"), 303))
+    for page in [*PAGES, start]:
         routes["/p/{project}" + page.path] = {"GET": responses.page(site, page)}
-    app.router.routes += [Routes(routes), Route("/{rest:path}", _not_found(site))]
+    not_found = responses.in_turn(site, partial(_not_found, site))
+    app.router.routes += [Routes(routes), Route("/{rest:path}", not_found)]
     app.add_middleware(GZipMiddleware, minimum_size=1000)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(BodyTimeout, seconds=body_seconds)
@@ -95,79 +114,39 @@ def create(
     return app
 
 
-def _first(site: Site) -> Endpoint:
+def _first(site: Site, request: Request, visitor: Visitor | None) -> Response:
     """The address without a page: the first project."""
-
-    def work(request: Request, visitor: Visitor | None) -> Response:
-        if visitor is None:
-            return RedirectResponse("/login", 303)
-        return RedirectResponse(address(site.project_names(visitor.caller.project)[0], "overview"), 303)
-
-    return responses.in_turn(site, work)
+    if visitor is None:
+        return RedirectResponse("/login", 303)
+    return RedirectResponse(address(site.project_names(visitor.caller.project)[0], "overview"), 303)
 
 
-def _login(site: Site) -> Endpoint:
-    async def answer(request: Request) -> Response:
-        if request.method == "POST":
-            return await login_pages.log_in(site, request, await responses.form_of(site, request))
-        to = local(request.query_params.get("to"), "/")
-        return await site.run(request, None, lambda: login_pages.login_page(site, request, to=to))
+def _resume(site: Site, request: Request, visitor: Visitor | None) -> Response:
+    """The action that somebody was about to do when their login had expired."""
+    pending = None if visitor is None else site.pending.get(visitor.login.number)
+    if visitor is None or pending is None:
+        return RedirectResponse("/", 303)
+    action, projects = site.actions[pending.action], site.project_names(visitor.caller.project)
+    accessible = pending.project in projects
+    may = accessible and action.scope in visitor.caller.scopes
+    message = EXPIRED if may else FORBIDDEN_ACTION
 
-    return answer
+    def show(here: PageContext) -> Response:
+        return responses.retry_page(here, action, pending.fields, message, status=200, may=may)
 
-
-def _logout(site: Site) -> Endpoint:
-    return responses.with_form(site, lambda request, _, form: login_pages.log_out(site, request, form))
-
-
-def _theme(site: Site) -> Endpoint:
-    async def answer(request: Request) -> Response:
-        return login_pages.set_theme(request, await responses.form_of(site, request))
-
-    return answer
+    return responses.render(site, request, visitor, show, project=pending.project if accessible else projects[0])
 
 
-def _resume(site: Site) -> Endpoint:
-    """What somebody was about to do when their login had expired."""
-
-    def work(request: Request, visitor: Visitor | None) -> Response:
-        pending = None if visitor is None else site.pending.get(visitor.login.number)
-        if visitor is None or pending is None:
-            return RedirectResponse("/", 303)
-
-        action, projects = site.actions[pending.action], site.project_names(visitor.caller.project)
-        accessible = pending.project in projects
-        may = accessible and action.scope in visitor.caller.scopes
-
-        def show(here: PageContext) -> Response:
-            assert pending is not None
-            return responses.retry_page(
-                here, action, pending.fields, EXPIRED if may else FORBIDDEN_ACTION, status=200, may=may
-            )
-
-        return responses.render(site, request, visitor, show, project=pending.project if accessible else projects[0])
-
-    return responses.in_turn(site, work)
-
-
-def _to_overview(here: PageContext) -> Response:
-    return RedirectResponse(here.at("overview"), 303)
-
-
-def _not_found(site: Site) -> Endpoint:
-    """What has no page; an address that ends with a slash is that without it."""
-
-    def work(request: Request, visitor: Visitor | None) -> Response:
-        path = request.url.path
-        if path.startswith("/p/") and path.endswith("/"):
-            query = f"?{request.url.query}" if request.url.query else ""
-            return RedirectResponse(path.rstrip("/") + query, 308)
-        if visitor is None:
-            return RedirectResponse("/login", 303)
-        missing = NotFound("Page not found", remedy="Choose a page on the left")
-        return responses.error_page(site, request, visitor, missing)
-
-    return responses.in_turn(site, work)
+def _not_found(site: Site, request: Request, visitor: Visitor | None) -> Response:
+    """An address without a page; one that ends with a slash leads to that without it."""
+    path = request.url.path
+    if path.startswith("/p/") and path.endswith("/"):
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(path.rstrip("/") + query, 308)
+    if visitor is None:
+        return RedirectResponse("/login", 303)
+    missing = NotFound("Page not found", remedy="Choose a page on the left")
+    return responses.error_page(site, request, visitor, missing)
 
 
 POLICY = (
@@ -232,5 +211,4 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
         store.close()
         raise
     ready(address, key)
-    settings = ServerConfig(app, config.limits, timeout_graceful_shutdown=GRACE)
-    uvicorn.Server(settings).run(sockets=[listening])
+    uvicorn.Server(ServerConfig(app, config, timeout_graceful_shutdown=GRACE)).run(sockets=[listening])

@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from heedful.errors import HeedfulError, NotFound
-from heedful.interfaces.charts.lines import MONTHS
-from heedful.interfaces.dashboard import ranges
+from heedful.interfaces.charts import MONTHS
+from heedful.interfaces.dashboard import comparison
 from heedful.version import __version__
 
 PATHS = {
@@ -27,16 +27,12 @@ PATHS = {
     "sessions": "M4 5h16v11H10l-4 4v-4H4V5ZM8 9h8M8 12h5",
     "facts": "M5 4h9l5 5v11H5V4Zm9 0v5h5M8 13h8M8 16h6",
     "learning": "M4 18l5-5 4 4 7-9M15 8h5v5",
-    "executions": (
-        "M5 6c0-1.7 3.1-3 7-3s7 1.3 7 3-3.1 3-7 3-7-1.3-7-3Zm0 0v12c0 1.7 3.1 3 7 3s7-1.3 7-3V6M5 "
-        "12c0 1.7 3.1 3 7 3s7-1.3 7-3"
-    ),
+    "executions": "M5 6c0-1.7 3.1-3 7-3s7 1.3 7 3-3.1 3-7 3-7-1.3-7-3Zm0 0v12c0 1.7 3.1 3 7 3s7-1.3 7-3V6M5 "
+    "12c0 1.7 3.1 3 7 3s7-1.3 7-3",
     "experiments": "M9 3h6M10 3v6l-5.5 9.5A1.7 1.7 0 0 0 6 21h12a1.7 1.7 0 0 0 1.5-2.5L14 9V3M7.5 15h9",
     "settings": "M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5v5M9 14.5v5",
     "up": ("M7 11v9H4v-9h3Zm0 0 4-8c1.7 0 2.6 1.2 2.3 2.8L12.7 9H18c1.3 0 2.2 1.1 1.9 2.4l-1.5 7A2 2 0 0 1 16.5 20H7"),
-    "down": (
-        "M7 13V4H4v9h3Zm0 0 4 8c1.7 0 2.6-1.2 2.3-2.800L12.7 15H18c1.3 0 2.2-1.1 1.9-2.400l-1.5-7A2 2 0 0 0 16.5 4H7"
-    ),
+    "down": "M7 13V4H4v9h3Zm0 0 4 8c1.7 0 2.6-1.2 2.3-2.8L12.7 15H18c1.3 0 2.2-1.1 1.9-2.4l-1.5-7A2 2 0 0 0 16.5 4H7",
     "neutral": "M5 12h14",
     "search": "M11 4a7 7 0 1 1 0 14 7 7 0 0 1 0-14Zm5 12 4.5 4.5",
     "auto": "M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18Zm0 0v18M12 8l6-3M12 13l8.5-3M12 18l7-2.5",
@@ -99,8 +95,8 @@ def environment() -> Environment:
         asset=asset_address,
         icon=icon,
         version=__version__,
-        range_presets=ranges.PRESETS,
-        range_preset=ranges.preset,
+        range_presets=comparison.PRESETS,
+        range_preset=comparison.preset,
     )
     return templates
 
@@ -166,17 +162,14 @@ def content(name: str) -> bytes:
 
 
 def asset_address(name: str) -> str:
-    """Where a file is, with its hash: other content has another address."""
+    """The address of a file, with its hash: other content has another address."""
     return f"/static/{hashlib.sha256(content(name)).hexdigest()[:16]}/{name}"
-
-
-NAMES = ("dashboard.css", "dashboard.js", "icon.svg")
 
 
 async def serve_asset(request: Request) -> Response:
     """One of the files."""
     name = request.path_params["name"]
-    if name not in NAMES or request.url.path != asset_address(name):
+    if name not in ("dashboard.css", "dashboard.js", "icon.svg") or request.url.path != asset_address(name):
         return Response("not found", 404, media_type="text/plain")
     return Response(
         content(name),
@@ -188,19 +181,14 @@ async def serve_asset(request: Request) -> Response:
 FOR_PROGRAMS = re.compile(r"\w\(|\bheedful [a-z]+|\bpass\b|\w=…|next_cursor|if_match", re.IGNORECASE)
 """Calls, commands and parameters."""
 
-LISTS = {
-    "fact_id": "facts",
-    "session_id": "sessions",
-    "item_id": "review",
-    "execution_id": "executions",
-}
+LISTS = {"fact_id": "facts", "session_id": "sessions", "item_id": "review", "execution_id": "executions"}
 """The page that lists what a field names."""
 
 CURSOR = "This part of the list can't be found: its address was changed or cut off"
 
 
 def problem_text(error: HeedfulError) -> str:
-    """What is wrong."""
+    """The message of an error, as a sentence."""
     message = CURSOR if error.field == "cursor" else error.message
     # It begins with somebody's name.
     if error.code == "closed_already":
@@ -209,8 +197,8 @@ def problem_text(error: HeedfulError) -> str:
 
 
 def remedy_text(error: HeedfulError) -> str | None:
-    """What a person can do about it here."""
-    if isinstance(error, NotFound) and error.field in LISTS:
+    """The remedy that a person can use here."""
+    if list_page_for(error):
         return "It may have been deleted"
     if error.remedy is None or FOR_PROGRAMS.search(error.remedy):
         return None
@@ -219,9 +207,9 @@ def remedy_text(error: HeedfulError) -> str | None:
 
 def full_text(error: HeedfulError) -> str:
     """Both, as sentences."""
-    return ". ".join(each.rstrip(".") for each in (problem_text(error), remedy_text(error)) if each) + "."
+    return ". ".join(text.rstrip(".") for text in (problem_text(error), remedy_text(error)) if text) + "."
 
 
 def list_page_for(error: HeedfulError) -> str | None:
-    """The page that lists what was not found."""
+    """The page that lists things like the missing one."""
     return LISTS.get(error.field or "") if isinstance(error, NotFound) else None

@@ -1,9 +1,10 @@
-"""Pages and actions as routes: who asks, what they may do, and what becomes of it."""
+"""Pages and actions as routes: who asks, what they may do, the way in and out, and what becomes of a form."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -13,15 +14,25 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from heedful import request_context
 from heedful.access.audit import is_refusal
 from heedful.engine import Heedful
-from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable, no_project
-from heedful.interfaces.dashboard import login_pages, rendering
-from heedful.interfaces.dashboard.context import PageContext, local, theme_of
-from heedful.interfaces.dashboard.logins import Visitor
-from heedful.interfaces.dashboard.registry import Action, ActionResult, Page
-from heedful.interfaces.dashboard.site import COOKIE, PendingAction, Site
-from heedful.interfaces.http.callers import address_of
-from heedful.interfaces.http.reading import BodyLimit, body_of, path_of, query_of
-from heedful.interfaces.http.routing import Endpoint
+from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable, no_project
+from heedful.interfaces.dashboard import rendering, views
+from heedful.interfaces.dashboard.site import (
+    COOKIE,
+    THEMES,
+    Action,
+    ActionResult,
+    PageContext,
+    PageRoute,
+    PendingAction,
+    Site,
+    Visitor,
+    local,
+    theme_of,
+)
+from heedful.interfaces.http.calls import query_of
+from heedful.interfaces.http.middleware import Endpoint
+from heedful.interfaces.http.state import BodyLimit, address_of, body_of, path_of
+from heedful.interfaces.problems import BY_KIND
 from heedful.storage.audit import Refusal
 
 MAX_FORM = 2_000_000
@@ -35,14 +46,13 @@ MAX_FIELDS = 1_000
 TOKEN, BACK = "token", "back"
 """Fields of the form itself, which are not the action's."""
 
-STATUS: dict[type[HeedfulError], int] = {Invalid: 422, NotFound: 404, Conflict: 409, Forbidden: 403, Unavailable: 503}
-
 
 def status_of(error: HeedfulError) -> int:
-    return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+    """The status of a page that shows an error: by its kind, whatever its code."""
+    return next((status for kind, status in BY_KIND.items() if isinstance(error, kind)), 500)
 
 
-def page(site: Site, definition: Page) -> Endpoint:
+def page(site: Site, definition: PageRoute) -> Endpoint:
     """The route of a page."""
 
     def work(request: Request, visitor: Visitor | None) -> Response:
@@ -58,12 +68,14 @@ def page(site: Site, definition: Page) -> Endpoint:
     return in_turn(site, work)
 
 
-def in_turn(site: Site, work: Callable[[Request, Visitor | None], Response]) -> Endpoint:
-    """A route that is answered when it is the turn of whoever asks."""
+def in_turn(site: Site, work: Callable[..., Response], *, has_form: bool = False) -> Endpoint:
+    """A route that is answered when it is the turn of whoever asks. `work` gets the request, the visitor if they are
+    logged in, and the form that was sent, if there is one."""
 
     async def answer(request: Request) -> Response:
         visitor = await site.visitor(request)
-        return await site.run(request, visitor, lambda: work(request, visitor))
+        form = [await form_of(site, request, visitor)] if has_form else []
+        return await site.run(request, visitor, lambda: work(request, visitor, *form))
 
     return answer
 
@@ -77,22 +89,6 @@ def render(
             return work(here)
     except HeedfulError as error:
         return error_page(site, request, visitor, error)
-
-
-def action(site: Site) -> Endpoint:
-    """The route of all actions."""
-    return with_form(site, partial(_act, site))
-
-
-def with_form(site: Site, work: Callable[[Request, Visitor | None, dict[str, str]], Response]) -> Endpoint:
-    """The same for a form that is sent."""
-
-    async def answer(request: Request) -> Response:
-        visitor = await site.visitor(request)
-        form = await form_of(site, request, visitor)
-        return await site.run(request, visitor, lambda: work(request, visitor, form))
-
-    return answer
 
 
 async def form_of(site: Site, request: Request, visitor: Visitor | None = None) -> dict[str, str]:
@@ -115,18 +111,16 @@ def _fields(body: bytes) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in values.items()}
 
 
-def _act(site: Site, request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
+def act(site: Site, request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
+    """Does an action that a form asks for, or asks for a key first."""
     path = path_of(request.path_params)
     action = site.actions.get(path["action"])
     if action is None:
-        missing = NotFound("there is no such action")
-        return error_page(site, request, visitor, missing) if visitor else plain_page(site, request, missing)
+        return error_page(site, request, visitor, NotFound("there is no such action"))
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
         pending = PendingAction(path["project"], action.name, form)
-        return login_pages.login_page(
-            site, request, status=401, pending=pending, about=login_pages.describe(action, form)
-        )
+        return login_page(site, request, status=401, pending=pending, about=describe(action, form))
     try:
         visitor.caller.check(action.scope)
         caller = visitor.caller.calling(request)
@@ -179,9 +173,9 @@ def retry_page(
         "again.html",
         status=status,
         action=action,
-        about=login_pages.describe(action, values),
-        notice=login_pages.details(here, action, values),
-        label=login_pages.label,
+        about=describe(action, values),
+        notice=details(here, action, values),
+        label=label,
         fields=values,
         back=back,
         message=message,
@@ -189,8 +183,10 @@ def retry_page(
     )
 
 
-def error_page(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:
-    """A page that says what is wrong, for somebody who is logged in."""
+def error_page(site: Site, request: Request, visitor: Visitor | None, error: HeedfulError) -> Response:
+    """A page that says what is wrong; with the navigation, for somebody who is logged in."""
+    if visitor is None:
+        return plain_page(site, request, error)
     if is_refusal(error):
         action_name = request.path_params.get("action")
         operation = site.actions[action_name].operation if action_name in site.actions else "dashboard.page"
@@ -224,3 +220,183 @@ def _page_context(
     query = dict(query_of(request))
     with site.store.using(name) as opened:
         yield PageContext(request, site, visitor, name, Heedful(opened), path, query, form)
+
+
+PENDING_PURPOSE = "dashboard-kept"
+NAME = 80
+"""Characters of a name that somebody types."""
+
+ATTEMPTS = 5
+"""Keys that may be tried a second from one address."""
+
+PAUSE = 0.3
+"""Seconds that a wrong key takes longer."""
+
+YEAR = 31_536_000
+
+
+def login_page(
+    site: Site,
+    request: Request,
+    *,
+    status: int = 200,
+    message: str | None = None,
+    to: str = "/",
+    name: str = "",
+    pending: PendingAction | None = None,
+    about: str | None = None,
+) -> Response:
+    """The page that asks for a key; what somebody was about to do is kept in it."""
+    cookie, sealed = request.cookies.get(COOKIE), ""
+    before = site.logins.read(cookie)
+    if pending is not None:
+        sealed = site.logins.sealed(PENDING_PURPOSE, [pending.project, pending.action, pending.fields])
+    page = site.templates.get_template("login.html").render(
+        theme=theme_of(request),
+        message=message,
+        ended=site.logins.ended(cookie) if message is None else None,
+        to=to,
+        name=name or (before.name if before is not None else ""),
+        pending=sealed,
+        about=about,
+    )
+    return HTMLResponse(page, status, {"Cache-Control": "no-store"})
+
+
+async def show_login(site: Site, request: Request) -> Response:
+    """The page that asks for a key."""
+    to = local(request.query_params.get("to"), "/")
+    return await site.run(request, None, lambda: login_page(site, request, to=to))
+
+
+async def log_in(site: Site, request: Request) -> Response:
+    """Logs in."""
+    form = await form_of(site, request)
+    to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
+    pending = await site.run(request, None, lambda: _read_pending(site, form.get("pending", "")))
+    about = None if pending is None else describe(site.actions[pending.action], pending.fields)
+    client = address_of(request) or "unknown"
+    ask_again = partial(login_page, site, request, to=to, name=name, pending=pending, about=about)
+    try:
+        site.limiter.check(client, ATTEMPTS, asyncio.get_running_loop().time())
+        key = form.get("api_key", "").strip()
+        cookie = await site.run(request, None, lambda: site.logins.enter(key, name, client))
+    except (Unavailable, Forbidden) as error:
+        site.refusals.note(Refusal("dashboard.login", error.code, address=client))
+        if isinstance(error, Unavailable):
+            page = ask_again(status=429, message="Too many tries: wait a moment.")
+            page.headers["Retry-After"] = str(error.value)
+            return page
+        await asyncio.sleep(PAUSE)
+        status = 401 if error.code == "key_invalid" else 403
+        return ask_again(status=status, message=str(error))
+    login = site.logins.read(cookie)
+    assert login is not None
+    if pending is not None:
+        site.pending.put(login.number, pending)
+        to = "/resume"
+    response = RedirectResponse(to, 303)
+    # The cookie is kept longer than the login is valid, so that a form sent too late is still recognised.
+    response.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=site.logins.seconds + 7 * 86_400,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+def log_out(site: Site, request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
+    """Logs out, if the form is from a page of this login."""
+    login = site.logins.read(request.cookies.get(COOKIE))
+    token = site.logins.form_of(form.get("token", ""))
+    response = RedirectResponse("/login", 303)
+    if login is not None and token is not None and token[:2] == (login.key_id, login.number):
+        site.logins.leave(login, address_of(request))
+        response.delete_cookie(COOKIE, httponly=True, samesite="lax")
+    return response
+
+
+async def set_theme(site: Site, request: Request) -> Response:
+    """Chooses light, dark, or as the browser has it."""
+    form = await form_of(site, request)
+    response = RedirectResponse(local(form.get("back"), "/"), 303)
+    chosen = form.get("theme", "")
+    if chosen in THEMES:
+        response.set_cookie("heedful_theme", chosen, max_age=YEAR, samesite="lax", secure=request.url.scheme == "https")
+    return response
+
+
+def _read_pending(site: Site, sealed: str) -> PendingAction | None:
+    opened = site.logins.opened(PENDING_PURPOSE, sealed) if sealed else None
+    if opened is None or opened[1] not in site.actions:
+        return None
+    return PendingAction(opened[0], opened[1], dict(opened[2]))
+
+
+FIX_LABELS = {
+    "supersede": "correct a fact",
+    "retract": "retract an opinion",
+    "teach": "make a fact of an opinion",
+    "block": "say that an execution is wrong",
+    "promote": "make a golden example of an execution",
+    "add_example": "add a golden example",
+}
+
+LABELS = {
+    "rating": "You rate it as",
+    "policy": "Rule",
+    "dataset": "Dataset",
+    "scopes": "The key may",
+    "signal_type": "Signal",
+    "query": "Asked",
+    "author": "By",
+    "text": "New text",
+    "sql_query": "SQL",
+}
+"""Fields that people understand, in words."""
+
+
+def describe(action: Action, fields: Mapping[str, str]) -> str:
+    """An action in words: "correct a fact"."""
+    return FIX_LABELS.get(fields.get("fix", ""), action.about) if action.name == "review_fix" else action.about
+
+
+def label(field: str) -> str:
+    return LABELS.get(field, field.replace("_", " ").capitalize())
+
+
+def details(here: PageContext, action: Action, fields: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The things that an action concerns, as they are now, and the choices made; what was deleted is left out."""
+    shown: list[tuple[str, str]] = []
+    for name, read in SUBJECTS.items():
+        if fields.get(name):
+            with suppress(HeedfulError):
+                shown += read(here, fields[name])
+    if fields.get("key_id") and here.may("keys.list"):
+        shown += [("The key", key.name) for key in here.heedful.keys.list() if key.key_id == fields["key_id"]]
+    chosen = [name for name in LABELS if name in fields and name not in action.editable]
+    return [*shown, *((label(name), fields[name]) for name in chosen if fields[name])]
+
+
+def _item(here: PageContext, item_id: str) -> list[tuple[str, str]]:
+    item = here.heedful.review.get(item_id).item
+    return [("What was asked", item.question)] if item.question else [("What was said", item.comment or "nothing")]
+
+
+def _fact(here: PageContext, fact_id: str) -> list[tuple[str, str]]:
+    return [("The fact says now", text) for text in views.texts(here.heedful, [fact_id]).values()]
+
+
+def _execution(here: PageContext, execution_id: str) -> list[tuple[str, str]]:
+    return [("The SQL that ran", here.heedful.executions.get(execution_id).sql_query)]
+
+
+SUBJECTS: Mapping[str, Callable[[PageContext, str], list[tuple[str, str]]]] = {
+    "item_id": _item,
+    "fact_id": _fact,
+    "execution_id": _execution,
+}
+"""The readers of the things that actions concern, by the fields that name these."""

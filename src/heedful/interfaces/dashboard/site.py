@@ -1,27 +1,49 @@
-"""What the dashboard has while it runs."""
+"""The dashboard while it runs: its store and logins, its pages and actions, and one request of somebody logged in. A
+key is presented once, and a signed cookie replaces it until it expires or the key is revoked."""
 
 from __future__ import annotations
 
+import secrets as random
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
 
+import orjson
 from cachetools import FIFOCache
 from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
 
-from heedful.interfaces.dashboard.logins import Logins, Visitor
-from heedful.interfaces.dashboard.registry import Action, ActionResult
-from heedful.interfaces.dashboard.rendering import environment
-from heedful.interfaces.http.callers import Caller
-from heedful.interfaces.http.limits import RateLimiter
-from heedful.interfaces.http.reading import path_of
-from heedful.interfaces.http.state import State
+from heedful import request_context
+from heedful.access import credentials
+from heedful.api import CALLS
+from heedful.engine import Heedful
+from heedful.errors import Forbidden, HeedfulError, Invalid
+from heedful.interfaces.dashboard import comparison
+from heedful.interfaces.dashboard.comparison import DayRange
+from heedful.interfaces.dashboard.rendering import address, environment, full_text
+from heedful.interfaces.http.sharing import RateLimiter
+from heedful.interfaces.http.state import KEY_CACHE_SECONDS, Caller, Callers, ServerState, caller_of, path_of
+from heedful.model import DEFAULT_DATASET, SCOPES, Page, Scope
+from heedful.request_context import CallerIdentity
+from heedful.storage import audit
+from heedful.storage import key_rows as keys
+from heedful.store import Store
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")
 
 COOKIE = "heedful_login"
+
+Refused = type[HeedfulError] | tuple[type[HeedfulError], ...]
+
+EMPTY: Page[Any] = Page(items=[], next_cursor=None)
+
+PAGE_SIZE = 50
+"""Rows of a list that are shown at once."""
 
 STRANGER = Caller("", "", frozenset())
 """Everybody who isn't logged in."""
@@ -31,6 +53,70 @@ MAX_NOTES = 10_000
 
 MAX_PENDING = 20_000_000
 """Characters of the forms that are kept at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRoute:
+    """Something to look at, under the address of a project."""
+
+    path: str
+    """Such as "/sessions/{session_id}"; what is in braces is in `here.path`."""
+    work: Callable[[PageContext], Response]
+    scope: Scope = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """The action that undoes another one."""
+
+    action: str
+    fields: Mapping[str, str]
+    back: str | None = None
+    """The address to go to afterwards; by default, the page about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """The effect of an action, shown on the next page."""
+
+    message: str
+    to: str | None = None
+    """The next address; that of the form, if left out."""
+    undo: Undo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something to do: a form that is posted to /p/{project}/do/{name}, with its fields in `here.form`.
+
+    A form that is posted twice is done once.
+    """
+
+    name: str
+    operation: str
+    """The operation of the engine that it is; who may call that one may do this."""
+    about: str
+    """The deed in words: "correct this fact"."""
+    work: Callable[[PageContext], ActionResult | Response]
+    editable: tuple[str, ...] = field(default=())
+    """The fields that people type, which they see again when it could not be done at once."""
+    refused: Callable[[PageContext, HeedfulError], Response] | None = None
+    """The page for an action that was refused, in place of the form by itself."""
+
+    @property
+    def scope(self) -> Scope:
+        return CALLS[self.operation].scope
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """An entry of the navigation."""
+
+    name: str
+    title: str
+    key: str | None = None
+    """The letter that leads there, after g."""
+    scope: Scope = "read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +156,155 @@ def _size(action: PendingAction) -> int:
     return MAX_PENDING // MAX_NOTES + sum(len(name) + len(value) for name, value in action.fields.items())
 
 
+SECOND = 1_000_000
+LOGIN, FORM = "dashboard-login", "dashboard-form"
+ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The content of the cookie."""
+
+    key_id: str
+    name: str
+    """The name that the person typed; may be empty."""
+    expires_at: int
+    number: str
+    """Random, and another for each login."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody whose login is good."""
+
+    caller: Caller
+    login: Login
+    key_name: str
+
+    @property
+    def author(self) -> str:
+        """Under whose name things are done."""
+        return self.login.name or self.key_name
+
+
+class Logins:
+    """Makes logins and forms of a store, and knows its own again."""
+
+    def __init__(self, store: Store, admin_key: str | None, hours: float) -> None:
+        self._store = store
+        self._callers = Callers(store, admin_key)
+        with store.database.write() as connection:
+            keys.ensure_signing_secret(connection, store.now())
+        self._secrets: tuple[list[bytes], float] = ([], -KEY_CACHE_SECONDS)
+        # Another admin key makes the logins of the former one useless.
+        self._admin = None if admin_key is None else f"{ADMIN}:{credentials.digest(admin_key).hex()[:16]}"
+        self.seconds = int(hours * 3600)
+
+    def close(self) -> None:
+        """Writes what is left to note of keys."""
+        self._callers.close()
+
+    def enter(self, api_key: str, name: str, address: str | None) -> str:
+        """The cookie for a key that is good; `Forbidden` otherwise, in the same words for every reason."""
+        try:
+            if api_key.startswith(credentials.TOKEN_PREFIX):
+                raise Forbidden("a token is not a key")
+            caller = self._callers.find(api_key)
+        except Forbidden:
+            raise Forbidden(
+                "This key is not valid", code="key_invalid", remedy="Make one with: heedful keys add NAME"
+            ) from None
+        caller.check("read")
+        key_id = self._admin if caller.key_id == ADMIN and self._admin is not None else caller.key_id
+        now = self._store.now()
+        login = Login(key_id, name, now + self.seconds * SECOND, random.token_urlsafe(12))
+        with (
+            request_context.acting_as(CallerIdentity(caller.key_id, address)),
+            self._store.database.write() as connection,
+        ):
+            keys.add_login(connection, _digest(login), login.key_id, now, login.expires_at)
+            audit.note_action(connection, "dashboard.login", now, None, None)
+        return self.sealed(LOGIN, [login.key_id, login.name, login.expires_at, login.number])
+
+    def leave(self, login: Login, address: str | None) -> None:
+        """Ends a login: its cookie is good for nothing from now on, in every process."""
+        key_id = login.key_id.partition(":")[0]
+        with request_context.acting_as(CallerIdentity(key_id, address)), self._store.database.write() as connection:
+            keys.end_login(connection, _digest(login))
+            audit.note_action(connection, "dashboard.logout", self._store.now(), None, None)
+
+    def read(self, cookie: str | None) -> Login | None:
+        """The login of a cookie, expired or not, if it was made here."""
+        values = None if cookie is None else self.opened(LOGIN, cookie)
+        return None if values is None else Login(*values)
+
+    def visitor(self, cookie: str | None) -> Visitor | None:
+        """The login of a cookie; None if it has expired, its login was ended or its key was revoked."""
+        login = self.read(cookie)
+        if login is None or self._store.now() >= login.expires_at:
+            return None
+        with self._store.database.read() as connection:
+            if not keys.has_login(connection, _digest(login)):
+                return None
+            row = keys.get(connection, login.key_id)
+        if login.key_id.startswith(f"{ADMIN}:"):
+            good = login.key_id == self._admin
+            return Visitor(Caller(ADMIN, None, frozenset(SCOPES)), login, ADMIN) if good else None
+        if row is None or row.revoked_at is not None:
+            return None
+        return Visitor(caller_of(row), login, row.name)
+
+    def ended(self, cookie: str | None) -> str | None:
+        """Why a login that was made here is not good any more."""
+        login = self.read(cookie)
+        if login is None or self.visitor(cookie) is not None:
+            return None
+        if self._store.now() >= login.expires_at:
+            return "Your login has expired."
+        with self._store.database.read() as connection:
+            if not keys.has_login(connection, _digest(login)):
+                return "You have logged out."
+        return "The key that you logged in with is not valid any more: it was revoked or replaced."
+
+    def form(self, login: Login) -> str:
+        """A token for one form of one login."""
+        return self.sealed(FORM, [login.key_id, login.number, random.token_urlsafe(9)])
+
+    def form_of(self, token: str) -> tuple[str, str, str] | None:
+        """The key, the login and the number of a form whose token was made here."""
+        values = self.opened(FORM, token)
+        return None if values is None else (values[0], values[1], values[2])
+
+    def sealed(self, purpose: str, value: object) -> str:
+        """A value that comes back as it was."""
+        return credentials.sign(orjson.dumps(value), self._good_secrets()[0], purpose)
+
+    def opened(self, purpose: str, text: str) -> list[Any] | None:
+        """The value of a text that was sealed here for this purpose."""
+        plain = credentials.verify(text, self._good_secrets(), purpose)
+        if plain is None:
+            return None
+        values: list[Any] = orjson.loads(plain)
+        return values
+
+    def _good_secrets(self) -> list[bytes]:
+        """The secrets that may have sealed something, read again after a second: another process may rotate them."""
+        signing_secrets, at = self._secrets
+        if not signing_secrets or time.monotonic() - at >= KEY_CACHE_SECONDS:
+            with self._store.database.read() as connection:
+                signing_secrets = keys.signing_secrets(connection, self._store.now())
+            self._secrets = (signing_secrets, time.monotonic())
+        return signing_secrets
+
+
+def _digest(login: Login) -> bytes:
+    return credentials.digest(login.number)
+
+
 class Site:
     """One store, its projects, and who is logged in. It is one process, so that what it notes is in its memory."""
 
-    def __init__(self, state: State, actions: dict[str, Action], hours: float) -> None:
+    def __init__(self, state: ServerState, actions: dict[str, Action], hours: float) -> None:
         self.state = state
         self.store = state.store
         self.actions = actions
@@ -82,9 +313,9 @@ class Site:
         self.limiter = RateLimiter()
         self.templates = environment()
         self.notice: Notes[ActionResult] = Notes()
-        """What the next page of a login shows."""
+        """Messages for the next page of a login."""
         self.pending: Notes[PendingAction] = Notes(MAX_PENDING, _size)
-        """What a login was about to do."""
+        """Actions that a login was about to do."""
         self.posted: Notes[bool] = Notes()
         """Forms that were done."""
 
@@ -96,7 +327,7 @@ class Site:
         return names or [self.store.default_project]
 
     async def visitor(self, request: Request) -> Visitor | None:
-        """Who sent a request, if they are logged in; it counts for them."""
+        """The sender of a request, if they are logged in; it counts for them."""
         cookie = request.cookies.get(COOKIE)
         visitor = None if cookie is None else await self.state.run_lookup(lambda: self.logins.visitor(cookie))
         if visitor is not None:
@@ -115,3 +346,151 @@ class Site:
     def close(self) -> None:
         self.logins.close()
         self.state.close()
+
+
+THEMES = ("auto", "light", "dark")
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """A request of somebody who is logged in: its page, and what they may do there."""
+
+    request: Request
+    site: Site
+    visitor: Visitor
+    project: str
+    heedful: Heedful
+    path: Mapping[str, str]
+    """The parameters of the address."""
+    query: Mapping[str, str]
+    form: Mapping[str, str]
+    """The posted fields; empty when something is looked at."""
+    problems: list[str] = field(default_factory=list)
+    """Why the page shows less than the address asks for."""
+
+    @property
+    def author(self) -> str:
+        """Under whose name things are done."""
+        return self.visitor.author
+
+    @property
+    def url(self) -> str:
+        """The address of this page, for forms that come back to it; what a form was posted from, where one was."""
+        if self.request.method == "POST":
+            return local(self.form.get("back"), self.at("overview"))
+        query = self.request.url.query
+        return f"{self.request.url.path}?{query}" if query else self.request.url.path
+
+    @property
+    def place(self) -> str:
+        """The same, without its query."""
+        return self.url.partition("?")[0]
+
+    @property
+    def section(self) -> str:
+        """The entry of the navigation that this page belongs to."""
+        parts = self.place.split("/")
+        return parts[3] if len(parts) > 3 else "overview"
+
+    @property
+    def today(self) -> date:
+        return self.site.store.clock().date()
+
+    def may(self, operation: str) -> bool:
+        """Whether this person may call an operation of the engine."""
+        return CALLS[operation].scope in self.visitor.caller.scopes
+
+    def at(self, *parts: str, **query: str | int | None) -> str:
+        """An address in this project: at("facts", fact_id)."""
+        return address(self.project, *parts, **query)
+
+    def elsewhere(self, project: str) -> str:
+        """The same kind of page in another project."""
+        return address(project, self.section)
+
+    def also(self, **changes: str | int | None) -> str:
+        """The address of this page with other values in its query; None takes one out."""
+        query: dict[str, Any] = {**self.query, **changes}
+        encoded = urlencode({name: value for name, value in query.items() if value is not None})
+        return f"{self.place}?{encoded}"
+
+    def choice(self, name: str, options: Iterable[str]) -> str | None:
+        """The option that the address names, as it is written among `options`: browsers end lines in their own way."""
+        value = self.query.get(name) or None
+        if value is None or value in (names := list(options)):
+            return value
+        return next((option for option in names if _lines(option) == _lines(value)), value)
+
+    def dataset(self) -> tuple[list[str], str]:
+        """All datasets, and the one that the page is about: the first, if the address names none."""
+        datasets = self.heedful.datasets()
+        return datasets, self.choice("dataset", datasets) or (datasets[0] if datasets else DEFAULT_DATASET)
+
+    @property
+    def paging(self) -> dict[str, Any]:
+        """The part of a list that the address names, as the calls that list take it."""
+        return {"cursor": self.query.get("cursor"), "limit": PAGE_SIZE}
+
+    def attempt(self, read: Callable[[], Value], otherwise: Value, refused: Refused = Invalid) -> Value:
+        """The result of a read; `otherwise`, if the address asks for something that is refused, which the page says."""
+        try:
+            return read()
+        except refused as error:
+            self.problems.append(full_text(error))
+            return otherwise
+
+    def range(self, usual: int | None = 14) -> DayRange:
+        """The days that the page is about."""
+        return comparison.from_request(self.query, self.today, usual)
+
+    def field(self, name: str) -> str:
+        """A field that the form must have."""
+        value = self.form.get(name, "").strip()
+        if not value:
+            raise Invalid(f"{name.replace('_', ' ')} is empty", field=name, remedy="Fill it in")
+        return value
+
+    def optional(self, name: str) -> str | None:
+        """A field that may be empty or left out."""
+        return self.form.get(name, "").strip() or None
+
+    def token(self) -> str:
+        """The token that a form needs: for this login, and once."""
+        return self.site.logins.form(self.visitor.login)
+
+    def notice(self) -> ActionResult | None:
+        """The message of the last action, once."""
+        return self.site.notice.take(self.visitor.login.number)
+
+    def html(self, template: str, *, status: int | None = None, **values: Any) -> Response:
+        """A page; the status says by default whether it shows what the address asks for."""
+        complete = not self.problems and ("range" not in values or values["range"].problem is None)
+        return HTMLResponse(self.fragment(template, **values), status or (200 if complete else 422))
+
+    def part(self, template: str, title: str, back: str, **values: Any) -> Response:
+        """A part of a page that comes after it, because it takes a while: as a script asked for it, or as a page by
+        itself with a link `back`."""
+        if "x-fragment" in self.request.headers:
+            return HTMLResponse(self.fragment(template, **values))
+        return self.html("part.html", status=200, part=template, title=title, back=back, **values)
+
+    def fragment(self, template: str, **values: Any) -> str:
+        values = {"problem": self.problems[0] if self.problems else None, **values}
+        return self.site.templates.get_template(template).render(here=self, theme=theme_of(self.request), **values)
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def local(address: str | None, otherwise: str) -> str:
+    """An address of this site; `otherwise`, if it leads elsewhere."""
+    if address is None or not address.startswith("/") or address.startswith(("//", "/\\")):
+        return otherwise
+    return address if address.isascii() and address.isprintable() else otherwise
+
+
+def theme_of(request: Request) -> str:
+    """Light, dark, or as the browser has it."""
+    chosen = request.cookies.get("heedful_theme", "auto")
+    return chosen if chosen in THEMES else "auto"

@@ -1,72 +1,67 @@
-"""The application: routes and middleware."""
+"""The server: its application, and starting it with its workers and the first key."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from importlib.util import find_spec
-from types import ModuleType
+from tempfile import TemporaryDirectory
 
 import orjson
+import uvicorn
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from uvicorn.supervisors import Multiprocess
 
-from heedful.errors import HeedfulError, Invalid, NotFound
-from heedful.interfaces.http import (
-    administration,
-    calls,
-    cognee,
-    compatible,
-    hindsight,
-    mongodb_session_manager,
-    text2everything,
-)
-from heedful.interfaces.http.agents import Agents
-from heedful.interfaces.http.assets import api_pages, widget
+from heedful.access.credentials import new_key
+from heedful.api import CALLS
+from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
+from heedful.interfaces.http import calls, foreign_routes, middleware
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import BodyTimeout
-from heedful.interfaces.http.envelope import Envelope, document, headers_of
-from heedful.interfaces.http.metrics import Measures, Tracing, provider
-from heedful.interfaces.http.routing import Endpoint, Routes
-from heedful.interfaces.http.state import State
-from heedful.interfaces.operations import OPERATIONS
+from heedful.interfaces.http.connections import ServerConfig
+from heedful.interfaces.http.mcp import Agents
+from heedful.interfaces.http.middleware import Endpoint, Measures
+from heedful.interfaces.http.server_routes import ServerRoutes
+from heedful.interfaces.http.state import ServerState
+from heedful.model import NewKey
+from heedful.storage import key_rows as keys
 from heedful.store import Store
 from heedful.version import __version__
+from heedful.workspace import Workspace
 
 logger = logging.getLogger("heedful.interfaces.http")
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """The variable with the configuration of a worker."""
 
-MCP_HEADERS = ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id")
-"""What clients of MCP send besides."""
-
-COMPATIBLE_APIS: tuple[ModuleType, ...] = (
-    hindsight,
-    text2everything,
-    cognee,
-    mongodb_session_manager,
+ALLOWED_HEADERS = (
+    *("authorization", "content-type", "idempotency-key", "if-match", foreign_routes.AUTHOR, "x-request-id"),
+    *("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"),
 )
-"""Systems whose clients find their own routes here."""
+"""Headers that pages of other origins may send."""
 
 
 def create(config: Config, store: Store | None = None) -> FastAPI:
-    """The application for a store; `host` is one that is open already."""
-    state = State(config, store or open_store(config))
+    """The application for a store; `store` is one that is open already."""
+    state = ServerState(config, store or open_store(config))
     measures = Measures()
-    spans = provider()
-    agents = _agents(state)
+    spans = middleware.provider()
+    # MCP needs its extra.
+    agents = Agents(state) if config.mcp and find_spec("mcp") is not None else None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -89,27 +84,19 @@ def create(config: Config, store: Store | None = None) -> FastAPI:
     routes = _routes(state, measures)
     if agents is not None:
         routes |= {path: {"POST": agents.answer} for path in ("/mcp", f"{calls.PREFIX}/mcp")}
-    app.router.routes.append(Routes(routes))
+    app.router.routes.append(middleware.Routes(routes))
     if config.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=config.cors_origins,
             allow_methods=["*"],
-            allow_headers=[
-                "authorization",
-                "content-type",
-                "idempotency-key",
-                "if-match",
-                compatible.AUTHOR,
-                "x-request-id",
-                *MCP_HEADERS,
-            ],
+            allow_headers=ALLOWED_HEADERS,
             expose_headers=["etag", "x-request-id", "retry-after"],
         )
-    app.add_middleware(BodyTimeout, seconds=config.body_seconds)
-    app.add_middleware(Envelope, measures=measures, refusals=state.refusals)
+    app.add_middleware(middleware.BodyTimeout, seconds=config.body_seconds)
+    app.add_middleware(middleware.Envelope, measures=measures, refusals=state.refusals)
     if spans is not None:
-        app.add_middleware(Tracing, provider=spans)
+        app.add_middleware(middleware.Tracing, provider=spans)
     app.state.heedful = state
     return app
 
@@ -132,24 +119,18 @@ def _end_with_parent() -> None:
 
 
 def set_up(config: Config) -> None:
-    """What a process that serves needs: a log, and threads that take turns often enough."""
-    log(config)
+    """Prepares a process that serves: a log, with a line for each request unless it is to be quiet, and threads that
+    take turns often enough."""
+    logging.basicConfig(
+        level=logging.WARNING if config.quiet else logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_rename_uvicorn)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     # How long a thread waits for the interpreter's lock while another computes; the default is 5 ms.
     sys.setswitchinterval(0.00005)
     # The values of a long body are no garbage: by default, they are looked through again with every 700 of them.
     gc.set_threshold(7_000)
-
-
-def log(config: Config) -> None:
-    """Has a line for each request written to standard error, unless it is to be quiet."""
-    logging.basicConfig(
-        level=logging.WARNING if config.quiet else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_rename_uvicorn)
-    for noisy in ("alembic", "procrastinate"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 def _rename_uvicorn(record: logging.LogRecord) -> bool:
@@ -170,50 +151,22 @@ def open_store(config: Config, *, background_jobs: bool = False) -> Store:
     )
 
 
-def _agents(state: State) -> Agents | None:
-    """What answers agents, where it is wanted and the extra is there."""
-    return Agents(state) if state.config.mcp and find_spec("mcp") is not None else None
-
-
-def _routes(state: State, measures: Measures) -> dict[str, dict[str, Endpoint]]:
-    """What answers, by path and method."""
+def _routes(state: ServerState, measures: Measures) -> dict[str, dict[str, Endpoint]]:
+    """All endpoints, by path and method."""
     routes: dict[str, dict[str, Endpoint]] = {}
-    for operation in OPERATIONS.values():
+    for operation in CALLS.values():
         routes.setdefault(calls.PREFIX + operation.path, {})[operation.method] = calls.endpoint(operation, state)
-    routes["/"] = {"GET": _root(state)}
-    routes["/healthz"] = {"GET": administration.healthz(state)}
-    routes["/health"] = {"GET": administration.health(state)}
-    routes["/readyz"] = {"GET": administration.readyz(state)}
-    routes["/widget.js"] = {"GET": widget()}
-    routes["/metrics"] = {"GET": administration.metrics(state, measures)}
-    routes["/openapi.json"] = {"GET": administration.openapi(state)}
-    if state.config.api_docs:
-        routes |= {path: {"GET": endpoint} for path, endpoint in api_pages().items()}
-    routes["/v1/projects"] = {"GET": administration.projects(state)}
-    routes["/v1/jobs"] = {"GET": administration.jobs(state)}
-    routes["/v1/audit"] = {"GET": administration.audit(state)}
-    for module in COMPATIBLE_APIS:
+    routes |= {path: {"GET": answer} for path, answer in ServerRoutes(state, measures).by_path().items()}
+    for module in foreign_routes.FOREIGN_APIS:
         for route in module.ROUTES:
-            routes.setdefault(route.path, {})[route.method] = compatible.endpoint(route, module, state)
+            routes.setdefault(route.path, {})[route.method] = foreign_routes.endpoint(route, module, state)
     return routes
-
-
-def _root(state: State) -> Endpoint:
-    """What this is, for those who look with a browser; it needs no key."""
-    info = {"name": "heedful", "version": __version__, "openapi": "/openapi.json"}
-    if state.config.api_docs:
-        info["docs"] = "/docs"
-
-    async def answer(request: Request) -> Response:
-        return Response(orjson.dumps(info), media_type="application/json")
-
-    return answer
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
     request.scope["heedful.error"] = error
-    status, body, problem = document(error, request.scope["heedful.request_id"])
-    return Response(body, status, headers_of(problem, status), "application/problem+json")
+    status, body, problem = middleware.document(error, request.scope["heedful.request_id"])
+    return Response(body, status, middleware.headers_of(problem, status), "application/problem+json")
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
@@ -228,3 +181,114 @@ async def _not_found(request: Request, error: Exception) -> Response:
         return response
     missing = NotFound(f"no route for {request.url.path[:200]}", code="no_route", remedy="All routes: /openapi.json")
     return await _error_response(request, missing)
+
+
+GRACE = 30
+"""Seconds that calls under way are given to end when the server is stopped; closing takes `CLOSE_SECONDS` at most."""
+
+
+def first_key(config: Config, store: Store) -> NewKey | None:
+    """A key for everything, where the store has none and none was given; with `new_key`, in place of those it has."""
+    with store.database.write() as connection:
+        good = [row for row in keys.list_keys(connection, None) if row.revoked_at is None]
+        if config.new_key:
+            for row in good:
+                keys.revoke(connection, row.id, store.now())
+    if (config.admin_key is not None or good) and not config.new_key:
+        return None
+    return admin_key(store)
+
+
+def admin_key(store: Store) -> NewKey:
+    """A new key for everything."""
+    workspace = Workspace(store.database, store.embedder, store.default_project, store.clock, shared=True)
+    return new_key(workspace, None, "admin", ["admin"], None)
+
+
+def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
+    """Serves until it is stopped; `ready` is called with the address, and the first key of a store."""
+    set_up(config)
+    if config.store == ":memory:" and config.workers > 1:
+        message, remedy = "a store in memory can't be shared by several workers", "Use --workers 1, or a file"
+        raise Invalid(message, field="workers", value=config.workers, remedy=remedy)
+    listening, address = listen(config)
+    store = open_store(config)
+    try:
+        key = first_key(config, store)
+    except BaseException:
+        store.close()
+        raise
+    options = {"loop": "asyncio" if find_spec("uvloop") is None else "uvloop", "timeout_graceful_shutdown": GRACE}
+    ready(address, key)
+    if config.workers == 1:
+        # The same store, not the same name: one in memory would be another.
+        app = create(config, store)
+        try:
+            uvicorn.Server(ServerConfig(app, config, **options)).run(sockets=[listening])
+        finally:
+            if app.state.heedful.has_abandoned:
+                # The interpreter would wait for their threads.
+                os._exit(0)
+        return
+    store.close()
+    with TemporaryDirectory(prefix="heedful-metrics-") as folder:
+        os.environ[middleware.SHARED] = folder
+        os.environ[CONFIG] = orjson.dumps(config.model_dump()).decode()
+        settings = ServerConfig(
+            "heedful.interfaces.http.app:from_environment", config, factory=True, workers=config.workers, **options
+        )
+        Workers(settings, sockets=[listening]).run()
+
+
+def listen(config: Config) -> tuple[socket.socket, str]:
+    """A socket that others can reach, and its address."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((config.host, config.port))
+    except OSError as error:
+        listening.close()
+        raise _not_listening(config, error) from error
+    listening.listen(2048)
+    listening.set_inheritable(True)
+    host, port = listening.getsockname()[:2]
+    return listening, f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _not_listening(config: Config, error: OSError) -> Unavailable:
+    message = f"can't listen on {config.host}:{config.port} ({error.strerror})"
+    if error.errno == errno.EADDRINUSE:
+        return Unavailable(message, code="address_in_use", remedy="Choose another --port, or stop what uses it")
+    if isinstance(error, socket.gaierror):
+        remedy = "--host is not known: use an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all"
+    elif error.errno == errno.EADDRNOTAVAIL:
+        remedy = "--host is not an address of this machine: use 127.0.0.1, or 0.0.0.0 for all"
+    elif error.errno in (errno.EACCES, errno.EPERM):
+        remedy = "This user may not use it: choose a --port of 1024 or above"
+    else:
+        remedy = "Choose another --host or --port"
+    return Unavailable(message, code="address_unusable", remedy=remedy)
+
+
+STARTING = 120
+"""Seconds that a worker has to start."""
+
+
+class Workers(Multiprocess):
+    """Starts workers, and replaces those that die. A worker is given time to start: uvicorn kills one that doesn't
+    answer within five seconds, which on a slow machine is every one, again and again."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self._deadlines: dict[int | None, float] = {}
+        """Until when a process may take to start; 0 once it answered."""
+
+    def keep_subprocess_alive(self) -> None:
+        for process in self.processes:
+            deadline = self._deadlines.setdefault(process.pid, time.monotonic() + STARTING)
+            if time.monotonic() < deadline:
+                if process.exitcode is None and not process.ping(timeout=0.01):
+                    return
+                self._deadlines[process.pid] = 0
+        super().keep_subprocess_alive()

@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from heedful.errors import Invalid, quoted
-from heedful.interfaces.http.connections import Limits
 from heedful.model import Model
 
 MEGABYTE = 1_000_000
@@ -62,17 +61,6 @@ class Config(Model):
     quiet: bool = False
     """Whether requests that go well are left out of the log."""
 
-    @property
-    def limits(self) -> Limits:
-        """How many connections there may be, and how slow."""
-        return Limits(
-            self.header_seconds,
-            self.max_unknown,
-            self.max_unknown_from_one,
-            tuple(self.trusted_proxies),
-            self.max_connections,
-        )
-
     @field_validator("admin_key")
     @classmethod
     def _long(cls, key: str | None) -> str | None:
@@ -101,19 +89,10 @@ def _origin(origin: str) -> str:
     try:
         parts = urlsplit(origin.removesuffix("/"))
         is_valid = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
+        is_valid = is_valid and not (parts.path or parts.query or parts.fragment) and "@" not in parts.netloc
     except ValueError:
         is_valid = False
-    if (
-        not is_valid
-        or parts.path
-        or parts.query
-        or parts.fragment
-        or "@" in parts.netloc
-        or origin.endswith(("?", "#"))
-    ):
-        raise Invalid(
-            f"has {quoted(origin)}, which is not an origin",
-            value=origin,
-            remedy="Use https://host or http://host:port, without a path; * for all",
-        )
+    if not is_valid or origin.endswith(("?", "#")):
+        remedy = "Use https://host or http://host:port, without a path; * for all"
+        raise Invalid(f"has {quoted(origin)}, which is not an origin", value=origin, remedy=remedy)
     return f"{parts.scheme}://{parts.netloc.lower()}"

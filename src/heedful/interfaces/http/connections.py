@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Sequence
-from contextlib import suppress
-from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address, ip_network
+from itertools import chain
 from typing import Any, NoReturn, cast
 
 import uvicorn
-from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Unavailable
+from heedful.interfaces.http.config import Config
+from heedful.interfaces.http.middleware import IS_DELAYED
+from heedful.interfaces.http.state import KNOWN_AS, REQUEST_CYCLE
 from heedful.model.limits import MAX_PATH, MAX_SEGMENT
 
 MAX_FIELDS = 100
@@ -30,12 +28,6 @@ MAX_QUEUED = 8
 
 MAX_HEADERS = 98_304
 """Bytes of the address and the headers of a request; what a query string may have fits in."""
-
-IS_DELAYED = "heedful.is_delayed"
-"""Where a request says that its answer is a refusal that is kept back."""
-
-KNOWN_AS = "heedful.known_as"
-"""Where a request finds what to call when its caller is known."""
 
 RESERVED_DESCRIPTORS = 384
 """Descriptors of a process that are left for the store's files, databases, query processes, and connections that
@@ -53,25 +45,8 @@ MAX_TOKEN_CONNECTIONS = 16
 UNREAD_SECONDS = 60
 """Seconds that a caller may leave an answer unread."""
 
-MIN_BYTES_PER_SECOND = 10_000
-"""Bytes a second that a body may bring its time with."""
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a server allows on its connections."""
-
-    header_seconds: float = 10.0
-    """How long the headers of a request may take."""
-    most_unknown: int = 512
-    """Connections at the same time whose caller isn't known, in a worker."""
-    most_from_one: int = 128
-    """The same, from one address that is no trusted proxy."""
-    proxies: tuple[str, ...] = ()
-    """Addresses and networks of proxies whose headers are believed."""
-    most: int | None = None
-    """Connections at the same time, in a worker; None for as many as its descriptors allow."""
-
+TOO_MANY = (503, "Too many connections.")
 
 Share = tuple[str, str]
 """Connections that are limited together: what they have in common, and its name."""
@@ -86,13 +61,13 @@ class Connections:
     a request is closed, so that only requests under way can fill a share.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        most = _most_connections() if limits.most is None else limits.most
-        unknown = max(1, min(limits.most_unknown, most // 2))
+    def __init__(self, config: Config) -> None:
+        most = _most_connections() if config.max_connections is None else config.max_connections
+        unknown = max(1, min(config.max_unknown, most // 2))
         self._most = {
             "all": most,
             "unknown": unknown,
-            "address": min(limits.most_from_one, unknown),
+            "address": min(config.max_unknown_from_one, unknown),
             "project": max(1, most // 2),
             "visitors": max(1, most // 4),
             "key": max(1, most // 4),
@@ -133,12 +108,13 @@ class Connections:
 
     def _has_room(self, share: Share) -> bool:
         while self.count(share) >= self.most(share):
+            held = self._held[share]
             # Whoever is refused anyway goes before those who only wait.
-            longest = next((each for each in self._held[share] if each.is_delayed), None)
-            longest = longest or next((each for each in self._held[share] if each.is_idle), None)
-            if longest is None and share[0] in ("all", "unknown", "address"):
+            useless = chain((one for one in held if one.is_delayed), (one for one in held if one.is_idle))
+            if share[0] in ("all", "unknown", "address"):
                 # Whoever can't be told apart from others must not keep them waiting.
-                longest = next((each for each in self._held[share] if each.is_stalled), None)
+                useless = chain(useless, (one for one in held if one.is_stalled))
+            longest = next(useless, None)
             if longest is None:
                 return False
             longest.make_room()
@@ -146,7 +122,7 @@ class Connections:
 
 
 def _most_connections() -> int:
-    """What the limit of descriptors leaves for connections."""
+    """The connections that the limit of descriptors leaves room for."""
     try:
         import resource
     except ImportError:  # pragma: no cover - Windows has no such limit
@@ -157,22 +133,12 @@ def _most_connections() -> int:
     return min(MAX_CONNECTIONS, max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2))
 
 
-_CYCLE: ContextVar[RequestResponseCycle | None] = ContextVar("heedful_cycle", default=None)
-"""The request that a task answers."""
-
-
-def is_caller_gone() -> bool:
-    """Whether the caller of the request that this task answers has closed the connection."""
-    cycle = _CYCLE.get()
-    return cycle is not None and cycle.disconnected
-
-
 class ServerConfig(uvicorn.Config):
     """The configuration of uvicorn, with the limits."""
 
-    def __init__(self, app: Any, limits: Limits, **options: Any) -> None:
-        self.limits = limits
-        self.open_connections = Connections(limits)
+    def __init__(self, app: Any, config: Config, **options: Any) -> None:
+        self.limits = config
+        self.open_connections = Connections(config)
         super().__init__(
             app,
             http=LimitedProtocol,
@@ -183,8 +149,8 @@ class ServerConfig(uvicorn.Config):
             access_log=False,
             server_header=False,
             # Whoever sends them may write into them what they like.
-            proxy_headers=bool(limits.proxies),
-            forwarded_allow_ips=list(limits.proxies),
+            proxy_headers=bool(config.trusted_proxies),
+            forwarded_allow_ips=config.trusted_proxies,
             lifespan="on",
             **options,
         )
@@ -195,7 +161,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     config: ServerConfig
     shares: tuple[Share, ...] = ()
-    """What it counts for."""
+    """The shares it counts for."""
     _running: RequestResponseCycle | None = None
     """The request under way, or the last one; others may have arrived behind it."""
 
@@ -214,12 +180,12 @@ class LimitedProtocol(HttpToolsProtocol):
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_SECONDS * 1000)
         address = self.client[0] if self.client else ""
         unknown: list[Share] = [("unknown", "")]
-        if not _is_proxy(address, self._limits):
+        if not _is_proxy(address, self._limits.trusted_proxies):
             unknown.append(("address", address))
         if self._open.move(self, unknown) is None:
             self._expect_headers()
         else:
-            self._refuse(503, "Too many connections.")
+            self._refuse(*TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._open.remove(self)
@@ -247,7 +213,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Closes the connection at once, for one that is needed more."""
         self._open.remove(self)
         if self._running is None:
-            self._refuse(503, "Too many connections.")
+            self._refuse(*TOO_MANY)
         else:
             self._disconnect()
             self.transport.abort()
@@ -257,20 +223,15 @@ class LimitedProtocol(HttpToolsProtocol):
     ) -> None:
         """Counts the connection for the caller of a request; `Unavailable` if they have too many requests under way."""
         shares: list[Share] = [("token" if is_visitor else "key", caller)]
-        if is_visitor and project is not None:
-            shares.append(("visitors", project))
         if project is not None:
-            shares.append(("project", project))
+            shares += [("visitors", project), ("project", project)] if is_visitor else [("project", project)]
         full = None if self.shares == (ALL, *shares) else self._open.move(self, shares)
         if full is not None:
             cycle.keep_alive = False
             whose = {"visitors": "visitors of this project", "project": "this project"}.get(full[0], f"one {full[0]}")
-            raise Unavailable(
-                f"more than {self._open.most(full)} requests of {whose} are under way at the same time",
-                code="rate_limited",
-                value=1,
-                remedy="Wait as long as Retry-After says, and send it again",
-            )
+            message = f"more than {self._open.most(full)} requests of {whose} are under way at the same time"
+            remedy = "Wait as long as Retry-After says, and send it again"
+            raise Unavailable(message, code="rate_limited", value=1, remedy=remedy)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -322,7 +283,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        _CYCLE.set(cycle)
+        REQUEST_CYCLE.set(cycle)
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -351,11 +312,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _expect_headers(self) -> None:
         self._forget_timer()
-        self._timer = self.loop.call_later(self._limits.header_seconds, self._too_slow)
-
-    def _too_slow(self) -> None:
-        self._timer = None
-        self._refuse(408, "The request took too long to begin.")
+        refuse = partial(self._refuse, 408, "The request took too long to begin.")
+        self._timer = self.loop.call_later(self._limits.header_seconds, refuse)
 
     def _forget_timer(self) -> None:
         if self._timer is not None:
@@ -365,64 +323,16 @@ class LimitedProtocol(HttpToolsProtocol):
     def _refuse(self, status: int, message: str) -> None:
         if self.transport.is_closing():
             return
-        reason = HTTPStatus(status).phrase
-        lines = [
-            f"HTTP/1.1 {status} {reason}",
-            "content-type: text/plain; charset=utf-8",
-            f"content-length: {len(message)}",
-            *(["retry-after: 1"] if status == 503 else []),
-            "connection: close",
-        ]
-        self.transport.write("\r\n".join([*lines, "", message]).encode("ascii"))
+        retry = "retry-after: 1\r\n" if status == 503 else ""
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+        head += f"content-length: {len(message)}\r\n{retry}connection: close\r\n\r\n"
+        self.transport.write((head + message).encode("ascii"))
         self.transport.close()
 
 
-def _is_proxy(address: str, limits: Limits) -> bool:
+def _is_proxy(address: str, proxies: Sequence[str]) -> bool:
     try:
         peer = ip_address(address)
     except ValueError:
         return False
-    return any(peer in ip_network(proxy, strict=False) for proxy in limits.proxies)
-
-
-class BodyTimeout:
-    """Waits so many seconds for a body, and longer for one that keeps coming."""
-
-    def __init__(self, app: ASGIApp, seconds: float) -> None:
-        self._app = app
-        self._seconds = seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        remaining, is_complete = self._seconds, False
-
-        async def receiving() -> Message:
-            nonlocal remaining, is_complete
-            if is_complete:
-                return await receive()
-            started = time.monotonic()
-            try:
-                async with asyncio.timeout(max(remaining, 0)):
-                    message = await receive()
-            except TimeoutError:
-                raise Invalid(
-                    "the body takes too long to arrive",
-                    code="too_slow",
-                    remedy=f"Send at least {MIN_BYTES_PER_SECOND} bytes a second, or send it in several calls",
-                ) from None
-            if message["type"] == "http.request":
-                remaining += len(message.get("body", b"")) / MIN_BYTES_PER_SECOND - (time.monotonic() - started)
-                is_complete = not message.get("more_body", False)
-            return message
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] in (408, 413) and not is_complete:
-                # What is left of the body would be taken for the next request.
-                message["headers"].append((b"connection", b"close"))
-            await send(message)
-
-        # Nobody is left to answer.
-        with suppress(ClientDisconnect):
-            await self._app(scope, receiving, sending)
+    return any(peer in ip_network(proxy, strict=False) for proxy in proxies)

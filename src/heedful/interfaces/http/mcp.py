@@ -1,35 +1,38 @@
-"""MCP over HTTP: the tools of an agent, for callers with a key. Needs the extra `mcp`."""
+"""MCP over HTTP: the tools of an agent, for callers with a key. Needs the extra `mcp`.
+
+The protocol and the tools are loaded with the first call: that takes a third of a server's start.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic_core import from_json, to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from heedful import request_context
 from heedful.aio import AsyncHeedful
-from heedful.errors import Invalid
-from heedful.interfaces.http.callers import Caller, check_allowed
-from heedful.interfaces.http.calls import runner
-from heedful.interfaces.http.envelope import document
-from heedful.interfaces.http.reading import READING, BodyLimit, json_of, path_of
-from heedful.interfaces.http.state import State
-from heedful.interfaces.mcp.serving import make_server
-from heedful.interfaces.mcp.tools import TOOLS, Tool
-from heedful.interfaces.operations import OPERATIONS
+from heedful.api.calls import Arguments, Call
+from heedful.errors import Forbidden, Invalid
+from heedful.interfaces.http.calls import READING, json_of, runner
+from heedful.interfaces.http.middleware import document
+from heedful.interfaces.http.state import AllowedCalls, BodyLimit, Caller, ServerState, path_of
 from heedful.model import Model
 from heedful.version import __version__
 
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from heedful.interfaces.mcp.tools import Tool
+
 ACCESS = "heedful.mcp"
-"""Where a request has who calls, and which project."""
+"""The key of a request's scope under which its `Access` is."""
 
 MAX_MESSAGE = 6_500_000
 """Bytes of a message: a fact at its limit fits in."""
@@ -39,9 +42,63 @@ MAX_ENVELOPE = 16_384
 what it refuses all that is in it."""
 
 
+class Agents:
+    """Passes requests on to the endpoint of MCP."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._ended = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
+        self._endpoint: asyncio.Future[McpEndpoint] | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """A block in which requests are answered."""
+        try:
+            yield
+        finally:
+            self._ended.set()
+            if self._serving is not None:
+                await self._serving
+
+    async def answer(self, request: Request) -> Response:
+        """Checks who calls, before anything is loaded for them, and has the endpoint answer."""
+        origin = request.headers.get("origin")
+        # Pages in a browser need to be allowed, so that none reaches a server of its visitor's by another name.
+        if origin is not None and not {origin, "*"}.intersection(self._state.config.cors_origins):
+            message = "pages of this origin may not call by MCP"
+            remedy = "Start the server with --cors-origin and this origin"
+            raise Forbidden(message, code="origin_not_allowed", field="Origin", value=origin, remedy=remedy)
+        caller = await self._state.caller(request, None)
+        if caller.claims is not None:
+            # A token is for the feedback of one visitor, who sends it to other routes.
+            caller.check("admin")
+        if self._endpoint is None:
+            self._endpoint = asyncio.get_running_loop().create_future()
+            # In a task of its own, because what begins there has to end there.
+            self._serving = asyncio.create_task(self._serve(self._endpoint))
+        return await (await asyncio.shield(self._endpoint)).answer(request, caller)
+
+    async def _serve(self, endpoint: asyncio.Future[McpEndpoint]) -> None:
+        try:
+            loaded = await asyncio.to_thread(self._load)
+            async with loaded.sessions.run():
+                endpoint.set_result(loaded)
+                await self._ended.wait()
+        except Exception as error:
+            if endpoint.done():
+                raise
+            # The next call tries again.
+            self._endpoint = None
+            endpoint.set_exception(error)
+
+    def _load(self) -> McpEndpoint:
+        return McpEndpoint(self._state)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who calls, the project that the tools work on, and what was sent."""
+    """The caller, the project that the tools work on, and the message."""
 
     caller: Caller
     project: str
@@ -53,19 +110,19 @@ class Access:
 class McpEndpoint:
     """Answers requests of MCP. No session is kept, so that any worker can answer the next request of a client."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        from heedful.interfaces.mcp.serving import make_server
+
         self._state = state
         self._limit = BodyLimit(min(MAX_MESSAGE, state.config.max_body))
-        self._sessions = StreamableHTTPSessionManager(
+        self.sessions = StreamableHTTPSessionManager(
             make_server(__version__, _tools, self._run),
             json_response=True,
             stateless=True,
             max_request_body_size=self._limit.size,
         )
-
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """A block in which requests are answered."""
-        return self._sessions.run()
 
     async def answer(self, request: Request, caller: Caller) -> Response:
         """Hands a caller's message to the protocol."""
@@ -76,7 +133,7 @@ class McpEndpoint:
         async with self._state.body(request, project, caller, limit) as body:
             envelope, arguments = await self._state.parse(body, project, caller, lambda: _split(body, limit.values))
         request.scope[ACCESS] = Access(caller, project, body, arguments)
-        return _Conversation(self._sessions, envelope)
+        return _Conversation(self.sessions, envelope)
 
     async def _run(self, request: Request, tool: Tool, _: Mapping[str, Any]) -> Model:
         request.scope["heedful.operation"] = tool.name
@@ -103,42 +160,34 @@ def _split(body: bytes, most: int) -> tuple[bytes, dict[str, Any]]:
     if isinstance(params, dict) and isinstance(params.get("arguments"), dict):
         arguments, params["arguments"] = params["arguments"], {}
     envelope = to_json(message)
-    if len(envelope) > MAX_ENVELOPE:
-        raise Invalid(
-            f"the message has {len(envelope)} bytes besides the arguments of a tool, the limit is {MAX_ENVELOPE}",
-            code="body_too_large",
-            field="body",
-            value=len(envelope),
-            remedy="Send one request of JSON-RPC, with what is long in params.arguments",
-        )
+    if (size := len(envelope)) > MAX_ENVELOPE:
+        problem = f"the message has {size} bytes besides the arguments of a tool, the limit is {MAX_ENVELOPE}"
+        remedy = "Send one request of JSON-RPC, with what is long in params.arguments"
+        raise Invalid(problem, code="body_too_large", field="body", value=size, remedy=remedy)
     return envelope, arguments
 
 
 def _tools(request: Request) -> Collection[Tool]:
-    """Those that the caller may use."""
+    """The tools that the caller may use."""
+    from heedful.interfaces.mcp.tools import TOOLS
+
     return [tool for tool in TOOLS.values() if tool.scope in request.scope[ACCESS].caller.scopes]
 
 
-def _memory(state: State, request: Request, access: Access) -> AsyncHeedful:
+def _memory(state: ServerState, request: Request, access: Access) -> AsyncHeedful:
     """The calls of a project, checked and run as those of other routes are."""
 
-    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        operation = OPERATIONS[f"{namespace}.{name}".lstrip(".")]
+    async def run(operation: Call, arguments: Arguments) -> Any:
         if operation.scope == "read":
             access.caller.check("read")
 
         def work() -> Any:
-            if access.caller.project is None and operation.scope == "read":
-                state.store.check_known(access.project)
-            acting = request_context.acting_as(access.caller.calling(request))
-            with acting, state.storing(access.project, operation), state.store.using(access.project) as project:
+            with state.opened(request, access.project, access.caller, operation) as project:
                 if operation.undoes is not None:
-                    access.caller.check(project.scope_to_retract(kwargs[operation.undoes]))
-                engine = check_allowed(project, access.caller)
-                owner = getattr(engine, namespace) if namespace else engine
-                return getattr(owner, name)(*args, **kwargs)
+                    access.caller.check(project.scope_to_retract(arguments[operation.undoes]))
+                return AllowedCalls(project, access.caller)._run(operation, arguments)
 
-        return await runner(state, operation, kwargs, access.project, access.caller)(work)
+        return await runner(state, operation, arguments, access.project, access.caller)(work)
 
     async def close() -> None:
         """The store is the server's."""

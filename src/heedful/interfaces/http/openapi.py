@@ -6,16 +6,17 @@ import inspect
 import threading
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from heedful.api import CALLS
+from heedful.api.calls import HEADERS, Call
+from heedful.api.parameters import CURSOR_LIMITS, ID_LIMITS, NAME_LIMITS, Cursor, IdempotencyKey, IfMatch
+from heedful.api.result_fields import describe_field
 from heedful.interfaces.http.calls import ETAG_OPERATIONS, INSIDE, PREFIX
-from heedful.interfaces.operations import OPERATIONS, Operation, Shape, shape
-from heedful.interfaces.operations.descriptions import PARAMETERS, describe_field, describe_parameter
-from heedful.interfaces.operations.shape import CURSOR, HEADERS, path_limits
 from heedful.interfaces.problems import TITLES
 from heedful.model.executions import QueryResult, ResultColumn
 from heedful.version import __version__
@@ -62,31 +63,36 @@ PROBLEM: Document = {
     },
 }
 
+
+def _meaning(kind: Any) -> str:
+    """The meaning of a parameter, from its type."""
+    return str(get_args(kind)[1].meaning)
+
+
 _HEADERS: dict[str, Document] = {
-    "if_match": _TEXT,
-    "idempotency_key": _TEXT | {"minLength": 1, "maxLength": 200, "pattern": r"\S"},
+    "if_match": _TEXT | {"description": _meaning(IfMatch)},
+    "idempotency_key": _TEXT
+    | {"minLength": 1, "maxLength": 200, "pattern": r"\S", "description": _meaning(IdempotencyKey)},
 }
 
 
-class _Described(GenerateJsonSchema):
-    """With what each field means; parameters of operations are described by their operation."""
+class _DescribedSchema(GenerateJsonSchema):
+    """With the meanings of fields; parameters of operations are described by their operation."""
 
     def model_schema(self, schema: Any) -> Document:
         document = super().model_schema(schema)
         model: type[BaseModel] = schema["cls"]
-        operation = _operations_by_request().get(model)
-        if operation is not None or model.__pydantic_generic_metadata__["origin"] is not None:
-            document["description"] = f"The parameters of `{operation}`." if operation else inspect.getdoc(model)
+        call = _calls_by_request().get(model)
+        if call is not None or model.__pydantic_generic_metadata__["origin"] is not None:
+            document["description"] = f"The parameters of `{call.name}`." if call else inspect.getdoc(model)
         for name, field in document.get("properties", {}).items():
-            field["description"] = (
-                describe_field(model, name) if operation is None else describe_parameter(operation, name)
-            )
+            field["description"] = describe_field(model, name) if call is None else call.meanings[name].meaning
         return document
 
 
 @cache
-def _operations_by_request() -> dict[type[BaseModel], str]:
-    return {shape(operation).request: operation.name for operation in OPERATIONS.values()}
+def _calls_by_request() -> dict[type[BaseModel], Call]:
+    return {call.request: call for call in CALLS.values()}
 
 
 _DESCRIBING = threading.Lock()
@@ -101,30 +107,23 @@ def description() -> bytes:
 
 @cache
 def _description() -> bytes:
-    shapes = [shape(operation) for operation in OPERATIONS.values()]
-    inputs: list[tuple[str, Any, TypeAdapter[Any]]] = [
-        (each.operation.name, "validation", TypeAdapter(each.request)) for each in shapes
-    ]
-    outputs: list[tuple[str, Any, TypeAdapter[Any]]] = [
-        (each.operation.name, "serialization", each.result) for each in shapes
-    ]
-    generated, definitions = TypeAdapter.json_schemas(
-        [*inputs, *outputs], ref_template=REF, schema_generator=_Described
-    )
+    calls = list(CALLS.values())
+    types: list[tuple[str, Any, TypeAdapter[Any]]] = []
+    types += [(call.name, "validation", TypeAdapter(call.request)) for call in calls]
+    types += [(call.name, "serialization", call.result) for call in calls]
+    generated, definitions = TypeAdapter.json_schemas(types, ref_template=REF, schema_generator=_DescribedSchema)
     schemas = dict(definitions.get("$defs", {}))
-    bodies = {each.request.__name__ for each in shapes if not each.in_query}
     examples = _examples()
     paths: dict[str, Document] = {}
-    for each in shapes:
-        name = each.operation.name
-        request = generated[name, "validation"]
+    for call in calls:
+        request, result = generated[call.name, "validation"], generated[call.name, "serialization"]
         body = schemas[request["$ref"].rpartition("/")[2]] if "$ref" in request else request
-        paths.setdefault(PREFIX + each.operation.path, {})[each.operation.method.lower()] = _operation(
-            each, body, request, generated[name, "serialization"], examples.get(name, {})
-        )
-    paths |= _maintenance_paths()
-    request_names = {each.request.__name__ for each in shapes}
-    schemas = {name: each for name, each in schemas.items() if name not in request_names or name in bodies}
+        operation = _operation(call, body, request, result, examples.get(call.name, {}))
+        paths.setdefault(PREFIX + call.path, {})[call.method.lower()] = operation
+    paths |= _server_paths()
+    in_query = {call.request.__name__ for call in calls if call.in_query}
+    in_query -= {call.request.__name__ for call in calls if not call.in_query}
+    schemas = {name: schema for name, schema in schemas.items() if name not in in_query}
     schemas |= {"Problem": PROBLEM, "QueryResult": _query_result()}
     document = {
         "openapi": "3.1.0",
@@ -140,109 +139,113 @@ def _description() -> bytes:
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "hf_… or a token hft_…"}},
             "schemas": schemas,
-            "responses": {str(status): _problem(status) for status in (*ALWAYS, 412)},
+            "responses": {
+                str(status): {
+                    "description": TITLES[status],
+                    "content": {"application/problem+json": {"schema": _ref("Problem")}},
+                }
+                for status in (*ALWAYS, 412)
+            },
         },
     }
     return orjson.dumps(document)
 
 
-def _operation(shape: Shape, body: Document, request: Document, result: Document, example: Document) -> Document:
-    operation = shape.operation
-    summary, _, rest = (inspect.getdoc(operation.function) or "").partition("\n\n")
+def _ref(model: str) -> Document:
+    return {"$ref": REF.format(model=model)}
+
+
+def _refused(status: int) -> Document:
+    return {"$ref": f"#/components/responses/{status}"}
+
+
+def _operation(call: Call, body: Document, request: Document, result: Document, example: Document) -> Document:
+    summary, _, rest = (inspect.getdoc(call.function) or "").partition("\n\n")
     parameters = [
-        _parameter(
-            name, "path", _TEXT | path_limits(name) | {"description": describe_parameter(operation.name, name)}, True
-        )
-        for name in ("project", *shape.path)
+        _parameter("project", "path", _TEXT | NAME_LIMITS | {"description": "The project; nothing crosses it."}, True),
+        *(_parameter(name, "path", _TEXT | _path_limits(call, name), True) for name in call.in_path),
     ]
-    headers = shape.headers if shape.keyed or operation.method == "GET" else (*shape.headers, "idempotency_key")
-    parameters += [
-        _parameter(HEADERS[name], "header", _HEADERS[name] | {"description": PARAMETERS[name]}, False)
-        for name in headers
-    ]
-    if shape.in_query:
+    headers = call.headers if call.keyed or call.method == "GET" else (*call.headers, "idempotency_key")
+    parameters += [_parameter(HEADERS[name], "header", _HEADERS[name], False) for name in headers]
+    if call.in_query:
         required = body.get("required", [])
         parameters += [
             _parameter(name, "query", kind, name in required) for name, kind in body.get("properties", {}).items()
         ]
-    _fill(parameters, example.get("request", {}))
+    for parameter in parameters:
+        given = example.get("request", {}) if parameter["in"] != "header" and "schema" in parameter else {}
+        if parameter["name"] == "project":
+            parameter["example"] = "default"
+        elif parameter["name"] in given:
+            parameter["example"] = given[parameter["name"]]
+    needs = f"Needs the scope `{call.scope}`{_besides(call)}."
     document: Document = {
-        "operationId": operation.name,
-        "tags": [operation.namespace or "memory"],
+        "operationId": call.name,
+        "tags": [call.namespace or "memory"],
         "summary": " ".join(summary.split()),
-        "description": f"{rest}\n\nNeeds the scope `{operation.scope}`{_besides(operation)}.".strip(),
+        "description": f"{rest}\n\n{needs}".strip(),
         "parameters": parameters,
-        "responses": _responses(shape, result, example),
+        "responses": _responses(call, result, example),
         "security": [{"key": []}],
-        "x-heedful": {
-            "repeatable": operation.repeatable,
-            "slow": operation.slow,
-            "missing": operation.missing,
-            "callbacks": shape.callbacks,
-        },
+        "x-heedful": {name: getattr(call, name) for name in ("repeatable", "slow", "missing", "callbacks")},
     }
-    if not shape.in_query:
+    if not call.in_query:
         content: Document = {"schema": request}
-        arguments = {
-            name: value for name, value in example.get("request", {}).items() if name in body.get("properties", {})
-        }
         if example:
-            content["example"] = arguments
+            fields = body.get("properties", {})
+            content["example"] = {name: value for name, value in example["request"].items() if name in fields}
         document["requestBody"] = {"required": bool(body.get("required")), "content": {"application/json": content}}
     return document
 
 
-def _besides(operation: Operation) -> str:
-    if operation.also_reads:
+def _path_limits(call: Call, name: str) -> Document:
+    """The limits and the meaning of a parameter in a path, which is never empty."""
+    means = call.meanings[name]
+    limits = NAME_LIMITS if means.limits == NAME_LIMITS else {"minLength": 1} | ID_LIMITS
+    return limits | {"description": means.meaning}
+
+
+def _besides(call: Call) -> str:
+    if call.also_reads:
         return " and `read`"
-    if operation.everywhere:
+    if call.everywhere:
         return ", of the whole server"
-    if operation.undoes:
-        return f", and `write` if making the `{operation.undoes}` takes that"
-    if operation.restricted:
-        return f", and `admin` with `{operation.restricted}`"
-    return f", and `write` with `{operation.writes_with}`" if operation.writes_with else ""
+    if call.undoes:
+        return f", and `write` if making the `{call.undoes}` takes that"
+    if call.restricted:
+        return f", and `admin` with `{call.restricted}`"
+    return f", and `write` with `{call.writes_with}`" if call.writes_with else ""
 
 
-def _responses(shape: Shape, result: Document, example: Document) -> Document:
+def _responses(call: Call, result: Document, example: Document) -> Document:
     content: Document = {"schema": result}
     if "response" in example:
         content["example"] = example["response"]
     good: Document = {"description": "Done.", "content": {"application/json": content}}
-    if shape.callbacks:
-        names = " and ".join(f"`{name}`" for name in shape.callbacks)
-        good["content"]["text/event-stream"] = {
-            "schema": {
-                "type": "string",
-                "description": f"Events {names}, each with a list of arguments; then `result` or `problem`.",
-            }
-        }
-    if shape.operation.name in ETAG_OPERATIONS:
+    if call.callbacks:
+        names = " and ".join(f"`{name}`" for name in call.callbacks)
+        about = f"Events {names}, each with a list of arguments; then `result` or `problem`."
+        good["content"]["text/event-stream"] = {"schema": _TEXT | {"description": about}}
+    if call.name in ETAG_OPERATIONS:
         good["headers"] = {"ETag": {"description": "Pass it as If-Match.", "schema": _TEXT}}
     responses: Document = {"200": good}
-    if shape.operation.name in ETAG_OPERATIONS - INSIDE.keys() and shape.operation.method == "GET":
+    if call.name in ETAG_OPERATIONS - INSIDE.keys() and call.method == "GET":
         responses["304"] = {"description": "Not changed since the If-None-Match that was sent."}
-    statuses = [*ALWAYS, *([412] if "if_match" in shape.headers else [])]
-    return responses | {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
+    statuses = [*ALWAYS, *([412] if "if_match" in call.headers else [])]
+    return responses | {str(status): _refused(status) for status in sorted(statuses)}
 
 
 def _parameter(name: str, location: str, kind: Document, required: bool) -> Document:
-    parameter: Document = {
-        "name": name,
-        "in": location,
-        "required": required,
-        "description": kind["description"],
-    }
+    parameter: Document = {"name": name, "in": location, "required": required, "description": kind["description"]}
     kind = {key: value for key, value in kind.items() if key != "description"}
-    kinds = kind.get("anyOf", [kind])
-    if location == "query" and any(each.get("type") == "object" for each in kinds):
+    if location == "query" and any(option.get("type") == "object" for option in kind.get("anyOf", [kind])):
         return parameter | {"content": {"application/json": {"schema": _without_null(kind)}}}
     return parameter | {"schema": _without_null(kind) if location == "query" else kind}
 
 
 def _without_null(kind: Document) -> Document:
     """A query string has no null: the parameter is left out."""
-    kinds = [each for each in kind.get("anyOf", []) if each.get("type") != "null"]
+    kinds = [option for option in kind.get("anyOf", []) if option.get("type") != "null"]
     rest = {name: value for name, value in kind.items() if name not in ("anyOf", "default", "title")}
     default = {"default": kind["default"]} if kind.get("default") is not None else {}
     if not kinds:
@@ -250,23 +253,8 @@ def _without_null(kind: Document) -> Document:
     return rest | default | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
 
 
-def _fill(parameters: list[Document], example: Document) -> None:
-    for parameter in parameters:
-        if parameter["name"] == "project":
-            parameter["example"] = "default"
-        elif parameter["name"] in example and parameter["in"] != "header" and "schema" in parameter:
-            parameter["example"] = example[parameter["name"]]
-
-
-def _problem(status: int) -> Document:
-    return {
-        "description": TITLES[status],
-        "content": {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}},
-    }
-
-
 def _query_result() -> Document:
-    """What the serializer of a result writes, which pydantic can't know."""
+    """The output of the serializer of a result, which pydantic can't know."""
     kind = "`json`, or what all values are that JSON has no type for: `decimal`, `date`, …"
     column = {
         "type": "object",
@@ -290,64 +278,38 @@ def _query_result() -> Document:
     }
 
 
-def _maintenance_paths() -> Document:
-    def get(
-        name: str,
-        summary: str,
-        kind: Document,
-        media: str,
-        example: Any,
-        *,
-        key: bool,
-        parameters: tuple[Document, ...] = (),
-    ) -> Document:
-        statuses = ((401, 403, 429) if key else (503,)) + ((400, 422) if parameters else ())
-        refused = {str(each): {"$ref": f"#/components/responses/{each}"} for each in statuses}
-        return {
-            "get": {
-                "operationId": name,
-                "tags": ["server"],
-                "summary": summary,
-                "parameters": [*parameters],
-                "security": [{"key": []}] if key else [],
-                "responses": {"200": {"description": "Done.", "content": {media: {"schema": kind, "example": example}}}}
-                | refused,
-            }
-        }
-
+def _server_paths() -> Document:
+    """The routes about the server as a whole."""
     status = {"type": "object", "properties": {"status": _TEXT}, "required": ["status"]}
     names = {"type": "array", "items": _TEXT}
-    plain = "application/json"
-    return {
-        "/healthz": get("healthz", "Whether the process is alive.", status, plain, {"status": "ok"}, key=False),
-        "/readyz": get("readyz", "Whether the store can be used.", status, plain, {"status": "ready"}, key=False),
-        "/metrics": get(
-            "metrics",
-            "Numbers for Prometheus; needs `admin`.",
-            _TEXT,
-            "text/plain",
-            "heedful_requests_total 1.0",
-            key=True,
-        ),
-        "/v1/audit": get(
-            "server.audit",
-            "The audit trail of all projects, newest first, 100 entries a page; for keys that open all projects.",
-            {"$ref": REF.format(model="Page_AuditEntry_")},
-            plain,
-            {"items": [], "next_cursor": None},
-            key=True,
-            parameters=(_parameter("cursor", "query", _TEXT | CURSOR | {"description": PARAMETERS["cursor"]}, False),),
-        ),
-        "/v1/jobs": get(
-            "jobs",
-            "The newest 100 jobs of all projects and of the store itself; for keys that open all projects.",
-            {"type": "array", "items": {"$ref": REF.format(model="Job")}},
-            plain,
-            [],
-            key=True,
-        ),
-        "/v1/projects": get("projects", "The projects that the key opens.", names, plain, ["default"], key=True),
+    everywhere = "for keys that open all projects."
+    newest = "The newest 100 jobs of all projects and of the store itself; "
+    audit = "The audit trail of all projects, newest first, 100 entries a page; "
+    routes: dict[str, tuple[str, str, Document, Any]] = {
+        "/healthz": ("healthz", "Whether the process is alive.", status, {"status": "ok"}),
+        "/readyz": ("readyz", "Whether the store can be used.", status, {"status": "ready"}),
+        "/metrics": ("metrics", "Numbers for Prometheus; needs `admin`.", _TEXT, "heedful_requests_total 1.0"),
+        "/v1/audit": ("server.audit", audit + everywhere, _ref("Page_AuditEntry_"), {"items": [], "next_cursor": None}),
+        "/v1/jobs": ("jobs", newest + everywhere, {"type": "array", "items": _ref("Job")}, []),
+        "/v1/projects": ("projects", "The projects that the key opens.", names, ["default"]),
     }
+    paths: dict[str, Document] = {}
+    for path, (name, summary, kind, example) in routes.items():
+        keyed, paged = path not in ("/healthz", "/readyz"), path == "/v1/audit"
+        statuses = ((401, 403, 429) if keyed else (503,)) + ((400, 422) if paged else ())
+        cursor = _parameter("cursor", "query", _TEXT | CURSOR_LIMITS | {"description": _meaning(Cursor)}, False)
+        media = "text/plain" if path == "/metrics" else "application/json"
+        good: Document = {"description": "Done.", "content": {media: {"schema": kind, "example": example}}}
+        operation: Document = {
+            "operationId": name,
+            "tags": ["server"],
+            "summary": summary,
+            "parameters": [cursor] if paged else [],
+            "security": [{"key": []}] if keyed else [],
+            "responses": {"200": good} | {str(refused): _refused(refused) for refused in statuses},
+        }
+        paths[path] = {"get": operation}
+    return paths
 
 
 def _examples() -> dict[str, Document]:

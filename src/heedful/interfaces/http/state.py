@@ -1,4 +1,4 @@
-"""What a server process has: the open store, its callers, its threads, and indexes that follow what others write."""
+"""A server process: the open store, who calls and what they may do, the threads that work, and what each may take."""
 
 from __future__ import annotations
 
@@ -7,56 +7,294 @@ import logging
 import os
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, nullcontext
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import unquote
 
+from starlette import types
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from heedful import request_context
+from heedful.access import credentials
 from heedful.access.audit import Refusals
-from heedful.errors import HeedfulError
-from heedful.interfaces.http.answers import Answer
-from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
+from heedful.access.credentials import Claims
+from heedful.api.calls import Arguments, Call
+from heedful.compat.foreign_api import ForeignRoute
+from heedful.engine import Heedful, Project
+from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound
+from heedful.interfaces.http import sharing
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import KNOWN_AS, is_caller_gone
-from heedful.interfaces.http.executor import ShortCalls
-from heedful.interfaces.http.limits import Account, RateLimiter, Room, RoomLimiter, WriteLimiter
-from heedful.interfaces.http.reading import BodyLimit, body_of, expected_size, path_of
-from heedful.interfaces.http.shares import BYTE_SECONDS, Lane, Shares, server_busy
-from heedful.interfaces.operations import Operation
-from heedful.interfaces.problems import Wire
-from heedful.model import Scope
+from heedful.interfaces.http.sharing import Lane, RateLimiter, Room, RoomLimiter, server_busy
+from heedful.model import SCOPES, Scope, limits
+from heedful.request_context import CallerIdentity
 from heedful.sql.sandbox.pool import busy as query_busy
-from heedful.storage.stored_bytes import counting
+from heedful.storage import key_rows as keys
+from heedful.storage.rows import AnyRow, counting
 from heedful.store import Store, worker_of
 from heedful.threads import give_way, rest
 
 logger = logging.getLogger("heedful")
 
+KEY_CACHE_SECONDS = 1.0
+"""Seconds after which a key is looked up again: as long as a revoked one may still work."""
 
-class Follower:
-    """A thread that waits for notices. A recall reads what it lacks in any case: what it finds is never old."""
+LAST_USED_SECONDS = 60.0
+"""Seconds between two notes of when a key was last used."""
 
-    def __init__(self, store: Store) -> None:
+MAX_CALLERS = 10_000
+
+RATE = 20
+"""Calls a second that a token may make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody whose key or token is good."""
+
+    key_id: str
+    project: str | None
+    """The project it opens; None for all."""
+    scopes: frozenset[Scope]
+    rate_limit: int | None = None
+    claims: Claims | None = None
+    """The permissions of a token, if it is one."""
+
+    def calling(self, request: Request) -> CallerIdentity:
+        """The identity under which this request is handled."""
+        return CallerIdentity(self.key_id, address_of(request))
+
+    def check(self, scope: Scope) -> None:
+        if scope not in self.scopes:
+            enough = "admin" if scope == "admin" else f"{scope} or admin"
+            remedy = f"Use a key with {enough}; this {self._kind} has {', '.join(sorted(self.scopes))}"
+            raise Forbidden(f"the {self._kind} has no scope {scope!r}", code="scope_missing", remedy=remedy)
+
+    def check_arguments(self, call: Call, arguments: Mapping[str, Any]) -> None:
+        """Whether this caller may pass these arguments: some need a scope of their own."""
+        if arguments.get(call.writes_with or "") is not None:
+            self.check("write")
+        if arguments.get(call.restricted or "") is not None:
+            self.check("admin")
+
+    def check_everywhere(self, remedy: str = "Use an admin key of the whole server") -> None:
+        """Whether this caller may do what concerns all projects."""
+        if self.project is not None:
+            raise Forbidden(f"the {self._kind} opens only project {self.project!r}", code="project_key", remedy=remedy)
+
+    def choose(self, project: str) -> str:
+        """The project itself, if this caller may see it."""
+        if self.project not in (None, project):
+            # The same for a project that is not there and for one that is somebody else's.
+            remedy = f"This {self._kind} opens project {self.project!r}: name that one (project=…, --project)"
+            raise NotFound(f"no project {project!r}", field="project", value=project, remedy=remedy)
+        return project
+
+    def connected(self, project: Project) -> Project:
+        """A project for this caller: who has the key of the whole server may connect any database."""
+        if self.project is None and "admin" in self.scopes:
+            return project.limited(replace(project.executions.permissions, everywhere=True))
+        return project
+
+    @property
+    def share(self) -> str:
+        """With whom it shares what a server has: the visitors of a project are one."""
+        return self.key_id if self.claims is None else "visitors"
+
+    @property
+    def _kind(self) -> str:
+        return "key" if self.claims is None else "token"
+
+
+class AllowedCalls(Heedful):
+    """The calls of a project for a caller; those that change something are `Forbidden` without their scope.
+
+    Reading is left to the scope of the route: a route for feedback may look up what the feedback is about.
+    """
+
+    def __init__(self, project: Project, caller: Caller) -> None:
+        super().__init__(caller.connected(project))
+        self._caller = caller
+
+    def _run(self, call: Call, arguments: Arguments) -> Any:
+        if call.scope != "read":
+            self._caller.check(call.scope)
+        self._caller.check_arguments(call, arguments)
+        return super()._run(call, arguments)
+
+
+class Callers:
+    """Finds callers by what they present; keys are remembered for a moment."""
+
+    def __init__(self, store: Store, admin_key: str | None) -> None:
         self._store = store
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="heedful-follower", daemon=True)
-        self._thread.start()
+        self._admin = None if admin_key is None else credentials.digest(admin_key)
+        self._cache: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        self._noted: dict[str, float] = {}
+        self._notes = ThreadPoolExecutor(1, thread_name_prefix="heedful-notes")
+
+    def remembered(self, presented: str) -> Caller | None:
+        """A caller who was here a moment ago."""
+        cached = self._cache.get(credentials.digest(presented))
+        return cached[0] if cached is not None and time.monotonic() - cached[1] < KEY_CACHE_SECONDS else None
+
+    def find(self, presented: str) -> Caller:
+        """The caller behind a key or token; `Forbidden` if it is not good."""
+        if presented.startswith(credentials.TOKEN_PREFIX):
+            return self._token(presented)
+        if self._admin is not None and credentials.matches(presented, self._admin):
+            return self._remember(presented, Caller("admin", None, frozenset(SCOPES)))
+        key_id, row = credentials.id_of(presented), None
+        if key_id is not None:
+            with self._store.database.read() as connection:
+                row = keys.get(connection, key_id)
+        if row is None or not credentials.matches(presented, row.digest) or row.revoked_at is not None:
+            raise Forbidden("the key is not valid", code="key_invalid", remedy="Make one with: heedful keys add NAME")
+        now = time.monotonic()
+        if now - self._noted.get(row.id, -LAST_USED_SECONDS) >= LAST_USED_SECONDS:
+            self._noted[row.id] = now
+            # Authentication must not wait for a writer.
+            self._notes.submit(self._note_use, row.id)
+        return self._remember(presented, caller_of(row))
+
+    def _token(self, presented: str) -> Caller:
+        now = self._store.now()
+        with self._store.database.read() as connection:
+            secrets = keys.signing_secrets(connection, now)
+        claims = credentials.verify_token(presented, secrets, now)
+        # Names of people are not for the log.
+        identity = credentials.digest(f"{claims.project}\0{claims.author}\0{claims.targets}").hex()[:16]
+        return Caller(f"token:{identity}", claims.project, frozenset({"feedback"}), None, claims)
+
+    def _remember(self, presented: str, caller: Caller) -> Caller:
+        self._cache[credentials.digest(presented)] = (caller, time.monotonic())
+        if len(self._cache) > MAX_CALLERS:
+            self._cache.popitem(last=False)
+        return caller
+
+    def _note_use(self, key_id: str) -> None:
+        try:
+            with self._store.database.write(durable=False) as connection:
+                keys.used(connection, key_id, self._store.now())
+        except HeedfulError as error:
+            logger.warning("the last use of key %s can't be noted: %s", key_id, error)
 
     def close(self) -> None:
-        self._stopped.set()
-        self._thread.join()
+        """Writes what is left to note."""
+        self._notes.shutdown()
 
-    def _run(self) -> None:
-        for changed in self._store.database.notices(self._stopped):
-            for project in self._store.open_projects(changed):
-                try:
-                    project.workspace.follow()
-                except HeedfulError as error:
-                    # The next recall meets the same fault, and reports it to its caller.
-                    logger.warning("the indexes of a project can't follow its store: %s", error)
+
+def address_of(request: Request) -> str | None:
+    """The address of a request's sender; headers about it count from a trusted proxy alone."""
+    return None if request.client is None else request.client.host[:60]
+
+
+def caller_of(row: AnyRow) -> Caller:
+    """Whoever has this key."""
+    allowed = frozenset(SCOPES) if "admin" in row.scopes else frozenset(row.scopes)
+    return Caller(row.id, row.project, allowed, row.rate_limit)
+
+
+def presented_key(authorization: str | None, api_key: str | None) -> str:
+    """The key in the headers of a request."""
+    scheme, _, key = (authorization or "").partition(" ")
+    if scheme.lower() == "bearer" and key.strip():
+        return key.strip()
+    if api_key:
+        return api_key.strip()
+    message = "no key was sent"
+    if scheme and scheme.lower() != "bearer":
+        # Not said back: it may be the key itself.
+        missing = "has another scheme than Bearer" if key else "has no scheme before the key"
+        message = f"the header Authorization {missing}"
+    raise Forbidden(message, code="key_missing", remedy="Send the header Authorization: Bearer hf_…")
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimit:
+    """The most that a body may have."""
+
+    size: int
+    """In bytes."""
+    values: int = limits.MAX_VALUES
+    purpose: str = ""
+    remedy: str = "Send it in several calls, or start the server with a larger --max-body"
+
+    def expected_size(self, request: Request) -> int:
+        """The bytes of a body that will be read: none of one that is too large."""
+        length = request.headers.get("content-length", "")
+        if length.isdecimal():
+            return int(length) if int(length) <= self.size else 0
+        return self.size if "transfer-encoding" in request.headers else 0
+
+    def check(self, size: int, shown: int | None = None) -> None:
+        """`Invalid` if so many bytes are too many; `shown` is the whole size of the body, if it is known."""
+        if size > self.size:
+            length = f"more than {self.size} bytes" if shown is None else f"{shown} bytes"
+            message = f"the body has {length}, the limit {self.purpose}is {self.size}"
+            raise Invalid(message, code="body_too_large", field="body", value=shown, remedy=self.remedy)
+
+
+async def body_of(request: Request, limit: BodyLimit) -> bytes:
+    """The whole body, if it is not larger than its limit; it is not read further than that."""
+    length = request.headers.get("content-length", "")
+    if length.isdecimal():
+        limit.check(int(length), shown=int(length))
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        limit.check(size)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def path_of(parameters: Mapping[str, str]) -> dict[str, str]:
+    """The parameters of a path, decoded; a slash in one is written %2F."""
+    try:
+        return {name: unquote(value, errors="strict") for name, value in parameters.items()}
+    except UnicodeDecodeError:
+        raise NotFound("the path is not valid UTF-8") from None
+
+
+PART = 65_536
+"""Bytes that are sent at once; the next are sent when these were taken."""
+
+LARGE = 1_000_000
+"""Bytes from which an answer needs room."""
+
+
+class LimitedResponse(Response):
+    """JSON of any size. A large one needs room while it is sent, in the share of its caller; `Unavailable` if those who
+    don't read theirs take all of it."""
+
+    def __init__(
+        self,
+        content: bytes,
+        taking: Callable[[int], AbstractAsyncContextManager[None]],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(content, status, headers, "application/json")
+        self._taking = taking
+
+    async def __call__(self, scope: types.Scope, receive: types.Receive, send: types.Send) -> None:
+        size = len(self.body)
+        if size < LARGE:
+            await super().__call__(scope, receive, send)
+            return
+        async with self._taking(size):
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            for first in range(0, size, PART):
+                part = bytes(self.body[first : first + PART])
+                await send({"type": "http.response.body", "body": part, "more_body": first + PART < size})
 
 
 Result = TypeVar("Result")
@@ -71,7 +309,17 @@ CLOSE_SECONDS = 10.0
 """Seconds in which threads must end and the store be closed when the server is stopped."""
 
 FEEDBACK_THREADS = 8
-"""How many calls that write feedback to a file run at once: as many share a transaction, and the wait for the disk."""
+"""Calls that write feedback to a file at the same time: they share a transaction, and the wait for the disk."""
+
+KNOWN_AS = "heedful.known_as"
+"""The key of a request's scope with the function to call when its caller is known."""
+
+REQUEST_CYCLE: ContextVar[RequestResponseCycle | None] = ContextVar("heedful_cycle", default=None)
+"""The request that a task answers."""
+
+
+def _in_thread(pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Awaitable[Result]:
+    return asyncio.get_running_loop().run_in_executor(pool, work)
 
 
 def _with_rest(work: Callable[[], Result]) -> Result:
@@ -81,7 +329,7 @@ def _with_rest(work: Callable[[], Result]) -> Result:
         rest()
 
 
-class State:
+class ServerState:
     """The store, its projects, its callers, and the threads that work."""
 
     def __init__(self, config: Config, store: Store) -> None:
@@ -101,7 +349,7 @@ class State:
         self.recalls = Lane("recall", processors + 1, processors + 1, processors + 1)
         self.short = self.calls if shared else Lane("feedback", FEEDBACK_THREADS, FEEDBACK_THREADS, FEEDBACK_THREADS)
         slow = max(1, processors // 2)
-        self._shares = Shares((self.calls, self.recalls, self.short), slow, WAIT, time.monotonic)
+        self._shares = sharing.Shares((self.calls, self.recalls, self.short), slow, WAIT, time.monotonic)
         self._pool = ThreadPoolExecutor(config.threads + processors + 1, thread_name_prefix="heedful-call")
         self._slow_pool = ThreadPoolExecutor(slow, thread_name_prefix="heedful-slow", initializer=give_way)
         # Who waits for a language model must not keep others from being let in.
@@ -111,14 +359,16 @@ class State:
         # A quarter for a caller, half for a project.
         self._most_queries = max(1, config.threads // 4)
         queries = Room(self._most_queries, max(1, config.threads // 2))
-        self._queries = RoomLimiter(queries, store.pool.limits.wait, query_busy)
+        self._queries = RoomLimiter(queries, store.pool.config.query_wait, query_busy)
         bodies = Room(2 * config.max_body, 4 * config.max_body, 8 * config.max_body)
         self._bodies = RoomLimiter(bodies, WAIT, server_busy)
         # Nobody waits for others to read: what waits is in memory, too.
         self._answers = RoomLimiter(bodies, 0.0, server_busy)
-        self._written = WriteLimiter(config.max_written) if config.max_written else None
-        self._feedback = None if shared else ShortCalls(FEEDBACK_THREADS, "heedful-feedback")
-        self._follower = Follower(store)
+        self._written = sharing.WriteLimiter(config.max_written) if config.max_written else None
+        self._feedback = None if shared else sharing.ShortCalls(FEEDBACK_THREADS, "heedful-feedback")
+        self._stopped = threading.Event()
+        self._follower = threading.Thread(target=self._follow, name="heedful-follower", daemon=True)
+        self._follower.start()
         self._worker = worker_of(store) if config.worker else None
 
     def start(self) -> None:
@@ -131,13 +381,14 @@ class State:
         """Runs what takes the processor or the store in a thread, when it is its turn."""
 
         def execute(measured: Callable[[], Result], is_slow: bool) -> Awaitable[Result]:
-            if is_caller_gone():
+            cycle = REQUEST_CYCLE.get()
+            if cycle is not None and cycle.disconnected:
                 raise ClientDisconnect
-            if lane is self.short and self._feedback is not None and not is_slow:
-                return self._feedback.run(measured)
             if is_slow:
-                return asyncio.get_running_loop().run_in_executor(self._slow_pool, _with_rest, measured)
-            return asyncio.get_running_loop().run_in_executor(self._pool, measured)
+                return _in_thread(self._slow_pool, partial(_with_rest, measured))
+            if lane is self.short and self._feedback is not None:
+                return self._feedback.run(measured)
+            return _in_thread(self._pool, measured)
 
         return await self._shares.run(lane, project, caller.share, work, execute)
 
@@ -145,29 +396,41 @@ class State:
         self, content: bytes, project: str, caller: Caller, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> Response:
         """A response with JSON, which takes its place in memory until it is sent."""
-        return Answer(content, self._answers, project, caller.share, status, headers)
+        return LimitedResponse(content, partial(self._answers.taking, project, caller.share), status, headers)
 
     async def run_lookup(self, work: Callable[[], Result]) -> Result:
         """Runs what only looks something up, however busy the others are."""
-        return await asyncio.get_running_loop().run_in_executor(self._auth_pool, work)
+        return await _in_thread(self._auth_pool, work)
 
     @asynccontextmanager
     async def body(self, request: Request, project: str, caller: Caller, limit: BodyLimit) -> AsyncIterator[bytes]:
         """The body of a request, within its limit. It takes its place in memory while the block runs."""
-        size = expected_size(request, limit)
+        size = limit.expected_size(request)
+        room: AbstractAsyncContextManager[None] = nullcontext()
         if size > MAX_PARSED_AT_ONCE:
-            await self._shares.admit(project, caller.share, size * BYTE_SECONDS)
-        async with self._bodies.taking(project, caller.share, size) if size > MAX_PARSED_AT_ONCE else nullcontext():
+            await self._shares.admit(project, caller.share, size * sharing.BYTE_SECONDS)
+            room = self._bodies.taking(project, caller.share, size)
+        async with room:
             yield await body_of(request, limit)
 
     @contextmanager
-    def storing(self, project: str, call: Operation | Wire) -> Iterator[None]:
+    def opened(self, request: Request, project: str, caller: Caller, call: Call) -> Iterator[Project]:
+        """The project that a call is about, inside for its caller."""
+        # A key of one project made that project. Whoever opens all may mistype a name.
+        if caller.project is None and (call.scope == "read" or call.name == "set_policy"):
+            self.store.check_known(project)
+        acting = request_context.acting_as(caller.calling(request))
+        with acting, self.storing(project, call), self.store.using(project) as opened:
+            yield opened
+
+    @contextmanager
+    def storing(self, project: str, call: Call | ForeignRoute) -> Iterator[None]:
         """Counts what a call stores inside the block for its project, which must not have used up its share. What is
         asked for with GET, or deleted, is done in any case."""
         if self._written is None:
             yield
             return
-        account: Account = (project, "read" if call.scope == "read" else "write")
+        account: sharing.Account = (project, "read" if call.scope == "read" else "write")
         if call.method not in ("GET", "DELETE"):
             self._written.check(account, time.monotonic())
         with counting() as stored:
@@ -182,17 +445,13 @@ class State:
 
     async def query(self, project: str, caller: Caller, work: Callable[[], Result]) -> Result:
         """Runs what may ask a connector's database: apart from the rest, and only so much for each caller at a time."""
-
-        def execute(measured: Callable[[], Result]) -> Awaitable[Result]:
-            return asyncio.get_running_loop().run_in_executor(self._querying, measured)
-
         # Who takes more of the processor than others is done one at a time.
         weight = self._most_queries if self._shares.takes_more(project, caller.share) else 1
         async with self._queries.taking(project, caller.share, weight):
-            return await self._shares.measured(project, caller.share, work, execute)
+            return await self._shares.measured(project, caller.share, work, partial(_in_thread, self._querying))
 
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
-        """Who calls, if they may do this now."""
+        """The caller of a request, if they may do this now."""
         key = presented_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
         caller = self._callers.remembered(key)
         if caller is None:
@@ -231,15 +490,24 @@ class State:
     def _close(self) -> None:
         if self._worker is not None:
             self._worker.stop()
-        self._follower.close()
+        self._stopped.set()
+        self._follower.join()
         if self._feedback is not None:
             self._feedback.close()
-        self._slow_pool.shutdown()
-        self._querying.shutdown()
-        self._pool.shutdown()
-        self._auth_pool.shutdown()
+        for pool in (self._slow_pool, self._querying, self._pool, self._auth_pool):
+            pool.shutdown()
         self._callers.close()
         if self._worker is not None:
             self._worker.close()
         self.refusals.close()
         self.store.close()
+
+    def _follow(self) -> None:
+        """Has open indexes follow what others write. A recall reads what it lacks in any case: it is never old."""
+        for changed in self.store.database.notices(self._stopped):
+            for project in self.store.open_projects(changed):
+                try:
+                    project.workspace.follow()
+                except HeedfulError as error:
+                    # The next recall meets the same fault, and reports it to its caller.
+                    logger.warning("the indexes of a project can't follow its store: %s", error)

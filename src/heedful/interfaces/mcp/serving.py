@@ -1,36 +1,38 @@
-"""The MCP server, and its conversation over standard input and output. Needs the extra `mcp`."""
+"""The MCP server, its words for results, and its conversation over standard input and output. Needs the extra `mcp`."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import singledispatch
 from threading import Thread
 from typing import Any, cast
 
 import anyio
+from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp.types import (
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-    ToolAnnotations,
-)
-from mcp.types import Tool as ListedTool
 
 from heedful.aio import AsyncHeedful
 from heedful.errors import HeedfulError, quoted
-from heedful.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool
-from heedful.interfaces.mcp.wording import describe, describe_error
-from heedful.model import Model
+from heedful.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, EntryRating, Tool
+from heedful.model import (
+    Entry,
+    ExecutionFeedback,
+    Feedback,
+    ForgetResult,
+    Improvement,
+    Model,
+    Recall,
+    RememberResult,
+    Retraction,
+    SignalResult,
+)
 
 Run = Callable[[Any, Tool, Mapping[str, Any]], Awaitable[Model]]
 """Makes the call of a tool, given the HTTP request that it came with, if there is one, and its arguments."""
@@ -61,21 +63,25 @@ def make_server(version: str, tools: Callable[[Any], Collection[Tool]], run: Run
     """A server that lists these tools, and makes their calls by `run`; both are given the HTTP request, or None."""
     definitions = {tool.name: _tool_definition(tool) for tool in TOOLS.values()}
 
-    async def list_tools(context: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[definitions[tool.name] for tool in tools(context.request)])
+    async def list_tools(
+        context: ServerRequestContext[Any], _: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[definitions[tool.name] for tool in tools(context.request)])
 
-    async def call_tool(context: ServerRequestContext[Any], request: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(
+        context: ServerRequestContext[Any], request: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         tool = TOOLS.get(request.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"no tool {quoted(request.name)}. Use one of {', '.join(TOOLS)}")
+            raise MCPError(types.INVALID_PARAMS, f"no tool {quoted(request.name)}. Use one of {', '.join(TOOLS)}")
         # A call that has begun can't be stopped halfway, so it is waited for.
         with anyio.CancelScope(shield=True):
             try:
                 result = await run(context.request, tool, request.arguments or {})
             except HeedfulError as error:
                 return _refusal(error)
-        return CallToolResult(
-            content=[TextContent(text=describe(result))], structured_content=result.model_dump(mode="json")
+        return types.CallToolResult(
+            content=[types.TextContent(text=describe(result))], structured_content=result.model_dump(mode="json")
         )
 
     return Server(
@@ -83,13 +89,13 @@ def make_server(version: str, tools: Callable[[Any], Collection[Tool]], run: Run
     )
 
 
-def _tool_definition(tool: Tool) -> ListedTool:
-    return ListedTool(
+def _tool_definition(tool: Tool) -> types.Tool:
+    return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool.parameters.schema,
         output_schema=tool.output_schema,
-        annotations=ToolAnnotations(
+        annotations=types.ToolAnnotations(
             read_only_hint=False,
             destructive_hint=tool.destructive,
             idempotent_hint=tool.idempotent,
@@ -98,10 +104,10 @@ def _tool_definition(tool: Tool) -> ListedTool:
     )
 
 
-def _refusal(error: HeedfulError) -> CallToolResult:
+def _refusal(error: HeedfulError) -> types.CallToolResult:
     body = {"code": error.code, "message": error.message, "field": error.field, "remedy": error.remedy}
-    return CallToolResult(
-        content=[TextContent(text=describe_error(error))], structured_content={"error": body}, is_error=True
+    return types.CallToolResult(
+        content=[types.TextContent(text=describe_error(error))], structured_content={"error": body}, is_error=True
     )
 
 
@@ -134,3 +140,113 @@ class _Lines:
         # The loop is closed if a signal came first.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._queue.put_nowait, line)
+
+
+MAX_LISTED = 10
+"""Facts that `remember` lists one by one."""
+
+
+@singledispatch
+def describe(result: Model) -> str:
+    """The result of a call in a few lines, for a model to read."""
+    raise NotImplementedError(type(result).__name__)
+
+
+def describe_error(error: HeedfulError) -> str:
+    return _lines([f"error ({error.code}): {error.message}"], [error.remedy] if error.remedy else [])
+
+
+@describe.register
+def _(result: Recall) -> str:
+    ids = [] if result.qa_id is None else [f"session_id {result.session_id}, qa_id {result.qa_id}"]
+    return _lines(
+        [f"recall_id {result.recall_id}: {_count(len(result.hits), 'hit')}"],
+        (f"{hit.rank}. {_one_line(hit.text)} (fact_id {hit.fact_id}, score {hit.score:.4f})" for hit in result.hits),
+        [] if result.answer is None else [f"answer: {result.answer}"],
+        ids,
+    )
+
+
+@describe.register
+def _(result: RememberResult) -> str:
+    rest = len(result.facts) - MAX_LISTED
+    return _lines(
+        [f"{result.added} new, {result.known} known in {result.dataset}"],
+        (f"{fact.fact_id} {_one_line(fact.text)[:80]}" for fact in result.facts[:MAX_LISTED]),
+        [f"and {rest} more"] if rest > 0 else [],
+        (
+            f"conflict: fact {fact.conflicts_with} says {fact.other_value}, not {fact.value}: {_one_line(fact.text)}"
+            for fact in result.conflicts[:MAX_LISTED]
+        ),
+    )
+
+
+@describe.register
+def _(result: SignalResult) -> str:
+    return _lines(
+        [f"{_count(result.processed, 'signal')} taken, {_count(len(result.updated_facts), 'fact')} updated"],
+        (f"{signal.signal_type} for fact {signal.fact_id} (event_id {signal.event_id})" for signal in result.signals),
+        (f"not taken: {error.message}" for error in result.errors),
+    )
+
+
+@describe.register
+def _(result: Entry | EntryRating) -> str:
+    score = "no score" if result.feedback_score is None else f"{result.feedback_score} of 5"
+    return f"the answer {result.qa_id} has the score {score}"
+
+
+@describe.register
+def _(result: Feedback) -> str:
+    rating = result.rating or "no rating"
+    return f"feedback {result.feedback_id}: {rating} for the session {result.session_id}; to undo it, retract it"
+
+
+@describe.register
+def _(result: ExecutionFeedback) -> str:
+    rating = "right" if result.is_positive else "wrong"
+    subject = result.execution_id or f"of message {result.chat_message_id}"
+    return f"feedback {result.id}: execution {subject} was {rating}; to undo it, retract it"
+
+
+@describe.register
+def _(result: Improvement) -> str:
+    refused = [f"not learnt from {kept.learnt_from} {kept.feedback_id}: {kept.detail}" for kept in result.not_learnt]
+    if not result.changed:
+        return _lines([f"nothing new in {result.dataset}"], refused)
+    return _lines(
+        [
+            f"{_count(result.signals_added, 'signal')} added and {result.signals_retracted} retracted, "
+            f"{_count(len(result.updated_facts), 'fact')} updated, {len(result.learnt)} learnt, "
+            f"{len(result.forgotten)} forgotten in {result.dataset}"
+        ],
+        [*(f"learnt: {_one_line(fact.text)} (fact_id {fact.fact_id})" for fact in result.learnt), *refused],
+    )
+
+
+@describe.register
+def _(result: Retraction) -> str:
+    return f"{result.retracted} is retracted, {_count(len(result.updated_facts), 'fact')} updated"
+
+
+@describe.register
+def _(result: ForgetResult) -> str:
+    if result.erased is not None:
+        message = "nothing has this name" if result.erased.author is None else f"erased; now {result.erased.author}"
+        message = f"{message}, {_count(result.facts, 'fact')} forgotten"
+    else:
+        message = f"{_count(result.facts, 'fact')} forgotten in {result.dataset}"
+    back = [f"recalled again, since its correction is forgotten: {fact_id}" for fact_id in result.restored]
+    return _lines([message], back)
+
+
+def _lines(*parts: Iterable[str]) -> str:
+    return "\n".join(line for part in parts for line in part)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,19 +1,39 @@
-"""The tools: calls of the engine, and what an agent's host should know of each."""
+"""The tools: calls of the engine, and what an agent's host should know of each.
+
+JSON schemas come from signatures, so that no parameter is written twice, and arguments are checked against them.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from pathlib import Path
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
 
 from heedful.aio import AsyncHeedful
-from heedful.errors import Forbidden, Invalid, NotFound
-from heedful.interfaces.mcp.schemas import Parameters, Schema, output_schema
-from heedful.interfaces.operations import OPERATIONS
-from heedful.interfaces.operations.descriptions import PARAMETERS, describe_parameter
-from heedful.model import Entry, ExecutionFeedback, Feedback, Model, Rating, Scope
+from heedful.api import CALLS
+from heedful.api.calls import meanings
+from heedful.api.parameters import (
+    Author,
+    ChatMessageId,
+    ExecutionId,
+    FeedbackScore,
+    IdempotencyKey,
+    Means,
+    QaId,
+    SessionId,
+)
+from heedful.api.result_fields import describe_field
+from heedful.errors import Forbidden, Invalid, NotFound, quoted
+from heedful.model import Document, Entry, ExecutionFeedback, Feedback, Hit, Model, Rating, Scope
 
 INSTRUCTIONS = (
     "A memory that gets better by feedback. Recall before you answer, where the prompt doesn't bring memories already, "
@@ -22,17 +42,129 @@ INSTRUCTIONS = (
     "to feedback. The next recall ranks by all of this."
 )
 
-MEANINGS = PARAMETERS | {
+MEANINGS = {
     "remember.texts": "One text or several, each understandable by itself, with names and dates written out.",
     "signal.signals": "One signal or several.",
-    "feedback.session_id": "The session, or the session that the answer is in.",
-    "feedback.qa_id": "The answer: the `qa_id` that recall returned, or an id of your own.",
-    "feedback.feedback_text": "What the person said, in their own words.",
-    "feedback.rating": "Of a session as a whole.",
-    "feedback.is_positive": "Of an execution: whether its result was right.",
-    "feedback.author": "Who said it; one person has one opinion of a thing.",
 }
-"""What parameters mean to an agent, where the table of operations speaks of Python."""
+"""The meaning of parameters to an agent, where the declaration speaks of Python."""
+
+
+Schema = dict[str, Any]
+
+# A hit is named by its fact_id, and a mapping is the JSON of the model beside it.
+_NOT_SENT = (Path, Hit, Document, Callable, Mapping)
+
+_WORDS = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+class _Untitled(GenerateJsonSchema):
+    """Without a title for each field, which would only repeat its name."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+class _Described(_Untitled):
+    """With the meaning of each field of a model."""
+
+    def model_schema(self, schema: Any) -> Schema:
+        document = super().model_schema(schema)
+        if issubclass(schema["cls"], Model):
+            for name, field in document.get("properties", {}).items():
+                field["description"] = describe_field(schema["cls"], name)
+        return document
+
+
+class Parameters:
+    """The parameters of a function that JSON can carry: the schema of all, and the check of given arguments.
+
+    `describe` says what a parameter means, by its name.
+    """
+
+    def __init__(self, function: Callable[..., Any], describe: Callable[[str], str]) -> None:
+        hints = get_type_hints(function)
+        fields: dict[str, Any] = {}
+        self.left_out: list[str] = []
+        # The first parameter is what the function works on.
+        for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
+            kind = _json_type(hints[name])
+            if kind is None:
+                self.left_out.append(name)
+            else:
+                fields[name] = (kind, ... if parameter.default is inspect.Parameter.empty else parameter.default)
+        self._tool = function.__name__
+        self._required = [name for name, (_, default) in fields.items() if default is ...]
+        # What is wrong inside a model, the engine says better.
+        self._times = {name for name, (kind, _) in fields.items() if kind == datetime | None}
+        self._adapters = {name: TypeAdapter(kind) for name, (kind, _) in fields.items() if not _has_model(kind)}
+        described: dict[str, Any] = {
+            name: (Annotated[kind, Field(description=describe(name))], default)
+            for name, (kind, default) in fields.items()
+        }
+        model = create_model(self._tool, __config__=ConfigDict(extra="forbid"), **described)
+        self.schema: Schema = model.model_json_schema(schema_generator=_Described)
+        del self.schema["title"]
+
+    def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function takes them; those that are unknown, missing, or of another type than the schema
+        says are refused."""
+        properties = self.schema["properties"]
+        for name, value in arguments.items():
+            if name not in properties:
+                problem = f"{self._tool} has no parameter {quoted(name)}"
+                remedy = f"Its parameters are {', '.join(properties)}"
+                raise Invalid(problem, field=name, value=value, remedy=remedy)
+        for name in self._required:
+            if name not in arguments:
+                raise Invalid(f"{name} is required", field=name, remedy=f"Pass {name}")
+        values = dict(arguments)
+        for name, value in arguments.items():
+            try:
+                if name in self._times and isinstance(value, str):
+                    # JSON has no times, only texts.
+                    values[name] = self._adapters[name].validate_json(orjson.dumps(value), strict=True)
+                elif name in self._adapters:
+                    self._adapters[name].validate_python(value, strict=True)
+            except ValidationError as error:
+                problem = f"{name} must be {_describe(properties[name])}, got {quoted(value)}"
+                raise Invalid(problem, field=name, value=value) from error
+        return values
+
+
+def _json_type(kind: Any) -> Any:
+    """The part of a type that JSON can carry, or None if there is none."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        parts = [part for part in map(_json_type, inner) if part is not None]
+        return Union[tuple(parts)] if any(part is not NoneType for part in parts) else None  # noqa: UP007
+    if origin in (Sequence, Iterable):
+        item = _json_type(inner[0])
+        return None if item is None else GenericAlias(list, (item,))
+    return None if (origin or kind) in _NOT_SENT else kind
+
+
+def _has_model(kind: Any) -> bool:
+    return any(map(_has_model, get_args(kind))) or (isinstance(kind, type) and issubclass(kind, BaseModel))
+
+
+def _describe(schema: Schema) -> str:
+    if "anyOf" in schema:
+        return " or ".join(map(_describe, schema["anyOf"]))
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    if schema.get("type") == "array":
+        return f"a list of {_WORDS[schema['items']['type']].split()[-1]}s"
+    if schema.get("format") == "date-time":
+        return "a time such as 2030-01-31T12:00:00Z"
+    return _WORDS[schema["type"]]
 
 
 class EntryRating(Model):
@@ -67,8 +199,7 @@ class Tool:
 
     @property
     def scope(self) -> Scope:
-        """What a key needs to call it."""
-        return OPERATIONS[self.name].scope if self.name in OPERATIONS else "feedback"
+        return CALLS[self.name].scope if self.name in CALLS else "feedback"
 
     @property
     def description(self) -> str:
@@ -80,29 +211,30 @@ class Tool:
 
     @property
     def output_schema(self) -> Schema:
-        return output_schema(self.call)
+        """Its root is an object, as MCP wants it."""
+        returned = TypeAdapter(get_type_hints(self.call)["return"])
+        return {"type": "object", **returned.json_schema(mode="serialization", schema_generator=_Untitled)}
 
     async def run(self, store: AsyncHeedful, arguments: Mapping[str, Any]) -> Model:
-        """Checks the arguments and makes the call."""
         return await self.call(store, **self.parameters.read(arguments))
 
     def _describe(self, parameter: str) -> str:
-        return describe_parameter(self.name, parameter, MEANINGS)
+        return MEANINGS.get(f"{self.name}.{parameter}") or str(meanings(self.call)[parameter].meaning)
 
 
 async def feedback(
     store: AsyncHeedful,
     *,
-    session_id: str | None = None,
-    qa_id: str | None = None,
-    execution_id: str | None = None,
-    chat_message_id: str | None = None,
-    feedback_text: str | None = None,
-    feedback_score: int | None = None,
-    rating: Rating | None = None,
-    is_positive: bool | None = None,
-    author: str | None = None,
-    idempotency_key: str | None = None,
+    session_id: Annotated[SessionId, Means("The session, or the session that the answer is in.")] | None = None,
+    qa_id: Annotated[QaId, Means("The answer: the `qa_id` that recall returned, or an id of your own.")] | None = None,
+    execution_id: ExecutionId | None = None,
+    chat_message_id: ChatMessageId | None = None,
+    feedback_text: Annotated[str, Means("What the person said, in their own words.")] | None = None,
+    feedback_score: FeedbackScore | None = None,
+    rating: Annotated[Rating, Means("Of a session as a whole.")] | None = None,
+    is_positive: Annotated[bool, Means("Of an execution: whether its result was right.")] | None = None,
+    author: Annotated[Author, Means("Who said it; one person has one opinion of a thing.")] | None = None,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Entry | EntryRating | Feedback | ExecutionFeedback:
     """Says what somebody thinks of an answer, of a whole session, or of an execution of SQL.
 
@@ -116,20 +248,11 @@ async def feedback(
         _only(arguments, "an execution", "execution_id", "chat_message_id", "is_positive", "idempotency_key")
         if is_positive is None:
             raise Invalid("is_positive is required for an execution", field="is_positive", remedy="Pass is_positive")
-        return await store.feedback.create(
-            is_positive=is_positive,
-            feedback=feedback_text,
-            execution_id=execution_id,
-            chat_message_id=chat_message_id,
-            author=author,
-            idempotency_key=idempotency_key,
-        )
+        given = {name: value for name, value in arguments.items() if name != "feedback_text"}
+        return await store.feedback.create(**given, feedback=feedback_text)
     if session_id is None:
-        raise Invalid(
-            "the feedback has no target",
-            field="session_id",
-            remedy="Pass session_id and qa_id for an answer, session_id for a session, or execution_id",
-        )
+        remedy = "Pass session_id and qa_id for an answer, session_id for a session, or execution_id"
+        raise Invalid("the feedback has no target", field="session_id", remedy=remedy)
     if qa_id is not None:
         _only(arguments, "an answer", "session_id", "qa_id", "feedback_score")
         rated = await store.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
@@ -157,12 +280,8 @@ async def feedback(
 def _only(arguments: Mapping[str, Any], target: str, *names: str) -> None:
     for name, value in arguments.items():
         if name not in (*names, "feedback_text", "author"):
-            raise Invalid(
-                f"{name} is not for {target}",
-                field=name,
-                value=value,
-                remedy=f"Of {target}, pass {', '.join(names)}, feedback_text or author",
-            )
+            remedy = f"Of {target}, pass {', '.join(names)}, feedback_text or author"
+            raise Invalid(f"{name} is not for {target}", field=name, value=value, remedy=remedy)
 
 
 TOOLS = {

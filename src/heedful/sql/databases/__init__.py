@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from heedful.errors import Invalid
-from heedful.results import Result
-from heedful.sql.databases.contract import Database, Limits, Parameters, Session
-from heedful.sql.databases.duckdb import DuckDB
-from heedful.sql.databases.kinds import check_url
-from heedful.sql.databases.mysql import MySQL
-from heedful.sql.databases.postgresql import PostgreSQL
-from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table, fingerprint
-from heedful.sql.databases.sqlite import SQLite
-from heedful.sql.databases.values import TextValues, stream_values, text_values
-from heedful.sql.guard import CheckedStatement, check_statement
-from heedful.sql.secrets import parse_url
+from heedful.sql.databases.any_database import Database, Limits, stream_values, text_values
+from heedful.sql.databases.duckdb_connector import DuckDB
+from heedful.sql.databases.mysql_connector import MySQL
+from heedful.sql.databases.postgresql_connector import PostgreSQL
+from heedful.sql.databases.schema import ForeignKey, Schema, fingerprint
+from heedful.sql.databases.sqlite_connector import SQLite
+from heedful.sql.secrets import check_url, parse_url
 
-__all__ = [
-    "Database",
-    "ForeignKey",
-    "Limits",
-    "Schema",
-    "SchemaColumn",
-    "Session",
-    "Table",
-    "TextValues",
-    "fingerprint",
-    "open_database",
-    "run",
-    "stream_values",
-    "text_values",
-]
+__all__ = ["Database", "ForeignKey", "Limits", "Schema", "fingerprint", "open_database", "stream_values", "text_values"]
 
 
 def open_database(url: str, *, role: str | None = None, memory: int = 512, disk: int = 1_024) -> Database:
-    """The database behind a SQLAlchemy URL (`secrets.decode_url` resolves what is stored); nothing is connected yet.
+    """The database behind a SQLAlchemy URL without references; nothing is connected yet.
 
     `role` is a role of a PostgreSQL server that queries run as. `memory` and `disk` are the megabytes that a database
     which runs in this process may use, as far as the database has such limits.
@@ -49,15 +31,3 @@ def open_database(url: str, *, role: str | None = None, memory: int = 512, disk:
     if kind.name == "duckdb":
         return DuckDB(address, memory, disk)
     return MySQL(address)
-
-
-def run(
-    database: Database,
-    query: CheckedStatement | str,
-    parameters: Parameters | None = None,
-    limits: Limits | None = None,
-) -> Result:
-    """Runs one read-only statement on its own connection; a text passes the guard first."""
-    checked = query if isinstance(query, CheckedStatement) else check_statement(query, database.dialect)
-    with database.session() as session:
-        return session.run(checked, parameters or {}, limits or Limits())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+from heedful.errors import Forbidden, Invalid, NotFound, Unavailable
 
 _SHOWN = 500
 
@@ -21,13 +21,9 @@ def existing_file(path: Path, product: str) -> Path:
     except PermissionError:
         raise unreachable(str(path), "it may not be read") from None
     except (OSError, ValueError):
-        raise NotFound(
-            f"there is no file {path}",
-            code="database_missing",
-            field="url",
-            value=str(path),
-            remedy="Check the path in the connector's URL; opening a database does not create it",
-        ) from None
+        message = f"there is no file {path}"
+        remedy = "Check the path in the connector's URL; opening a database does not create it"
+        raise NotFound(message, code="database_missing", field="url", value=str(path), remedy=remedy) from None
     if not regular:
         raise not_a_database(path, product)
     return path
@@ -35,33 +31,21 @@ def existing_file(path: Path, product: str) -> Path:
 
 def not_a_database(path: Path, product: str) -> Invalid:
     """The error for a file that is not a database of this kind."""
-    return Invalid(
-        f"{path} is not a {product} database",
-        code="not_a_database",
-        field="url",
-        value=str(path),
-        remedy="Check the path in the connector's URL",
-    )
+    message = f"{path} is not a {product} database"
+    remedy = "Check the path in the connector's URL"
+    return Invalid(message, code="not_a_database", field="url", value=str(path), remedy=remedy)
 
 
 def no_file(product: str) -> Invalid:
     """The error for a URL without a file, or for a database in memory."""
-    return Invalid(
-        f"a connector to {product} needs the path of a file",
-        code="not_a_database",
-        field="url",
-        remedy=f"Use {product.lower()}:///path/to/file",
-    )
+    message = f"a connector to {product} needs the path of a file"
+    return Invalid(message, code="not_a_database", field="url", remedy=f"Use {product.lower()}:///path/to/file")
 
 
 def missing_database(address: str) -> NotFound:
     """The error for a server that has no database of this name."""
-    return NotFound(
-        f"{address} does not exist on its server",
-        code="database_missing",
-        field="url",
-        remedy="Check the database's name in the connector's URL",
-    )
+    remedy = "Check the database's name in the connector's URL"
+    return NotFound(f"{address} does not exist on its server", code="database_missing", field="url", remedy=remedy)
 
 
 def address(url: URL) -> str:
@@ -72,97 +56,86 @@ def address(url: URL) -> str:
 
 def unreachable(address: str, reason: str) -> Unavailable:
     """The error for a server that doesn't answer."""
-    return Unavailable(
-        f"{address} can't be reached ({reason})",
-        code="database_unreachable",
-        field="url",
-        remedy="Check host and port in the connector's URL, and that the server runs",
-    )
+    message = f"{address} can't be reached ({reason})"
+    remedy = "Check host and port in the connector's URL, and that the server runs"
+    return Unavailable(message, code="database_unreachable", field="url", remedy=remedy)
 
 
 def refused_login(address: str) -> Unavailable:
     """The error for a wrong user or password."""
-    return Unavailable(
-        f"{address} refused the login",
-        code="database_login",
-        field="url",
-        remedy="Check user and password of the connector's URL, and what the server allows them from here",
-    )
+    remedy = "Check user and password of the connector's URL, and what the server allows them from here"
+    return Unavailable(f"{address} refused the login", code="database_login", field="url", remedy=remedy)
 
 
 def no_tls(address: str) -> Unavailable:
     """The error for a TLS connection that fails, or a certificate that isn't trusted."""
-    return Unavailable(
-        f"{address} can't be reached over TLS as its URL asks",
-        code="database_tls",
-        field="url",
-        remedy="Check sslmode, sslrootcert and the server's certificate",
-    )
+    message = f"{address} can't be reached over TLS as its URL asks"
+    remedy = "Check sslmode, sslrootcert and the server's certificate"
+    return Unavailable(message, code="database_tls", field="url", remedy=remedy)
 
 
 def in_use(address: str) -> Unavailable:
     """The error for a database that another process has locked."""
-    return Unavailable(
-        f"{address} is locked by another connection",
-        code="database_in_use",
-        remedy="Close the other connection, or try again later",
-    )
+    remedy = "Close the other connection, or try again later"
+    return Unavailable(f"{address} is locked by another connection", code="database_in_use", remedy=remedy)
 
 
-def missing_driver(package: str, extra: str | None) -> Unavailable:
+def missing_driver(package: str, extra: str) -> Unavailable:
     """The error for a driver that isn't installed."""
-    return Unavailable(
-        f"the package {package}, which this database needs, is not installed",
-        code="extra_missing",
-        remedy=f'Run: pip install "heedful[{extra}]"' if extra else f"Install the driver that provides {package}",
-    )
+    message = f"the package {package}, which this database needs, is not installed"
+    return Unavailable(message, code="extra_missing", remedy=f'Run: pip install "heedful[{extra}]"')
 
 
 def changes_data(reason: object) -> Forbidden:
     """The error for a statement that the database refuses on a read-only connection."""
-    return Forbidden(
-        f"the database refused this: it is open for reading only ({one_line(reason)})",
-        code="read_only",
-        field="sql",
-        remedy="Pass one SELECT statement",
-    )
+    message = f"the database refused this: it is open for reading only ({one_line(reason)})"
+    return Forbidden(message, code="read_only", field="sql", remedy="Pass one SELECT statement")
 
 
 def not_allowed(reason: object) -> Forbidden:
     """The error for a table that this user may not read."""
-    return Forbidden(
-        f"this user lacks the rights for that ({one_line(reason)})",
-        code="database_forbidden",
-        field="sql",
-        remedy="Grant the right to the connector's user or role",
-    )
+    message = f"this user lacks the rights for that ({one_line(reason)})"
+    remedy = "Grant the right to the connector's user or role"
+    return Forbidden(message, code="database_forbidden", field="sql", remedy=remedy)
 
 
-def failed(reason: object, code: str = "query_failed") -> HeedfulError:
-    """The error for a statement that the database can't run; `code` may say why."""
-    remedy = {
-        "unknown_table": "Use a table of the connector's schema",
-        "unknown_column": "Use a column of the connector's schema",
-    }.get(code, "Correct the SQL")
-    return Invalid(f"the database can't run this: {one_line(reason)}", code=code, field="sql", remedy=remedy)
+def failed(reason: object) -> Invalid:
+    """The error for a statement that the database can't run."""
+    return Invalid(_cannot_run(reason), code="query_failed", field="sql", remedy="Correct the SQL")
+
+
+def unknown_table(reason: object) -> Invalid:
+    remedy = "Use a table of the connector's schema"
+    return Invalid(_cannot_run(reason), code="unknown_table", field="sql", remedy=remedy)
+
+
+def unknown_column(reason: object) -> Invalid:
+    remedy = "Use a column of the connector's schema"
+    return Invalid(_cannot_run(reason), code="unknown_column", field="sql", remedy=remedy)
+
+
+def _cannot_run(reason: object) -> str:
+    return f"the database can't run this: {one_line(reason)}"
 
 
 def out_of_memory() -> Unavailable:
     """The error for a query that needs more memory than it may have."""
-    return Unavailable(
-        "the query needs more memory than a query may use",
-        code="query_memory",
-        remedy="Ask for fewer or shorter values; whoever runs the server can raise query_memory in its settings",
-    )
+    remedy = "Ask for fewer or shorter values; whoever runs the server can raise query_memory in its settings"
+    return Unavailable("the query needs more memory than a query may use", code="query_memory", remedy=remedy)
 
 
 def out_of_disk() -> Unavailable:
     """The error for a query that needs more room for temporary files than it may have."""
-    return Unavailable(
-        "the query needs more room for temporary files than a query may use, to sort or to group",
-        code="query_disk",
-        remedy="Ask for less; whoever runs the server can raise query_disk in its settings",
-    )
+    message = "the query needs more room for temporary files than a query may use, to sort or to group"
+    remedy = "Ask for less; whoever runs the server can raise query_disk in its settings"
+    return Unavailable(message, code="query_disk", remedy=remedy)
+
+
+def timed_out(seconds: float) -> Unavailable:
+    """The error for a query that was stopped."""
+    message = f"the query took longer than {seconds:g} seconds and was stopped"
+    remedy = "Ask for less, or add an index"
+    return Unavailable(message, code="query_timeout", field="seconds", value=seconds, remedy=remedy)
 
 
 def one_line(reason: object) -> str:
@@ -173,20 +146,13 @@ def one_line(reason: object) -> str:
 
 def privileged(user: str, address: str, may: Sequence[str], advice: Sequence[str]) -> Forbidden:
     """The error for a login that `may` do more than read; `advice` is SQL that makes one that may only read."""
-    return Forbidden(
-        f"the login {user} of {address} may do more than read: it may {', '.join(may)}",
-        code="role_privileged",
-        field="url",
-        value=user,
-        remedy=f"Connect as a role that may only read: {'; '.join(advice)}. Or the operator allows it: privileged=True",
-    )
+    message = f"the login {user} of {address} may do more than read: it may {', '.join(may)}"
+    remedy = f"Connect as a role that may only read: {'; '.join(advice)}. Or the operator allows it: privileged=True"
+    return Forbidden(message, code="role_privileged", field="url", value=user, remedy=remedy)
 
 
 def own_store(address: object) -> Forbidden:
     """The error for a Heedful store as a connector: queries would see every project and its secrets."""
-    return Forbidden(
-        f"{address} is a Heedful store; a connector would see all of its projects",
-        code="store_as_connector",
-        field="url",
-        remedy="Name a database that holds no store of Heedful",
-    )
+    message = f"{address} is a Heedful store; a connector would see all of its projects"
+    remedy = "Name a database that holds no store of Heedful"
+    return Forbidden(message, code="store_as_connector", field="url", remedy=remedy)

@@ -70,11 +70,7 @@ def fingerprint(schema: Schema) -> str:
     """A hash that changes with tables, columns, types and keys, but not with their order."""
     tables = sorted(
         (
-            {
-                **asdict(table),
-                "columns": _sorted(table.columns),
-                "foreign_keys": _sorted(table.foreign_keys),
-            }
+            {**asdict(table), "columns": _sorted(table.columns), "foreign_keys": _sorted(table.foreign_keys)}
             for table in schema.tables
         ),
         key=orjson.dumps,

@@ -16,12 +16,10 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
 from heedful.caching import cache_short
-from heedful.ranking.similarity import difference
 from heedful.sql.reuse.question_reading import POLAR, Frame, canonical
-from heedful.sql.reuse.question_words import DECIDING, OPERATORS, is_slot, number
-from heedful.sql.reuse.values import split
+from heedful.sql.reuse.question_words import DECIDING, GENERIC, OPERATORS, Words, is_slot, number, split
+from heedful.text.same_question import difference
 
-Words = tuple[str, ...]
 Kinds = tuple[str, ...]
 Author = str | None
 Item = TypeVar("Item", bound=Hashable)
@@ -75,14 +73,13 @@ _TIMES = frozenset(("next", "previous", "past", "current", "coming", "upcoming",
 _AGAIN = frozenset(("back", "return", "again", "else", "instead"))  # They ask for more than the rest does.
 _NOT = frozenset(("no", "not", "without", "non"))
 _OF_COUNTING = frozenset(("as", "for", "toward", "towards"))
-_GENERIC = frozenset(("name", "title", "id", "code", "label", "key", "value", "text", "full", "short"))
 _MAX_KNOWN = 1_000  # Questions whose neighbours are kept until a proven one is added or removed.
 _COUNTED = re.compile(r"\bCOUNT\([^()]*\)")
 _VALUE = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b")
 
 
 class Terms(NamedTuple):
-    """What a frame says, apart from the order of its words."""
+    """The words and kinds of a frame, whatever their order."""
 
     kinds: Kinds
     content: frozenset[str]
@@ -131,7 +128,7 @@ def _said(frame: Frame) -> list[str]:
         if word not in QUIET:
             beside, before = (before, after), word
             # "Papers in the journal Cell" are those in Cell, once that is one. What comes first is asked for.
-            if has_words and not _decides(word) and any(word in _names(each) for each in beside):
+            if has_words and not _decides(word) and any(word in _names(neighbour) for neighbour in beside):
                 continue
         joins = is_slot(after) or number(after) is not None
         if word in QUIET or (word == "and" and not joins) or (word == "both" and place < last_and):
@@ -153,13 +150,13 @@ def _following(words: Sequence[str]) -> list[str]:
 
 @cache_short(entries=4_096, characters=300)
 def _names(slot: str) -> frozenset[str]:
-    """What values of a kind are called: "‹journal.journal_name›" is a "journal", and "‹author.name›" an "author"."""
+    """The names for values of a kind: "‹journal.journal_name›" is a "journal", and "‹author.name›" an "author"."""
     if not is_slot(slot):
         return frozenset()
     table, _, column = slot.strip("‹›").rpartition(".")
     for name in (column, table):
-        parts = {part for word in split(name.replace("_", " ")) for part in (word, *map(word.removesuffix, _GENERIC))}
-        named = {form for part in parts - _GENERIC - {""} for form in canonical((part,))}
+        parts = {part for word in split(name.replace("_", " ")) for part in (word, *map(word.removesuffix, GENERIC))}
+        named = {form for part in parts - GENERIC - {""} for form in canonical((part,))}
         if named:
             return frozenset(named | {f"{form}+ed" for form in named})
     return frozenset()
@@ -176,7 +173,7 @@ Rest = tuple[Kinds, Words, frozenset[str]]
 
 
 def _rests(said: Terms) -> Iterator[tuple[Rest, str]]:
-    """What a question says besides each of its words, with that word; and all of it, with none."""
+    """The rest of a question besides each of its words, with that word; and all of it, with none."""
     for word in said.content:
         yield (said.kinds, said.deciding, said.content - {word}), word
     yield (said.kinds, said.deciding, said.content), ""
@@ -224,16 +221,6 @@ class Agreement(NamedTuple):
     ids: list[Hashable]
 
 
-class _Known:
-    """What was worked out about words since a question was last added or removed."""
-
-    def __init__(self) -> None:
-        self.optional: dict[tuple[str, int], bool] = {}
-        self.exchangeable: dict[tuple[str, str], bool] = {}
-        self.weights: dict[frozenset[str], float] = {}
-        self.agreed: dict[Terms, Agreement | None] = {}
-
-
 Scored = tuple[float, str, dict[Hashable, None]]
 """How like proven questions with the same words are, their template, and their ids."""
 
@@ -245,11 +232,12 @@ def _has_rival(template: str, groups: Mapping[str, _Template], scored: Sequence[
     return any(score >= best / 2 and name != template and groups[name].shape == shape for score, name, _ in scored)
 
 
-def less(counts: Counter[Item], item: Item) -> None:
-    """Counts one of an item out."""
-    counts[item] -= 1
-    if counts[item] == 0:
-        del counts[item]
+def count(counts: Counter[Item], items: Iterable[Item], step: int) -> None:
+    """Counts items in, by a step of 1, or out, by -1; none stays with a count of 0."""
+    for item in items:
+        counts[item] += step
+        if not counts[item]:
+            del counts[item]
 
 
 class Consensus:
@@ -266,38 +254,32 @@ class Consensus:
         self._fills: dict[Rest, dict[str, dict[str, Counter[Author]]]] = defaultdict(dict)
         """Who has proven what, by the rest of a question, the word that fills it, and the template."""
         self._rests: dict[str, Counter[Rest]] = defaultdict(Counter)
-        self._known = _Known()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drops the conclusions, which hold until a question is added or removed."""
+        self._optional: dict[tuple[str, int], bool] = {}
+        self._exchanged: dict[tuple[str, str], bool] = {}
+        self._weights: dict[frozenset[str], float] = {}
+        self._agreed: dict[Terms, Agreement | None] = {}
 
     def add(self, proven_id: Hashable, frame: Frame, template: str, authors: frozenset[Author]) -> None:
         """Count a proven question in."""
-        self._known = _Known()
-        self._authors[proven_id] = authors
-        self._by_author.update(authors)
         said = terms(frame)
         group = self._groups[said.kinds].get(template)
         if group is None:
             shape = _COUNTED.sub("COUNT(?)", _VALUE.sub("?", template))
             group = self._groups[said.kinds][template] = _Template(shape)
-        group.words.update(said.content)
-        group.pairs[said.pairs] += 1
-        group.heads[said.head] += 1
+        self._authors[proven_id] = authors
         group.members[proven_id] = said
         group.alike.setdefault((said.content, said.deciding), {})[proven_id] = None
-        self._frequency.update(said.content)
-        for word in said.content:
-            self._users[word].add((said.kinds, template))
-        for rest, fill in _rests(said):
-            self._fills[rest].setdefault(fill, {}).setdefault(template, Counter()).update(authors)
-            self._rests[fill][rest] += 1
+        self._count(said, group, template, authors, 1)
 
     def remove(self, proven_id: Hashable, frame: Frame, template: str) -> None:
         """Take a proven question out."""
-        self._known = _Known()
         said = terms(frame)
         groups = self._groups[said.kinds]
         group = groups[template]
-        authors = Counter(self._authors.pop(proven_id))
-        self._by_author -= authors
         del group.members[proven_id]
         same = group.alike[said.content, said.deciding]
         del same[proven_id]
@@ -305,32 +287,38 @@ class Consensus:
             del group.alike[said.content, said.deciding]
         if not group.members:
             del groups[template]
+        self._count(said, group, template, self._authors.pop(proven_id), -1)
+
+    def _count(self, said: Terms, group: _Template, template: str, authors: frozenset[Author], step: int) -> None:
+        self._forget()
+        count(self._by_author, authors, step)
+        count(self._frequency, said.content, step)
+        count(group.words, said.content, step)
+        count(group.pairs, [said.pairs], step)
+        count(group.heads, [said.head], step)
         for word in said.content:
-            less(group.words, word)
-            less(self._frequency, word)
-        less(group.pairs, said.pairs)
-        less(group.heads, said.head)
-        for word in said.content - group.words.keys():
-            self._users[word].discard((said.kinds, template))
+            change = self._users[word].add if word in group.words else self._users[word].discard
+            change((said.kinds, template))
         for rest, fill in _rests(said):
+            count(self._rests[fill], [rest], step)
             fills = self._fills[rest]
-            fills[fill][template] -= authors
-            if not fills[fill][template]:
-                del fills[fill][template]
-            less(self._rests[fill], rest)
-            if not fills[fill]:
+            proven = fills.setdefault(fill, {})
+            count(proven.setdefault(template, Counter()), authors, step)
+            if not proven[template]:
+                del proven[template]
+            if not proven:
                 del fills[fill]
             if not fills:
                 del self._fills[rest]
 
     def agreed(self, frame: Frame) -> Agreement | None:
         """The template that the nearest proven questions agree on, if the frame's words are those of it."""
-        said, known = terms(frame), self._known.agreed
-        if said not in known:
-            if len(known) >= _MAX_KNOWN:
-                known.clear()
-            known[said] = self._agreement(said)
-        return known[said]
+        said, agreed = terms(frame), self._agreed
+        if said not in agreed:
+            if len(agreed) >= _MAX_KNOWN:
+                agreed = self._agreed = {}  # Others may be reading the one that is full.
+            agreed[said] = self._agreement(said)
+        return agreed[said]
 
     def is_contested(self, frame: Frame, template: str) -> bool:
         """Whether questions of the same words, in any order, are proven with another template, and none with this."""
@@ -348,7 +336,9 @@ class Consensus:
             return None
         score, template, _ = scored[0]
         group = groups[template]
-        nearest_ids = [each for other, name, ids in scored if (other, name) == (score, template) for each in ids]
+        nearest_ids = [
+            proven_id for other, name, ids in scored if (other, name) == (score, template) for proven_id in ids
+        ]
         proven_id = min(nearest_ids, key=lambda each: (not group.members[each].compares_like(said), str(each)))
         rival = next((other for other, name, _ in scored if name != template), 0.0)
         nearest = group.members[proven_id]
@@ -357,24 +347,22 @@ class Consensus:
         # One word may be new, and one left out: then a person can tell at a glance what differs.
         new = [word for word in said.content if word not in group.words]
         left_out = [word for word in nearest.content if word not in said.content and group.words[word] > 1]
-        if len(new) > 1 or len(left_out) > 1 or any(map(self._is_core, new)):
-            return None
-        if said.head not in group.heads:
+        if len(new) > 1 or len(left_out) > 1 or any(map(self._is_core, new)) or said.head not in group.heads:
             return None
         if _has_rival(template, groups, scored) or not self._is_harmless(said, nearest, template):
             return None
-        if not _returned(template).isdisjoint(nearest.content - said.content):
-            return None  # The SQL returns what only the proven question names.
-        return Agreement(template, [proven_id])
+        # Not if the SQL returns what only the proven question names.
+        is_named = _returned(template).isdisjoint(nearest.content - said.content)
+        return Agreement(template, [proven_id]) if is_named else None
 
     def _is_harmless(self, said: Terms, nearest: Terms, template: str) -> bool:
-        """Whether what only one of two questions says neither negates nor excludes, as far as words tell: one that no
-        other SQL is asked with must not govern a value, add a verb or look like the opposite of something."""
+        """Whether the words of one question alone neither negate nor exclude, as far as words tell: one that no other
+        SQL is asked with must not govern a value, add a verb or look like the opposite of something."""
         for mine, other in ((said, nearest), (nearest, said)):
             others = other.content - mine.content
             adds_verb = not any(word.endswith("+ed") for word in others)
             for word in mine.content - other.content:
-                if word in ELSEWHERE or any(difference(word, each) for each in others):
+                if word in ELSEWHERE or any(difference(word, other_word) for other_word in others):
                     return False
                 if self._users.get(word, set()) <= {(said.kinds, template)} and (
                     word in mine.governing or (adds_verb and word.endswith("+ed")) or _NEGATING.fullmatch(word)
@@ -384,7 +372,7 @@ class Consensus:
 
     def _agreement(self, said: Terms) -> Agreement | None:
         groups = self._groups.get(said.kinds, {})
-        fitting = {template: group for template, group in groups.items() if self._fits(said, group)}
+        fitting = [template for template, group in groups.items() if self._fits(said, group)]
         if not fitting:
             return None
         scored = self._nearest(said, groups)
@@ -395,12 +383,12 @@ class Consensus:
         # All that are about as near as the nearest: none of them is before the others.
         best = scored[0][0]
         least = min(last, best - MARGIN)
-        nearest = [(score, template, each) for score, template, ids in scored if score >= least for each in ids]
+        nearest = [
+            (score, template, proven_id) for score, template, ids in scored if score >= least for proven_id in ids
+        ]
         votes = [(author, template) for _, template, each in nearest for author in self._authors[each]]
-        template = next((each for each in fitting if is_settled(votes, each)), None)
-        if template is None or best < MIN_LIKENESS:
-            return None
-        if _has_rival(template, groups, scored):
+        template = next((template for template in fitting if is_settled(votes, template)), None)
+        if template is None or best < MIN_LIKENESS or _has_rival(template, groups, scored):
             return None
         members = groups[template].members
         order = [
@@ -408,22 +396,19 @@ class Consensus:
             for score, name, each in nearest
             if name == template
         ]
-        order.sort(key=lambda each: each[:3])
-        if order[0][0]:
-            return None
-        return Agreement(template, [each for *_, each in order[:NEIGHBOURS]])
+        order.sort(key=lambda entry: entry[:3])
+        return None if order[0][0] else Agreement(template, [each for *_, each in order[:NEIGHBOURS]])
 
     def _is_optional(self, word: str, least: int = OPTIONAL_TEMPLATES) -> bool:
         """Whether a word comes and goes within the same SQL wherever it is used: then it says nothing."""
-        known = self._known.optional
-        if (word, least) not in known:
-            known[word, least] = word not in self._columns and self._comes_and_goes(word, least)
-        return known[word, least]
+        if (word, least) not in self._optional:
+            self._optional[word, least] = word not in self._columns and self._comes_and_goes(word, least)
+        return self._optional[word, least]
 
     def _is_core(self, word: str) -> bool:
         """Whether some SQL is mostly asked for with this word: then it says what is asked for."""
         groups = [self._groups[kinds][template] for kinds, template in self._users.get(word, ())]
-        return any(len(each.members) > 2 and each.words[word] >= CORE_SHARE * len(each.members) for each in groups)
+        return any(len(group.members) > 2 and group.words[word] >= CORE_SHARE * len(group.members) for group in groups)
 
     def _comes_and_goes(self, word: str, least: int) -> bool:
         coming = 0
@@ -437,10 +422,9 @@ class Consensus:
 
     def _exchangeable(self, new: str, old: str) -> bool:
         """Whether proven questions show that one word may stand for the other, or be left out if that is empty."""
-        known = self._known.exchangeable
-        if (new, old) not in known:
-            known[new, old] = self._are_exchanged(new, old)
-        return known[new, old]
+        if (new, old) not in self._exchanged:
+            self._exchanged[new, old] = self._are_exchanged(new, old)
+        return self._exchanged[new, old]
 
     def _are_exchanged(self, new: str, old: str) -> bool:
         none: Counter[Rest] = Counter()
@@ -499,7 +483,6 @@ class Consensus:
         return round(common / both, 9) if both else 1.0
 
     def _weight(self, words: frozenset[str]) -> float:
-        known = self._known.weights
-        if words not in known:
-            known[words] = sum(1.0 / (1.0 + math.log1p(self._frequency[word])) for word in words)
-        return known[words]
+        if words not in self._weights:
+            self._weights[words] = sum(1.0 / (1.0 + math.log1p(self._frequency[word])) for word in words)
+        return self._weights[words]

@@ -1,44 +1,49 @@
-"""Whose a proven query is, where it names no audience: SQL may be right for one person alone without saying so.
+"""Whose a proven query is, where it names no audience, and whom a question is about.
 
 `customer = 'ann'` is the answer to "What does this customer owe?" as long as Ann asks. A value that neither the
 question names nor other queries explain keeps SQL with its owner: the chat session that it ran for, else those who
-proved it.
+proved it. "What are my orders?" has another answer for each asker, in English, German, French and Spanish. A question
+that is unclear counts as the first person: to refuse costs a query, to serve shows one person's rows to another.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple
 
 from sqlglot import exp
 
 from heedful.caching import cache_short
-from heedful.sql.reuse.consensus import Author
-from heedful.sql.reuse.evidence import Study, Words
-from heedful.sql.reuse.query_parts import Literal, parsed
-from heedful.sql.reuse.question_words import number
-from heedful.sql.reuse.values import Column, other_numbers, plain
+from heedful.sql.reuse.consensus import Author, count
+from heedful.sql.reuse.query_parts import Literal, function_name, parsed
+from heedful.sql.reuse.question_reading import is_name, name, spans
+from heedful.sql.reuse.question_words import Words, number, other_numbers, plain, split
+from heedful.sql.reuse.study import Study
+from heedful.sql.reuse.values import Column, Values
+from heedful.text import word_set
 
 _COMPARING = frozenset(("eq", "neq", "is", "in", "like", "gt", "gte", "lt", "lte", "between"))
 _FLAGS = frozenset(("0", "1", "true", "false"))
 _FLAG_OPERATORS = frozenset(("eq", "neq", "is"))
-_IDENTIFYING = frozenset(
-    """id uid uuid guid key code no nr num number ssn email login user users username account owner customer client
-    person people member employee staff manager patient doctor student teacher author tenant company supplier vendor
-    seller buyer contact assignee reviewer by to""".split()  # noqa: SIM905
-)
-_NO_IDS = frozenset("paid unpaid prepaid valid invalid void solid hybrid bid grid".split())  # noqa: SIM905
+_IDENTIFYING = word_set("""
+id uid uuid guid key code no nr num number ssn email login user users username account owner customer client
+person people member employee staff manager patient doctor student teacher author tenant company supplier vendor
+seller buyer contact assignee reviewer by to
+""")
+_NO_IDS = word_set("paid unpaid prepaid valid invalid void solid hybrid bid grid")
 _DATE = re.compile(r"\d{4}-\d{1,2}(-\d{1,2})?([ T].*)?|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2})?(\.\d+)?")
 _YEAR = re.compile(r"(19|20)\d\d")
-_DATED = frozenset(
-    """date time datetime julianday strftime timestamp year month day hour minute week quarter extract date_part
-    date_trunc datepart dayofweek dayofyear weekday to_char to_date format date_format str_to_date strptime time_to_str
-    str_to_time ts_or_ds_to_date datetrunc timestamp_trunc cast_to_date now interval date_add date_sub""".split()  # noqa: SIM905
-)
+_DATED = word_set("""
+date time datetime julianday strftime timestamp year month day hour minute week quarter extract date_part
+date_trunc datepart dayofweek dayofyear weekday to_char to_date format date_format str_to_date strptime time_to_str
+str_to_time ts_or_ds_to_date datetrunc timestamp_trunc cast_to_date now interval date_add date_sub
+""")
 _CONDITIONS = (exp.Where, exp.Having, exp.Qualify, exp.Predicate, exp.RegexpLike, exp.Values, exp.Join)
 _WILDCARDS = re.compile(r"[%_*^$.]+")
 _MIN_QUESTIONS, _MIN_AUTHORS = 2, 2  # Other questions with the same condition, and authors, that make it a default.
@@ -80,19 +85,18 @@ class Conditions:
     def add(self, name: str, known: Study, authors: frozenset[Author]) -> None:
         """Counts a proven query in."""
         self._known[name] = known, authors
-        self._proven[known.words, known.template].update(authors)
-        for condition in _conditions(known):
-            self._shared.setdefault(condition, {}).setdefault(known.words, Counter()).update(authors)
+        self._count(known, authors, 1)
 
     def remove(self, name: str) -> None:
         """Takes a proven query out."""
-        if name not in self._known:
-            return
-        known, authors = self._known.pop(name)
-        self._proven[known.words, known.template] -= Counter(authors)
+        if name in self._known:
+            self._count(*self._known.pop(name), -1)
+
+    def _count(self, known: Study, authors: frozenset[Author], step: int) -> None:
+        count(self._proven[known.words, known.template], authors, step)
         for condition in _conditions(known):
-            questions = self._shared[condition]
-            questions[known.words] -= Counter(authors)
+            questions = self._shared.setdefault(condition, {})
+            count(questions.setdefault(known.words, Counter()), authors, step)
             if not questions[known.words]:
                 del questions[known.words]
 
@@ -101,7 +105,7 @@ class Conditions:
         that several authors have not proven for this question."""
         if len(self._proven.get((known.words, known.template), ())) >= _MIN_AUTHORS:
             return False
-        return any(not (each and self._is_default(each, known.words)) for each in _unnamed(known))
+        return any(not (literal and self._is_default(literal, known.words)) for literal in _unnamed(known))
 
     def _is_default(self, literal: Literal, words: Words) -> bool:
         condition = _condition(literal)
@@ -192,7 +196,7 @@ def _literals(tree: exp.Expression) -> Iterator[_Value]:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What a literal is compared with."""
+    """The other side of the comparison that a literal is in."""
 
     direct: bool
     """Whether it is one side of a comparison, and not part of a calculation."""
@@ -210,23 +214,19 @@ class _Compared:
         while isinstance(parent, (exp.Paren, exp.Neg, exp.Cast, exp.Tuple, exp.Lower, exp.Upper)):
             child, parent = parent, parent.parent
         direct = isinstance(parent, (exp.Binary, exp.In, exp.Between)) and isinstance(parent, exp.Predicate)
-        others = [each for each in parent.iter_expressions() if each is not child] if direct and parent else []
-        columns = tuple(column.name.lower() for each in others for column in each.find_all(exp.Column))
+        others = [other for other in parent.iter_expressions() if other is not child] if direct and parent else []
+        columns = tuple(column.name.lower() for other in others for column in other.find_all(exp.Column))
         above = [node.parent] if node.parent is not None else []
         while above[-1].parent is not None:
             above.append(above[-1].parent)
         return cls(
             direct,
-            any(isinstance(each, _CONDITIONS) for each in above),
+            any(isinstance(node, _CONDITIONS) for node in above),
             columns,
-            any(each.find(exp.AggFunc) for each in others),
-            any(_function(inner) in _DATED for each in others for inner in each.find_all(exp.Func)),
-            any(_function(each) in _DATED for each in above if isinstance(each, exp.Func)),
+            any(other.find(exp.AggFunc) for other in others),
+            any(function_name(inner) in _DATED for other in others for inner in other.find_all(exp.Func)),
+            any(function_name(node) in _DATED for node in above if isinstance(node, exp.Func)),
         )
-
-
-def _function(node: exp.Func) -> str:
-    return node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
 
 
 def _is_date(text: str, quoted: bool, compared: _Compared) -> bool:
@@ -254,3 +254,148 @@ def _may_be_text(node: exp.Column) -> bool:
         return False
     compared = _Compared.of(node)
     return compared.direct and bool(compared.columns)
+
+
+class Person(IntEnum):
+    """Whom a question is about, as far as it says."""
+
+    NOBODY = 0
+    GROUP = 1
+    """ "We": the asker among others."""
+    ASKER = 2
+    """ "I": the asker alone."""
+
+
+class _Language(NamedTuple):
+    asker: frozenset[str]
+    group: frozenset[str]
+    other: frozenset[str]
+    """Words by which a question in this language is known."""
+
+
+_PRONOUNS = (
+    (
+        "i me my mine myself im ive",
+        "we us our ours ourselves weve",
+        "the of a an is are was were do does did has have had what which who how many in on at by for with from to",
+    ),
+    (
+        "ich mich mir mein meine meinen meinem meiner meines",
+        "wir uns unser unsere unseren unserem unserer unseres",
+        "der die das den dem ein eine und ist sind war wie viele was welche wer wo in im am mit von je pro nach hat es",
+    ),
+    (
+        "je j moi mon ma mes mien mienne miens miennes",
+        "nous notre nos notres",
+        "le la les un une des du de et est sont quel quelle quels quelles combien qui que ou quand dans avec pour par",
+    ),
+    (
+        "yo mi mis mio mia mios mias me conmigo tengo debo gasto gaste compre pedi pague hice soy estoy puedo",
+        "nosotros nosotras nuestro nuestra nuestros nuestras nos tenemos somos estamos vendimos gastamos compramos",
+        "el la los las un una de del y es son cual cuales cuanto cuantos cuantas que quien donde cuando en con por",
+    ),
+)
+_LANGUAGES = [_Language(*map(word_set, words)) for words in _PRONOUNS]
+
+_AMBIGUOUS = word_set("me mi mis mon ma mes nos mia mio im ive j je mir mein gasto gaste compre debo soy")
+"""Words of another kind in other languages: they count in a question of their own."""
+
+_SHOW = "show|give|list|name|find|get|fetch|provide|bring|send|return|remind|inform|help|let|allow|refer"
+_SEE = "see|view|look|know|ask|learn|find out|check"
+_WANT = "want|need|wish|wanna|would like|would love|d like|d love"
+_THINGS = "a|an|the|all|some|any|every|each|information|you"
+_HELLO = r"^(?:(?:please|kindly|hi|hello|hey|ok|okay|so|thanks|now|just|good \w+)(?: [,!.])? )*"
+_START = r"(?:^|[,;:.!] |\b(?:please|kindly|hi|hello|hey|ok|okay|so|thanks|now|just) )"
+_YOU = r"(?:can|could|would|will|might) you (?:(?:please|kindly|just|also|maybe) )*"
+_POLITE = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # "Find me in the list" is about the asker.
+        rf"{_START}(?:{_YOU})?(?:{_SHOW}) (?:me|us)\b(?! (?:in|on|at|among|within|by)\b)",
+        rf"(?:{_START}|\b{_YOU}|\byou to |\band )(?:tell|show) (?:me|us)\b",
+        r"\bmind (?:telling|showing|informing) (?:me|us)\b",
+        # "I need to pay how much?" and "Which doctors can I see?" are, too.
+        rf"{_HELLO}(?:i|we)(?: (?:really|just|only|also|ll|will))* (?:{_WANT}) (?:to (?:{_SEE}|get|have)|{_THINGS})\b",
+        rf"{_HELLO}(?:i|we)(?: am| are| m| re| was)? (?:wonder(?:ing)?|(?:looking|searching) for|interested in)\b",
+        rf"{_HELLO}(?:can|could|may|might) (?:i|we)(?: please)? (?:{_SEE}|(?:get|have) (?:a|the) (?:list|names?))\b",
+        r"\b(?:zeig|zeige|gib|nenne|nenn|sag|liste)(?: bitte)? (?:mir|uns)\b",
+        r"\bkannst du (?:mir|uns)\b|\bkonnen sie (?:mir|uns)\b|\b(?:ich|wir) (?:mochte|mochten|will|wollen) wissen\b",
+        r"\b(?:montre|donne|dis|montrez|donnez|dites) (?:moi|nous)\b|\b(?:je|nous) (?:veux|voudrais|voulons) savoir\b",
+        r"\bj aimerais savoir\b|\bpeux tu (?:me|nous)\b|\bpouvez vous (?:me|nous)\b",
+        r"\b(?:me|nos) (?:puedes|puede|podrias|podria|das|dices|muestras)\b|^puedo (?:ver|saber)\b",
+    )
+)
+"""Ways to ask that are not about the asker: "show me", "I want to know", "can I see"."""
+
+_TOKEN = re.compile(r"[^\W_]+|[,;:.!?]")
+_APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´`＇", "'"))
+_INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
+_ACRONYM = re.compile(r"\bU\.? ?S\b\.?(?!\w)")
+_COUNTRY = re.compile(
+    r"\b(?:the|in|within|across|inside|throughout|which|what|whole|entire|continental) us\b"
+    r"|\b(?!(?:all|each|both|none|some|most|any|one|two|three|four|many|few|half|rest|several|which|who) )\w+ of us\b"
+    r"|\bus (?:states?|cit(?:y|ies)|citizens?|dollars?|populations?|rivers?|territor(?:y|ies)|presidents?)\b"
+)
+"""The United States; "sold by us" is the first person."""
+_NUMERAL = re.compile(
+    r"\b(?:war|type|phase|part|level|class|category|tier|stage|grade|volume|chapter|section|act|title|division) i"
+    r"(?=$| [,;:.?!]| (?:in|of|for)\b)|\bworld war i\b"
+    r"|\bi \.(?= \w)|\ba \. i\b|\bi o\b"  # "Michael I. Jordan", "A.I.", "I/O".
+)
+_PIT = re.compile(
+    r"\b(?:a|an|the|each|every|which|what|any|no|coal|gold|copper|iron|silver|salt|diamond|land|data) mine\b"
+)
+
+
+_WORDS_OF_NAMES = 3
+"""So many words make a name that holds a pronoun: "My Fair Lady", and not "My Orders"."""
+
+
+def person(question: str, values: Values) -> Person:
+    """Whom a question is about. A name that columns of the database hold, written as they do, is no pronoun.
+
+    >>> from heedful.sql.reuse.values import Known
+    >>> [person(asked, Known({})).name for asked in ("What are my orders?", "Show me the orders", "Do we have orders?")]
+    ['ASKER', 'NOBODY', 'GROUP']
+    """
+    found = _person(question)
+    if found is Person.NOBODY:
+        return found
+    words = split(question)
+    rest = question
+    for span in spans(words, values):
+        if is_name(span) and span.stop - span.start >= _WORDS_OF_NAMES:
+            text = name(words, span)
+            columns = values.columns_of(text)
+            for spelling in {spelling for column in columns for spelling in values.spellings(*column, text)}:
+                # In lower case, it may as well be what somebody asked before.
+                if spelling != spelling.lower():
+                    rest = rest.replace(spelling, " ")
+    return found if rest == question else _person(rest)
+
+
+def may_be_personal(question: str) -> bool:
+    """Whether a question has the first person, names aside."""
+    return _person(question) is not Person.NOBODY
+
+
+@cache_short(entries=16_384, characters=300)
+def _person(question: str) -> Person:
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", question))
+    if not text.isupper():
+        text = _ACRONYM.sub(" ", text)
+    text = unicodedata.normalize("NFKD", text.casefold().translate(_APOSTROPHES))
+    said = " ".join(_TOKEN.findall("".join(sign for sign in text if not unicodedata.combining(sign))))
+    words = set(said.split())
+    known = [len(words & (language.asker | language.group | language.other)) for language in _LANGUAGES]
+    for pattern in (*_POLITE, _COUNTRY, _NUMERAL, _PIT):
+        said = pattern.sub(" ", said)
+    words = set(said.split())
+    spoken = [each for each, count in zip(_LANGUAGES, known, strict=True) if count == max(known)]
+    for about, pronouns in ((Person.ASKER, 0), (Person.GROUP, 1)):
+        if any(
+            words & (language[pronouns] if language in spoken else language[pronouns] - _AMBIGUOUS)
+            for language in _LANGUAGES
+        ):
+            return about
+    return Person.NOBODY

@@ -15,21 +15,19 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from heedful.caching import cache_short
+from heedful.sql.reuse.question_words import word_groups
+from heedful.text import word_set
 
-_MONTH_NAMES = """
+_MONTH_NAMES = word_groups("""
 january jan januar janvier enero; february feb februar fevrier febrero; march mar marz mars marzo
 april apr avril abril; may mai mayo; june jun juni juin junio; july jul juli juillet julio
 august aug aout agosto; september sep sept septembre septiembre; october oct oktober octobre octubre
 november nov novembre noviembre; december dec dezember decembre diciembre
-"""
-_MONTHS = {
-    name: place
-    for place, names in enumerate(_MONTH_NAMES.replace("\n", ";").strip(";").split(";"), start=1)
-    for name in names.split()
-}
+""")
+_MONTHS = {name: place for place, names in enumerate(_MONTH_NAMES, start=1) for name in names}
 _ALSO_WORDS = frozenset(("may", "march", "mar", "mars", "mai", "sep", "dec"))
 """Months without a day or a year only where a word of time is before them: "in March", not "march on"."""
-_OF_TIME = frozenset("in of since until till by during through from to before after early mid late between".split())  # noqa: SIM905
+_OF_TIME = word_set("in of since until till by during through from to before after early mid late between")
 _LONGEST_WORD = 20
 
 _YEAR, _GAP = r"(?P<year>(?:19|20)\d\d)", r"[\s,./-]"
@@ -70,7 +68,7 @@ def written_dates(text: str) -> Iterator[Written]:
         rest = []
         done = 0
         for match in pattern.finditer(text):
-            found = [each for each in _read(match) if is_possible(*each)]
+            found = [way for way in _read(match) if is_possible(*way)]
             if found and not _is_word(text, match):
                 yield from found
                 rest.append(text[done : match.start()])
@@ -86,11 +84,19 @@ def _read(match: re.Match[str]) -> list[Written]:
         return [(year, one, other), (year, other, one)]
     if said.get("decade"):
         return [(int(said["year"]) + step, None, None) for step in range(10)]
-    quarter = int(said["quarter"]) if said.get("quarter") else _NTH.get(said.get("nth") or "")
-    if quarter is not None:
+    if (quarter := _quarter(said)) is not None:
         return [(year, 3 * quarter - 2, None), (year, 3 * quarter - 1, None), (year, 3 * quarter, None)]
-    month = _MONTHS[said["name"]] if said.get("name") else said.get("month")
-    return [(year, None if month is None else int(month), int(said["day"]) if said.get("day") else None)]
+    return [(year, _month(said), int(said["day"]) if said.get("day") else None)]
+
+
+def _quarter(said: Mapping[str, str | None]) -> int | None:
+    return int(str(said["quarter"])) if said.get("quarter") else _NTH.get(said.get("nth") or "")
+
+
+def _month(said: Mapping[str, str | None]) -> int | None:
+    if said.get("name"):
+        return _MONTHS[str(said["name"])]
+    return int(str(said["month"])) if said.get("month") else None
 
 
 def _year(said: Mapping[str, str | None]) -> int | None:
@@ -109,7 +115,7 @@ def is_possible(year: int | None, month: int | None, day: int | None) -> bool:
 
 
 def _is_word(text: str, match: re.Match[str]) -> bool:
-    """Whether what may be a month is a word: "may" in "which may be late"."""
+    """Whether a word that may be a month is none: "may" in "which may be late"."""
     if match.group() not in _ALSO_WORDS or text == match.group():
         return False
     before = text[max(0, match.start() - _LONGEST_WORD) : match.start()].split()
@@ -117,7 +123,7 @@ def _is_word(text: str, match: re.Match[str]) -> bool:
 
 
 class Range(NamedTuple):
-    """What a period means at a time: from its first moment to the one after its last."""
+    """The meaning of a period at a time: from its first moment to the one after its last."""
 
     kind: str
     """ "year", "quarter", "month", "week", "weekend", "day", "hours", or "days" for any others."""
@@ -140,7 +146,7 @@ class Period(NamedTuple):
     resolve: Resolve
 
     def ranges(self, at: datetime) -> dict[str, Range]:
-        """What it may mean when it is asked at a time, by the name of that reading; nothing if it is vague."""
+        """The ranges it may mean when it is asked at a time, by the name of that reading; none if it is vague."""
         with suppress(ValueError, OverflowError):
             return self.resolve(at.replace(tzinfo=None))
         return {}
@@ -180,8 +186,8 @@ _ONE_OF = re.compile(r"\b(?:first|second|third|fourth|fifth|final|1st|2nd|3rd|4t
 _OF_ANOTHER = re.compile(
     rf" (?:of|in) (?:the )?(?:month|quarter|year|{'|'.join(_MONTHS)}|\d{{4}}|this|last|next|each|every)\b"
 )
-_PAST = frozenset("was were did had been went came took made got sold bought paid sent left gave ran began saw".split())  # noqa: SIM905
-_FUTURE = frozenset("will shall due scheduled planned expected upcoming".split())  # noqa: SIM905
+_PAST = word_set("was were did had been went came took made got sold bought paid sent left gave ran began saw")
+_FUTURE = word_set("will shall due scheduled planned expected upcoming")
 _MAY_NAME_PERIOD = re.compile(
     rf"\d{{4}}|day|week|month|quarter|year|\b[ymq]td\b|\bq[1-4]\b|hour|\d ?hr?s?\b|\bmin|tomorrow|night|now|current"
     rf"|recent|morning|noon|evening|\b(?:{'|'.join((*_MONTHS, *_SHORT_DAYS))})\b"
@@ -192,35 +198,25 @@ _MAY_NAME_PERIOD = re.compile(
 def periods(words: tuple[str, ...]) -> tuple[Period, ...]:
     """The periods that a question of these words names, in their order; no two of them overlap.
 
-    >>> [each.words for each in periods(("loans", "in", "march", "2025", "and", "last", "week"))]
+    >>> [period.words for period in periods(("loans", "in", "march", "2025", "and", "last", "week"))]
     ['march 2025', 'last week']
     """
     text = " ".join(words)
     if not _MAY_NAME_PERIOD.search(text):
         return ()
     starts = {offset: place for place, offset in enumerate(accumulate((len(word) + 1 for word in words), initial=0))}
-    found = sorted(_found(text, starts, _tense(words)), key=lambda each: each.start)
+    found = sorted(_found(text, starts, _tense(words)), key=lambda match: match.start)
     made = []
-    for each in found:
+    for start, stop, follows_clock, is_open, resolve in found:
         # What "March" or "Monday" means depends on other periods, too.
-        is_unclear = each.is_open and (len(found) > 1 or _ONE_OF.search(_before(text, each.start)))
-        is_unclear = is_unclear or _PART_OF.search(_before(text, each.start)) or _OF_ANOTHER.match(text, each.stop)
-        resolve = _vague if is_unclear else each.resolve
-        names_year = not (each.is_open and not each.follows_clock)
-        period = Period(
-            starts[each.start],
-            starts[each.stop + 1],
-            text[each.start : each.stop],
-            each.follows_clock,
-            names_year,
-            resolve,
-        )
+        before = text[max(0, start - _LONGEST_PART) : start].rstrip()
+        is_unclear = (is_open and (len(found) > 1 or _ONE_OF.search(before))) or _PART_OF.search(before)
+        if is_unclear or _OF_ANOTHER.match(text, stop):
+            resolve = _vague
+        names_year = follows_clock or not is_open
+        period = Period(starts[start], starts[stop + 1], text[start:stop], follows_clock, names_year, resolve)
         made.append(_with_lead(words, period))
     return tuple(made)
-
-
-def _before(text: str, start: int) -> str:
-    return text[max(0, start - _LONGEST_PART) : start].rstrip()
 
 
 class _Found(NamedTuple):
@@ -235,8 +231,8 @@ class _Found(NamedTuple):
 
 
 def _found(text: str, starts: Mapping[int, int], tense: str) -> Iterator[_Found]:
-    written = [each for each in _matches(text, _EXPLICIT) if each.start() in starts and each.end() + 1 in starts]
-    years = {year for each in written if (year := _year(each.groupdict())) is not None}
+    written = [match for match in _matches(text, _EXPLICIT) if match.start() in starts and match.end() + 1 in starts]
+    years = {year for match in written if (year := _year(match.groupdict())) is not None}
     taken = []
     for match in written:
         start, stop, said = match.start(), match.end(), match.groupdict()
@@ -253,7 +249,7 @@ def _found(text: str, starts: Mapping[int, int], tense: str) -> Iterator[_Found]
     for match in _matches(rest, _RELATIVE):
         if match.start() in starts and match.end() + 1 in starts:
             said = match.groupdict()
-            is_bare = any(said.get(each) for each in ("weekday", "shortday", "weekend")) and not said.get("which")
+            is_bare = any(map(said.get, ("weekday", "shortday", "weekend"))) and not said.get("which")
             yield _Found(match.start(), match.end(), not is_bare, is_bare, partial(_relative, said, tense))
 
 
@@ -266,11 +262,9 @@ def impossible(words: Sequence[str]) -> str | None:
     text = " ".join(words)
     for match in _matches(text, (_ISO_DATE, *_WRITTEN[3:5])):
         said = match.groupdict()
-        month = _MONTHS[said["name"]] if said.get("name") else int(said["month"])
-        year = int(said["year"]) if said["year"] else None
-        if (not said.get("name") or int(said["day"]) <= _LONGEST_MONTH) and not is_possible(
-            year, month, int(said["day"])
-        ):
+        year, day = int(said["year"]) if said["year"] else None, int(said["day"])
+        is_date = not said.get("name") or day <= _LONGEST_MONTH
+        if is_date and not is_possible(year, _month(said), day):
             return match.group()
     return None
 
@@ -280,7 +274,7 @@ _LONGEST_MONTH = 31
 
 
 def _matches(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[re.Match[str]]:
-    """What the patterns find; what one of them has taken, those after it don't see."""
+    """The matches of the patterns; what one of them has taken, those after it don't see."""
     for pattern in patterns:
         found = [match for match in pattern.finditer(text) if not _is_word(text, match)]
         yield from found
@@ -299,10 +293,8 @@ def _blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def _with_lead(words: Sequence[str], period: Period) -> Period:
     """The period with the words before it that only say that something is in it: "in the year", "over the"."""
     start = period.start
-    if start and words[start - 1] == "year":
-        start -= 1
-    if start and words[start - 1] == "the":
-        start -= 1
+    for lead in ("year", "the"):
+        start -= bool(start) and words[start - 1] == lead
     if start and words[start - 1] in _IN and (words[start - 1] != "over" or words[start] == "the"):
         start -= 1
     return period._replace(start=start)
@@ -338,22 +330,21 @@ def _day(at: datetime, step: int = 0) -> Range:
 
 
 def _written(said: Mapping[str, str | None], year: int, at: datetime) -> dict[str, Range]:
-    """What is written means in a year, whenever it is asked."""
+    """The range of a written date in a year, whenever it is asked."""
     if said.get("week"):
         first = datetime.fromisocalendar(year, int(str(said["week"])), 1)
         return {"": Range("week", first, first + timedelta(weeks=1))}
     if said.get("first"):
         one, other = int(str(said["first"])), int(str(said["second"]))
         ways = {"month first": (one, other), "day first": (other, one)}
-        return {way: _day(datetime(year, *each)) for way, each in ways.items() if is_possible(year, *each)}
+        return {way: _day(datetime(year, *day)) for way, day in ways.items() if is_possible(year, *day)}
     if said.get("decade"):
         return {"": Range("days", datetime(year, 1, 1), datetime(year + 10, 1, 1))}
-    quarter = int(str(said["quarter"])) if said.get("quarter") else _NTH.get(said.get("nth") or "")
-    if quarter is not None:
+    if (quarter := _quarter(said)) is not None:
         return {"": _calendar(datetime(year, 3 * quarter, 1), "quarter", 0)}
-    month = _MONTHS[str(said["name"])] if said.get("name") else int(said.get("month") or 0)
+    month = _month(said)
     if said.get("day"):
-        return {"": _day(datetime(year, month, int(str(said["day"]))))}
+        return {"": _day(datetime(year, month or 0, int(str(said["day"]))))}
     return {"": _calendar(datetime(year, month or 1, 1), "month" if month else "year", 0)}
 
 
@@ -366,14 +357,14 @@ def _yearless(said: Mapping[str, str | None], tense: str, at: datetime) -> dict[
     found: dict[str, Range] = {}
     for year in range(at.year - 4, at.year + 5):
         with suppress(ValueError):
-            (each,) = _written(said, year, at).values()
-            if each.first <= at:
-                found["past"] = each
-            if each.end > at:
-                found.setdefault("future", each)
+            (days,) = _written(said, year, at).values()
+            if days.first <= at:
+                found["past"] = days
+            if days.end > at:
+                found.setdefault("future", days)
             if year == at.year:
-                found["this year"] = each
-    return {name: each for name, each in found.items() if not tense or name == tense}
+                found["this year"] = days
+    return {name: days for name, days in found.items() if not tense or name == tense}
 
 
 def _calendar(at: datetime, unit: str, step: int) -> Range:
@@ -383,7 +374,7 @@ def _calendar(at: datetime, unit: str, step: int) -> Range:
     if unit in ("week", "weekend"):
         monday = _midnight(at) + timedelta(days=-at.weekday(), weeks=step)
         return Range(unit, monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(weeks=1))
-    months = {"month": 1, "quarter": 3, "year": 12}[unit]
+    months = _MONTHS_OF[unit]
     start = (at.year * 12 + at.month - 1) // months * months + step * months
     return Range(unit, _first_of(start), _first_of(start + months))
 
@@ -400,7 +391,7 @@ def _months_before(at: datetime, months: int) -> datetime:
 
 
 def _relative(said: Mapping[str, str | None], tense: str, at: datetime) -> dict[str, Range]:
-    """What words that follow the clock mean at a time."""
+    """The ranges that words which follow the clock mean at a time."""
     today = _midnight(at)
     if said.get("vague"):
         return {}
@@ -456,9 +447,8 @@ def _whole(at: datetime, unit: str, step: int) -> dict[str, Range]:
         sunday = _calendar(at + _A_DAY, "week", step)
         found["from sunday"] = Range("days", sunday.first - _A_DAY, sunday.end - _A_DAY)
     if not step:
-        found |= {
-            f"{way} to date".strip(): Range("days", each.first, _midnight(at) + _A_DAY) for way, each in found.items()
-        }
+        today = _midnight(at) + _A_DAY
+        found |= {f"{way} to date".strip(): Range("days", days.first, today) for way, days in found.items()}
     return found
 
 

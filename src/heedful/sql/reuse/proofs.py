@@ -1,9 +1,16 @@
-"""What is proven on each connector, in memory: many callers read it, one brings it up to date."""
+"""The proofs of each connector, in memory: many callers read them, one brings them up to date.
+
+With them are the SQL that people call wrong, and the values of columns: few are kept in memory, many are indexed on
+disk in the background.
+"""
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -11,20 +18,22 @@ from types import MappingProxyType
 
 from sqlalchemy import Connection
 
+from heedful.caching import Bounded
 from heedful.clock import from_stored
-from heedful.search.bounded import Bounded
-from heedful.sql import connector_access
-from heedful.sql.reuse import Evidence, ProvenQuery
-from heedful.sql.reuse.asker import Person, person
-from heedful.sql.reuse.column_values import ColumnValues
-from heedful.sql.reuse.ownership import Conditions, has_unnamed_values
-from heedful.sql.reuse.ratings import Ratings
+from heedful.errors import HeedfulError
+from heedful.ledger import proven_sql
+from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks, counted_opinions
+from heedful.ledger.proven_sql import Complaint, Proof, Wrong
+from heedful.ledger.usefulness import suffices
+from heedful.sql import records
+from heedful.sql.databases.any_database import TextValues
+from heedful.sql.records import SENSITIVE, ConnectorState, dialect_of, read_state
+from heedful.sql.reuse.evidence import Evidence
+from heedful.sql.reuse.ownership import Conditions, Person, has_unnamed_values, person
+from heedful.sql.reuse.study import ProvenQuery
+from heedful.sql.reuse.values import Column, Known, ValueIndex, Values
 from heedful.sql.sandbox.pool import Queries, Target
-from heedful.storage.executions import golden, proofs, runs
-from heedful.storage.executions.connectors import ConnectorState, read_state
-from heedful.storage.feedback import SqlFeedbacks, counted_opinions
 from heedful.storage.rows import AnyRow
-from heedful.storage.sessions.base import FeedbackRow
 
 
 class SharedLock:
@@ -63,10 +72,12 @@ class SharedLock:
                 self._changed.notify_all()
 
 
+Authors = frozenset[str | None]
+
 VALUES_TTL_SECONDS = 600.0
 """How long the values of columns are taken as read; a name that is newer than that is not known, and refused."""
 
-OF_EXAMPLES: frozenset[str | None] = frozenset(("golden examples",))
+OF_EXAMPLES: Authors = frozenset(("golden examples",))
 """The author of golden examples, which have no other: all of them together have one vote."""
 
 MAX_AUDIENCES = 2_000
@@ -80,12 +91,12 @@ OpenConnection = Callable[[], AbstractContextManager[Connection]]
 
 @dataclass(frozen=True, slots=True)
 class Opinions:
-    """What people say of an execution, and how many of them."""
+    """Counts of the opinions about an execution."""
 
     positives: int = 0
     negatives: int = 0
     comment: str | None = None
-    """What was said last by somebody who counts; as long as they say it is wrong, what they said."""
+    """The last comment by somebody who counts; as long as somebody says that it is wrong, theirs."""
 
 
 NOTHING_SAID = Opinions()
@@ -94,7 +105,7 @@ MAX_OPINIONS = 20_000
 
 
 class OpinionCache:
-    """What people say of the executions of a connector."""
+    """The opinions about the executions of a connector."""
 
     def __init__(self, authors: int) -> None:
         self._authors = authors
@@ -104,67 +115,67 @@ class OpinionCache:
     def of(self, connection: Connection, project: int, ids: Sequence[str]) -> dict[str, Opinions]:
         """The opinions about executions, by id."""
         with self._lock:
-            found = {each: self._known.get(each) for each in ids}
-        missing = [each for each, said in found.items() if said is None]
+            found = {name: known for name in ids if (known := self._known.get(name)) is not None}
+        missing = [name for name in ids if name not in found]
         if missing:
             rows = SqlFeedbacks.on(connection, project).counting_for(missing)
-            made = {each: self._counted(rows.get(each, ())) for each in missing}
+            made = {name: self._counted(rows.get(name, ())) for name in missing}
             with self._lock:
-                for each, said in made.items():
-                    self._known.keep(each, said)
+                for name, opinions in made.items():
+                    self._known.keep(name, opinions)
             found |= made
-        return {each: said for each, said in found.items() if said is not None}
+        return found
 
     def forget(self, ids: Iterable[str]) -> None:
         """Has the opinions about these executions read again."""
         with self._lock:
-            for each in ids:
-                self._known.pop(each, None)
+            for name in ids:
+                self._known.pop(name, None)
 
-    def _counted(self, said: Sequence[FeedbackRow]) -> Opinions:
-        if not said:
+    def _counted(self, feedback: Sequence[FeedbackRow]) -> Opinions:
+        if not feedback:
             return NOTHING_SAID
-        positive, negative = counted_opinions(said, self._authors)
+        positive, negative = counted_opinions(feedback, self._authors)
         last = (negative or positive)[-1:]
         return Opinions(_author_count(positive), _author_count(negative), last[0].comment if last else None)
 
 
 def _author_count(rows: list[FeedbackRow]) -> int:
-    """How many say so: an author who rates hits of the same execution again and again is one."""
+    """The number of authors: one who rates hits of the same execution again and again counts once."""
     return len({row.author for row in rows if row.author is not None}) + sum(row.author is None for row in rows)
 
 
 class Circle:
-    """What is proven for one audience, or for everybody. Others neither dispute it nor learn from it."""
+    """The proofs for one audience, or for everybody. Others neither dispute them nor learn from them."""
 
     def __init__(self, audience: str | None, evidence: Evidence) -> None:
         self.audience = audience
         self.evidence = evidence
         self.conditions = Conditions()
-        self._authors_of: dict[str, frozenset[str | None]] = {}
+        self._authors_of: dict[str, Authors] = {}
 
     def __len__(self) -> int:
         return len(self._authors_of)
 
-    def authors(self, proof: str) -> frozenset[str | None]:
-        """Who has proven something, by its name among what is proven; nobody, if it isn't."""
+    def authors(self, proof: str) -> Authors:
+        """The authors who have proven something, by its name among what is proven; nobody, if it isn't."""
         return self._authors_of.get(proof, frozenset())
 
-    def fill(self, connection: Connection, connector: str, proven: Mapping[str, frozenset[str | None] | None]) -> None:
-        """Makes it know these executions, the golden examples of its audience, and nothing else."""
+    def fill(self, connection: Connection, connector: str, proven: Mapping[str, Authors | None]) -> None:
+        """Studies these executions and the golden examples of its audience, and drops everything else."""
         # An example that was changed is another one: its time is part of its name.
-        rows = golden.of_connector(connection, connector, self.audience)
+        rows = records.examples_of(connection, connector, self.audience)
         examples = {f"{row.id}/{row.updated_at}": row for row in rows}
-        gone: dict[str, frozenset[str | None] | None] = dict.fromkeys(self._authors_of)
+        gone: dict[str, Authors | None] = dict.fromkeys(self._authors_of)
         self.study(connection, gone | dict(proven) | dict.fromkeys(examples, OF_EXAMPLES), examples)
 
     def study(
         self,
         connection: Connection,
-        authors_of: Mapping[str, frozenset[str | None] | None],
+        authors_of: Mapping[str, Authors | None],
         examples: Mapping[str, AnyRow] = MappingProxyType({}),
     ) -> None:
-        """Has the evidence know these proofs by these authors; None if there is no such proof any more."""
+        """Adds these proofs by these authors to the evidence, or removes them where the authors are None."""
         changed = {name: authors for name, authors in authors_of.items() if self._authors_of.get(name) != authors}
         for name in changed.keys() & self._authors_of.keys():
             self.evidence.remove(name)
@@ -172,7 +183,7 @@ class Circle:
             del self._authors_of[name]
         new = {name: authors for name, authors in changed.items() if authors is not None}
         self._authors_of |= new
-        for row in proofs.questions(connection, sorted(new.keys() - examples.keys())):
+        for row in proven_sql.questions(connection, sorted(new.keys() - examples.keys())):
             self._add(ProvenQuery(row.id, row.question, row.sql_query, from_stored(row.at), new[row.id]))
         for name in new.keys() & examples.keys():
             row = examples[name]
@@ -191,35 +202,35 @@ class Circle:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What is proven and what is wrong on a connector, as one moment of the store has it."""
+class ProofsSnapshot:
+    """The proofs and complaints of a connector, as one moment of the store has them."""
 
     connection: Connection
     state: ConnectorState
     circles: Sequence[Circle]
-    """What is proven for the audience that asks, if it is one, then what is proven for everybody."""
+    """The proofs for the audience that asks, if it is one, then those for everybody."""
     ratings: Ratings
     opinions: OpinionCache
 
     @property
     def evidence(self) -> Evidence:
-        """What is proven for everybody."""
+        """The evidence for everybody."""
         return self.circles[-1].evidence
 
     def complaint(self, template: bytes) -> str | None:
-        """What was said last against SQL that is blocked for whoever asks, perhaps nothing; None if it isn't."""
+        """The last comment against SQL that is blocked for whoever asks, perhaps empty; None if it isn't blocked."""
         return self.ratings.complaint(template, self.circles[0].audience)
 
 
 @dataclass(slots=True)
 class _ConnectorState:
-    """What is known of one connector. It is changed by who holds `lock` alone, and read by those who share it."""
+    """The state of one connector. Who holds `lock` alone changes it, and those who share it read it."""
 
     connector: AnyRow
     read_at: float
     everybody: Circle
     veto: int
-    """How many authors must call SQL wrong to block it."""
+    """The number of authors who must call SQL wrong to block it."""
     revision: int | None = None
     ratings: Ratings = field(init=False)
     opinions: OpinionCache = field(init=False)
@@ -227,12 +238,8 @@ class _ConnectorState:
     audiences: dict[str, Circle] = field(default_factory=dict)
     """Those that have asked."""
 
-    def __post_init__(self) -> None:
-        self.ratings = Ratings(self.veto)
-        self.opinions = OpinionCache(self.veto)
-
     def circles(self, audience: str | None) -> Sequence[Circle] | None:
-        """What is proven for an audience and for everybody; None if that must be read first."""
+        """The proofs for an audience and for everybody; None if they must be read first."""
         if audience is None:
             return (self.everybody,)
         own = self.audiences.get(audience)
@@ -243,32 +250,29 @@ class _ConnectorState:
         project, connector = self.connector.project_id, self.connector.id
         now = read_state(connection, connector)
         if self.revision is not None and now.full_revision <= self.revision < now.revision:
-            ids = [each.id for each in runs.rated_after(connection, connector, self.revision)]
-            known = proofs.proven(connection, project, connector, ids)
-            names = self.ratings.take_in(ids, known, proofs.complaints(connection, project, connector, ids))
+            ids = [row.id for row in records.rated_after(connection, connector, self.revision)]
+            known = proven_sql.proven(connection, project, connector, ids)
+            names = self.ratings.take_in(ids, known, proven_sql.complaints(connection, project, connector, ids))
             for circle in (self.everybody, *self.audiences.values()):
                 circle.study(connection, self.ratings.proven(circle.audience, names))
             self.opinions.forget(ids)
         elif now.revision != self.revision:
-            known = proofs.proven(connection, project, connector)
-            self.ratings = Ratings(self.veto, proofs.retained_complaints(connection, project, connector))
-            self.ratings.take_in((), known, proofs.complaints(connection, project, connector))
+            known = proven_sql.proven(connection, project, connector)
+            self.ratings = Ratings(self.veto, proven_sql.retained_complaints(connection, project, connector))
+            self.ratings.take_in((), known, proven_sql.complaints(connection, project, connector))
             self.everybody.fill(connection, connector, self.ratings.proven(None))
             self.audiences.clear()
             self.opinions = OpinionCache(self.veto)
         self.revision = now.revision
         if audience is not None and audience not in self.audiences:
-            self._read_audience(connection, audience)
+            circle = self.audiences[audience] = Circle(audience, self.everybody.evidence.apart())
+            circle.fill(connection, connector, self.ratings.proven(audience))
+            self._drop_oldest()
 
-    def _read_audience(self, connection: Connection, audience: str) -> None:
-        circle = Circle(audience, self.everybody.evidence.apart())
-        circle.fill(connection, self.connector.id, self.ratings.proven(audience))
-        self.audiences[audience] = circle
+    def _drop_oldest(self) -> None:
         held = sum(map(len, self.audiences.values()))
-        for each in list(self.audiences):
-            if len(self.audiences) == 1 or (len(self.audiences) <= MAX_AUDIENCES and held <= MAX_PROOFS_OF_AUDIENCES):
-                return
-            held -= len(self.audiences.pop(each))
+        while len(self.audiences) > 1 and (len(self.audiences) > MAX_AUDIENCES or held > MAX_PROOFS_OF_AUDIENCES):
+            held -= len(self.audiences.pop(next(iter(self.audiences))))
 
 
 class Proofs:
@@ -284,8 +288,8 @@ class Proofs:
     @contextmanager
     def reading(
         self, connector: AnyRow, target: ToTarget, read: OpenConnection, audience: str | None = None
-    ) -> Iterator[Reading]:
-        """What is proven on a connector for everybody and for an audience, with the transaction that sees it. It does
+    ) -> Iterator[ProofsSnapshot]:
+        """The proofs on a connector for everybody and for an audience, with the transaction that sees them. They do
         not change meanwhile."""
         kept = self._current(connector, target, read)
         while True:
@@ -294,7 +298,7 @@ class Proofs:
                 state = read_state(connection, connector.id)
                 circles = kept.circles(audience)
                 if kept.revision == state.revision and circles is not None:
-                    yield Reading(connection, state, circles, kept.ratings, kept.opinions)
+                    yield ProofsSnapshot(connection, state, circles, kept.ratings, kept.opinions)
                     return
             with kept.lock.alone(), read() as connection:
                 kept.follow(connection, audience)
@@ -310,7 +314,7 @@ class Proofs:
         self._values.close()
 
     def _current(self, connector: AnyRow, target: ToTarget, read: OpenConnection) -> _ConnectorState:
-        """What is known of a connector, with values that are fresh.
+        """The state of a connector, with values that are fresh.
 
         The database of the connector is read by one thread; the others go on with what they have, if they have
         something. Neither a lock of the project nor a transaction of the store is held meanwhile.
@@ -318,12 +322,12 @@ class Proofs:
         with self._lock:
             kept = self._kept.get(connector.id)
             loading = self._loading.setdefault(connector.id, threading.Lock())
-        usable = kept is not None and _identity(kept.connector) == _identity(connector)
-        if usable and kept is not None and self._is_fresh(kept):
-            return kept
-        if not loading.acquire(blocking=not usable):
-            assert kept is not None
-            return kept
+        usable = kept if kept is not None and _identity(kept.connector) == _identity(connector) else None
+        if usable is not None and self._is_fresh(usable):
+            return usable
+        if not loading.acquire(blocking=usable is None):
+            assert usable is not None
+            return usable
         try:
             with self._lock:
                 newer = self._kept.get(connector.id)
@@ -337,11 +341,7 @@ class Proofs:
             loading.release()
 
     def _read(
-        self,
-        connector: AnyRow,
-        before: _ConnectorState | None,
-        target: ToTarget,
-        read: OpenConnection,
+        self, connector: AnyRow, before: _ConnectorState | None, target: ToTarget, read: OpenConnection
     ) -> _ConnectorState:
         values = self._values.newest(connector.id)
         if values is None or before is None or before.everybody.evidence.values is values:
@@ -349,12 +349,8 @@ class Proofs:
         if before is not None and before.everybody.evidence.values is values:
             before.read_at = monotonic()
             return before
-        made = _ConnectorState(
-            connector,
-            monotonic(),
-            Circle(None, Evidence(connector_access.dialect_of(connector), values)),
-            self._authors,
-        )
+        everybody = Circle(None, Evidence(dialect_of(connector), values))
+        made = _ConnectorState(connector, monotonic(), everybody, self._authors)
         with read() as connection:
             made.follow(connection)
         return made
@@ -365,5 +361,229 @@ class Proofs:
 
 
 def _identity(connector: AnyRow) -> tuple[str | None, tuple[str, ...]]:
-    """What the values of a connector depend on, beside its data: its schema, and which columns are sensitive."""
-    return connector.fingerprint, tuple(connector.options.get(connector_access.SENSITIVE, ()))
+    """Schema and sensitive columns of a connector: its values depend on them, and on its data."""
+    return connector.fingerprint, tuple(connector.options.get(SENSITIVE, ()))
+
+
+class Ratings:
+    """The proofs that count, and the SQL templates that are blocked, since enough people say that they are wrong.
+
+    Opinions about everybody's SQL count for all; those of an audience about its own, for that audience. To take
+    executions in one by one or all at once is the same.
+    """
+
+    def __init__(self, authors: int, retained: Iterable[Wrong] = ()) -> None:
+        self._authors = authors
+        self._proofs: dict[str, Proof] = {}
+        self._names: dict[bytes, set[str]] = defaultdict(set)
+        self._complaints: dict[str, Wrong] = {}
+        self._about: dict[bytes, set[str]] = defaultdict(set)
+        self._retained: dict[bytes, list[Wrong]] = defaultdict(list)
+        for wrong in retained:
+            self._retained[wrong.template].append(wrong)
+        self._of: dict[str | None, set[str]] = defaultdict(set)
+        self._blocked: dict[bytes, dict[str | None, str | None]] = {}
+        self._active: dict[str, Authors] = {}
+        self._settle(list(self._retained))
+
+    def complaint(self, template: bytes, audience: str | None) -> str | None:
+        """The last comment against a template that is blocked for an audience, perhaps empty; None if it is not."""
+        said = self._blocked.get(template, {})
+        place = audience if audience in said else None
+        return (said[place] or "") if place in said else None
+
+    def proven(self, audience: str | None, names: Iterable[str] | None = None) -> dict[str, Authors | None]:
+        """The authors who have proven executions for exactly this audience: all of them, or those of these names, with
+        None for those that aren't proven for it. Blocked templates are not."""
+        of = self._of.get(audience, set())
+        return {name: self._active.get(name) if name in of else None for name in (of if names is None else names)}
+
+    def take_in(self, ids: Collection[str], proofs: Mapping[str, Proof], complaints: Mapping[str, Wrong]) -> set[str]:
+        """Replaces what is known of these executions; returns those that may be proven now, or no longer be."""
+        touched: set[bytes] = set()
+        for name in ids:
+            if (proof := self._proofs.pop(name, None)) is not None:
+                self._names[proof.template].discard(name)
+                self._of[proof.audience].discard(name)
+                self._active.pop(name, None)
+                touched.add(proof.template)
+            if (wrong := self._complaints.pop(name, None)) is not None:
+                self._about[wrong.template].discard(name)
+                touched.add(wrong.template)
+        for name, proof in proofs.items():
+            self._proofs[name] = proof
+            self._names[proof.template].add(name)
+            self._of[proof.audience].add(name)
+            touched.add(proof.template)
+        for name, wrong in complaints.items():
+            self._complaints[name] = wrong
+            self._about[wrong.template].add(name)
+            touched.add(wrong.template)
+        self._settle(touched)
+        return {*ids, *(name for template in touched for name in self._names.get(template, ()))}
+
+    def _settle(self, templates: Iterable[bytes]) -> None:
+        for template in templates:
+            said: dict[str | None, list[Complaint]] = {None: []}
+            about = (self._complaints[name] for name in self._about.get(template, ()))
+            for wrong in (*self._retained.get(template, ()), *about):
+                said.setdefault(wrong.audience, []).extend(wrong.said)
+            blocked: dict[str | None, str | None] = {}
+            for audience, own in said.items():
+                counting = own if audience is None else [*said[None], *own]
+                if suffices([(complaint.kind, complaint.author) for complaint in counting], self._authors):
+                    blocked[audience] = max(counting, key=lambda complaint: complaint.seq).comment
+            self._blocked.pop(template, None)
+            if blocked:
+                self._blocked[template] = blocked
+            for name in self._names.get(template, ()):
+                proof = self._proofs[name]
+                if blocked.keys() & {None, proof.audience}:
+                    self._active.pop(name, None)
+                else:
+                    self._active[name] = proof.authors
+
+
+logger = logging.getLogger("heedful.sql")
+
+MAX_COLUMN_VALUES = 5_000_000
+"""Values of one column that are indexed."""
+
+BATCH_VALUES = 250_000
+"""Values that are read by one query, which must not take longer than any other may."""
+
+READING_SHARE = 0.02
+"""The share of its time that a database may be read for an index, on average."""
+
+MIN_SECONDS_BETWEEN = 600.0
+
+
+class _Closed(Exception):
+    """Nobody needs the values any more."""
+
+
+@dataclass(slots=True)
+class _ValuesState:
+    """The values of one connector, and the state of reading them."""
+
+    identity: Hashable
+    """Of the connector: other values are those of another one."""
+    version: str | None
+    """The version of the data, where the database can tell."""
+    text: TextValues
+    values: Values
+    index_due: float = 0.0
+    indexing: bool = False
+
+
+class ColumnValues:
+    """The values of a project's connectors. They are read again when they may have changed.
+
+    A column with more values than are kept in memory is read as a whole in the background. Until that is done, its
+    first values are known.
+    """
+
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
+        self._lock = threading.Lock()
+        self._states: dict[str, _ValuesState] = {}
+        self._closed = False
+
+    def newest(self, connector_id: str) -> Values | None:
+        """The values read last, without reading; None before that."""
+        with self._lock:
+            state = self._states.get(connector_id)
+        return None if state is None else state.values
+
+    def read(self, connector_id: str, identity: Hashable, target: Target) -> Values:
+        """The values as they are now; the same object if they have not changed."""
+        version = self._queries.data_version(target)
+        with self._lock:
+            state = self._states.get(connector_id)
+        if state is not None and state.identity != identity:
+            state = None
+        if state is not None and isinstance(state.values, ValueIndex) and not state.values.is_usable:
+            state = None
+        if state is not None and version is not None and version == state.version:
+            return state.values
+        text = self._queries.text_values(target)
+        if state is None:
+            state = _ValuesState(identity, version, text, Known(text.values, text.columns))
+        elif text != state.text and not (text.partial and isinstance(state.values, ValueIndex)):
+            state.values = Known(text.values, text.columns)
+        state.version, state.text = version, text
+        with self._lock:
+            self._states[connector_id] = state
+            start = bool(text.partial) and not state.indexing and monotonic() >= state.index_due
+            state.indexing = state.indexing or start
+        if start:
+            threading.Thread(target=self._index, args=(state, target), name="heedful-values", daemon=True).start()
+        return state.values
+
+    def forget(self, connector_id: str) -> None:
+        """Has the values of a connector read again."""
+        with self._lock:
+            self._states.pop(connector_id, None)
+
+    def close(self) -> None:
+        """Stops reading."""
+        self._closed = True
+
+    def _index(self, state: _ValuesState, target: Target) -> None:
+        began = monotonic()
+        try:
+            made = self._indexed(state.text, target)
+        except _Closed:
+            return
+        except (HeedfulError, sqlite3.Error):
+            # The first values of each column stay known; it is tried again.
+            logger.warning("the values of a connector could not be indexed", exc_info=True)
+            made = None
+        with self._lock:
+            state.values = made or state.values
+            state.index_due = monotonic() + max(MIN_SECONDS_BETWEEN, (monotonic() - began) / READING_SHARE)
+            state.indexing = False
+
+    def _indexed(self, text: TextValues, target: Target) -> ValueIndex:
+        made = ValueIndex(text.columns)
+        for column, values in text.values.items():
+            if column not in text.partial:
+                made.add(column, values)
+                continue
+            try:
+                self._read_column(made, column, target)
+            except HeedfulError as error:
+                _check_expected(error)
+                # What came in time is known.
+                logger.warning("only some values of %s could be indexed: %s", ".".join(column), error.message)
+        made.finish()
+        return made
+
+    def _read_column(self, made: ValueIndex, column: Column, target: Target) -> None:
+        """Reads the values of a column in their order, so many at a time; where sorting takes too long, in any order,
+        as many as come in time."""
+
+        def take(part: list[str]) -> None:
+            if self._closed:
+                raise _Closed
+            made.add(column, part)
+
+        last: str | None = None
+        for read in range(0, MAX_COLUMN_VALUES, BATCH_VALUES):
+            rows = min(BATCH_VALUES, MAX_COLUMN_VALUES - read)
+            try:
+                last = self._queries.stream_values(target, column, rows, take, after=last)
+            except HeedfulError as error:
+                _check_expected(error)
+                if read:
+                    raise
+                self._queries.stream_values(target, column, MAX_COLUMN_VALUES, take, ordered=False)
+                return
+            if last is None:
+                return
+
+
+def _check_expected(error: HeedfulError) -> None:
+    """Raises an error that is no limit of the database or its user."""
+    if error.code not in ("query_timeout", "database_forbidden", "read_only"):
+        raise error

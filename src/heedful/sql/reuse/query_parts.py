@@ -1,8 +1,14 @@
-"""A proven SQL statement: its literals and the columns they are compared with, and the same with other values."""
+"""A proven SQL statement: its literals and their columns, the same with other values, and one text for what means the
+same.
+
+Other aliases, another order of joins and conditions, and other quoting mean the same. Only that is made equal which is
+certain without the schema; the rest is compared as it is written.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,23 +19,21 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from heedful.caching import cache_short
-from heedful.sql.reuse.meaning import meaning
+from heedful.sql.reuse.reasons import Bound, Inline
 from heedful.sql.reuse.values import Column
-from heedful.sql.reuse.verdict import Bound, Inline
 from heedful.sql.statements import parse, parse_tokens, tokenize, write
+from heedful.text import word_set
 
-_VOLATILE = frozenset(
-    """
-    now random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 clock_timestamp statement_timestamp
-    transaction_timestamp timeofday getdate sysdate systimestamp nextval currval lastval last_insert_rowid changes
-    total_changes current_user session_user curdate curtime unix_timestamp utc_timestamp getutcdate today
-    current_date current_time current_timestamp current_datetime localtime localtimestamp
-    """.split()  # noqa: SIM905
-)
-_CLOCKS = _VOLATILE - frozenset(
-    """random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 nextval currval lastval last_insert_rowid
-    changes total_changes current_user session_user""".split()  # noqa: SIM905
-)
+_VOLATILE = word_set("""
+now random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 clock_timestamp statement_timestamp
+transaction_timestamp timeofday getdate sysdate systimestamp nextval currval lastval last_insert_rowid changes
+total_changes current_user session_user curdate curtime unix_timestamp utc_timestamp getutcdate today
+current_date current_time current_timestamp current_datetime localtime localtimestamp
+""")
+_CLOCKS = _VOLATILE - word_set("""
+random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 nextval currval lastval last_insert_rowid
+changes total_changes current_user session_user
+""")
 _DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
 _WRITTEN = (TokenType.STRING, TokenType.NUMBER)
 _OPEN = "\x00"  # Stands for a value that is left open; no other text has it.
@@ -91,15 +95,10 @@ class Query:
     dialect: str
     literals: tuple[Literal, ...]
 
-    @property
-    def canonical(self) -> str:
-        """The statement, written in one way however it was spelled: to compare it, not to run it."""
-        return canonical(self.sql, self.dialect)
-
     def template(self, places: Sequence[int]) -> str:
         """The statement with the literals at `places` left open: two of one template differ in values alone."""
         opened = [self.literals[place] for place in places]
-        written = [(each.span, f"'{each.pattern(_OPEN)}'") for each in opened if each.span is not None]
+        written = [(literal.span, f"'{literal.pattern(_OPEN)}'") for literal in opened if literal.span is not None]
         return canonical(_spliced(self.sql, written), self.dialect)
 
     def rebound(self, values: Mapping[int, Bound]) -> Rebound:
@@ -215,10 +214,10 @@ def parse_query(sql: str, dialect: str) -> Query | None:
 
 
 @cache_short(entries=4_096, characters=2_000)
-def is_deterministic(sql: str, dialect: str) -> str | None:
+def nondeterminism(sql: str, dialect: str) -> str | None:
     """Why the statement may answer differently on the same data, or None when it doesn't.
 
-    >>> is_deterministic("SELECT name FROM city LIMIT 3", "sqlite")
+    >>> nondeterminism("SELECT name FROM city LIMIT 3", "sqlite")
     'LIMIT without ORDER BY picks any rows'
     """
     tree = parsed(sql, dialect)
@@ -263,13 +262,15 @@ def _spliced(sql: str, changes: Sequence[tuple[tuple[int, int], str]]) -> str:
 
 
 def _touch(left: str, right: str) -> bool:
-    return all(each.isalnum() or (each != "" and each in _TOUCHING) for each in (left, right))
+    return all(sign.isalnum() or (sign != "" and sign in _TOUCHING) for sign in (left, right))
+
+
+def function_name(node: exp.Func) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
 
 
 def _functions(tree: exp.Expression) -> list[str]:
-    names = []
-    for node in tree.find_all(exp.Func):
-        names.append(node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower())
+    names = [function_name(node) for node in tree.find_all(exp.Func)]
     names += [node.name.lower() for node in tree.find_all(exp.Column) if not node.table and not node.this.quoted]
     return names
 
@@ -277,9 +278,9 @@ def _functions(tree: exp.Expression) -> list[str]:
 def _reads_clock(tree: exp.Expression) -> bool:
     """SQLite's date('now'), and date() without arguments."""
     for node in tree.find_all(exp.Func):
-        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
-        inside = [str(each.this).lower() for each in node.find_all(exp.Literal)]
-        if "now" in inside or (name in _DATED and not node.args.get("this") and not node.expressions):
+        inside = [str(literal.this).lower() for literal in node.find_all(exp.Literal)]
+        is_empty = not node.args.get("this") and not node.expressions
+        if "now" in inside or (is_empty and function_name(node) in _DATED):
             return True
     return False
 
@@ -288,7 +289,7 @@ def _one_row(select: object) -> bool:
     """Whether a SELECT aggregates everything into one row, so that a limit takes nothing away."""
     if not isinstance(select, exp.Select) or select.args.get("group") is not None:
         return False
-    return bool(select.expressions) and all(each.find(exp.AggFunc) for each in select.expressions)
+    return bool(select.expressions) and all(shown.find(exp.AggFunc) for shown in select.expressions)
 
 
 def _compared(node: exp.Literal) -> tuple[Column | None, str]:
@@ -318,7 +319,11 @@ def _column(column: exp.Column) -> Column | None:
     name, owner = column.name.lower(), column.table.lower()
     select = column.find_ancestor(exp.Select)
     while select is not None:
-        sources = _sources(select)
+        # A derived table has no table name.
+        sources = [
+            (source.alias_or_name.lower(), source.name.lower() if isinstance(source, exp.Table) else "")
+            for source in _read_from(select)
+        ]
         if owner:
             for alias, table in sources:
                 if alias == owner:
@@ -331,13 +336,165 @@ def _column(column: exp.Column) -> Column | None:
     return None
 
 
-def _sources(select: exp.Select) -> list[tuple[str, str]]:
-    """(alias, table) of what a SELECT reads from; a derived table has no table name."""
-    found = []
-    for clause in [select.args.get("from_") or select.args.get("from"), *select.args.get("joins", [])]:
-        source = clause.this if clause is not None else None
-        if isinstance(source, exp.Table):
-            found.append((source.alias_or_name.lower(), source.name.lower()))
-        elif source is not None:
-            found.append((source.alias_or_name.lower(), ""))
-    return found
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_SYMMETRIC = (exp.EQ, exp.NEQ)
+
+
+def meaning(tree: exp.Expression, dialect: str) -> str:
+    """The statement in one form however it is spelled; to compare it, not to run it."""
+    tree = tree.copy()
+    for name in tree.find_all(exp.Identifier):
+        text = str(name.this)
+        if not name.quoted or dialect == "sqlite":
+            text = text.lower()
+        name.set("this", text)
+        name.set("quoted", not _PLAIN_NAME.fullmatch(text))
+    _rename(tree)
+    _drop_idle(tree)
+    # The innermost first: what stands around them is sorted by what they have become.
+    for select in reversed(list(tree.find_all(exp.Select, bfs=False))):
+        _sort(select, dialect)
+    return write(tree, dialect)
+
+
+def _drop_idle(tree: exp.Expression) -> None:
+    """Takes out what changes no row: DISTINCT in MAX and MIN, and the value that is counted once for each row."""
+    for extreme in tree.find_all(exp.Max, exp.Min):
+        if isinstance(extreme.this, exp.Distinct) and len(extreme.this.expressions) == 1:
+            extreme.set("this", extreme.this.expressions[0].copy())
+    for count in tree.find_all(exp.Count):
+        if isinstance(count.this, exp.Literal):
+            count.set("this", exp.Star())
+
+
+def _is_distinct_anyway(select: exp.Select, dialect: str) -> bool:
+    """Whether its rows differ without DISTINCT: there is one for each group, with all that it is grouped by."""
+    group = select.args.get("group")
+    if group is None:
+        return bool(select.expressions) and all(isinstance(part.unalias(), exp.AggFunc) for part in select.expressions)
+    shown = {write(part.unalias(), dialect) for part in select.expressions}
+    others = {name for name, value in group.args.items() if value and name != "expressions"}
+    return not others and all(write(part, dialect) in shown for part in group.expressions)
+
+
+def _read_from(select: exp.Select) -> list[exp.Expression]:
+    clauses = [_start(select), *select.args.get("joins", [])]
+    return [clause.this for clause in clauses if clause is not None]
+
+
+def _start(select: exp.Select) -> exp.From | None:
+    return select.args.get("from_") or select.args.get("from")
+
+
+def _rename(tree: exp.Expression) -> None:
+    """Names each table that a statement reads by its own name and its place among those with that name."""
+    counts: Counter[str] = Counter()
+    for select in tree.find_all(exp.Select, bfs=False):
+        names: dict[str, str] = {}
+        tables = [source for source in _read_from(select) if isinstance(source, exp.Table)]
+        for table in tables:
+            counts[table.name] += 1
+            names.setdefault(table.alias_or_name, f"{table.name}_{counts[table.name]}")
+        if len(names) < len(tables):
+            continue  # Two with one name: the database knows which is meant, and nobody else.
+        for column in list(select.find_all(exp.Column)):
+            owner = column.table
+            if owner in names and _owner(column, owner) is select:
+                column.set("table", _identifier(names[owner]))
+            elif (
+                not owner
+                and len(_read_from(select)) == len(tables) == 1
+                # It can only be one of this SELECT: no other is around it or in it.
+                and column.find_ancestor(exp.Select) is select
+                and select.find_ancestor(exp.Select) is None
+            ):
+                column.set("table", _identifier(names[tables[0].alias_or_name]))
+        for table in tables:
+            table.set("alias", exp.TableAlias(this=_identifier(names[table.alias_or_name])))
+
+
+def _owner(column: exp.Column, name: str) -> exp.Select | None:
+    """The innermost SELECT around a column that reads something by this name."""
+    select = column.find_ancestor(exp.Select)
+    while select is not None and all(source.alias_or_name != name for source in _read_from(select)):
+        select = select.find_ancestor(exp.Select)
+    return select
+
+
+def _sort(select: exp.Select, dialect: str) -> None:
+    """Inner joins as a list of tables, conditions as a list, and both in one order."""
+    joins: list[exp.Join] = select.args.get("joins") or []
+    # The order of tables is that of the columns which a star stands for.
+    plain = not (joins and any(isinstance(shown, exp.Star) for shown in select.expressions)) and all(
+        not join.args.get("side") and not join.args.get("using") and join.args.get("method") is None
+        and (join.args.get("kind") or "INNER") in ("INNER", "CROSS")
+        for join in joins
+    )  # fmt: skip
+    where = select.args.get("where")
+    conditions = _conjuncts(where.this) if where is not None else []
+    start = _start(select)
+    if plain and start is not None:
+        for join in joins:
+            conditions += _conjuncts(join.args["on"]) if join.args.get("on") is not None else []
+        conditions = _with_one_name(select, conditions, dialect)
+        sources = sorted(_read_from(select), key=lambda each: write(each, dialect))
+        start.set("this", sources[0].copy())
+        select.set("joins", [exp.Join(this=source.copy()) for source in sources[1:]] or None)
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is None and _is_distinct_anyway(select, dialect):
+        select.set("distinct", None)
+    for part in select.find_all(exp.In):
+        if part.args.get("expressions"):
+            part.set("expressions", sorted(part.expressions, key=lambda each: write(each, dialect)))
+    found = {
+        write(condition, dialect): condition for condition in (_sides_sorted(part, dialect) for part in conditions)
+    }
+    if found:
+        joined = exp.and_(*[found[text].copy() for text in sorted(found)], copy=False)
+        select.set("where", exp.Where(this=joined))
+
+
+def _with_one_name(select: exp.Select, conditions: list[exp.Expression], dialect: str) -> list[exp.Expression]:
+    """Calls columns that must be equal by one of their names, wherever they stand, and returns the conditions then."""
+    equal: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for condition in conditions:
+        sides = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else ()
+        if sides and all(isinstance(side, exp.Column) and side.table for side in sides):
+            names = [(side.table, side.name) for side in sides]
+            together = set[tuple[str, str]]().union(*(equal.get(name, {name}) for name in names))
+            equal |= dict.fromkeys(together, together)
+    for column in list(select.find_all(exp.Column)):
+        if (column.table, column.name) in equal:
+            table, name = min(equal[column.table, column.name])
+            column.set("table", _identifier(table))
+            column.set("this", _identifier(name))
+    rest = [
+        condition
+        for condition in conditions
+        if not (isinstance(condition, exp.EQ) and condition.this == condition.expression)
+    ]
+    for group in {frozenset(group) for group in equal.values()}:
+        first, *others = (exp.Column(this=_identifier(name), table=_identifier(table)) for table, name in sorted(group))
+        rest += [exp.EQ(this=first.copy(), expression=other) for other in others]
+    return rest
+
+
+def _identifier(name: str) -> exp.Identifier:
+    return exp.Identifier(this=name, quoted=not _PLAIN_NAME.fullmatch(name))
+
+
+def _conjuncts(condition: exp.Expression) -> list[exp.Expression]:
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        return [*_conjuncts(condition.this), *_conjuncts(condition.expression)]
+    return [condition]
+
+
+def _sides_sorted(condition: exp.Expression, dialect: str) -> exp.Expression:
+    if not isinstance(condition, _SYMMETRIC):
+        return condition
+    left, right = condition.this, condition.expression
+    if write(left, dialect) <= write(right, dialect):
+        return condition
+    return type(condition)(this=right.copy(), expression=left.copy())

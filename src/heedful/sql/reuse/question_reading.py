@@ -11,32 +11,24 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from heedful.caching import cache_short
-from heedful.ranking.similarity import quotations
-from heedful.sql.reuse.inflection import past_of, singular
+from heedful.sql.reuse import question_words as lists
+from heedful.sql.reuse.grammar import NAMED, names_time, rephrased, verbs
 from heedful.sql.reuse.periods import Period
-from heedful.sql.reuse.phrasing import rephrased
 from heedful.sql.reuse.question_words import (
-    ASKED,
-    ASKING,
-    BEFORE_NUMBERS,
     DATE,
-    DECIDING,
-    FILLERS,
-    GROUPS,
-    LEADS,
-    MAX_PHRASE_WORDS,
     NUMBER,
-    PHRASES,
-    SAME,
-    SCOPE_AT_LEAD,
-    SUPERLATIVES,
+    Mark,
+    Phrase,
     Said,
-    Word,
     is_slot,
     number,
+    occurrences,
+    plain,
+    split,
 )
-from heedful.sql.reuse.values import Values, other_numbers, plain, split
-from heedful.sql.reuse.verbs import NAMED, Mark, names_time, verbs
+from heedful.sql.reuse.values import Values
+from heedful.text import word_set
+from heedful.text.same_question import quotations
 
 MAX_WORDS = 100
 """Words of a question beyond which it is no longer compared word by word."""
@@ -44,14 +36,15 @@ _MAX_READINGS = 48  # Ways to read one question that are looked at, when its val
 PLURAL = "+s"
 POLAR = "?"
 """Begins a frame that can be answered by yes or no: "is the shop in Hull?"; not so "are there any shops?"."""
-_OPENINGS = frozenset("for in of during at on by with after before between this next last".split())  # noqa: SIM905
+_OPENINGS = word_set("for in of during at on by with after before between this next last")
 _FRONTED = _OPENINGS - {"of"}  # "Of the shops, which are open?" asks for shops.
-_NOT_POLAR = LEADS | frozenset("what which who whom whose when where why how that".split())  # noqa: SIM905
-_AUXILIARIES = frozenset("is are was were am do does did has have had can could will would should may must".split())  # noqa: SIM905
+_NOT_POLAR = lists.LEADS | word_set("what which who whom whose when where why how that")
+_COMMON = word_set("how many much one").union(lists.FILLERS, lists.SAME, lists.DECIDING, lists.LEADS, lists.ASKING)
+_AUXILIARIES = word_set("is are was were am do does did has have had can could will would should may must")
 
 
 class Vocabulary(NamedTuple):
-    """What a schema says about words."""
+    """The names of a schema, and words that it tells apart."""
 
     names: frozenset[str] = frozenset()
     """The words of its tables and columns."""
@@ -63,27 +56,24 @@ _vocabularies: WeakKeyDictionary[Values, Vocabulary] = WeakKeyDictionary()
 
 
 def vocabulary(values: Values) -> Vocabulary:
-    """What the schema that values are of says about words."""
+    """The vocabulary of the schema that values are of."""
     if values not in _vocabularies:
         named = {part for column in values.columns for name in column for part in split(name.replace("_", " "))}
-        known = named | {singular(word) for word in named}
+        known = named | {lists.singular(word) for word in named}
         apart: set[str] = set()
-        for group in GROUPS:
-            holds = group[0] not in DECIDING
-            here = [word for word in group if word in known or (holds and _is_value(word, values))]
+        for group in lists.GROUPS:
+            holds = group[0] not in lists.DECIDING
+            forms = {word: (word, *lists.other_numbers(word)) if holds else () for word in group}
+            here = [word for word in group if word in known or any(map(values.columns_of, forms[word]))]
             apart.update(here if len(here) > 1 else ())
         # "Rate" and "rates" of one table.
         apart.update(
             name
             for table, name in values.columns
-            if singular(name) != name and (table, singular(name)) in values.columns
+            if lists.singular(name) != name and (table, lists.singular(name)) in values.columns
         )
         _vocabularies[values] = Vocabulary(frozenset(known), frozenset(apart))
     return _vocabularies[values]
-
-
-def _is_value(word: str, values: Values) -> bool:
-    return any(values.columns_of(each) for each in (word, *other_numbers(word)))
 
 
 class Span(NamedTuple):
@@ -93,7 +83,7 @@ class Span(NamedTuple):
     stop: int
     kinds: tuple[str, ...]
     held: str = ""
-    """What the columns hold, where that is the singular or plural of what the question says."""
+    """The form that columns hold, where that is the singular or plural of what the question says."""
 
     def overlaps(self, other: Span) -> bool:
         """Whether both have a word in common."""
@@ -126,9 +116,9 @@ class Frame:
     words: tuple[str, ...]
     slots: tuple[Slot, ...]
     typed: tuple[str, ...] = field(default=(), compare=False)
-    """What the question has for each of these words, as somebody typed it but for case and accents."""
+    """These words as the question has them, but for case and accents."""
     marks: tuple[Said, ...] = field(default=(), compare=False)
-    """What its small words say."""
+    """The marks of its small words."""
     wording: tuple[str, ...] = field(default=(), compare=False)
     """All words as they were typed, with the kinds of the slots."""
 
@@ -180,7 +170,7 @@ def read(text: str) -> tuple[str, ...]:
 
 def _asks(words: Sequence[str], place: int) -> bool:
     """Whether a question may begin here: "which", "are", or "name the", but not in "the name of"."""
-    if words[place] in LEADS:
+    if words[place] in lists.LEADS:
         return words[place + 1 : place + 2] in (("me",), ("us",), ("the",), ("all",))
     return words[place] in _NOT_POLAR or words[place] in _AUXILIARIES
 
@@ -200,14 +190,12 @@ def spans(words: Sequence[str], values: Values) -> list[Span]:
     place = 0
     while place < len(words):
         length, held = values.longest(words, place), ""
-        kinds: tuple[str, ...] = ()
-        if not length and not is_common(words[place]):
-            held = next((each for each in other_numbers(words[place]) if values.columns_of(each)), "")
-            columns = values.columns_of(held) if held else set()
-            kinds = tuple(sorted({values.kind(*column) for column in columns}))
-        if length and not (length == 1 and is_common(words[place])):
-            columns = values.columns_of(" ".join(words[place : place + length]))
-            kinds = tuple(sorted({values.kind(*column) for column in columns}))
+        text = " ".join(words[place : place + length])
+        if length <= 1 and is_common(words[place]):
+            text = ""
+        elif not length:
+            text = held = next((form for form in lists.other_numbers(words[place]) if values.columns_of(form)), "")
+        kinds = tuple(sorted({values.kind(*column) for column in values.columns_of(text)})) if text else ()
         if length <= 1 and number(words[place]) is not None:
             length, kinds = 1, (*kinds, NUMBER)
         if kinds:
@@ -244,24 +232,24 @@ def frame(
         span, kind = at[place]
         if parts and parts[-1] == "the" and kind not in (NUMBER, DATE) and (articles or len(span.kinds) > 1):
             parts[-1] = "the_"  # "border the Mississippi" names the river and "border Mississippi" the state.
-        if past_of(words[span.stop - 1]) is not None:
+        if lists.past_of(words[span.stop - 1]) is not None:
             participles.append(len(parts))
         parts.append(f"‹{kind}›")
         slots.append(Slot(kind, name(words, span), place, span.held))
         place = span.stop
-    said = canonical_words(tuple(parts), known, frozenset(participles))
-    marks = tuple(word.mark for word in said if word.mark is not None)
+    canonical = canonical_words(tuple(parts), known, frozenset(participles))
+    marks = tuple(word.mark for word in canonical if word.mark is not None)
     if names_time(words):
-        marks = tuple(each._replace(mark=each.mark._replace(tense="")) for each in marks)
+        marks = tuple(said._replace(mark=said.mark._replace(tense="")) for said in marks)
     if _is_polar(words):
-        said = (Word(POLAR, ""), *said)
+        canonical = (Phrase(POLAR, ""), *canonical)
     names = iter(slots)
     # "From ‹city.name›" is one word.
     typed = (
         f"{word.canonical.partition('‹')[0]}{next(names).text}" if is_slot(word.canonical) else word.typed
-        for word in said
+        for word in canonical
     )
-    return Frame(tuple(word.canonical for word in said), tuple(slots), tuple(typed), marks, tuple(parts))
+    return Frame(tuple(word.canonical for word in canonical), tuple(slots), tuple(typed), marks, tuple(parts))
 
 
 def _is_polar(words: Sequence[str]) -> bool:
@@ -285,10 +273,10 @@ def readings(
     """All frames of a question: each span as a value of one of its kinds, or as plain words. So are the periods in
     `named`, but all of them together if there are more than two."""
     for some in _some(named):
-        rest = [span for span in found if not any(span.overlaps(each) for each in some)]
+        rest = [span for span in found if not any(map(span.overlaps, some))]
         choices = [[*[(span, kind) for kind in span.kinds], None] for span in rest]
         for chosen in islice(product(*choices), _MAX_READINGS):
-            values = [*[each for each in chosen if each is not None], *[(each, DATE) for each in some]]
+            values = [*filter(None, chosen), *((span, DATE) for span in some)]
             yield frame(words, values, known)
             if any(words[span.start - 1 : span.start] == ("the",) and len(span.kinds) == 1 for span, _ in values):
                 yield frame(words, values, known, articles=False)
@@ -317,22 +305,20 @@ def _size(slot: Slot, named: Mapping[int, Period], at: datetime) -> Decimal | da
     if slot.kind == NUMBER:
         return Decimal(number(slot.text) or 0)
     if slot.kind == DATE and slot.start in named:
-        return min((each.first for each in named[slot.start].ranges(at).values()), default=None)
+        return min((days.first for days in named[slot.start].ranges(at).values()), default=None)
     return None
 
 
-def verbatim(
-    words: Sequence[str], found: Sequence[Span], values: Sequence[tuple[str, str]], known: Vocabulary
-) -> Frame | None:
-    """The frame with exactly these values, given as (kind, words), or None when one doesn't stand there once."""
+def verbatim(words: Sequence[str], found: Sequence[Span], values: Sequence[Slot], known: Vocabulary) -> Frame | None:
+    """The frame with the values of another one, or None when one of them doesn't stand there once."""
     chosen = []
-    for kind, text in values:
-        wanted = tuple(text.split())
-        places = [at for at in range(len(words)) if tuple(words[at : at + len(wanted)]) == wanted]
+    for slot in values:
+        wanted = slot.text.split()
+        places = occurrences(words, wanted)
         if len(places) != 1:
             return None
-        kinds = next((span.kinds for span in found if span.start == places[0]), (kind,))
-        chosen.append((Span(places[0], places[0] + len(wanted), kinds), kind))
+        kinds = next((span.kinds for span in found if span.start == places[0]), (slot.kind,))
+        chosen.append((Span(places[0], places[0] + len(wanted), kinds), slot.kind))
     return frame(words, chosen, known)
 
 
@@ -348,34 +334,34 @@ def canonical(words: tuple[str, ...]) -> tuple[str, ...]:
 @cache_short(entries=16_384, characters=300)
 def canonical_words(
     words: tuple[str, ...], known: Vocabulary, participles: frozenset[int] = frozenset()
-) -> tuple[Word, ...]:
+) -> tuple[Phrase, ...]:
     """The words that carry meaning, each with what was typed for it. `participles` are the places of values like
     "cancelled"."""
     found = verbs(words, known.names, participles)
     phrased = [word._replace(participle=word.place in participles) for word in _phrased(words)]
     asked = [phrased[place] for place in _without_lead([word.canonical for word in phrased])]
-    kept = [word for word in rephrased(asked) if word.canonical not in FILLERS]
+    kept = [word for word in rephrased(asked) if word.canonical not in lists.FILLERS]
     made = []
     for word in kept:
         if word.turned:
             made.append(word._replace(mark=Said(word.canonical, Mark("", "passive", word.turned), word.typed)))
             continue
         form = _canonical(word.canonical, known.apart)
-        form = form if word.canonical in SAME else found.forms.get(word.place, form)
+        form = form if word.canonical in lists.SAME else found.forms.get(word.place, form)
         mark = found.marks.get(word.place)
         said = None if mark is None else Said(form, mark, found.said[word.place])
         # "Are called" is another word than "called".
         typed = found.said.get(word.place, word.typed) if form == NAMED else word.typed
-        made.append(Word(form, typed, word.place, said))
+        made.append(Phrase(form, typed, word.place, said))
     head = next((place for place, word in enumerate(made) if _is_subject(word.canonical)), None)
-    superlative = any(word.canonical in SUPERLATIVES for word in made)
-    if head is not None and superlative and _is_plural(made[head].typed):
-        made.insert(head + 1, Word(PLURAL, ""))
-    joined: list[Word] = []
+    superlative = any(word.canonical in lists.SUPERLATIVES for word in made)
+    if head is not None and superlative and lists.singular(made[head].typed) != made[head].typed:
+        made.insert(head + 1, Phrase(PLURAL, ""))
+    joined: list[Phrase] = []
     for word in made:
         if is_slot(word.canonical) and joined and joined[-1].canonical in ("from", "to"):
             before = joined[-1]
-            joined[-1] = Word(f"{before.canonical} {word.canonical}", f"{before.typed} {word.typed}")
+            joined[-1] = Phrase(f"{before.canonical} {word.canonical}", f"{before.typed} {word.typed}")
         else:
             joined.append(word)
     return tuple(joined)
@@ -390,23 +376,12 @@ def _key(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_subject(word: str) -> bool:
-    return bool(word) and not is_slot(word) and word not in DECIDING and number(word) is None and word != "the_"
-
-
-def _is_plural(word: str) -> bool:
-    return singular(word) != word
+    return bool(word) and not is_slot(word) and word not in lists.DECIDING and number(word) is None and word != "the_"
 
 
 def is_common(word: str) -> bool:
     """Whether a word is one that questions are made of, even if some column holds it."""
-    return (
-        word in FILLERS
-        or word in SAME
-        or word in DECIDING
-        or word in LEADS
-        or word in ASKING
-        or word in ("how", "many", "much", "one")
-    )
+    return word in _COMMON
 
 
 def _canonical(word: str, apart: frozenset[str]) -> str:
@@ -416,32 +391,32 @@ def _canonical(word: str, apart: frozenset[str]) -> str:
         return value
     if word in apart:
         return word
-    if word in SAME:
-        return SAME[word]
-    if word in DECIDING:
+    if word in lists.SAME:
+        return lists.SAME[word]
+    if word in lists.DECIDING:
         return word
-    if (verb := past_of(word)) is not None:
+    if (verb := lists.past_of(word)) is not None:
         return f"{verb}+ed"  # "Closed shops" are not "close shops", nor "papers cited" "papers citing".
-    base = singular(word)
-    return base if base in apart else SAME.get(base, base)
+    base = lists.singular(word)
+    return base if base in apart else lists.SAME.get(base, base)
 
 
-def _phrased(words: Sequence[str]) -> list[Word]:
+def _phrased(words: Sequence[str]) -> list[Phrase]:
     """Phrases of several words as one."""
-    made: list[Word] = []
+    made: list[Phrase] = []
     place = 0
     while place < len(words):
-        for length in range(min(MAX_PHRASE_WORDS, len(words) - place), 1, -1):
-            if phrase := PHRASES.get(tuple(words[place : place + length])):
+        for length in range(min(lists.MAX_PHRASE_WORDS, len(words) - place), 1, -1):
+            if phrase := lists.PHRASES.get(tuple(words[place : place + length])):
                 said = " ".join(words[place : place + length])
-                made += (Word(word, said, place) for word in phrase)
+                made += (Phrase(word, said, place) for word in phrase)
                 place += length
                 break
         else:
             word = words[place]
             follows = words[place + 1] if place + 1 < len(words) else ""
             numeric = number(follows) is not None or follows == f"‹{NUMBER}›"
-            made.append(Word(BEFORE_NUMBERS.get(word, word) if numeric else word, word, place))
+            made.append(Phrase(lists.BEFORE_NUMBERS.get(word, word) if numeric else word, word, place))
             place += 1
     return made
 
@@ -449,23 +424,23 @@ def _phrased(words: Sequence[str]) -> list[Word]:
 def _without_lead(words: Sequence[str]) -> list[int]:
     """The places of the words without what only asks: "could you please show me all the …"."""
     place = 0
-    while place < len(words) and words[place] in ASKING:
+    while place < len(words) and words[place] in lists.ASKING:
         place += 1
-    if place < len(words) and words[place] in LEADS:
+    if place < len(words) and words[place] in lists.LEADS:
         place += 1
         if place < len(words) and words[place] in ("me", "us"):
             place += 1
-    elif place and words[place - 1] not in ASKED:
+    elif place and words[place - 1] not in lists.ASKED:
         place = 0
     # "A list of the shops" asks for the shops.
-    first = next((at for at in range(place, len(words)) if words[at] not in FILLERS), len(words))
+    first = next((at for at in range(place, len(words)) if words[at] not in lists.FILLERS), len(words))
     if list(words[first : first + 2]) == ["list", "of"]:
         place = first + 2
     rest = list(range(place, len(words)))
     for at in rest:
-        if words[at] in SCOPE_AT_LEAD:
+        if words[at] in lists.SCOPE_AT_LEAD:
             rest.remove(at)
             return rest
-        if words[at] not in FILLERS:
+        if words[at] not in lists.FILLERS:
             break
     return rest

@@ -1,4 +1,4 @@
-"""Why a proven query is used or not: a plain sentence for each reason, in the words that people typed.
+"""Verdicts on the reuse of a proven query, and a plain sentence for each reason, in the words that people typed.
 
 Words of a question are in “quotes”; `written` gives them the spelling that they have there. The code of the gate that
 decided is never part of a sentence.
@@ -7,14 +7,14 @@ decided is never part of a sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from decimal import Decimal
+from typing import Literal
 
 from heedful.sql.reuse.question_reading import canonical
-from heedful.sql.reuse.question_words import FILLERS, SUPERLATIVES
-from heedful.sql.reuse.values import places
-from heedful.sql.reuse.verdict import Difference, Verdict
+from heedful.sql.reuse.question_words import FILLERS, SUPERLATIVES, places
 
 SAME = "The question is the same."
 NOTHING_ASKED = "The question has no words."
@@ -39,13 +39,40 @@ NO_RESULT = "There is no stored result for other values."
 DELETED = "The stored execution was deleted meanwhile."
 NOT_RUN = "The SQL could not be run now."
 
+FIRST_PERSON = {
+    True: "Only the question you asked is in the first person.",
+    False: "Only the proven question is in the first person.",
+}
+"""By whether the question that was asked is."""
+
+# Sentences about what goes into their gaps.
+ANOTHER_ORDER = "The same words are in another order: you asked “{}”; proven is “{}”."
+TOO_LONG = "Questions of more than {} words are only reused word for word."
+UNUSED = "The proven SQL doesn't use “{1}”, so it can't use “{0}” either."
+REPEATED = "“{}” appears more than once in the question."
+UNPLACED = "One proven question doesn't show where “{}” goes in its SQL."
+NO_NUMBER = "“{}” is not a number."
+PERHAPS_NO_NUMBER = "“{}” may be a number, a unit or a name."
+NO_DATE = "“{}” is not a date of the calendar."
+UNCLEAR_DAYS = "It isn't clear which days “{}” means."
+NO_YEAR = "The proven SQL names no year, but “{}” does."
+ONE_END = "The proven SQL has only one end of “{}”."
+TOO_LARGE = "“{}” is too large a number."
+NO_COUNT = "“{}” is not a number of rows."
+SEVERAL_SPELLINGS = "{}.{} has several spellings of “{}”."
+OTHER_SPELLING = "The proven SQL spells “{}” differently from {}.{}."
+OTHER_KINDS = "“{}” can also be a value of {}."
+
+Days = tuple[str, tuple[date, date]]
+"""The words for a period, with its first and last day."""
+
 _MOST = 3  # Words that one sentence lists for each question.
 _QUOTED = re.compile("“([^”]+)”")
 _ENDS = (".", "!", "?", "…")
 
 
 def differing(kind: str, asked: Sequence[str], proven: Sequence[str]) -> str:
-    """What only one of two questions has, by the gate that it concerns; one side may be empty."""
+    """Says which words only one of two questions has, by the gate that they concern; one side may be empty."""
     if kind == "form":
         return f"Only the {_which(asked)} expects yes or no."
     if not asked or not proven:
@@ -59,102 +86,33 @@ def differing(kind: str, asked: Sequence[str], proven: Sequence[str]) -> str:
     return f"You said {_list(asked)}; the proven question says {_list(proven)}."
 
 
-def another_order(asked: str, proven: str) -> str:
-    """The words of both are the same."""
-    return f"The same words are in another order: you asked “{asked}”; proven is “{proven}”."
-
-
 def other_values(values: Sequence[Difference], learned: Sequence[Difference]) -> str:
     """The SQL is used with other values."""
-    said = ", ".join(f"“{each.asked}” for “{each.proven}”" for each in values)
+    said = ", ".join(f"“{value.asked}” for “{value.proven}”" for value in values)
     return f"Only values differ: {said}. {shown_the_same(learned)}".rstrip()
 
 
 def shown_the_same(learned: Sequence[Difference]) -> str:
     """Words that mean the same by what other questions were proven with."""
     said = []
-    for each in learned:
-        if each.asked and each.proven:
-            said.append(f"“{each.asked}” means “{each.proven}”")
-        elif each.asked or each.proven:
-            said.append(f"“{each.asked or each.proven}” changes nothing")
+    for words in learned:
+        if words.asked and words.proven:
+            said.append(f"“{words.asked}” means “{words.proven}”")
+        elif words.asked or words.proven:
+            said.append(f"“{words.asked or words.proven}” changes nothing")
     return f"Other proven questions show that {', and that '.join(said)}." if said else ""
 
 
-def first_person(*, asked: bool) -> str:
-    return f"Only the {'question you asked' if asked else 'proven question'} is in the first person."
-
-
-def too_long(words: int) -> str:
-    return f"Questions of more than {words} words are only reused word for word."
-
-
-def unused(asked: str, proven: str) -> str:
-    return f"The proven SQL doesn't use “{proven}”, so it can't use “{asked}” either."
-
-
-def repeated(value: str) -> str:
-    return f"“{value}” appears more than once in the question."
-
-
-def unplaced(value: str) -> str:
-    return f"One proven question doesn't show where “{value}” goes in its SQL."
-
-
-def no_number(value: str) -> str:
-    return f"“{value}” is not a number."
-
-
-def perhaps_no_number(value: str) -> str:
-    return f"“{value}” may be a number, a unit or a name."
-
-
-def no_date(value: str) -> str:
-    return f"“{value}” is not a date of the calendar."
-
-
-def unclear_days(period: str) -> str:
-    return f"It isn't clear which days “{period}” means."
-
-
 def unclear_date(text: str, periods: Sequence[str]) -> str:
-    return f"It isn't clear what “{text}” of the proven SQL is for {' or '.join(f'“{each}”' for each in periods)}."
-
-
-def no_year(period: str) -> str:
-    return f"The proven SQL names no year, but “{period}” does."
-
-
-def one_end(period: str) -> str:
-    return f"The proven SQL has only one end of “{period}”."
-
-
-def too_large(value: str) -> str:
-    return f"“{value}” is too large a number."
-
-
-def no_count(value: str) -> str:
-    return f"“{value}” is not a number of rows."
-
-
-def other_kinds(value: str, kinds: str) -> str:
-    return f"“{value}” can also be a value of {kinds}."
+    return f"It isn't clear what “{text}” of the proven SQL is for {' or '.join(f'“{period}”' for period in periods)}."
 
 
 def no_value(value: str, column: Sequence[str], only: str | None = None) -> str:
     return f"“{value}” is not a value of {'.'.join(column)}{'' if only is None else f'; only “{only}” is'}."
 
 
-def several_spellings(value: str, column: Sequence[str]) -> str:
-    return f"{'.'.join(column)} has several spellings of “{value}”."
-
-
-def other_spelling(value: str, column: Sequence[str]) -> str:
-    return f"The proven SQL spells “{value}” differently from {'.'.join(column)}."
-
-
-def other_dates(asked: Sequence[tuple[str, date, date]], proven: Sequence[tuple[str, date, date]]) -> str:
-    """Relative dates, each with its first and last day, that don't mean the same days."""
+def other_dates(asked: Sequence[Days], proven: Sequence[Days]) -> str:
+    """Relative dates that don't mean the same days."""
     if not asked or not proven:
         return f"Only the {_which(asked)} names {_dates(asked or proven)}."
     return f"You asked about {_dates(asked)}; proven is {_dates(proven)}."
@@ -180,11 +138,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith(_ENDS) else ".")
 
 
-def difference(each: Difference) -> str:
+def difference(part: Difference) -> str:
     """One difference as a sentence."""
-    if each.kind == "learned":
-        return shown_the_same([each])
-    return differing(each.kind, [each.asked] if each.asked else [], [each.proven] if each.proven else [])
+    if part.kind == "learned":
+        return shown_the_same([part])
+    return differing(part.kind, [part.asked] if part.asked else [], [part.proven] if part.proven else [])
 
 
 def written(verdict: Verdict, asked: str, proven: str) -> Verdict:
@@ -193,8 +151,8 @@ def written(verdict: Verdict, asked: str, proven: str) -> Verdict:
         verdict,
         reason=_QUOTED.sub(lambda match: f"“{as_written(match[1], asked, proven)}”", verdict.reason),
         differences=tuple(
-            replace(each, asked=as_written(each.asked, asked), proven=as_written(each.proven, proven))
-            for each in verdict.differences
+            replace(part, asked=as_written(part.asked, asked), proven=as_written(part.proven, proven))
+            for part in verdict.differences
         ),
     )
 
@@ -236,7 +194,68 @@ def _is_superlative(text: str) -> bool:
     return not SUPERLATIVES.isdisjoint(canonical(tuple(text.split()[:1])))
 
 
-def _dates(periods: Sequence[tuple[str, date, date]]) -> str:
+def _dates(periods: Sequence[Days]) -> str:
     return ", ".join(
-        f"“{words}” ({first if first == last else f'{first} to {last}'})" for words, first, last in periods
+        f"“{words}” ({first if first == last else f'{first} to {last}'})" for words, (first, last) in periods
     )
+
+
+Decision = Literal["serve", "rebind", "refuse"]
+Gate = Literal[
+    "same",
+    "rebind",
+    "literals",
+    "operators",
+    "negation",
+    "form",
+    "aggregate",
+    "scope",
+    "argument_order",
+    "relative_dates",
+    "words",
+    "kind",
+    "conflict",
+    "sql",
+    "asker",
+]
+
+
+class Inline(str):
+    """A date or time that is written into the SQL where the proven one is: its type depends on its place."""
+
+    __slots__ = ()
+
+
+Bound = str | int | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where the two questions part; a side that says nothing there is empty.
+
+    `kind` is the gate it concerns, or `value` (rebound) or `learned` (other proven questions show it is the same).
+    """
+
+    kind: Gate | Literal["value", "learned"]
+    asked: str
+    proven: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a proven query answers what was asked.
+
+    `gate` is the stable code of the gate that decided and `reason` a sentence for people. `sql` is the statement to
+    run, with `:p1` and so on where `parameters` go, and `display` the same with its values written out. Both are None
+    when refused.
+    """
+
+    decision: Decision
+    gate: Gate
+    reason: str
+    differences: tuple[Difference, ...] = ()
+    sql: str | None = None
+    parameters: Mapping[str, Bound] = field(default_factory=dict)
+    display: str | None = None
+    suggested: Verdict | None = None
+    """When it is refused: what it would be if the question meant the same, where that is the only likely reading."""

@@ -1,23 +1,37 @@
-"""What a query process does with a request."""
+"""A query process from the inside: how it answers a request, and how it confines itself.
+
+It gives up rights, and lets the operating system limit what it takes. A limit that a system lacks is left out: the
+server still kills a process that takes too long.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import math
+import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, Invalid
 from heedful.results import encode
 from heedful.sql.databases import Database, Limits, open_database, stream_values, text_values
 from heedful.sql.databases.errors import out_of_memory
 from heedful.sql.guard import CheckedStatement, check_statement
-from heedful.sql.sandbox.confine import reading, renew
 from heedful.sql.sandbox.protocol import decode_parameters, encode_error, receive, send
 from heedful.sql.statements import template
+
+try:
+    import resource
+except ImportError:
+    # Windows has no such limits.
+    resource = None  # type: ignore[assignment]
 
 MAX_REQUEST = 64_000_000
 READING_SECONDS = 2.0
@@ -70,11 +84,8 @@ def _run(request: Request, reply: SendReply) -> dict[str, Any]:
     version = database.data_version() if request["keep"] else None
     with database.session() as session:
         reply({"stage": "running"})
-        result = session.run(
-            query,
-            decode_parameters(request["parameters"]),
-            Limits(request["seconds"], request["rows"], request["bytes"]),
-        )
+        limits = Limits(request["seconds"], request["rows"], request["bytes"])
+        result = session.run(query, decode_parameters(request["parameters"]), limits)
     reply({"stage": "answering"})
     return {"sql": sql, "template": hashed, "version": version, "result": encode(result)}
 
@@ -88,9 +99,9 @@ def _schema(request: Request, reply: SendReply) -> dict[str, Any]:
 
 def _values(request: Request, reply: SendReply) -> dict[str, Any]:
     database = _database(request)
-    found = text_values(database, database.read_schema(), without=request["without"])
-    texts = [[*key, texts, key in found.partial] for key, texts in found.values.items()]
-    return {"texts": texts, "columns": sorted(found.columns)}
+    values = text_values(database, database.read_schema(), without=request["without"])
+    texts = [[*key, texts, key in values.partial] for key, texts in values.values.items()]
+    return {"texts": texts, "columns": sorted(values.columns)}
 
 
 def _column(request: Request, reply: SendReply) -> str | None:
@@ -109,17 +120,13 @@ def _column(request: Request, reply: SendReply) -> str | None:
     )
 
 
-def _version(request: Request, reply: SendReply) -> str | None:
-    return _database(request).data_version()
-
-
 _DO: dict[str, Callable[[Request, SendReply], Any]] = {
     "check": _check,
     "column": _column,
     "run": _run,
     "schema": _schema,
     "values": _values,
-    "version": _version,
+    "version": lambda request, reply: _database(request).data_version(),
 }
 
 
@@ -139,9 +146,74 @@ def _peak_megabytes() -> float:
         # Not from `getrusage`, which includes the size of the parent process.
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return 0.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1 << 20) if sys.platform == "darwin" else peak / 1024
+
+
+MEGABYTE = 1 << 20
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+_CPU_GRACE = 3
+_CORES = 2
+"""Cores that one query may keep busy."""
+
+
+class _OutOfTime(BaseException):
+    """Not an Exception, so that a parser which tries alternatives doesn't catch it."""
+
+
+def confine(parent: int) -> None:
+    """Called first: no new privileges, no core dumps, and the first to be killed when memory runs out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        system = ctypes.CDLL(None, use_errno=True)
+        system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if os.getppid() != parent:
+            # The parent died before this was set.
+            os._exit(0)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+    _limit("RLIMIT_CORE", 0)
+
+
+def renew(seconds: float, memory: int, disk: int) -> None:
+    """Before each request: the seconds of CPU from now on, the megabytes of memory and of each temporary file."""
+    _limit("RLIMIT_DATA", memory * MEGABYTE)
+    _limit("RLIMIT_FSIZE", disk * MEGABYTE)
+    used = os.times()
+    _limit("RLIMIT_CPU", math.ceil(used.user + used.system + seconds * _CORES + _CPU_GRACE))
+
+
+@contextlib.contextmanager
+def reading(seconds: float) -> Iterator[None]:
+    """Limits the CPU time for parsing SQL; without such a timer, the server's timeout remains."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    signal.signal(signal.SIGVTALRM, _out_of_time)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    except _OutOfTime:
+        message = f"this SQL takes more than {seconds:g} seconds to read"
+        remedy = "Shorten it, or put long lists of values into a table"
+        raise Invalid(message, code="sql_too_complex", field="sql", remedy=remedy) from None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _out_of_time(*_: object) -> None:
+    raise _OutOfTime
+
+
+def _limit(name: str, value: int) -> None:
+    limit: Any = getattr(resource, name, None)
+    if resource is None or limit is None:
+        return
+    _, hard = resource.getrlimit(limit)
+    maximum = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(limit, (maximum, hard))

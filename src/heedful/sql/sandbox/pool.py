@@ -1,31 +1,39 @@
-"""The queries of one store: who may start one now, on which process, within which limits."""
+"""The queries of one store: who may start one now, on which process, within which limits.
+
+A process is started, asked, watched, and killed when its time is up.
+"""
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
+import math
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import make_url
 
 from heedful import request_context
 from heedful.errors import HeedfulError, Unavailable
 from heedful.results import Result, decode
-from heedful.sql.databases.contract import CONNECT_SECONDS, Limits, timed_out
-from heedful.sql.databases.errors import address, out_of_memory, unreachable
+from heedful.settings import Settings
+from heedful.sql.databases import errors
+from heedful.sql.databases.any_database import CONNECT_SECONDS, TextValues
 from heedful.sql.databases.schema import Schema
-from heedful.sql.databases.values import TextValues
-from heedful.sql.sandbox.confine import QueryLimits
-from heedful.sql.sandbox.process import Process, ProcessDied
-from heedful.sql.sandbox.protocol import decode_error, decode_schema, encode_parameters
+from heedful.sql.sandbox import worker
+from heedful.sql.sandbox.protocol import BadFrame, decode_error, encode_parameters, receive, send
 from heedful.sql.statements import check_text
 
 logger = logging.getLogger("heedful.sql")
@@ -34,9 +42,11 @@ logger = logging.getLogger("heedful.sql")
 class Pool:
     """Asks processes on behalf of the projects of one store."""
 
-    def __init__(self, limits: QueryLimits | None = None) -> None:
-        self.limits = limits or QueryLimits()
-        self._gate = ConcurrencyLimit(self.limits.max_processes, self.limits.max_per_caller, self.limits.wait)
+    def __init__(self, config: Settings) -> None:
+        self.config = config
+        self._processes = config.query_processes or max(4, os.cpu_count() or 1)
+        per_caller = min(config.query_processes_per_caller or max(1, self._processes // 2), self._processes)
+        self._gate = ConcurrencyLimit(self._processes, per_caller, config.query_wait)
         self._lock = threading.Lock()
         self._is_open = False
 
@@ -45,24 +55,28 @@ class Pool:
         project: str,
         request: dict[str, Any],
         stages: Mapping[str, float],
-        seconds: float,
         take: Callable[[Any], None] | None = None,
     ) -> Any:
-        """What a process answers to a request; what it refuses is raised here. `seconds` is what a query may take, and
-        `take` gets what comes before the answer."""
-        self._open()
-        request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
+        """The answer of a process to a request; an error from there is raised here. `take` gets what comes before the
+        answer."""
+        with self._lock:
+            if not self._is_open:
+                IDLE_PROCESSES.open(self._processes)
+            self._is_open = True
+        seconds, config = self.config.query_seconds, self.config
+        request = {"seconds": seconds, "memory": config.query_memory, "disk": config.query_disk, **request}
         with self._gate.slot(project, request_context.subject() or None):
             process = IDLE_PROCESSES.take()
             try:
                 answer = process.ask(request, stages, take)
             except BaseException as error:
                 IDLE_PROCESSES.replace()
-                if isinstance(error, ProcessDied):
-                    if error.expired and error.stage == "start" and "url" in request:
-                        raise _no_answer_error(request["url"], stages["start"]) from None
-                    raise _death_error(error, seconds) from None
-                raise
+                if not isinstance(error, ProcessDied):
+                    raise
+                if error.expired and error.stage == "start" and "url" in request:
+                    reason = f"no answer within {stages['start']:g} seconds"
+                    raise errors.unreachable(errors.address(make_url(request["url"])), reason) from None
+                raise _death_error(error, seconds) from None
             if answer["last"]:
                 process.end()
                 IDLE_PROCESSES.replace()
@@ -79,36 +93,23 @@ class Pool:
         """Ends the processes."""
         with self._lock:
             if self._is_open:
-                IDLE_PROCESSES.close(self.limits.max_processes)
+                IDLE_PROCESSES.close(self._processes)
             self._is_open = False
-
-    def _open(self) -> None:
-        with self._lock:
-            if not self._is_open:
-                IDLE_PROCESSES.open(self.limits.max_processes)
-            self._is_open = True
-
-
-def _no_answer_error(url: str, seconds: float) -> HeedfulError:
-    """The error for a database that didn't answer before the query started."""
-    return unreachable(address(make_url(url)), f"no answer within {seconds:g} seconds")
 
 
 def _death_error(died: ProcessDied, seconds: float) -> HeedfulError:
-    if died.out_of_time:
-        return timed_out(Limits(seconds))
+    if died.expired or died.status == -getattr(signal, "SIGXCPU", math.inf):
+        return errors.timed_out(seconds)
     if died.status in (-signal.SIGABRT, 1):
         # C++ and Python both fail when memory runs out.
-        return out_of_memory()
+        return errors.out_of_memory()
     return _crashed(f"status {died.status}; memory may have run out")
 
 
 def _crashed(how: str) -> Unavailable:
-    return Unavailable(
-        f"the process that ran this query has ended ({how})",
-        code="query_crashed",
-        remedy="Ask for less; if it happens again with any query, look at the database driver and the system's log",
-    )
+    message = f"the process that ran this query has ended ({how})"
+    remedy = "Ask for less; if it happens again with any query, look at the database driver and the system's log"
+    return Unavailable(message, code="query_crashed", remedy=remedy)
 
 
 RETRY_SECONDS = 1
@@ -162,12 +163,8 @@ class ConcurrencyLimit:
 
 def busy() -> Unavailable:
     """The error for a query that found no free slot."""
-    return Unavailable(
-        "too many queries are running",
-        code="query_busy",
-        value=RETRY_SECONDS,
-        remedy="Wait for them to end and send it again, or raise query_processes in the settings",
-    )
+    remedy = "Wait for them to end and send it again, or raise query_processes in the settings"
+    return Unavailable("too many queries are running", code="query_busy", value=RETRY_SECONDS, remedy=remedy)
 
 
 class IdleProcesses:
@@ -246,9 +243,8 @@ class IdleProcesses:
             try:
                 return self._starter.submit(Process)
             except RuntimeError as error:
-                raise Unavailable(
-                    "this process is shutting down and starts no further queries", code="query_process"
-                ) from error
+                message = "this process is shutting down and starts no further queries"
+                raise Unavailable(message, code="query_process") from error
 
     def _after_fork(self) -> None:
         """A forked child must not use its parent's query processes."""
@@ -269,6 +265,7 @@ _CHECK = {"start": 10.0}
 _CONNECT = {"start": 10.0 + 2 * CONNECT_SECONDS}
 _SCHEMA = {"start": 60.0 + CONNECT_SECONDS}
 _ANSWERING = 10.0
+_SCHEMAS = TypeAdapter(Schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +281,15 @@ class Target:
 
     def __repr__(self) -> str:
         return "Target(…)"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL to run. `display`, if any, is stored instead: the SQL with the parameters' values written out."""
+
+    sql: str
+    parameters: dict[str, Any]
+    display: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,32 +323,44 @@ class Queries:
     def check(self, sql: str, dialect: str) -> Checked:
         """The SQL after the guard, which raises if it refuses."""
         check_text(sql)
-        reply = self._ask({"do": "check", "sql": sql, "dialect": dialect}, _CHECK)
+        reply = self._pool.ask(self._project, {"do": "check", "sql": sql, "dialect": dialect}, _CHECK)
         return Checked(reply["sql"], tuple(reply["parameters"]), bytes.fromhex(reply["template"]))
 
-    def run(self, target: Target, sql: str, parameters: Mapping[str, Any], display: str | None = None) -> QueryRun:
-        """Runs one read-only statement. `display`, if any, is stored instead of its SQL."""
-        reply = self._run(target, sql, parameters, display, self._pool.limits.rows, keep=True)
-        return QueryRun(
-            reply["sql"], bytes.fromhex(reply["template"]), decode(reply["result"]), reply["result"], reply["version"]
-        )
+    def run(self, target: Target, statement: Statement) -> QueryRun:
+        """Runs one read-only statement."""
+        reply = self._run(target, statement, self._pool.config.query_rows, keep=True)
+        result, hashed = reply["result"], bytes.fromhex(reply["template"])
+        return QueryRun(reply["sql"], hashed, decode(result), result, reply["version"])
 
-    def dry_run(self, target: Target, sql: str, parameters: Mapping[str, Any]) -> None:
+    def dry_run(self, target: Target, statement: Statement) -> None:
         """Tries a statement by fetching one row."""
-        self._run(target, sql, parameters, None, 1, keep=False)
+        self._run(target, replace(statement, display=None), 1, keep=False)
+
+    def _run(self, target: Target, statement: Statement, rows: int, *, keep: bool) -> dict[str, Any]:
+        check_text(statement.sql)
+        reply: dict[str, Any] = self._ask(
+            target,
+            _CONNECT | {"running": self._running_seconds, "answering": _ANSWERING},
+            do="run",
+            sql=statement.sql,
+            parameters=encode_parameters(statement.parameters),
+            display=statement.display,
+            rows=rows,
+            bytes=self._pool.config.query_bytes,
+            keep=keep,
+        )
+        return reply
 
     def read_schema(self, target: Target) -> Schema:
         """The tables and views of a database, after checking its user's rights."""
-        request = {"do": "schema", **_connection_fields(target), "privileged": target.privileged}
-        return decode_schema(self._ask(request, _SCHEMA))
+        return _SCHEMAS.validate_python(self._ask(target, _SCHEMA, do="schema", privileged=target.privileged))
 
     def text_values(self, target: Target) -> TextValues:
         """The texts that stand in the columns of a database, as far as they are few and not sensitive."""
-        request = {"do": "values", **_connection_fields(target), "without": target.sensitive}
-        found = self._ask(request, _SCHEMA)
-        values = {(table, column): tuple(texts) for table, column, texts, _ in found["texts"]}
-        partial = frozenset((table, column) for table, column, _, is_partial in found["texts"] if is_partial)
-        return TextValues(values, partial, frozenset((table, column) for table, column in found["columns"]))
+        reply = self._ask(target, _SCHEMA, do="values", without=target.sensitive)
+        values = {(table, column): tuple(texts) for table, column, texts, _ in reply["texts"]}
+        partial = frozenset((table, column) for table, column, _, is_partial in reply["texts"] if is_partial)
+        return TextValues(values, partial, frozenset((table, column) for table, column in reply["columns"]))
 
     def stream_values(
         self,
@@ -356,47 +374,202 @@ class Queries:
     ) -> str | None:
         """Hands on the texts of one column, up to so many, in parts: those `after` one in the database's order, or any.
         Returns the last one if there may be more."""
-        wanted = {"table": column[0], "column": column[1], "rows": rows, "ordered": ordered, "after": after}
-        running = self._pool.limits.seconds + GRACE_SECONDS
-        request = {"do": "column", **_connection_fields(target), **wanted}
-        last: str | None = self._ask(request, {**_SCHEMA, "running": running}, take)
+        stages, (table, name) = _SCHEMA | {"running": self._running_seconds}, column
+        wanted = {"table": table, "column": name, "rows": rows, "ordered": ordered, "after": after}
+        last: str | None = self._ask(target, stages, take, do="column", **wanted)
         return last
 
     def data_version(self, target: Target) -> str | None:
         """A value that changes whenever data change; None if the database has none."""
-        version: str | None = self._ask({"do": "version", **_connection_fields(target)}, _CONNECT)
+        version: str | None = self._ask(target, _CONNECT, do="version")
         return version
 
-    def _run(
-        self,
-        target: Target,
-        sql: str,
-        parameters: Mapping[str, Any],
-        display: str | None,
-        rows: int,
-        *,
-        keep: bool,
-    ) -> dict[str, Any]:
-        check_text(sql)
-        request = {
-            "do": "run",
-            **_connection_fields(target),
-            "sql": sql,
-            "parameters": encode_parameters(parameters),
-            "display": display,
-            "rows": rows,
-            "bytes": self._pool.limits.bytes,
-            "keep": keep,
-        }
-        running = self._pool.limits.seconds + GRACE_SECONDS
-        reply: dict[str, Any] = self._ask(request, {**_CONNECT, "running": running, "answering": _ANSWERING})
-        return reply
+    @property
+    def _running_seconds(self) -> float:
+        return self._pool.config.query_seconds + GRACE_SECONDS
 
     def _ask(
-        self, request: dict[str, Any], stages: Mapping[str, float], take: Callable[[Any], None] | None = None
+        self, target: Target, stages: Mapping[str, float], take: Callable[[Any], None] | None = None, **request: Any
     ) -> Any:
-        return self._pool.ask(self._project, request, stages, self._pool.limits.seconds, take)
+        return self._pool.ask(self._project, {"url": target.url, "role": target.role, **request}, stages, take)
 
 
-def _connection_fields(target: Target) -> dict[str, Any]:
-    return {"url": target.url, "role": target.role}
+START_SECONDS = 60.0
+MAX_ANSWER = 64_000_000
+
+_PASSED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ")
+"""The environment variables passed to a query process: no passwords, nothing that changes where it connects."""
+
+_FIXED = {
+    # libpq also reads passwords and addresses from files.
+    "PGPASSFILE": os.devnull,
+    "PGSERVICEFILE": os.devnull,
+    "PGSYSCONFDIR": os.devnull,
+    # Otherwise each thread of a database reserves far more memory than it uses, which counts.
+    "MALLOC_ARENA_MAX": "2",
+}
+
+
+class ProcessDied(Exception):
+    """The process ended without an answer."""
+
+    def __init__(self, status: int | None, *, expired: bool, stage: str | None = None) -> None:
+        super().__init__(status, expired)
+        self.stage = stage
+        """The stage that it was in."""
+        self.status = status
+        self.expired = expired
+        """Whether it was killed because its time was up."""
+
+
+class Process:
+    """A process that answers one request at a time."""
+
+    def __init__(self) -> None:
+        module_paths = dict.fromkeys(os.path.abspath(path) for path in sys.path if path)
+        try:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", worker.__file__, str(os.getpid()), *module_paths],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                env={name: os.environ[name] for name in _PASSED if name in os.environ} | _FIXED,
+            )
+        except OSError as error:
+            message = f"a process for queries can't be started ({error.strerror})"
+            remedy = "Check the limits on processes and open files of this user"
+            raise Unavailable(message, code="query_process", remedy=remedy) from error
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._requests, self._replies = self._popen.stdin, self._popen.stdout
+        self._is_ready = False
+        self._expired = False
+        self._stage: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._popen.poll() is None
+
+    def ask(
+        self, request: dict[str, Any], stages: Mapping[str, float], take: Callable[[Any], None] | None = None
+    ) -> dict[str, Any]:
+        """The answer to a request; `stages` says how many seconds each part of it may take, from `start` on. `take`
+        gets what comes before the answer.
+
+        Whatever goes wrong, the process is gone afterwards: nobody can tell what it would answer next.
+        """
+        try:
+            if not self._is_ready:
+                self._watched(START_SECONDS)
+                self._receive()
+                self._is_ready = True
+            self._enter("start", stages)
+            send(self._requests.fileno(), request)
+            while True:
+                answer = self._receive()
+                if "stage" in answer:
+                    self._enter(answer["stage"], stages)
+                elif "part" in answer and take is not None:
+                    take(answer["part"])
+                else:
+                    return answer
+        except BrokenPipeError:
+            raise self._died() from None
+        except BaseException:
+            self.end()
+            raise
+        finally:
+            self._watched(None)
+
+    def end(self) -> None:
+        """Kills the process and waits for its end."""
+        self._watched(None)
+        with contextlib.suppress(ProcessLookupError):
+            self._popen.kill()
+        self._popen.wait()
+        self._close()
+
+    def forget(self) -> None:
+        """Detaches without ending it: after a fork, it belongs to the parent."""
+        self._popen.returncode = 0
+        self._close()
+
+    def _close(self) -> None:
+        for pipe in (self._requests, self._replies):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+    def _receive(self) -> dict[str, Any]:
+        try:
+            message = receive(self._replies.fileno(), MAX_ANSWER)
+        except BadFrame:
+            message = None
+            self._popen.kill()
+        if message is None:
+            raise self._died()
+        return message
+
+    def _died(self) -> ProcessDied:
+        self.end()
+        return ProcessDied(self._popen.returncode, expired=self._expired, stage=self._stage)
+
+    def _enter(self, stage: str, stages: Mapping[str, float]) -> None:
+        self._stage = stage
+        self._watched(stages[stage])
+
+    def _watched(self, seconds: float | None) -> None:
+        """Replaces the process's deadline by one in so many seconds."""
+        WATCHDOG.watch(self, seconds)
+
+    def expire(self) -> None:
+        """Kills the process because its time is up."""
+        self._expired = True
+        self._popen.kill()
+
+
+class Watchdog:
+    """A thread that kills processes whose time is up; a timer for each stage of each query would cost more than some
+    queries do."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._deadlines: dict[Process, float] = {}
+        self._wakes_at = math.inf
+        self._thread: threading.Thread | None = None
+        if hasattr(os, "register_at_fork"):
+            # The threads and processes of a parent are not those of its child, and the lock may be held.
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def watch(self, process: Process, seconds: float | None) -> None:
+        """Gives a process so many seconds from now; None for as long as it likes. When it returns, an earlier deadline
+        no longer applies."""
+        with self._changed:
+            if seconds is None:
+                self._deadlines.pop(process, None)
+                return
+            deadline = self._deadlines[process] = monotonic() + seconds
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="heedful-watchdog", daemon=True)
+                self._thread.start()
+            elif deadline < self._wakes_at:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                now = monotonic()
+                for process in [process for process, deadline in self._deadlines.items() if deadline <= now]:
+                    del self._deadlines[process]
+                    process.expire()
+                self._wakes_at = min(self._deadlines.values(), default=math.inf)
+                self._changed.wait(None if self._wakes_at == math.inf else max(0.0, self._wakes_at - now))
+
+    def _after_fork(self) -> None:
+        self._changed = threading.Condition()
+        self._deadlines = {}
+        self._wakes_at = math.inf
+        self._thread = None
+
+
+WATCHDOG = Watchdog()

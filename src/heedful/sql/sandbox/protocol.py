@@ -12,7 +12,6 @@ import orjson
 from heedful import errors
 from heedful.errors import HeedfulError
 from heedful.results import Column, Result, decode, encode
-from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table
 
 _LENGTH = Struct(">I")
 
@@ -85,22 +84,6 @@ def decode_parameters(sent: dict[str, Any]) -> dict[str, Any]:
     """The parameters that were sent."""
     result = decode(sent)
     return dict(zip((column.name for column in result.columns), result.rows[0], strict=True))
-
-
-def decode_schema(sent: Mapping[str, Any]) -> Schema:
-    """The schema of which `asdict` was sent."""
-    return Schema(tuple(_table(table) for table in sent["tables"]))
-
-
-def _table(sent: Mapping[str, Any]) -> Table:
-    return Table(
-        sent["name"],
-        tuple(SchemaColumn(**column) for column in sent["columns"]),
-        tuple(sent["primary_key"]),
-        tuple(ForeignKey(tuple(key["columns"]), key["table"], tuple(key["referred"])) for key in sent["foreign_keys"]),
-        sent["schema"],
-        sent["is_view"],
-    )
 
 
 def _plain(value: Any) -> Any:

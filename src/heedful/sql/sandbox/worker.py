@@ -28,8 +28,7 @@ def main() -> None:
     os.close(nowhere)
     _prepare()
 
-    from heedful.sql.sandbox.confine import confine
-    from heedful.sql.sandbox.handler import serve
+    from heedful.sql.sandbox.handler import confine, serve
 
     confine(int(sys.argv[1]))
     serve(0, replies)

@@ -1,4 +1,4 @@
-"""How a store of an earlier version becomes one of this version."""
+"""Bring a store of an earlier version to this version."""
 
 REVISIONS = ("0001",)
 """All revisions, oldest first; here, so that opening a store needs no migration library."""

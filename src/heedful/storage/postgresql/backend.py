@@ -6,26 +6,21 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-import orjson
-from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, create_engine, event
-from sqlalchemy.engine import URL, ExceptionContext
-from sqlalchemy.exc import TimeoutError
+from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, event
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, TimeoutError
 
 from heedful.errors import HeedfulError, Unavailable
-from heedful.storage import locks
-from heedful.storage.backend import BUSY_SECONDS, CHANGED, unstorable
-from heedful.storage.dialects import SCHEMA
-from heedful.storage.group_commit import GroupCommit
-from heedful.storage.postgresql import pgvector, read_timeout
-from heedful.storage.rows import Direct
-from heedful.storage.stored_bytes import count_on
+from heedful.storage.half_vectors import Packed
+from heedful.storage.rows import CHANGED, SCHEMA, Direct, lock_exclusive, lock_number, project_lock
+from heedful.storage.transactions import BUSY_SECONDS, GroupCommit, new_engine, unstorable
 
 logger = logging.getLogger("heedful")
 
@@ -36,8 +31,8 @@ NOTIFY_SECONDS = 1.0
 """The shortest interval between notifications that a project has changed, in seconds."""
 
 POLL_SECONDS, MAX_BACKOFF = 0.5, 30.0
-"""How soon listeners notice that they should stop, and how long they wait for an
-unreachable server before they retry, in seconds."""
+"""Seconds after which listeners notice that they should stop, and the longest that they wait before they try an
+unreachable server again."""
 
 _SERVER_STATE = (
     "SELECT to_regclass(%s) IS NOT NULL, rolsuper OR rolbypassrls, pg_is_in_recovery() FROM pg_roles "
@@ -55,26 +50,6 @@ _ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful"
 _LEFT_TO_URL = {"connect_timeout", "application_name", *_KEEPALIVE}
 
 _NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
-
-
-@dataclass(frozen=True, slots=True)
-class _Opening:
-    """How a transaction begins: one statement sets its project and takes its lock."""
-
-    project: str | None
-    write: bool
-    durable: bool
-    exclusive: bool
-
-    @property
-    def statement(self) -> tuple[str, tuple[Any, ...]]:
-        setting, value = (EVERYTHING, "on") if self.project is None else ("heedful.project", self.project)
-        words, values = "SELECT set_config(%s, %s, true)", [setting, value]
-        if self.write and not self.durable:
-            words += ", set_config('synchronous_commit', 'off', true)"
-        if self.write and self.exclusive and self.project is not None:
-            return f"{words}, pg_advisory_xact_lock(%s)", (*values, locks.number(locks.project(self.project)))
-        return words, tuple(values)
 
 
 class PostgreSql:
@@ -104,9 +79,8 @@ class PostgreSql:
 
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, exclusive=False) as connection:
-            is_migrated, bypasses_rls, self.read_only = connection.exec_driver_sql(
-                _SERVER_STATE, (f"{SCHEMA}.alembic_version",)
-            ).one()
+            state = connection.exec_driver_sql(_SERVER_STATE, (f"{SCHEMA}.alembic_version",))
+            is_migrated, bypasses_rls, self.read_only = state.one()
         if bypasses_rls:
             logger.warning(
                 "the user of %s bypasses row-level security between projects: use a role that is not a superuser",
@@ -115,11 +89,11 @@ class PostgreSql:
         if is_migrated:
             return
         with self.begin(None, write=True, durable=True, exclusive=True) as connection:
-            locks.lock_exclusive(connection, "prepare")
+            lock_exclusive(connection, "prepare")
             # A user who may not create a schema may have been given one.
             if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is None:
                 connection.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
-            pgvector.ensure(connection, self.name)
+            _ensure_pgvector(connection, self.name)
 
     @contextmanager
     def begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
@@ -159,7 +133,7 @@ class PostgreSql:
     def _transaction(
         self, project: str | None, *, write: bool, durable: bool, exclusive: bool
     ) -> Iterator[PoolProxiedConnection]:
-        borrowed = self._begun(_Opening(project, write=write, durable=durable, exclusive=exclusive))
+        borrowed = self._begun(project, write, durable, exclusive)
         driver: Any = borrowed.dbapi_connection
         try:
             borrowed.info.pop(CHANGED, None)
@@ -229,19 +203,27 @@ class PostgreSql:
                 remedy="Retry with the same idempotency key; it counts once",
             ) from error
 
-    def _begun(self, opening: _Opening) -> PoolProxiedConnection:
+    def _begun(self, project: str | None, write: bool, durable: bool, exclusive: bool) -> PoolProxiedConnection:
         """A connection on which a transaction has begun. One that died while it waited in the pool is replaced: the
         first statement tells, and nothing has been done yet. So a connection need not be tried before each use."""
         committed = self._psycopg.IsolationLevel.READ_COMMITTED
         repeatable = self._psycopg.IsolationLevel.REPEATABLE_READ
+        # One statement sets the project and takes its lock.
+        statement = "SELECT set_config(%s, %s, true)"
+        values: list[Any] = [EVERYTHING, "on"] if project is None else ["heedful.project", project]
+        if write and not durable:
+            statement += ", set_config('synchronous_commit', 'off', true)"
+        if write and exclusive and project is not None:
+            statement += ", pg_advisory_xact_lock(%s)"
+            values.append(lock_number(project_lock(project)))
         while True:
             borrowed = self._borrowed()
             driver: Any = borrowed.dbapi_connection
             try:
-                driver.isolation_level = committed if opening.write else repeatable
+                driver.isolation_level = committed if write else repeatable
                 # Not False, which a replica would refuse.
-                driver.read_only = None if opening.write else True
-                driver.execute(*opening.statement)
+                driver.read_only = None if write else True
+                driver.execute(statement, values)
                 borrowed.info["used"] = True
                 return borrowed
             except self._psycopg.Error as error:
@@ -267,7 +249,7 @@ class PostgreSql:
         """A connection in autocommit mode; None while another caller has one by this name."""
         with self.engine.connect() as plain:
             connection = plain.execution_options(isolation_level="AUTOCOMMIT")
-            if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (locks.number(name),)).scalar():
+            if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (lock_number(name),)).scalar():
                 yield None
                 return
             try:
@@ -280,7 +262,7 @@ class PostgreSql:
                 connection.invalidate()
 
     def migrating(self, connection: Connection) -> None:
-        locks.lock_exclusive(connection, "migrate")
+        lock_exclusive(connection, "migrate")
 
     def integrity(self, connection: Connection) -> str:
         connection.exec_driver_sql("SELECT 1")
@@ -291,9 +273,8 @@ class PostgreSql:
             return bool(connection.exec_driver_sql(f"SELECT to_regclass('{SCHEMA}.alembic_version')").scalar())
 
     def last_number(self, connection: Connection, column: Column[int]) -> int:
-        sequence = _sequence(connection, column)
-        result = connection.exec_driver_sql(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}")
-        return int(result.scalar_one())
+        last = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {_sequence(connection, column)}"
+        return int(connection.exec_driver_sql(last).scalar_one())
 
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
         # A sequence can't be at 0: before its first number it is at 1 and not called.
@@ -315,46 +296,22 @@ def _name(url: URL) -> str:
 
 
 def _engine(url: URL) -> Engine:
-    engine = create_engine(
-        url,
-        json_serializer=lambda value: orjson.dumps(value).decode(),
-        json_deserializer=orjson.loads,
-        # The URL overrides our defaults.
-        connect_args={name: value for name, value in _ARGUMENTS.items() if name not in _LEFT_TO_URL & url.query.keys()},
-        pool_size=8,
-        max_overflow=24,
-        # What people wrote belongs in no log.
-        hide_parameters=True,
-        pool_timeout=BUSY_SECONDS,
-    )
-    event.listen(engine, "handle_error", _translate)
-    count_on(engine)
-    event.listen(engine, "connect", pgvector.adapt)
-    read_timeout.add_read_timeout(engine)
+    # The URL overrides our defaults.
+    arguments = {name: value for name, value in _ARGUMENTS.items() if name not in _LEFT_TO_URL & url.query.keys()}
+    engine = new_engine(url, _translate, connect_args=arguments, pool_timeout=BUSY_SECONDS)
+    event.listen(engine, "connect", _send_vectors_in_binary)
+    add_read_timeout(engine)
     return engine
 
 
 def _sequence(connection: Connection, column: Column[int]) -> str:
     """The name of a column's sequence."""
-    table = f"{SCHEMA}.{column.table.name}"
-    return str(connection.exec_driver_sql("SELECT pg_get_serial_sequence(%s, %s)", (table, column.name)).scalar_one())
+    names = (f"{SCHEMA}.{column.table.name}", column.name)
+    return str(connection.exec_driver_sql("SELECT pg_get_serial_sequence(%s, %s)", names).scalar_one())
 
 
-def connecting(url: URL) -> tuple[str, dict[str, Any]]:
-    """How to connect to a store with access to all projects: an address with secrets, and driver options."""
-    options = _ARGUMENTS | {"options": f"{_OPTIONS} -c {EVERYTHING}=on"}
-    return url.set(drivername="postgresql").render_as_string(hide_password=False), options
-
-
-def _translate(context: ExceptionContext) -> None:
-    if context.is_pre_ping:
-        # The pool replaces a dead connection, but only if it sees the driver's own error.
-        return
-    error = context.original_exception
-    name = "the store" if context.engine is None else _name(context.engine.url)
-    translated = None if isinstance(error, HeedfulError) else translate_error(error, name)
-    if translated is not None:
-        raise translated from error
+def _translate(error: BaseException, engine: Engine | None) -> HeedfulError | None:
+    return translate_error(error, "the store" if engine is None else _name(engine.url))
 
 
 def translate_error(error: BaseException, name: str) -> HeedfulError | None:
@@ -363,29 +320,30 @@ def translate_error(error: BaseException, name: str) -> HeedfulError | None:
 
     if not isinstance(error, psycopg.Error):
         return None
-    state = error.sqlstate or ""
+    state, where = error.sqlstate or "", f"store {name}"
     if isinstance(error, psycopg.DataError) or state.startswith("54"):
         return unstorable("PostgreSQL")
     if state in ("55P03", "40P01", "40001"):
-        return Unavailable(
-            f"store {name} was locked ({error})", code="store_busy", remedy="Try again; nothing was changed"
-        )
+        return Unavailable(f"{where} was locked ({error})", code="store_busy", remedy="Try again; nothing was changed")
     if state in ("42501", "25006"):
-        return Unavailable(f"store {name} can't be written ({error})", code="store_read_only", remedy=_ALLOWED)
+        return Unavailable(f"{where} can't be written ({error})", code="store_read_only", remedy=_ALLOWED)
     if state.startswith("53"):
-        return Unavailable(f"store {name} has no space left ({error})", code="disk_full", remedy=_SPACE_REMEDY)
+        return Unavailable(f"{where} has no space left ({error})", code="disk_full", remedy=_SPACE_REMEDY)
     if isinstance(error, psycopg.ProgrammingError) and "connection option" in str(error):
-        return Unavailable(f"store {name} has an unknown option ({error})", code="store_refused", remedy=_OPTION_REMEDY)
+        return Unavailable(
+            f"{where} has an unknown option ({error})",
+            code="store_refused",
+            remedy="Check the options after the ? in the URL",
+        )
     if isinstance(error, psycopg.OperationalError):
         # Errors of connecting have no code, only a message.
         if re.search(r"password|role .* does not exist|no pg_hba.conf entry", str(error)):
-            return Unavailable(f"store {name} rejected the user ({error})", code="store_refused", remedy=_LOGIN_REMEDY)
+            return Unavailable(f"{where} rejected the user ({error})", code="store_refused", remedy=_LOGIN_REMEDY)
         if re.search(r"database .* does not exist", str(error)):
-            return Unavailable(f"store {name} does not exist ({error})", code="store_refused", remedy=_DATABASE_REMEDY)
+            remedy = "Check the name, or make it: CREATE DATABASE … OWNER …"
+            return Unavailable(f"{where} does not exist ({error})", code="store_refused", remedy=remedy)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return Unavailable(
-            f"store {name} can't be reached ({error})", code="store_unreachable", remedy=_CONNECTION_REMEDY
-        )
+        return Unavailable(f"{where} can't be reached ({error})", code="store_unreachable", remedy=_CONNECTION_REMEDY)
     return None
 
 
@@ -396,5 +354,103 @@ _ALLOWED = (
 _SPACE_REMEDY = "Free some space or raise the server's limits, and try again; nothing was changed"
 _CONNECTION_REMEDY = "Check the address and that the server runs; what was under way was not stored"
 _LOGIN_REMEDY = "Check the user of the URL and the password, which may be in the URL, in PGPASSWORD or in ~/.pgpass"
-_DATABASE_REMEDY = "Check the name, or make it: CREATE DATABASE … OWNER …"
-_OPTION_REMEDY = "Check the options after the ? in the URL"
+SILENT_SECONDS = 30.0
+"""Seconds that a statement waits before it checks whether the server accepts connections. If it does, it waits on."""
+
+
+def add_read_timeout(engine: Engine) -> None:
+    """Ends an engine's connections when their server has fallen silent."""
+    import psycopg
+
+    class Watched(psycopg.Connection[Any]):
+        """A connection that can open another one to its server."""
+
+        reach: Callable[[], object] | None = None
+
+        def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+            return super().wait(gen if self.reach is None else _watched(self, self.reach, gen), *args, **options)
+
+    def connect(dialect: Any, record: Any, arguments: Any, options: dict[str, Any]) -> Any:
+        connection = Watched.connect(*arguments, **options)
+        connection.reach = lambda: psycopg.connect(*arguments, **options).close()
+        return connection
+
+    event.listen(engine, "do_connect", connect)
+
+
+def _watched(connection: Any, reach: Callable[[], object], gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Waits as before, but fails once the server accepts no connections."""
+    import psycopg
+
+    ask_at = monotonic() + SILENT_SECONDS
+    try:
+        state = next(gen)
+        while True:
+            ready = yield state
+            # Nothing has arrived for a while: drivers check several times a second.
+            if not ready and monotonic() > ask_at:
+                try:
+                    reach()
+                except psycopg.errors.ConnectionTimeout:
+                    connection.close()
+                    raise psycopg.OperationalError("the server accepts connections but doesn't answer") from None
+                except psycopg.OperationalError:
+                    # It refused, so it is alive.
+                    pass
+                ask_at = monotonic() + SILENT_SECONDS
+            state = gen.send(ready)
+    except StopIteration as done:
+        return done.value
+
+
+MIN_PGVECTOR = (0, 8)
+"""The first version with iterative index scans, which continue until enough results pass a filter."""
+
+
+def _ensure_pgvector(connection: Connection, name: str) -> None:
+    """Installs the extension in the store called `name`, if needed."""
+    if _pgvector_version(connection) is None:
+        try:
+            with connection.begin_nested():
+                connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+        except (DBAPIError, Unavailable) as error:
+            raise Unavailable(
+                f"store {name} needs the extension pgvector, which is not there and can't be created ({error})",
+                code="pgvector_missing",
+                remedy="Install pgvector 0.8 or later on the server, and have an administrator run in this database: "
+                "CREATE EXTENSION vector SCHEMA public",
+            ) from error
+    version = _pgvector_version(connection) or ""
+    if tuple(int(part) for part in version.split(".")[:2]) < MIN_PGVECTOR:
+        raise Unavailable(
+            f"store {name} has pgvector {version}, and needs 0.8 or later",
+            code="pgvector_missing",
+            remedy="Install a later one on the server, and have an administrator run in this database: "
+            "ALTER EXTENSION vector UPDATE",
+        )
+    if connection.exec_driver_sql("SELECT to_regtype('halfvec')").scalar() is None:
+        raise Unavailable(
+            f"store {name} has pgvector in a schema that is not searched",
+            code="pgvector_missing",
+            remedy="Have an administrator run in this database: ALTER EXTENSION vector SET SCHEMA public",
+        )
+
+
+def _send_vectors_in_binary(connection: Any, record: Any) -> None:
+    """Sends vectors in binary form, not as text."""
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+
+    class PackedDumper(Dumper):
+        format = Format.BINARY
+
+        def dump(self, obj: Packed) -> bytes:
+            return obj.sent()
+
+    connection.adapters.register_dumper(Packed, PackedDumper)
+
+
+def _pgvector_version(connection: Connection) -> str | None:
+    """The installed version; None if it is not installed."""
+    version = connection.exec_driver_sql("SELECT extversion FROM pg_extension WHERE extname = 'vector'").scalar()
+    return None if version is None else str(version)

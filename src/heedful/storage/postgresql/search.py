@@ -32,7 +32,7 @@ EXACT_LIMIT = 2000
 """If no more facts than this pass a filter, all are scored without an index."""
 
 MAX_SCANNED = 100_000
-"""How many vectors a search may scan to find enough that pass a filter."""
+"""The vectors that a search may scan to find enough that pass a filter."""
 
 _NUMBERS = ARRAY(BigInteger)
 
@@ -49,7 +49,7 @@ def direction(dimensions: int) -> str:
 
 def narrowed(connection: Connection, dataset: int, allowed: Allowed) -> Allowed:
     """The same facts; if there are few, as a list of numbers."""
-    if allowed.everything or (not allowed.where and allowed.only is None):
+    if not allowed.where and allowed.only is None:
         return allowed
     statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.hidden == 0)
     seqs = list(connection.execute(_among(statement, facts.c.seq, allowed).limit(EXACT_LIMIT + 1)).scalars())
@@ -66,7 +66,10 @@ def nearest(
     connection: Connection, dataset: int, model: ModelRow, vector: bytes, count: int, effort: int, allowed: Allowed
 ) -> dict[int, float]:
     """About `count` allowed facts with the greatest cosines, and the cosines."""
-    _set(connection, ef_search=effort, iterative_scan="relaxed_order", max_scan_tuples=MAX_SCANNED)
+    # Options of pgvector's index, until the transaction ends.
+    options = {"ef_search": effort, "iterative_scan": "relaxed_order", "max_scan_tuples": MAX_SCANNED}
+    set_to = (func.set_config(f"hnsw.{name}", str(value), True) for name, value in options.items())
+    connection.execute(select(*set_to))
     distance = _distance(model)
     recalled = exists().where(facts.c.seq == vectors.c.fact_seq, facts.c.hidden == 0)
     statement = select(vectors.c.fact_seq, -distance).where(literal_column(only_in(dataset, model.id)), recalled)
@@ -100,7 +103,7 @@ def copies(connection: Connection, dataset: int, seqs: Sequence[int], allowed: A
         statement = (
             select(facts.c.seq, _PLAIN)
             .join(words, words.c.fact_seq == facts.c.seq)
-            .where(_of_dataset(dataset), words.c.terms == literal(terms, _NUMBERS), facts.c.hidden == 0)
+            .where(_words_of(dataset), words.c.terms == literal(terms, _NUMBERS), facts.c.hidden == 0)
         )
         found |= _pairs(connection, _among(statement, facts.c.seq, allowed))
     return {fact: key for fact, key in found.items() if key in keys}
@@ -115,7 +118,7 @@ def holders(connection: Connection, dataset: int, terms: Sequence[int]) -> dict[
     rare = [term for term in terms if term not in counts]
     if rare:
         term_column = func.unnest(literal(rare, _NUMBERS)).column_valued("term")
-        having = select(func.count()).where(_of_dataset(dataset), words.c.terms.contains(array([term_column])))
+        having = select(func.count()).where(_words_of(dataset), words.c.terms.contains(array([term_column])))
         counts |= _pairs(connection, select(term_column, having.scalar_subquery()))
     return counts
 
@@ -138,13 +141,12 @@ def with_terms(
 ) -> TermCounts:
     """Up to `limit` allowed facts that have all terms of one of the groups."""
     single = [group[0] for group in groups if len(group) == 1]
-    together = [group for group in groups if len(group) > 1]
     conditions: list[ColumnElement[bool]] = [
-        words.c.terms.contains(literal(list(group), _NUMBERS)) for group in together
+        words.c.terms.contains(literal(list(group), _NUMBERS)) for group in groups if len(group) > 1
     ]
     if single:
         conditions.append(words.c.terms.overlap(literal(single, _NUMBERS)))
-    statement = _counting(terms).where(_of_dataset(dataset), or_(*conditions)).limit(limit)
+    statement = _counting(terms).where(_words_of(dataset), or_(*conditions)).limit(limit)
     return _term_counts(connection, _among(statement, words.c.fact_seq, allowed))
 
 
@@ -187,7 +189,7 @@ def _term_counts(connection: Connection, statement: Select[Any]) -> TermCounts:
     return TermCounts([row[0] for row in rows], [row[1] for row in rows], [tuple(row[2:]) for row in rows])
 
 
-def _of_dataset(dataset: int) -> ColumnElement[bool]:
+def _words_of(dataset: int) -> ColumnElement[bool]:
     return literal_column(f"words.dataset_id = {int(dataset)}")
 
 
@@ -211,9 +213,3 @@ def _pairs(connection: Connection, statement: Select[Any], **values: Any) -> dic
 
 def _any(seqs: Collection[int]) -> ColumnElement[Any]:
     return any_(literal(list(seqs), _NUMBERS))
-
-
-def _set(connection: Connection, **options: Any) -> None:
-    """Sets options of pgvector's index until the transaction ends."""
-    set_to = (func.set_config(f"hnsw.{name}", str(value), True) for name, value in options.items())
-    connection.execute(select(*set_to))

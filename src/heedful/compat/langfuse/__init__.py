@@ -1,0 +1,1 @@
+"""Langfuse's traces and scores on Heedful: its exports."""

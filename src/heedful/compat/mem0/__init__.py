@@ -1,0 +1,1 @@
+"""mem0's memories and feedback on Heedful: its exports."""

@@ -1,0 +1,227 @@
+"""demo: the whole loop in a few seconds on a store that is thrown away, or its dashboard after four weeks."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+
+import heedful
+from heedful.clock import system_clock
+from heedful.engine import Heedful
+from heedful.errors import Conflict, Invalid
+from heedful.files import FOLDER_MODE
+from heedful.interfaces.cli.runner import Options, command, extra
+from heedful.interfaces.cli.screen import console, echo, progress, show_table
+from heedful.model import Hit, NewKey
+from heedful.simulate import SimulatedUser, traffic
+from heedful.simulate.traffic import Embedding
+
+FACTS = (
+    "Passwords must have at least twelve characters and one digit.",
+    "Password reset e-mails expire after fifteen minutes.",
+    "To get back into your account, ask the help desk for a one-time code.",
+    "Password managers are allowed on company laptops.",
+    "The help desk is open from 8:00 to 18:00.",
+    "Your account is locked after five wrong passwords.",
+    "Visitors get a Wi-Fi password at the reception.",
+    "Expense reports are due on the fifth of each month.",
+    "The office in Lisbon opens at nine.",
+    "Annual leave is requested in the HR portal.",
+)
+HELPFUL = FACTS[2]
+QUESTIONS = ("How do I reset my password?", "How can I reset my password?", "How to reset a password?")
+RELATED_QUESTION = "I forgot my password, how do I reset it?"
+
+
+@command(None, as_json=False)
+@click.option(
+    "--dashboard", is_flag=True, help="Show the dashboard of a help desk after four weeks of traffic instead."
+)
+@click.option("--port", default=8001, show_default=True, help="The dashboard's port; 0 for any that is free.")
+@click.option(
+    "--keep",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the dashboard's store in this folder, and use it again.",
+)
+def demo(options: Options, dashboard: bool, port: int, keep: Path | None) -> None:
+    """With --dashboard, show what the loop looks like in use, until Ctrl-C."""
+    if dashboard:
+        show_dashboard(options, port, keep)
+    elif keep is not None:
+        raise Invalid("--keep requires --dashboard", field="keep", value=str(keep), remedy="Add --dashboard")
+    else:
+        show_loop(options)
+
+
+def show_loop(options: Options) -> None:
+    """The loop, step by step."""
+    screen = console()
+    with heedful.open(":memory:", embedding=options.embedding) as memory:
+        facts = memory.remember(list(FACTS))
+        helpful = facts.fact_ids[FACTS.index(HELPFUL)]
+        screen.print(f"\n[bold]1. Remember[/bold] {facts.added} facts of a help desk.")
+
+        before = memory.recall(RELATED_QUESTION, top_k=5)
+        rank = next((str(hit.rank) for hit in before.hits if hit.fact_id == helpful), "6 or below")
+        screen.print(f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: what helps is at rank {rank}.")
+        _ranking(before.hits)
+
+        events = give_feedback(memory, helpful)
+        screen.print("\n[bold]3. Signal.[/bold] Three people asked, in other words, and said what helped:")
+        for question in QUESTIONS:
+            screen.print(f"   {question!r}")
+
+        after = memory.recall(RELATED_QUESTION, top_k=5, explain=True)
+        screen.print(f"\n[bold]4. Recall[/bold] {RELATED_QUESTION!r} again:")
+        _ranking(after.hits, before.hits)
+
+        screen.print("\n[bold]5. Explain[/bold] the first rank:")
+        reasons = after.hits[0].explanation
+        assert reasons is not None
+        for line in reasons.arithmetic:
+            screen.print(f"   {line}")
+
+        for event in events:
+            memory.retract(event)
+        restored = memory.recall(RELATED_QUESTION, top_k=5)
+        same = [hit.fact_id for hit in restored.hits] == [hit.fact_id for hit in before.hits]
+        verdict = "exactly as it was" if same else "changed, which should not be"
+        screen.print(f"\n[bold]6. Retract[/bold] all {len(events)} signals: the ranking is {verdict}.\n")
+
+
+def give_feedback(memory: Heedful, helpful: str) -> list[str]:
+    """Three simulated people ask, read all they are shown, and say what helped; returns the events."""
+    events: list[str] = []
+    for seed, question in enumerate(QUESTIONS):
+        person = SimulatedUser(seed, examination=0.0)
+        events += person.respond(memory, memory.recall(question), {helpful}).event_ids
+    return events
+
+
+def _ranking(hits: Sequence[Hit], earlier: Sequence[Hit] = ()) -> None:
+    ranks = {hit.fact_id: hit.rank for hit in earlier}
+    show_table(
+        hits,
+        ("   rank", "rank"),
+        ("was", lambda hit: str(ranks.get(hit.fact_id, "-")) if earlier else ""),
+        "score:.3f | usefulness:.2f | fact=text",
+        numbers=("was",),
+        style=lambda hit: "bold green" if hit.text == HELPFUL else "",
+    )
+
+
+STORE = "demo.db"
+PROJECT = "demo"
+
+SEED = 4
+"""The traffic that is also in the pictures of the documentation."""
+
+CLOSING_HOUR = 17
+"""When the help desk closes, in UTC."""
+
+INTERRUPTED = 130
+"""The exit code of what Ctrl-C stopped before it was done."""
+
+SUMMARY_LABELS = {
+    "facts": "facts remembered",
+    "learnt facts": "learnt",
+    **{name: name for name in ("sessions", "entries", "ratings", "comments", "signals", "executions")},
+}
+"""The labels of the counts that are printed after filling a store."""
+
+
+def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
+    """Fills a store, if it is not there yet, and serves its dashboard until Ctrl-C; only what is kept stays."""
+    # Loaded before anything is filled, because it is an extra.
+    with extra("server", "the dashboard"):
+        from heedful.interfaces.dashboard.app import run
+    folder: AbstractContextManager[str] = nullcontext(str(keep))
+    if keep is None:
+        folder = tempfile.TemporaryDirectory(prefix="heedful-demo-", ignore_cleanup_errors=True)
+    # Ctrl-C is how it is stopped.
+    with suppress(KeyboardInterrupt), folder as name:
+        store = Path(name) / STORE
+        demo_key = _fill_or_remove(store, options.embedding)
+
+        def ready(address: str, key: NewKey | None) -> None:
+            login_key = demo_key or key
+            if login_key is not None:
+                echo(f"key to log in with: {login_key.api_key}")
+            echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
+            echo("Ctrl-C stops it", err=True)
+
+        run(str(store), "127.0.0.1", port, ready)
+
+
+def _fill_or_remove(store: Path, embedding: Embedding) -> NewKey | None:
+    """The same as `fill_or_reuse`; what was filled in part when somebody pressed Ctrl-C is of no use, and goes."""
+    before = _files(store)
+    try:
+        return fill_or_reuse(store, embedding)
+    except KeyboardInterrupt:
+        if store not in before:
+            for file in _files(store) - before:
+                file.unlink(missing_ok=True)
+            echo("stopped; nothing is kept", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _files(store: Path) -> set[Path]:
+    """The files of a store that are there, and of the shop beside it."""
+    return {*store.parent.glob(f"{STORE}*"), *store.parent.glob(traffic.warehouse_file(store).name)}
+
+
+def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
+    """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
+    if not store.exists():
+        store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        echo(f"filling {store.parent} with four weeks of a help desk, about a minute…", err=True)
+        with progress("visits of four weeks") as show:
+            filled = fill_demo(store, system_clock(), embedding, sessions=sessions, progress=show)
+        echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in SUMMARY_LABELS.items()))
+        return None
+    with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
+        if not traffic.is_filled(memory):
+            problem = f"{store} was not completely filled by this command"
+            remedy = "Delete it, or name another folder"
+            raise Conflict(problem, field="keep", value=str(store.parent), remedy=remedy)
+        return memory.keys.create("demo", scopes=["admin"])
+
+
+def fill_demo(
+    store: Path,
+    now: datetime,
+    embedding: Embedding = None,
+    *,
+    sessions: int = traffic.SESSIONS,
+    progress: traffic.Progress | None = None,
+) -> traffic.Filled:
+    """Fills a store with the help desk that the demo shows at a moment."""
+    start, end = _four_weeks(now)
+    return traffic.fill(
+        store,
+        project=PROJECT,
+        days=(end - start) / timedelta(days=1),
+        seed=SEED,
+        until=end,
+        embedding=embedding,
+        sessions=sessions,
+        progress=progress,
+    )
+
+
+def _four_weeks(now: datetime) -> tuple[datetime, datetime]:
+    """The 14 days that the dashboard shows first, and the 14 that it compares them with, up to the last closing hour.
+
+    The few ratings of a night would look like a change.
+    """
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    end = today + timedelta(hours=CLOSING_HOUR)
+    return today - timedelta(days=traffic.DAYS - 1), end if end <= now else end - timedelta(days=1)

@@ -1,0 +1,182 @@
+"""init, try: the first minutes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import orjson
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+import heedful
+from heedful.bootstrap import store_file
+from heedful.engine import Heedful
+from heedful.errors import Conflict, Invalid, NotFound
+from heedful.interfaces.cli.runner import Options, command, yes
+from heedful.interfaces.cli.screen import counted, echo, progress, show_table
+from heedful.model import DEFAULT_PROJECT, FactRef, Hit
+from heedful.settings import CONFIG, FILE, Settings, ignored_for
+
+TOP_K = 5
+"""Facts that are shown for a question."""
+
+POOL = 100
+"""Facts among which the plain rank of a fact is looked up."""
+
+_ASKED = {
+    "store": ("Where is the store? A file, or postgresql://user@host/database", "heedful.db"),
+    "project": ("Which project?", DEFAULT_PROJECT),
+    "embedding": ("Which embedding model? bundled, fast, a folder, or URL#model", "bundled"),
+    "language_model": ("Which language model writes answers? URL#model, or none", "none"),
+}
+"""The questions of `init` by setting, with their defaults."""
+
+RATER = "you"
+"""The author of ratings in `try`."""
+
+
+@command(None, as_json=False)
+@yes
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def init(options: Options, yes: bool, force: bool) -> None:
+    """Each has a default. Options such as --store answer them beforehand. With --yes, nothing is asked."""
+    file = Path.cwd() / FILE
+    if file.exists() and not force:
+        raise Conflict(f"{FILE} already exists", field="force", remedy="Edit it, or pass --force")
+    values = {
+        name: _answer(question, getattr(options, name), default, yes) for name, (question, default) in _ASKED.items()
+    }
+    if values["language_model"] == "none":
+        del values["language_model"]
+    _check_store(values["store"])
+    Settings.model_validate(values)
+    # A text of JSON is one of TOML, too.
+    file.write_text("".join(f"{name} = {orjson.dumps(value).decode()}\n" for name, value in values.items()), "utf-8")
+    ignored = ignored_for(values["store"], values, file.parent)
+    if ignored:
+        names = " and ".join(ignored)
+        echo(f"The store is outside this folder: {names} will be ignored unless {CONFIG} names the file.")
+    echo(f"{FILE} is written. Next:")
+    for line in (
+        *([f"export {CONFIG}={file}"] if ignored else []),
+        "heedful remember --file FOLDER",
+        'heedful recall "A question of yours"',
+        "heedful signal --recall RECALL_ID --helpful 1",
+    ):
+        echo(f"  {line}")
+
+
+def _answer(question: str, option: str | None, default: str, yes: bool) -> str:
+    if option is not None or yes:
+        return option or default
+    answer: str = click.prompt(question, default=default, err=True)
+    return answer.strip()
+
+
+def _check_store(store: str) -> None:
+    if store.lower().startswith(("http://", "https://")):
+        problem = f"a server is not named in {FILE}, because a file may not choose where your key is sent"
+        remedy = f"Set HEEDFUL_STORE={store} in your environment"
+        raise Invalid(problem, field="store", value=store, remedy=remedy)
+    try:
+        password = make_url(store).password
+    except ArgumentError:
+        password = None
+    if password is not None:
+        remedy = "Leave it out of the URL, and set PGPASSWORD in your environment"
+        raise Invalid(f"the password should not be in {FILE}", field="store", remedy=remedy)
+    if "://" in store and not store.startswith("postgresql") and store_file(store) is None:
+        raise Invalid(f"{store} names no store", field="store", value=store, remedy="Use a file, or postgresql://…")
+
+
+@command(None, name="try", as_json=False)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+def try_(options: Options, files: tuple[Path, ...]) -> None:
+    """Nothing is kept. FILES are texts or folders of them (.txt .md .jsonl .csv .pdf). An empty question ends it.
+    Facts are ranked as recall ranks them by default.
+    """
+    check_files(files)
+    with heedful.open(":memory:", embedding=options.embedding) as memory:
+        with progress("reading") as show:
+            read = memory.remember(list(files), progress=show)
+        for error in read.errors:
+            echo(f"not read: {error.source}: {error.message}", err=True)
+        if not read.facts:
+            raise Invalid("there is no text in these files", field="files", remedy="Name files of text, or folders")
+        count = _split(memory, read.facts) if len(read.facts) < TOP_K else len(read.facts)
+        echo(f"{counted(count, 'fact')}. Ask about them; Enter ends.")
+        if count == 1:
+            echo("With one fact there is no order to learn: try a longer text, or several files.", err=True)
+        rated = 0
+        try:
+            while question := _prompt("\nYour question"):
+                rated += _round(memory, question, rated)
+        except click.Abort:
+            # The end of the input is an end, too.
+            echo("")
+    echo(f"{counted(rated, 'rating')}, and nothing is kept. To keep them: heedful init")
+
+
+def _split(memory: Heedful, facts: list[FactRef]) -> int:
+    """Makes each paragraph of a short text a fact, so that there are some to choose from; returns how many there are.
+
+    A heading stays with the paragraph below it.
+    """
+    paragraphs: list[str] = []
+    heading = ""
+    for part in (part.strip() for fact in facts for part in re.split(r"\n\s*\n", fact.text)):
+        if part.startswith("#") and "\n" not in part:
+            heading += f"{part}\n"
+        elif part:
+            paragraphs.append(heading + part)
+            heading = ""
+    if len(paragraphs) <= len(facts):
+        return len(facts)
+    memory.forget([fact.fact_id for fact in facts])
+    return len(memory.remember(paragraphs).facts)
+
+
+def check_files(files: tuple[Path, ...]) -> None:
+    """Fails if one does not exist, before anything is done."""
+    for file in files:
+        if not file.exists():
+            raise NotFound(f"{file} does not exist", field="file", value=str(file), remedy="Check its name")
+
+
+def _round(memory: Heedful, question: str, rated: int) -> int:
+    """One question: what is found, and which of it helped; returns how many ratings were given. `rated` is how many
+    there were before."""
+    plain = {hit.fact_id: hit.rank for hit in memory.recall(question, top_k=POOL, boost_by_usefulness=False)}
+    recall = memory.recall(question, top_k=TOP_K)
+    if not recall.hits:
+        echo("Nothing found.")
+        return 0
+    _show(recall.hits, plain)
+    if rated and all(hit.usefulness_source == "neutral" for hit in recall.hits):
+        echo("Your ratings are about other questions: this one ranks as it would without them.")
+    answer = _prompt("Which one helped? Its rank")
+    helpful = [hit.fact_id for hit in recall.hits if str(hit.rank) == answer]
+    if not helpful:
+        if answer:
+            echo(f"There is no rank {answer}; nothing was rated.")
+        return 0
+    memory.signal_recall(recall.recall_id, helpful=helpful, author=RATER)
+    echo("Noted. Ask again, in the same or other words, and see where it ranks; then ask about something else.")
+    return 1
+
+
+def _show(hits: list[Hit], plain: dict[str, int]) -> None:
+    show_table(
+        hits,
+        "rank",
+        ("by relevance", lambda hit: plain.get(hit.fact_id)),
+        "usefulness:.2f | fact=text:200",
+        style=lambda hit: "bold green" if hit.rank < plain.get(hit.fact_id, 0) else None,
+    )
+
+
+def _prompt(question: str) -> str:
+    answer: str = click.prompt(question, default="", show_default=False, err=True)
+    return answer.strip()

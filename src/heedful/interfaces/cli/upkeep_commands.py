@@ -1,0 +1,381 @@
+"""improve, policy, reembed, migrate, maintain, doctor; jobs, worker; copy, export, import, backup, verify."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import click
+from rich.markup import escape
+
+import heedful
+from heedful import settings, transfer
+from heedful.bootstrap import maintain_store, migrate_store, store_jobs, store_security
+from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs
+from heedful.interfaces.cli.screen import console, echo, minute, progress, shortened, show_result, show_table, waiting
+from heedful.interfaces.client.hardening import check_server
+from heedful.model import (
+    DEFAULT_DATASET,
+    POLICY_NAMES,
+    Check,
+    FactReport,
+    Improvement,
+    Job,
+    Page,
+    PolicyChange,
+    PolicyInUse,
+)
+from heedful.store import worker_of
+from heedful.transfer import Imported, ProjectChecksum
+from heedful.transfer.foreign import SYSTEMS, System
+
+background = click.option("--background", is_flag=True, help="Let a worker do it: heedful worker, or heedful serve.")
+
+
+@command("store")
+@background
+def reembed(options: Options, background: bool, as_json: bool) -> None:
+    """Re-embed the whole store with the model of --embedding. It can be stopped and started again."""
+    if background:
+        with store_jobs(options.local("reembed")) as jobs:
+            added = jobs.reembed(options.embedding or settings.load(store=options.store).embedding)
+        done = f"job {added.job_id} is {added.status}; progress: heedful jobs show {added.job_id}"
+        show_result(added, as_json, lambda _: done)
+        return
+    with progress("embedding") as show:
+        count = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
+    show_result({"facts": count}, as_json, lambda _: f"{count} facts embedded; the store now uses this model")
+
+
+@command(None)
+def migrate(options: Options, as_json: bool) -> None:
+    """Create the tables of the store, or upgrade them. Every other command does so, too, when it opens the store."""
+    with waiting("migrating"):
+        result = migrate_store(options.local("migrate"))
+    show_result(result, as_json, lambda _: f"{result.store} is at revision {result.revision}")
+
+
+@command("store")
+def maintain(options: Options, as_json: bool) -> None:
+    """Workers do this every hour."""
+    with waiting("maintaining"):
+        actions = maintain_store(options.local("maintain"))
+    show_result(actions, as_json, lambda _: "\n".join(actions or ["nothing to do"]))
+
+
+def _show_or_set_policy(heedful: Engine, policy: str | None = None, **given: Any) -> PolicyInUse | PolicyChange:
+    if policy is None:
+        return heedful.policy(**given)
+    return heedful.set_policy(None if policy == "none" else policy, **given)  # type: ignore[arg-type]
+
+
+@runs(
+    "set_policy",
+    "policy",
+    does=_show_or_set_policy,
+    policy={"type": click.Choice([*POLICY_NAMES, "none"]), "required": False},
+    dataset="The dataset; left out, the whole project.",
+)
+def policy(result: PolicyInUse | PolicyChange, policy: str | None, dataset: str | None) -> None:
+    where = f"dataset {dataset}" if dataset else "the project"
+    if policy == "none":
+        echo(f"{where} has no policy now; heedful policy shows which one recalls follow")
+    else:
+        echo(f"{where} recalls by: {result.policy}")
+    if isinstance(result, PolicyInUse):
+        echo(_reason(result))
+    if result.event_id is not None:
+        echo(f"To undo it: heedful retract {result.event_id}")
+
+
+def _reason(result: PolicyInUse) -> str:
+    """Why this policy is in use."""
+    if result.chosen_for is None:
+        return "No policy is set, so this is the default."
+    by = "switched back after ratings got worse" if result.chosen_by == "guard" else "set"
+    when = "" if result.chosen_at is None else f" on {minute(result.chosen_at)}"
+    return f"It was {by} for the {result.chosen_for}{when}."
+
+
+@command("store")
+@parameters("doctor")
+@click.option(
+    "--security", is_flag=True, help="Check what production needs instead: files, keys, connectors, a server."
+)
+@click.option("--facts", is_flag=True, help="Look for duplicates and facts that nobody needs instead.")
+@parameters("check_facts", limit="With --facts: how many of each kind are listed.")
+def doctor(options: Options, repair: bool, security: bool, facts: bool, as_json: bool, **given: Any) -> None:
+    """The model, the scores and the indexes are checked, too."""
+    if facts:
+        with waiting("checking"), options.open() as opened:
+            show_result(opened.check_facts(**given), as_json, _show_report)
+        return
+    if security and options.server is not None:
+        checks = check_server(options.server, os.environ.get(settings.API_KEY))
+    elif security:
+        checks = store_security(options.store)
+    else:
+        with waiting("checking"), options.open() as opened:
+            checks = opened.doctor(repair=repair)
+    show_result(checks, as_json, _show_checks)
+    if not all(check.ok for check in checks):
+        sys.exit(1)
+
+
+def _show_checks(checks: list[Check]) -> None:
+    for check in checks:
+        word = "repaired" if check.repaired else "ok" if check.ok else "BAD"
+        console().print(f"{word:9} {escape(check.name)}: {escape(check.detail)}")
+
+
+def _show_report(report: FactReport) -> None:
+    screen = console()
+    screen.print(f"{report.facts} facts in {escape(report.dataset)}")
+    for finding in report.findings:
+        screen.print(f"{finding.count} {finding.kind.replace('_', ' ')}: {escape(finding.remedy)}")
+        for fact in finding.facts:
+            other = "" if fact.other is None else f"  as {fact.other}"
+            screen.print(f"  {fact.fact_id}  {escape(shortened(fact.text))}{other}  ({escape(fact.detail)})")
+    if not report.findings:
+        screen.print("nothing found")
+
+
+@command()
+@parameters("improve")
+@background
+def improve(options: Options, background: bool, as_json: bool, **given: Any) -> None:
+    if background:
+        with options.open(worker=False) as heedful:
+            show_result(heedful.jobs.improve(**given), as_json, _show_job)
+        return
+    with waiting("improving"), options.open() as heedful:
+        result = heedful.improve(**given)
+    show_result(result, as_json, _show_improvement)
+
+
+def _show_improvement(result: Improvement) -> None:
+    if not result.changed:
+        echo(f"{result.entries} rated answers; nothing new")
+    else:
+        echo(
+            f"{result.entries} rated answers: {result.signals_added} signals added, "
+            f"{result.signals_retracted} retracted; {len(result.updated_facts)} facts changed"
+        )
+    if result.link_signals_added or result.link_signals_retracted or result.entities_added:
+        echo(
+            f"graph: {result.link_signals_added} link signals added, {result.link_signals_retracted} retracted, "
+            f"{result.entities_added} entities linked"
+        )
+    for fact in result.learnt:
+        echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
+    for fact_id in result.forgotten:
+        echo(f"  forgotten because its source was deleted: {fact_id}")
+    if result.visitor_ratings:
+        echo(f"  {result.visitor_ratings} ratings by visitors make no signals")
+    for skipped in result.not_learnt:
+        echo(f"  not learnt from {skipped.learnt_from} {skipped.feedback_id}: {skipped.detail}")
+
+
+@contextmanager
+def _jobs(options: Options, typed: Mapping[str, Any]) -> Iterator[Any]:
+    """The jobs of a project; of a store that is named without one, all. Looking does none of them."""
+    if options.whole_store and typed.get("kind") != "deliver":
+        with store_jobs(options.store) as jobs:
+            yield SimpleNamespace(jobs=jobs)
+        return
+    with options.open(worker=False) as heedful:
+        yield heedful
+
+
+jobs = Group("jobs", first="list show cancel", needs="store", opens=_jobs)
+
+
+def _progress(job: Job) -> str:
+    return "" if job.total is None else f"{job.done}/{job.total}"
+
+
+@jobs.runs("list")
+def list_jobs(page: Page[Job]) -> None:
+    """List jobs, the newest first."""
+    show_table(
+        page,
+        "kind | status",
+        ("done", _progress),
+        "attempts | created=created_at",
+        ("project", lambda job: job.project or "all"),
+        "error:40 | job_id",
+        less=("attempts", "project"),
+        empty="No jobs. They are made by: heedful improve --background",
+    )
+
+
+@jobs.runs("get", "job_id", name="show", help="Show one job.")
+@jobs.runs("cancel", "job_id", help="Cancel a job: at once if it waits, at its next step if it runs.")
+@jobs.runs("retry", "job_id", help="Retry a job that failed or was cancelled.")
+def _show_job(job: Job) -> None:
+    echo(f"{job.kind} {job.job_id}: {job.status}, attempt {job.attempts}")
+    for key, value in job.arguments.items():
+        if value is not None:
+            echo(f"  {key}: {value}")
+    if job.total is not None:
+        echo(f"  done: {_progress(job)}")
+    if job.error is not None:
+        echo(f"  error: {job.error}")
+    for name in ("created_at", "started_at", "finished_at"):
+        if getattr(job, name) is not None:
+            echo(f"  {name}: {getattr(job, name):%Y-%m-%d %H:%M:%S}")
+
+
+@command(None, as_json=False)
+@click.option("--once", is_flag=True, help="Run due jobs, then exit.")
+def worker(options: Options, once: bool) -> None:
+    """Another worker resumes an interrupted job from its last batch."""
+    with options.whole("worker") as store:
+        working = worker_of(store)
+        if once:
+            working.drain()
+            return
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            # In another thread, because the one that is interrupted may hold what this waits for.
+            threading.Thread(target=working.stop).start()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        echo(f"working on {store.database.name}", err=True)
+        working.run()
+
+
+@command(None)
+@click.argument("source")
+@click.argument("target")
+def copy(_: Options, source: str, target: str, as_json: bool) -> None:
+    """All projects are copied, and the two are compared. Each is a file or a URL (sqlite:///…, postgresql://…). It can
+    be stopped and started again.
+    """
+    with progress("copying") as show:
+        result = transfer.copy(source, target, progress=show)
+    show_result(result, as_json, _show_copied)
+
+
+def _show_copied(result: transfer.Copied) -> str:
+    filled = [(name, count) for name, count in result.tables.items() if count]
+    show_table(filled, ("table", itemgetter(0)), ("rows", itemgetter(1)))
+    _show_checksums(result.projects)
+    return f"{result.target} is a copy of {result.source}; {result.written} rows were written"
+
+
+@command()
+@click.argument("file", required=False)
+@click.option(
+    "--vectors/--no-vectors", default=True, show_default=True, help="Without vectors, the import re-embeds the facts."
+)
+@force
+def export(options: Options, file: str | None, vectors: bool, force: bool, as_json: bool) -> None:
+    """Without FILE, it goes to standard output."""
+    store = options.local("export")
+    name = options.project or settings.load().project
+    if file is None or file == "-":
+        transfer.export(store, sys.stdout.buffer.write, project=name, vectors=vectors)
+        return
+    with progress("exporting") as show:
+        result = transfer.export_file(store, file, project=name, vectors=vectors, force=force, progress=show)
+    lines = sum(result.counts.values())
+    done = f"{lines} lines of project {result.project} in {file}; ledger {result.ledger_checksum}"
+    show_result(result, as_json, lambda _: done)
+
+
+@command(None, name="import")
+@click.argument("file")
+@click.option("--from", "system", type=click.Choice(SYSTEMS), help="The system that wrote FILE, if it was not Heedful.")
+@click.option("--dataset", default=DEFAULT_DATASET, show_default=True, help="With --from: where the facts go.")
+@click.option(
+    "--scale", nargs=2, type=float, default=(0, 1), show_default=True, help="With --from: the worst and best score."
+)
+@click.option("--dry-run", is_flag=True, help="With --from: read the file, and write nothing.")
+def import_(options: Options, /, file: str, system: System | None, as_json: bool, **given: Any) -> None:
+    """The project gets its own name or that of --project; - reads it from standard input. With --from, FILE is one that
+    mem0, cognee, Hindsight or Langfuse exported, and what it has is added to the project.
+    """
+    if system is not None:
+        with options.open(worker=False) as memory, progress("importing") as show:
+            imported = transfer.import_from(memory, system, file, **given, progress=show)
+        show_result(imported, as_json, _show_imported)
+        if imported.errors:
+            sys.exit(1)
+        return
+    store = options.local("import")
+    source = sys.stdin.buffer if file == "-" else Path(file)
+    with progress("importing") as show:
+        result = transfer.import_file(
+            store, source, project=options.named_project, embedding=options.embedding, progress=show
+        )
+    embedded = f", {result.embedded} of them embedded" if result.embedded else ""
+    done = (
+        f"project {result.project}: {result.counts['fact']} facts{embedded}, {result.counts['event']} events; "
+        f"ledger {result.ledger_checksum}"
+    )
+    show_result(result, as_json, lambda _: done)
+
+
+def _show_imported(result: Imported) -> None:
+    facts = f"{result.sources} to read" if result.dry_run else f"{result.added} new, {result.known} known"
+    waiting = f" ({result.waiting} wait for their answer)" if result.waiting else ""
+    echo(
+        f"facts: {facts}; opinions about facts: {result.signals}; answers: {result.answers}; "
+        f"ratings: {result.ratings}{waiting}"
+    )
+    for reason, count in result.skipped.items():
+        echo(f"left out: {count} {reason}")
+    for error in result.errors:
+        place = f"{error.file}, line {error.line}" if error.file else f"line {error.line}"
+        echo(f"not imported: {place}: {error.message}", err=True)
+    if result.dry_run:
+        echo("nothing was written")
+
+
+@command(None)
+@click.argument("file")
+@force
+@click.option("--with-signing", is_flag=True, help="Include the secret that signs tokens and logins.")
+def backup(options: Options, file: str, force: bool, with_signing: bool, as_json: bool) -> None:
+    """The copy is checked."""
+    with progress("backing up") as show:
+        result = transfer.backup(options.local("backup"), file, force=force, with_signing=with_signing, progress=show)
+    done = f"{result.file}: {result.bytes} bytes, {result.tables['facts']} facts, {result.tables['events']} events"
+    show_result(result, as_json, lambda _: done)
+
+
+@command("store")
+def verify(options: Options, as_json: bool) -> None:
+    """It looks at all projects, or at that of --project."""
+    with progress("verifying") as show:
+        result = transfer.verify(options.local("verify"), project=options.named_project, progress=show)
+    show_result(result, as_json, _show_verified)
+    if not result.ok:
+        sys.exit(1)
+
+
+def _show_verified(result: transfer.Verified) -> str:
+    _show_checksums(result.projects)
+    for difference in result.differences:
+        where = "/".join(name for name in (difference.project, difference.dataset) if name is not None) or "the store"
+        problem = f"BAD {where}: {difference.count} {difference.what}: {', '.join(difference.examples)}"
+        console().print(escape(problem))
+    return f"{result.compared} scores compared, {len(result.differences)} differences"
+
+
+def _show_checksums(projects: list[ProjectChecksum]) -> None:
+    show_table(
+        projects,
+        "project | facts | events | checksum of facts=facts_checksum | checksum of ledger=ledger_checksum",
+        less=("checksum of facts",),
+    )

@@ -1,0 +1,566 @@
+"""The cache of folds: scores, votes and contexts in memory follow the ledger, so that no recall reads all of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby, islice
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from heedful.ledger import events, scores
+from heedful.ledger.adaptive_policy import (
+    LEAST_COSINE,
+    RELATED,
+    Neighbour,
+    Related,
+    Strengths,
+    VoteTable,
+    as_of,
+    prefix,
+    votes_per_fact,
+)
+from heedful.ledger.events import QueryRow
+from heedful.ledger.usefulness import KEPT_PER_WEEK, WEEK, decayed
+from heedful.model.base import NEUTRAL
+from heedful.search.vector_index import Growable, VectorIndex
+from heedful.storage import facts
+from heedful.storage.vectors import ModelRow, Vectors, of_facts, pack, unpack
+from heedful.text.same_question import SAME_NEED, Calibration, normal, similarity
+from heedful.threads import Steps
+from heedful.workspace import Workspace
+
+Seqs = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+NEAR = 1e-9  # Scores that are this close to a limit are compared by the exact arithmetic, the others by that of arrays.
+
+
+class OverallIndex:
+    """The scores of one dataset; `follow` it before use."""
+
+    def __init__(self, dataset: int) -> None:
+        self.dataset = dataset
+        self._lock = threading.Lock()
+        self._event = 0
+        self._facts = np.empty(0, np.int64)
+        self._scores = np.empty(0, np.float64)
+        self._times = np.empty(0, np.int64)
+
+    def follow(self, connection: Connection, newest: int) -> None:
+        """Takes in every opinion and retraction up to the event `newest`, the last that `connection` sees."""
+        with self._lock:
+            if newest <= self._event:
+                return
+            changed = events.rejudged_after(connection, self.dataset, self._event) if self._event else None
+            facts, values, times = scores.overall_columns(connection, self.dataset, changed)
+            if changed is not None:
+                unchanged = ~np.isin(self._facts, np.array(changed, np.int64))
+                facts = np.concatenate([self._facts[unchanged], facts])
+                values = np.concatenate([self._scores[unchanged], values])
+                times = np.concatenate([self._times[unchanged], times])
+            self._facts, self._scores, self._times, self._event = facts, values, times, newest
+
+    def reaching(self, least: float, now: int) -> tuple[Seqs, Bools]:
+        """Every judged fact, and whether its score, faded to `now`, is at least `least`."""
+        with self._lock:
+            facts, values, times = self._facts, self._scores, self._times
+        elapsed = np.maximum(now - times, 0) / WEEK
+        faded = NEUTRAL + (values - NEUTRAL) * KEPT_PER_WEEK**elapsed
+        passing: Bools = faded >= least
+        for index in np.flatnonzero(np.abs(faded - least) < NEAR).tolist():
+            passing[index] = decayed(float(values[index]), now - int(times[index])) >= least
+        return facts, passing
+
+
+CACHED_VOTES = 10_000  # Votes about facts that are cached. The least recently used queries go first.
+CACHED_VECTORS = 2_000  # Facts whose vectors are cached.
+MAX_REREAD = 100  # Facts of a query whose votes are read again one by one; with more, all of them are.
+
+MAX_DELETED = 10_000
+"""Deleted facts that are remembered until cached votes about them go; with more, all cached votes go."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A dataset as a connection sees it."""
+
+    connection: Connection
+    event: int
+    """The newest event."""
+    change: int
+    """The newest line in the feed of facts."""
+
+    @classmethod
+    def of(cls, connection: Connection, dataset: int) -> View:
+        return cls(connection, events.last_event(connection, dataset), facts.last_change(connection, dataset))
+
+
+class _VoteCache:
+    """Votes by query."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[VoteTable, int]] = {}
+        """With the number of deletions that each has seen; the least recently used first."""
+
+    def __contains__(self, query: int) -> bool:
+        return query in self._entries
+
+    def use(self, query: int, deleted: Sequence[int]) -> VoteTable | None:
+        """The votes of a query, without those about facts that were ever deleted."""
+        if query not in self._entries:
+            return None
+        votes, seen = self._entries.pop(query)
+        votes = votes.replaced(deleted[seen:], {}) if seen < len(deleted) else votes
+        self._entries[query] = votes, len(deleted)
+        return votes
+
+    def store(self, read: Mapping[int, VoteTable], deletions: int) -> None:
+        """Adds votes, or replaces them; others may go."""
+        for query, votes in read.items():
+            self._entries.pop(query, None)
+            self._entries[query] = votes, deletions
+        excess = sum(max(1, len(votes)) for votes, _ in self._entries.values()) - CACHED_VOTES
+        while excess > 0 and len(self._entries) > len(read):
+            excess -= max(1, len(self._entries.pop(next(iter(self._entries)))[0]))
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+
+class EvidenceIndex:
+    """The votes for the queries of one dataset, and how far they are followed; `follow` it before use.
+
+    Votes are read when a recall needs them, and cached; what changed of cached ones is read again.
+    """
+
+    def __init__(self, dataset: int) -> None:
+        self.dataset = dataset
+        self._lock = threading.Lock()
+        self._event = self._change = 0
+        self._votes = _VoteCache()
+        self._outdated: dict[int, set[int]] = defaultdict(set)
+        """The facts of each cached query that opinions came about since it was read."""
+        self._deleted: list[int] = []
+        """Facts that were deleted, in order."""
+        self._model = 0
+        self._vectors: dict[int, Vectors] = {}
+        self._fitted: events.Fitted | None = None
+        self._signals = 0
+        self._wanted = (0, 0)
+
+    def follow(self, view: View) -> None:
+        """Takes in every opinion, retraction and deletion that `view` sees."""
+        with self._lock:
+            if view.change > self._change:
+                self._follow_deletions(view)
+                self._change = view.change
+            if view.event > self._event:
+                self._follow_opinions(view)
+                self._event = view.event
+
+    def _follow_deletions(self, view: View) -> None:
+        lines = facts.changes_after(view.connection, self.dataset, self._change) if self._change else None
+        if lines is None:
+            self._clear()
+            return
+        removed = [line.fact_seq for line in lines if line.kind == facts.REMOVED]
+        # A superseded fact is removed from the feed, and the votes about it stay.
+        self._deleted += sorted(set(removed) - facts.existing(view.connection, removed))
+        if len(self._deleted) > MAX_DELETED:
+            self._clear()
+
+    def _clear(self) -> None:
+        self._votes.clear()
+        self._outdated.clear()
+        self._deleted.clear()
+
+    def _follow_opinions(self, view: View) -> None:
+        kinds = events.kinds_after(view.connection, self.dataset, self._event) if self._event else None
+        self._signals += events.count_signals(view.connection, self.dataset, self._event)
+        if kinds is None or kinds & {events.STRENGTHS, events.RETRACTION}:
+            self._fitted = events.fitted(view.connection, self.dataset)
+            if self._fitted is None:
+                # A signal behind it was retracted: the next recall asks for another.
+                self._wanted = (0, 0)
+        if kinds is None:
+            return
+        if events.ERASURE in kinds:
+            # An author has another name: known by both, they would count as two.
+            self._clear()
+        for opinion in events.opinions_after(view.connection, self.dataset, self._event):
+            if opinion.query in self._votes:
+                self._outdated[opinion.query].add(opinion.fact)
+        if events.RETRACTION in kinds:
+            for query, retracted in events.retracted_after(view.connection, self.dataset, self._event).items():
+                if query in self._votes:
+                    self._outdated[query] |= retracted
+
+    @property
+    def strengths(self) -> Strengths:
+        """How far evidence is followed in this dataset."""
+        return Strengths() if self._fitted is None else self._fitted.strengths
+
+    def wants_fit(self) -> bool:
+        """Whether there are so many more signals than the strengths were fitted on that others should be fitted; says
+        so once for each such number."""
+        known = 0 if self._fitted is None else self._fitted.opinions
+        wanted = prefix(self._signals)
+        with self._lock:
+            if wanted <= known or self._wanted == (wanted, known):
+                return False
+            self._wanted = wanted, known
+        return True
+
+    def votes(self, view: View, queries: Collection[int], now: int) -> dict[int, VoteTable]:
+        """The votes, as of `now`, for each of these queries."""
+        with self._lock:
+            cached = {query: self._votes.use(query, self._deleted) for query in queries}
+            tables = self._tables(view.connection, cached)
+            changed = {query: table for query, table in tables.items() if cached[query] is not table}
+            # A view that is older than what was followed lacks opinions.
+            if changed and (view.event, view.change) == (self._event, self._change):
+                self._votes.store(changed, len(self._deleted))
+                for query in [query for query in self._outdated if query in changed or query not in self._votes]:
+                    del self._outdated[query]
+        ahead = [query for query, table in tables.items() if table.last.max(initial=now) > now]
+        for query, opinions in events.of_queries(view.connection, ahead).items():
+            tables[query] = VoteTable.of(votes_per_fact(as_of(opinions, now)))
+        return tables
+
+    def related(self, view: View, neighbours: Iterable[Neighbour], same: Collection[int], now: int) -> list[Related]:
+        """The queries nearest to the one asked that have votes which count. Those that are the `same` take no places of
+        others."""
+        nearest = iter(neighbours)
+        related: list[Related] = []
+        places = RELATED
+        while places and (run := list(islice(nearest, places))):
+            tables = self.votes(view, [neighbour.query for neighbour in run], now)
+            counted = [Related(near, tables[near.query]) for near in run if tables[near.query].counts]
+            places -= sum(question.neighbour.query not in same for question in counted)
+            related += counted
+        return related
+
+    def vectors(self, connection: Connection, model: ModelRow, wanted: Iterable[int]) -> dict[int, Vectors]:
+        """The vectors of these facts, by number."""
+        with self._lock:
+            if model.id != self._model or len(self._vectors) > CACHED_VECTORS:
+                self._model = model.id
+                self._vectors.clear()
+            seqs = set(wanted)
+            self._vectors |= of_facts(connection, model, sorted(seqs - self._vectors.keys()))
+            return {seq: self._vectors[seq] for seq in seqs if seq in self._vectors}
+
+    def _tables(self, connection: Connection, cached: Mapping[int, VoteTable | None]) -> dict[int, VoteTable]:
+        """The votes for these queries; of those that are cached, only changes are read."""
+        outdated = {query: self._outdated[query] for query in cached if query in self._outdated}
+        tables = {
+            query: table
+            for query, table in cached.items()
+            if table is not None and len(outdated.get(query, ())) <= MAX_REREAD
+        }
+        changed = {query: outdated_facts for query, outdated_facts in outdated.items() if query in tables}
+        for query, opinions in events.of_facts(connection, changed).items():
+            tables[query] = tables[query].replaced(changed[query], votes_per_fact(opinions))
+        missing = [query for query in cached if query not in tables]
+        for query, opinions in events.of_queries(connection, missing).items():
+            tables[query] = VoteTable.of(votes_per_fact(opinions))
+        return tables
+
+
+CANDIDATES = 1000  # The nearest queries that are looked at.
+
+MAX_COMPARED = 100_000
+"""Characters of the nearest queries that are compared word by word; others match if they are equal."""
+
+SLACK = 0.1  # Queries that differ in case alone may lie this far below the mark.
+
+MAX_CHARACTERS = 1_000
+"""Characters of queries that are embedded in one step, unless a single query has more: a model reads about as many of a
+text. A recall embeds no more than this of queries that are new."""
+
+MAX_QUERIES = 32  # Queries that are embedded in one step.
+
+Embed = Callable[[Sequence[str]], Vectors]
+Load = Callable[[Sequence[int]], list[QueryRow]]  # Reads queries of these numbers from the store.
+StoredVectors = list[tuple[int, bytes]]  # Queries and their vectors, as the store keeps them.
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An earlier query that belongs to the context of the one asked."""
+
+    query_id: int
+    text: str
+    similarity: float
+
+
+class ContextIndex:
+    """The queries of one dataset with signals that count. A context is all of them that mean the same as a given one,
+    so it needs no bookkeeping, and does not depend on which query came first.
+
+    Queries that are new without a vector wait for `embed`. Until then they match by their words alone. Models are asked
+    without a lock: nobody waits for others to embed.
+    """
+
+    def __init__(self, dataset: int, model: ModelRow, calibration: Calibration) -> None:
+        self.dataset = dataset
+        self.model = model
+        self._calibration = calibration
+        self._following = threading.Lock()
+        self._lock = threading.Lock()
+        self._event = 0
+        self._row_of: dict[int, int] = {}
+        self._ids: list[int] = []
+        self._texts: list[str] = []
+        self._unrated: set[int] = set()
+        """Queries whose signals were all retracted."""
+        self._is_rated: Growable[np.bool_] = Growable(np.empty(0, bool))
+        self._waiting: dict[int, str] = {}
+        self._waiting_words: dict[str, set[int]] = {}
+        self._newest: Sequence[int] = ()
+        """Of the queries that came last, those that are embedded in one step."""
+        self.judged = np.empty(0, np.int64)
+        """The facts that were ever judged, in order; all others are neutral."""
+        self._vectors = VectorIndex(np.empty((0, model.dimensions), np.float32))
+
+    def __len__(self) -> int:
+        return len(self._ids) + len(self._waiting)
+
+    def follow(self, connection: Connection, newest: int) -> None:
+        """Takes in the queries of signals up to the event `newest`."""
+        if newest <= self._event:
+            return
+        with self._following:
+            if newest <= self._event:
+                return
+            named = events.queries_after(connection, self.dataset, self._event)
+            unrated = events.unrated_after(connection, self.dataset, self._event)
+            unknown = named - unrated - self._row_of.keys() - self._waiting.keys()
+            rows = events.load_queries(connection, sorted(unknown))
+            known = {row.id: row.vector for row in rows if row.model_id == self.model.id and row.vector is not None}
+            texts = {row.id: row.text for row in rows}
+            lacking = {query: texts[query] for query in sorted(texts.keys() - known.keys())}
+            judged = events.facts_after(connection, self.dataset, self._event)
+            with self._lock:
+                self._unrated = (self._unrated - named) | unrated
+                for query in (named | unrated) & self._row_of.keys():
+                    self._is_rated.rows[self._row_of[query]] = query not in unrated
+                self._add([(query, texts[query], vector) for query, vector in known.items()])
+                for query, text in lacking.items():
+                    self._waiting[query] = text
+                    self._waiting_words.setdefault(normal(text), set()).add(query)
+                if lacking:
+                    last = next(_steps(dict(reversed(lacking.items()))))
+                    self._newest = last if sum(len(texts[query]) for query in last) <= MAX_CHARACTERS else ()
+                self.judged = np.union1d(self.judged, np.array(judged, np.int64))
+                self._event = newest
+
+    @property
+    def waits(self) -> bool:
+        """Whether queries wait to be embedded."""
+        return bool(self._waiting)
+
+    def steps(self, wanted: Iterable[int] | None = None) -> list[list[int]]:
+        """The queries that wait, or those of them that are `wanted`, in runs that are embedded in one step."""
+        with self._lock:
+            among = self._waiting if wanted is None else wanted
+            return list(_steps({query: self._waiting[query] for query in among if query in self._waiting}))
+
+    def newest(self) -> list[list[int]]:
+        """The same of those that came last, in one step at most; none, if they are too long."""
+        return self.steps(self._newest)
+
+    def embed(self, step: Sequence[int], load: Load, embed: Embed) -> StoredVectors:
+        """Embeds queries that wait; returns the new vectors, for the store to keep. Vectors that others have made are
+        loaded from the store."""
+        with self._lock:
+            taken = [query for query in step if query in self._waiting]
+        rows = load(taken) if taken else []
+        texts = {row.id: row.text for row in rows}
+        known = {row.id: row.vector for row in rows if row.model_id == self.model.id and row.vector is not None}
+        lacking = [query for query in texts if query not in known]
+        made: StoredVectors = []
+        if lacking:
+            vectors = embed([texts[query] for query in lacking])
+            made = [(query, pack(vector)) for query, vector in zip(lacking, vectors, strict=True)]
+        with self._lock:
+            for query in taken:
+                text = self._waiting.pop(query, None)
+                if text is not None:
+                    self._waiting_words[normal(text)].discard(query)
+                    if not self._waiting_words[normal(text)]:
+                        del self._waiting_words[normal(text)]
+            self._add([(query, texts[query], vector) for query, vector in [*known.items(), *made]])
+        return made
+
+    def near(self, text: str, vector: Vectors) -> tuple[list[Match], Iterator[Neighbour]]:
+        """The queries in the context of `text`, the most similar first, and those related to it, the nearest first."""
+        neighbours: Iterator[Neighbour] = iter(())
+        with self._lock:
+            waiting = self._waiting_words.get(normal(text), set()) - self._unrated
+            matches = [Match(query, self._waiting[query], 1.0) for query in waiting]
+            if self._ids:
+                rows, cosines = self._vectors.nearest(vector, CANDIDATES, self._is_rated.rows)
+                matches += self._alike(text, rows, cosines)
+                neighbours = self._neighbours(rows, cosines)
+        return sorted(matches, key=lambda match: (-match.similarity, match.query_id)), neighbours
+
+    def _neighbours(self, rows: Seqs, cosines: Vectors) -> Iterator[Neighbour]:
+        # Without the lock: rows are added, and never changed.
+        for cosine, alike in groupby(zip(cosines.tolist(), rows.tolist(), strict=True), itemgetter(0)):
+            if cosine < LEAST_COSINE:
+                return
+            # By their words, which are the same in every process and for every order of arrival.
+            for row in sorted((row for _, row in alike), key=self._texts.__getitem__):
+                yield Neighbour(self._ids[row], round(cosine, 6), self._vectors.row(row))
+
+    def vector_of(self, query_id: int) -> Vectors:
+        """The vector of a query that a signal names and that does not wait."""
+        with self._lock:
+            return self._vectors.row(self._row_of[query_id])
+
+    def grouped(self, texts: Mapping[int, str]) -> list[list[int]]:
+        """Queries by context: the first that has none yet makes the next one."""
+        with self._lock:
+            vectors = {query: self._vectors.row(self._row_of[query]) for query in texts if query in self._row_of}
+        words = {query: normal(text) for query, text in texts.items()}
+
+        def are_one(a: int, b: int) -> bool:
+            if words[a] == words[b] or a not in vectors or b not in vectors:
+                return words[a] == words[b]
+            cosine = float(vectors[a] @ vectors[b])
+            if cosine < self._calibration.same - SLACK:
+                return False
+            return similarity(texts[a], texts[b], cosine, calibration=self._calibration) >= SAME_NEED
+
+        groups: list[list[int]] = []
+        left = list(texts)
+        while left:
+            groups.append([query for query in left if are_one(left[0], query)])
+            left = [query for query in left if query not in groups[-1]]
+        return groups
+
+    def _alike(self, text: str, rows: Seqs, cosines: Vectors) -> list[Match]:
+        matches = []
+        compared = 0
+        for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
+            if cosine < self._calibration.same - SLACK:
+                break
+            other = self._texts[row]
+            compared += len(other)
+            if compared > MAX_COMPARED and other != text:
+                continue
+            alike = similarity(text, other, cosine, calibration=self._calibration)
+            if alike >= SAME_NEED:
+                matches.append(Match(self._ids[row], other, round(alike, 6)))
+        return matches
+
+    def _add(self, rows: Sequence[tuple[int, str, bytes]]) -> None:
+        new = [row for row in rows if row[0] not in self._row_of]
+        if not new:
+            return
+        self._vectors.append(unpack([vector for _, _, vector in new], self.model.dimensions))
+        self._is_rated.append(np.array([query not in self._unrated for query, _, _ in new]))
+        for query, text, _ in new:
+            self._row_of[query] = len(self._ids)
+            self._ids.append(query)
+            self._texts.append(text)
+
+
+def _steps(texts: Mapping[int, str]) -> Iterator[list[int]]:
+    """Queries in order, as many at a time as are embedded in one step."""
+    step: list[int] = []
+    characters = 0
+    for query, text in texts.items():
+        if step and (len(step) == MAX_QUERIES or characters + len(text) > MAX_CHARACTERS):
+            yield step
+            step, characters = [], 0
+        step.append(query)
+        characters += len(text)
+    if step:
+        yield step
+
+
+class FoldCache:
+    """The folds over the ledger that a workspace keeps in memory: see `folds_of`."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._lock = threading.Lock()
+        self._contexts: dict[tuple[int, int], ContextIndex] = {}
+        self._evidence: dict[int, EvidenceIndex] = {}
+        self._overall: dict[int, OverallIndex] = {}
+        self._unwritten: list[tuple[int, int, bytes]] = []
+
+    def contexts(
+        self, connection: Connection, dataset: int, model: ModelRow, newest: int, needed: Iterable[int] | None = None
+    ) -> ContextIndex:
+        """The queries with signals of a dataset up to the event `newest`, the last that `connection` sees. Those that
+        are `needed` are embedded when it returns; without, a few of the newest. The others are soon."""
+        with self._lock:
+            key = (dataset, model.id)
+            if key not in self._contexts:
+                self._contexts[key] = ContextIndex(dataset, model, self._workspace.embedder.calibration)
+            index = self._contexts[key]
+        index.follow(connection, newest)
+        for step in index.newest() if needed is None else index.steps(needed):
+            made = index.embed(step, partial(events.load_queries, connection), self._workspace.embed)
+            with self._lock:
+                self._unwritten += [(model.id, *vector) for vector in made]
+        if index.waits:
+            self._workspace.do_later(f"embedding of queries {dataset}", lambda: self.embed_queries(index))
+        return index
+
+    def embed_queries(self, index: ContextIndex, wanted: Iterable[int] | None = None) -> Steps:
+        """Embeds the queries that wait in an index, or those of them that are wanted, and writes their vectors."""
+        wanted = None if wanted is None else list(wanted)
+        while steps := index.steps(wanted):
+            for step in steps:
+                made = index.embed(step, self._load_queries, self._workspace.embed)
+                vectors = [(index.model.id, *vector) for vector in made]
+                self._workspace.write_vectors(vectors, events.set_vectors)
+                yield None
+
+    def keep_vectors(self) -> None:
+        """Writes vectors of queries that were made during a read, so that nobody has to make them again."""
+        with self._lock:
+            made, self._unwritten = self._unwritten, []
+        self._workspace.write_vectors(made, events.set_vectors)
+
+    def _load_queries(self, ids: Sequence[int]) -> list[QueryRow]:
+        with self._workspace.read() as connection:
+            return events.load_queries(connection, ids)
+
+    def evidence(self, dataset: int) -> EvidenceIndex:
+        """The votes of a dataset; `follow` it before use."""
+        with self._lock:
+            return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
+
+    def overall(self, dataset: int) -> OverallIndex:
+        """The scores over all queries of a dataset's facts; `follow` it before use."""
+        with self._lock:
+            return self._overall.setdefault(dataset, OverallIndex(dataset))
+
+    def drop_scores(self, dataset: int) -> None:
+        """Drops cached scores that were recomputed."""
+        with self._lock:
+            self._overall.pop(dataset, None)
+
+    def drop(self, dataset: int) -> None:
+        with self._lock:
+            for key in [key for key in self._contexts if key[0] == dataset]:
+                del self._contexts[key]
+            self._evidence.pop(dataset, None)
+            self._overall.pop(dataset, None)
+
+
+def folds_of(workspace: Workspace) -> FoldCache:
+    """The folds over the ledger of a project that are in memory."""
+    return workspace.part(FoldCache)

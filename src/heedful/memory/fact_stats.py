@@ -1,0 +1,299 @@
+"""The signals about facts, summed up, explained and in their history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, islice
+
+import numpy as np
+from sqlalchemy import Connection
+
+from heedful.api import values as checks
+from heedful.clock import from_stored
+from heedful.ledger import events, scores, supersessions
+from heedful.ledger.adaptive_policy import Neighbour, Strengths
+from heedful.ledger.events import PROVENANCE
+from heedful.ledger.fold_cache import folds_of
+from heedful.ledger.ranking_policy import DOCUMENTED, Context
+from heedful.ledger.scores import ALL_QUERIES
+from heedful.ledger.usefulness import Opinion, Ranked, Tally, Usefulness
+from heedful.memory.graph_recall import Expanded, Path
+from heedful.model import (
+    SIGNAL_TYPES,
+    ContextScore,
+    Correction,
+    EventRef,
+    Explanation,
+    FactHistory,
+    FactStats,
+    PolicyName,
+    RankedFact,
+    ScorePoint,
+    SignalType,
+    UsefulnessStats,
+)
+from heedful.model.base import NEUTRAL
+from heedful.search.fusion import VECTOR
+from heedful.storage import facts, graph, scopes
+from heedful.workspace import Workspace
+
+BINS = 10
+MAX_RANKED = 10  # How many facts are named as the most and the least useful.
+MAX_EVENTS = 100  # Signals that an explanation lists.
+MAX_QUERIES = 100  # Queries of a fact whose contexts are shown.
+MAX_CHARACTERS = 20_000  # The same in characters, unless a single query has more.
+
+
+def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
+    """The score of one fact now, its signals, and its scores by context."""
+    checks.identifier("fact_id", fact_id)
+    with workspace.read() as connection:
+        place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
+        if place is None:
+            raise checks.no_fact(workspace.project, fact_id)
+        seq, dataset = place
+        now = workspace.now()
+        tally = scores.read(connection, [seq], [ALL_QUERIES]).get((seq, ALL_QUERIES), Tally())
+        return FactStats(
+            fact_id=fact_id,
+            text=facts.by_seq(connection, [seq])[seq].text,
+            dataset=scopes.dataset_names(connection, workspace.project)[dataset],
+            overall_usefulness=tally.at(now),
+            signal_count=tally.count,
+            signal_breakdown=tally.breakdown,
+            last_signal_at=None if tally.last_at is None else from_stored(tally.last_at),
+            query_count=scores.count_queries(connection, seq),
+            contexts=_contexts(workspace, connection, dataset, seq, now),
+        )
+
+
+def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
+    """Totals over the active facts, the distribution of their scores, and those at both ends."""
+    checks.name("dataset", dataset)
+    with workspace.read() as connection:
+        number = workspace.dataset(connection, dataset)
+        now = workspace.now()
+        tallies = {} if number is None else scores.overall(connection, number, now)
+        now_scores = {seq: tally.at(now) for seq, tally in tallies.items()}
+        best = sorted(now_scores, key=lambda seq: (-now_scores[seq], seq))[:MAX_RANKED]
+        worst = sorted(now_scores, key=lambda seq: (now_scores[seq], seq))[:MAX_RANKED]
+        rows = facts.by_seq(connection, list({*best, *worst}))
+
+        def ranked(seqs: Iterable[int]) -> list[RankedFact]:
+            return [
+                RankedFact(
+                    fact_id=rows[seq].id,
+                    text=rows[seq].text,
+                    overall_usefulness=now_scores[seq],
+                    signal_count=tallies[seq].count,
+                )
+                for seq in seqs
+            ]
+
+        breakdown: Counter[SignalType] = Counter(dict.fromkeys(SIGNAL_TYPES, 0))
+        for tally in tallies.values():
+            breakdown.update(tally.breakdown)
+        return UsefulnessStats(
+            dataset=dataset,
+            total_facts=0 if number is None else facts.count(connection, number, now),
+            facts_with_signals=len(tallies),
+            total_signals=sum(breakdown.values()),
+            signal_breakdown=dict(breakdown),
+            average_overall_usefulness=sum(now_scores.values()) / len(now_scores) if now_scores else NEUTRAL,
+            distribution=_distribution(now_scores.values()),
+            most_useful=ranked(best),
+            least_useful=ranked(worst),
+            queries=0 if number is None else scores.signalled_queries(connection, number, now),
+        )
+
+
+def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: int, now: int) -> list[ContextScore]:
+    """The contexts of one fact by its queries with the most signals, those with the most first."""
+    model = workspace.model(connection)
+    strongest = scores.strongest(connection, seq, MAX_QUERIES)
+    fitting = sum(size <= MAX_CHARACTERS for size in accumulate(map(len, strongest.values())))
+    strongest = dict(islice(strongest.items(), max(1, fitting)))
+    if not strongest or model is None:
+        return []
+    index = folds_of(workspace).contexts(connection, dataset, model, events.last_event(connection, dataset))
+    signals = events.surviving(connection, [seq], list(strongest))
+    groups = index.grouped({signal.query: strongest[signal.query] for signal in signals})
+    place_of = {query: place for place, group in enumerate(groups) for query in group}
+    folded: list[list[Opinion]] = [[] for _ in groups]
+    for signal in signals:
+        folded[place_of[signal.query]].append(signal)
+    contexts = []
+    for group, about_group in zip(groups, folded, strict=True):
+        tally, texts = DOCUMENTED.fold(about_group), [strongest[query] for query in group]
+        assert tally.last_at is not None
+        contexts.append(
+            ContextScore(
+                query=texts[0],
+                queries=texts,
+                score=tally.at(now),
+                signal_count=tally.count,
+                signal_breakdown=tally.breakdown,
+                last_signal_at=from_stored(tally.last_at),
+            )
+        )
+    return sorted(contexts, key=lambda context: -context.signal_count)
+
+
+def _distribution(values: Iterable[float]) -> dict[str, int]:
+    # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
+    counted = Counter(min(BINS - 1, int(round(value, 4) * BINS)) for value in values)
+    return {f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}": counted[place] for place in range(BINS)}
+
+
+def explanation(
+    connection: Connection, walked: Expanded, ranked: Ranked, context: Context, policy: PolicyName, weight: float
+) -> Explanation:
+    """The parts of a hit's relevance, the events behind its usefulness, and the arithmetic to its score."""
+    found = walked.found
+    place = int(np.flatnonzero(found.facts == ranked.fact)[0])
+    parts = (found.vector, found.words, found.neighbours)
+    vector, words, neighbours = (None if part is None else round(float(part[place]), 6) for part in parts)
+    path = walked.paths.get(ranked.fact)
+    over = [] if path is None else list(graph.names(connection, [path.entity]).values())
+    signals: list[Opinion] = []
+    if ranked.usefulness.source != "neutral":
+        queries = {"context": context.query_ids, "related": [near.query for near in context.neighbours]}
+        signals = events.surviving(connection, [ranked.fact], queries.get(ranked.usefulness.source))
+    spoken = {signal.query for signal in signals}
+    matched = next((match for match in context.matches if match.query_id in spoken), None)
+    nearest = next((near for near in context.neighbours if near.query in spoken), None)
+    return Explanation(
+        vector=vector,
+        words=words,
+        neighbours=neighbours,
+        links=over,
+        matched_context=None if matched is None else matched.text,
+        context_similarity=None if matched is None else matched.similarity,
+        event_count=len(signals),
+        events=_events(connection, signals[-MAX_EVENTS:]),
+        arithmetic=[
+            _relevance_line(vector, words, neighbours, path, over, ranked.relevance),
+            _usefulness_line(ranked.usefulness, len(signals), nearest, context.strengths or Strengths()),
+            _score_line(ranked, policy, weight),
+        ],
+    )
+
+
+def _events(connection: Connection, signals: Sequence[Opinion]) -> list[EventRef]:
+    texts = events.query_texts(connection, sorted({signal.query for signal in signals}))
+    return [
+        EventRef(
+            event_id=signal.id,
+            signal_type=signal.signal_type,
+            query=texts[signal.query],
+            confidence=signal.confidence,
+            at=from_stored(signal.at),
+            author=signal.author,
+        )
+        for signal in signals
+    ]
+
+
+def _relevance_line(
+    vector: float | None,
+    words: float | None,
+    neighbours: float | None,
+    path: Path | None,
+    over: Sequence[str],
+    relevance: float,
+) -> str:
+    if vector is None:
+        return f"relevance = words = {relevance:.4f}"
+    if words is None:
+        return f"relevance = vector = {relevance:.4f}"
+    linked = "" if path is None else f" + links {path.added:.4f} (over {', '.join(over)})"
+    return (
+        f"relevance = {VECTOR:g} × vector {vector:.4f} + {1 - VECTOR:g} × words {words:.4f}"
+        f" + neighbours {neighbours or 0:.4f}{linked} = {relevance:.4f}"
+    )
+
+
+def _usefulness_line(usefulness: Usefulness, signals: int, nearest: Neighbour | None, strengths: Strengths) -> str:
+    if usefulness.source == "related" and nearest is not None:
+        counted = f"{signals} signal{'s' * (signals != 1)} for related queries"
+        learnt = "followed as far as in most stores"
+        if strengths.boldness:
+            more = "more" if strengths.boldness > 0 else "less"
+            learnt = f"here they are right {more} often than in most stores, which adds {strengths.boldness:+.2f}"
+        nearness = f"the nearest at cosine {nearest.cosine:.2f}"
+        return f"usefulness = {usefulness.value:.4f} (by {counted}, {nearness}; {learnt})"
+    where = {
+        "context": "in this context",
+        "related": "for related queries",
+        "global": "over all queries (none in this context)",
+        "neutral": "no signals: neutral",
+    }[usefulness.source]
+    counted = f", {signals} signal{'s' * (signals != 1)}, decayed to now" if signals else ""
+    return f"usefulness = {usefulness.value:.4f} ({where}{counted})"
+
+
+def _score_line(ranked: Ranked, policy: PolicyName, weight: float) -> str:
+    if weight == 0:
+        return f"score = relevance = {ranked.score:.4f} (not boosted)"
+    if policy == "adaptive":
+        moved = ranked.score - ranked.relevance
+        return f"score = {ranked.relevance:.4f} {moved:+.4f} by evidence (at most ±{weight:g}) = {ranked.score:.4f}"
+    useful = ranked.usefulness.value
+    return f"score = {1 - weight:g} × {ranked.relevance:.4f} + {weight:g} × {useful:.4f} = {ranked.score:.4f}"
+
+
+MAX_POINTS = 1000  # Signals that the history of a fact lists, the newest.
+
+
+def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
+    """The score after each of the newest active signals, as the documented policy folds them, and the supersessions."""
+    checks.identifier("fact_id", fact_id)
+    with workspace.read() as connection:
+        place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
+        if place is None:
+            raise checks.no_fact(workspace.project, fact_id)
+        seq, _ = place
+        signals = events.surviving(connection, [seq])
+        shown = signals[-MAX_POINTS:]
+        texts = events.query_texts(connection, sorted({signal.query for signal in shown}))
+        row = facts.get_fact(connection, seq)
+        # Its own metadata says what it corrected; the ledger has no index to look for it.
+        corrected = row.metadata.get(PROVENANCE)
+        named = [fact_id] if not isinstance(corrected, str) else [fact_id, corrected]
+        corrections = [
+            Correction(
+                event_id=event.id,
+                fact_id=event.target_id,
+                superseded_by=event.value,
+                at=from_stored(event.at),
+                author=event.author,
+            )
+            for event in supersessions.supersessions(connection, named)
+        ]
+        is_superseded = bool(supersessions.superseded(connection, [fact_id]))
+    points = []
+    tally = DOCUMENTED.fold(signals[: -len(shown)])
+    for signal in shown:
+        tally = DOCUMENTED.fold([signal], tally)
+        points.append(
+            ScorePoint(
+                at=from_stored(signal.at),
+                overall_usefulness=tally.score,
+                event_id=signal.id,
+                signal_type=signal.signal_type,
+                query=texts[signal.query],
+                confidence=signal.confidence,
+                author=signal.author,
+            )
+        )
+    return FactHistory(
+        fact_id=fact_id,
+        created_at=from_stored(row.created_at),
+        expires_at=None if row.expires_at is None else from_stored(row.expires_at),
+        event_count=len(signals),
+        points=points,
+        overall_usefulness=tally.at(workspace.now()),
+        superseded_by=next((made for made in corrections if is_superseded and made.fact_id == fact_id), None),
+        supersedes=next((made for made in corrections if made.superseded_by == fact_id), None),
+    )

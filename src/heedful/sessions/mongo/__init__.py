@@ -1,0 +1,17 @@
+"""Sessions, feedback and their ledger on MongoDB. Nothing else imports pymongo."""
+
+from heedful.errors import Unavailable
+
+try:
+    import pymongo as _pymongo
+except ImportError as error:
+    raise Unavailable(
+        "a store on MongoDB needs the package pymongo", code="extra_missing", remedy="pip install 'heedful[mongodb]'"
+    ) from error
+
+from heedful.sessions.mongo.connection import connect
+from heedful.sessions.mongo.store import MongoSessionStore, MongoTransaction
+
+__all__ = ["MongoSessionStore", "MongoTransaction", "connect"]
+
+del _pymongo

@@ -1,1 +1,0 @@
-"""Connectors, executions and golden examples."""

@@ -1,0 +1,185 @@
+"""The tables on PostgreSQL: texts in byte order, partitions, the tables of searches, and row-level security, which
+keeps projects apart whatever a query forgets to ask.
+
+A transaction names its project in the setting `heedful.project`, or sets `heedful.everything` to `on`. One that does
+neither sees no row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, MetaData, PrimaryKeyConstraint, String, Text, UniqueConstraint, text
+
+from heedful.clock import from_stored, to_stored
+from heedful.storage.rows import lock_exclusive
+from heedful.storage.schema import Label, metadata
+from heedful.storage.words import inside, saved_indexes
+
+_EVERYTHING = "current_setting('heedful.everything', true) = 'on'"
+_PROJECT = "(SELECT id FROM projects WHERE name = current_setting('heedful.project', true))"
+_BY_COLUMN = (
+    ("project_id", f"project_id = {_PROJECT}"),
+    # Named here, though `datasets` has a policy itself: only so its index is used, and not all datasets are looked at.
+    ("dataset_id", f"dataset_id IN (SELECT id FROM datasets WHERE project_id = {_PROJECT})"),
+    ("session_seq", "EXISTS (SELECT 1 FROM sessions WHERE sessions.seq = session_seq)"),
+    ("fact_seq", "EXISTS (SELECT 1 FROM facts WHERE facts.seq = fact_seq)"),
+)
+"""Conditions on the owner of rows, by the first of these columns that a table has. The tables that are asked have
+policies themselves."""
+
+SHARED_TABLES = frozenset({"logins", "signing"})
+"""Tables that belong to no project: only who may see everything sees them."""
+
+UNSECURED_TABLES = frozenset({"alembic_version", "models", "words"})
+"""Tables without secrets that belong to no project; and the terms of the words of facts, which are hashes: an index
+can't be searched by them under row-level security, and what is found is looked up in `facts`, which has a policy."""
+
+
+def create_tables(connection: Connection) -> None:
+    """Creates all tables in an empty schema."""
+    tables = MetaData(naming_convention=metadata.naming_convention)
+    for table in metadata.sorted_tables:
+        for column in table.to_metadata(tables).columns:
+            if isinstance(column.type, String):
+                column.type = _in_byte_order(column.type)
+    _partition(tables)
+    tables.create_all(connection, checkfirst=False)
+    inside.create_all(connection, checkfirst=False)
+    # Compressing it would take longer than reading it.
+    connection.exec_driver_sql(f"ALTER TABLE {saved_indexes.name} ALTER COLUMN content SET STORAGE EXTERNAL")
+    for name, secured in {**tables.tables, **inside.tables}.items():
+        if name not in UNSECURED_TABLES:
+            _secure_table(connection, name, list(secured.columns.keys()))
+    # For rows that no other partition takes.
+    for divided in _TABLES:
+        connection.exec_driver_sql(f"CREATE TABLE {divided.table}_rest PARTITION OF {divided.table} DEFAULT")
+
+
+def _in_byte_order(kind: String) -> String:
+    """A text that is ordered by its bytes, as in SQLite, whatever the database's own collation is."""
+    return Text(collation="C") if isinstance(kind, Text | Label) else String(kind.length, collation="C")
+
+
+def _secure_table(connection: Connection, table: str, columns: list[str]) -> None:
+    """Row-level security in one table, which also applies to the owner of the table."""
+    visible = _EVERYTHING
+    if table == "projects":
+        visible += " OR name = current_setting('heedful.project', true)"
+    elif table not in SHARED_TABLES:
+        visible += " OR " + next(condition for column, condition in _BY_COLUMN if column in columns)
+    for security in ("ENABLE", "FORCE"):
+        connection.exec_driver_sql(f"ALTER TABLE {table} {security} ROW LEVEL SECURITY")
+    connection.exec_driver_sql(f"CREATE POLICY project_isolation ON {table} USING ({visible})")
+
+
+AHEAD = 2
+"""Future partitions that are created in advance."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionedTable:
+    table: str
+    column: str
+    months: int
+
+
+_TABLES = (_PartitionedTable("events", "recorded_at", 3), _PartitionedTable("receipts", "at", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    name: str
+    start: int
+    stop: int
+
+
+def _partition(tables: MetaData) -> None:
+    """Defines the partitioned tables by time, which has to be part of their keys then."""
+    for divided in _TABLES:
+        table = tables.tables[divided.table]
+        table.dialect_options["postgresql"]["partition_by"] = f"RANGE ({divided.column})"
+        table.columns[divided.column].primary_key = True
+        table.append_constraint(PrimaryKeyConstraint(*table.primary_key.columns.keys(), divided.column))
+        for unique in [one for one in table.constraints if isinstance(one, UniqueConstraint)]:
+            table.constraints.remove(unique)
+            table.append_constraint(UniqueConstraint(*unique.columns.keys(), divided.column, name=unique.name))
+
+
+def ensure_partitions(connection: Connection, now: int) -> list[str]:
+    """Creates missing partitions for the present and the near future; returns their names."""
+    return list(iter(lambda: ensure_next_partition(connection, now), None))
+
+
+def ensure_next_partition(connection: Connection, now: int) -> str | None:
+    """Creates the first missing partition and returns its name; None if none is missing.
+
+    Rows in the default partition that belong to it are moved.
+    """
+    if connection.dialect.name != "postgresql" or _missing(connection, now) is None:
+        return None
+    lock_exclusive(connection, "partitions")
+    missing = _missing(connection, now)
+    if missing is not None:
+        _make(connection, *missing)
+    return missing and missing[1].name
+
+
+def drop_receipts(connection: Connection, before: int) -> list[str]:
+    """Drops the partitions of receipts that are entirely older; returns their names."""
+    if connection.dialect.name != "postgresql":
+        return []
+    old = []
+    for name in _parts(connection):
+        if name.startswith("receipts_2"):
+            _, year, month = name.split("_")
+            if _starting(_TABLES[1], int(year), int(month)).stop <= before:
+                old.append(name)
+                connection.exec_driver_sql(f"DROP TABLE {name}")
+    return old
+
+
+def _make(connection: Connection, divided: _PartitionedTable, part: _Partition) -> None:
+    table, column = divided.table, divided.column
+    # Before anything is moved: a row written to the default partition afterwards would violate its bounds. And a
+    # statement that waited for that partition alone would look for its rows there, and not in the new one.
+    for name in (f"ONLY {table}", f"{table}_rest"):
+        connection.exec_driver_sql(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+    connection.exec_driver_sql(f"CREATE TABLE {part.name} (LIKE {table} INCLUDING DEFAULTS)")
+    span = f"{column} >= {part.start} AND {column} < {part.stop}"
+    move_rows = f"WITH moved AS (DELETE FROM {table}_rest WHERE {span} RETURNING *)"
+    connection.exec_driver_sql(f"{move_rows} INSERT INTO {part.name} SELECT * FROM moved")
+    bounds = f"FROM ({part.start}) TO ({part.stop})"
+    connection.exec_driver_sql(f"ALTER TABLE {table} ATTACH PARTITION {part.name} FOR VALUES {bounds}")
+
+
+def _missing(connection: Connection, now: int) -> tuple[_PartitionedTable, _Partition] | None:
+    existing = _parts(connection)
+    missing = ((divided, part) for divided in _TABLES for part in _upcoming(divided, now) if part.name not in existing)
+    return next(missing, None)
+
+
+def _parts(connection: Connection) -> set[str]:
+    return set(connection.execute(_PARTITIONS).scalars())
+
+
+_PARTITIONS = text(
+    "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent "
+    "WHERE p.relnamespace = current_schema()::regnamespace AND p.relname IN ('events', 'receipts')"
+)
+
+
+def _upcoming(divided: _PartitionedTable, now: int) -> list[_Partition]:
+    today = from_stored(now)
+    parts = [_starting(divided, today.year, (today.month - 1) // divided.months * divided.months + 1)]
+    while len(parts) <= AHEAD:
+        following = from_stored(parts[-1].stop)
+        parts.append(_starting(divided, following.year, following.month))
+    return parts
+
+
+def _starting(divided: _PartitionedTable, year: int, month: int) -> _Partition:
+    later = month - 1 + divided.months
+    start, stop = datetime(year, month, 1, tzinfo=UTC), datetime(year + later // 12, later % 12 + 1, 1, tzinfo=UTC)
+    return _Partition(f"{divided.table}_{year}_{month:02}", to_stored(start), to_stored(stop))
