@@ -18,10 +18,10 @@ from heedful import Heedful
 from heedful.clock import to_stored
 from heedful.compat import cognee
 from heedful.errors import Invalid
+from heedful.jobs.retention import maintain
 from heedful.model import Document
-from heedful.providers.embedding.contract import Vectors
+from heedful.providers.embedding import Vectors
 from heedful.settings import Retention
-from heedful.storage.retention import maintain
 from heedful.storage.schema import changes, queries, receipts, requests
 from heedful.testing import ManualClock, WordEmbedder
 

@@ -11,7 +11,7 @@ from sqlalchemy import insert
 
 import heedful
 from bench.measure import say, timed
-from heedful.ids import new_id
+from heedful.clock import new_id
 from heedful.storage.schema import feedbacks
 from heedful.testing import ScriptedModel, WordEmbedder
 

@@ -23,9 +23,13 @@ from bench.cache_data import DIALECT, Database, Question, questions
 from bench.cache_lookup import lookups
 from bench.measure import Bar, Report, Timing, about, console, load, say
 from bench.vectors import Vectors, embedded
-from heedful.ranking.similarity import normal
-from heedful.sql.reuse import Evidence, Known, ProvenQuery, Verdict, choose, decide, same_frame_ids
-from heedful.sql.reuse import Question as Asked
+from heedful.sql.reuse.decision import Question as Asked
+from heedful.sql.reuse.decision import choose, decide, same_frame_ids
+from heedful.sql.reuse.evidence import Evidence
+from heedful.sql.reuse.reasons import Verdict
+from heedful.sql.reuse.study import ProvenQuery
+from heedful.sql.reuse.values import Known
+from heedful.text.same_question import normal
 
 THRESHOLD, LIMIT = 0.65, 50
 COSINES = (0.65, 0.80, 0.95, 0.99)

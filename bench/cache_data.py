@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.sql.reuse import Known
-from heedful.sql.reuse.values import Column
+from heedful.sql.reuse.values import Column, Known
 from heedful.sql.statements import parse
 
 DIALECT = "sqlite"

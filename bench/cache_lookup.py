@@ -9,14 +9,14 @@ from pathlib import Path
 import heedful
 from bench.cache_data import DIALECT, Question
 from bench.measure import Spent, Timing, in_turns, say, timed, timing
-from heedful.ids import new_id
-from heedful.providers.embedding import embedder_from
+from heedful.clock import new_id
+from heedful.ledger.opinions import SqlFeedbacks
+from heedful.providers.configured import embedder_from
+from heedful.sql import records
 from heedful.sql.feedback import new_opinion, put
 from heedful.sql.guard import check_statement
+from heedful.sql.records import NewRun
 from heedful.sql.statements import template
-from heedful.storage.executions import runs
-from heedful.storage.executions.runs import NewRun
-from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.vectors import Vectors, ensure_model, pack
 
 STORED = 10_000
@@ -99,7 +99,7 @@ def _fill(
                 at=now,
                 result_digest=b"",
             )
-            runs.add(connection, run)
+            records.add_run(connection, run)
             if place % PROVEN:
                 unrated.append(run.id)
             else:

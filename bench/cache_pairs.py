@@ -23,8 +23,8 @@ from typing import Any, Literal, get_args
 from bench.measure import Bar, Report, about, console, say
 from bench.pair_databases import KINDS, databases
 from bench.vectors import Served, embedded
-from heedful.providers.embedding.onnx import bundled
-from heedful.providers.llm.contract import ChatMessage
+from heedful.providers.embedding import bundled
+from heedful.providers.llm import ChatMessage
 from heedful.store import Store
 from heedful.testing import ManualClock, ScriptedModel
 

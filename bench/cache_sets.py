@@ -20,10 +20,10 @@ import heedful
 from bench.cache_data import DIALECT, Database, filled, single_quoted
 from bench.measure import Bar, Report, say
 from bench.vectors import Served, embedded
-from heedful.interfaces.charts.lines import Point, Series, line_chart
-from heedful.providers.embedding.onnx import bundled
-from heedful.ranking.similarity import normal
-from heedful.sql.reuse.query_parts import parse_query
+from heedful.interfaces.charts import Point, Series, line_chart
+from heedful.providers.embedding import bundled
+from heedful.sql.reuse.query_parts import canonical, parse_query
+from heedful.text.same_question import normal
 
 PROVEN, ASKED = 1_200, 300
 AUTHOR = "student"
@@ -259,4 +259,4 @@ def _parts(folder: Path, name: str) -> tuple[list[SetQuestion], list[SetQuestion
 
 def _form(sql: str) -> str:
     query = parse_query(sql.lower(), DIALECT)
-    return query.canonical if query is not None else " ".join(sql.lower().split())
+    return canonical(query.sql, query.dialect) if query is not None else " ".join(sql.lower().split())

@@ -20,8 +20,8 @@ from typing import Any
 import heedful
 from bench.measure import Bar, Report, about, in_turns, say, timed, timing
 from heedful.model import CacheLookup
-from heedful.providers.embedding import embedder_from
-from heedful.sql.reuse.value_index import ValueIndex
+from heedful.providers.configured import embedder_from
+from heedful.sql.reuse.values import ValueIndex
 
 SIZES = (1_000_000, 5_000_000)
 ASKED = 100

@@ -151,7 +151,7 @@ def _measure_cost(report: Report, out: Path, folder: Path | None, facts: int) ->
                 return timed(lambda: memory.remember(next(rest)))[0]
 
             def without(place: int, remember: Callable[[int], Spent] = remember) -> Spent:
-                with patch("heedful.memory.conflicts.MAX_CHECKED", 0):
+                with patch("heedful.memory.remember.MAX_CHECKED", 0):
                     return remember(place)
 
             spent = in_turns({"without": without, "with": remember}, range(CALLS))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench import locomo
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import bundled
 
 VARIABLE = "HEEDFUL_BENCH_DATA"
 

@@ -26,8 +26,8 @@ from bench import data, locomo
 from bench.answers import Rewording, extracted
 from bench.measure import Bar, Report, about, console, say
 from bench.vectors import Served, Vectors, embedded
-from heedful.providers.embedding.onnx import bundled
-from heedful.ranking.attribution import USED_FROM, attribute
+from heedful.ledger.attribution import USED_FROM, attribute
+from heedful.providers.embedding import bundled
 from heedful.text.words import sentences
 
 TOP = 10

@@ -22,7 +22,7 @@ from bench.measure import Bar, Report, about, load, number, say, timed, timing
 from bench.postgresql import serving
 from heedful.clock import to_stored
 from heedful.engine import Heedful
-from heedful.interfaces.dashboard import queue
+from heedful.interfaces.dashboard import views
 from heedful.storage import Database
 from heedful.testing import WordEmbedder
 
@@ -107,7 +107,7 @@ def _later(report: Report, kind: str, store: Heedful) -> None:
     parts: dict[str, Callable[[], Any]] = {
         "what changed": lambda: store.insight.notes(since=since),
         "themes": lambda: store.insight.themes(since=since),
-        "open review items": lambda: queue.count_by_status(store),
+        "open review items": lambda: views.count_by_status(store),
     }
     section = report.section(f"{kind}: what comes after the page, 30 days", "part", "first time, s", "then, p50 in ms")
     for name, ask in parts.items():

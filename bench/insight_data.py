@@ -9,14 +9,14 @@ from typing import Any
 import orjson
 from sqlalchemy import Table, insert
 
-from heedful.clock import DAY
-from heedful.ids import new_id
-from heedful.ranking.signals import kind_of
+from heedful.clock import DAY, new_id
+from heedful.ledger.events import FEEDBACK, SIGNAL
+from heedful.ledger.usefulness import kind_of
 from heedful.results import Column, Result, encode
 from heedful.storage import Database, scopes
-from heedful.storage.ledger import FEEDBACK, SIGNAL
 from heedful.storage.rows import insert_many
 from heedful.storage.schema import (
+    decisions,
     entries,
     events,
     executions,
@@ -25,7 +25,6 @@ from heedful.storage.schema import (
     session_tags,
     sessions,
 )
-from heedful.storage.schema_insight import decisions
 
 PROJECT = "default"
 TOGETHER = 5_000

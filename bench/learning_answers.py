@@ -29,7 +29,7 @@ from bench.recall import remember
 from bench.vectors import Served, Vectors, embedded
 from heedful.engine import Heedful
 from heedful.model import Recall
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import bundled
 from heedful.text.words import terms
 
 Scale = Callable[[float], int]

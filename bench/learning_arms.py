@@ -13,23 +13,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.learning_worlds import NOW, Corpus, Floats, Numbers, World
-from heedful.ranking import strengths as fitting
-from heedful.ranking.affinity import (
+from heedful.ledger import strengths as fitting
+from heedful.ledger.adaptive_policy import (
     LEAST_COSINE,
     RELATED,
+    SUPPORTED,
+    Adaptive,
     Affinity,
     Constants,
     Neighbour,
     Related,
+    Same,
     Strengths,
     Supported,
+    Verdicts,
     VoteTable,
+    prefix,
+    votes_per_fact,
 )
-from heedful.ranking.evidence import votes_per_fact
-from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
-from heedful.ranking.policies.adaptive import SUPPORTED, Same
-from heedful.ranking.signals import NEUTRAL, Observation, Opinion
-from heedful.ranking.similarity import SAME_NEED
+from heedful.ledger.usefulness import Candidate, Documented, Opinion, Ranked, Tally, Usefulness
+from heedful.model.base import NEUTRAL
+from heedful.text.same_question import SAME_NEED
 
 WEIGHT = 0.3
 POOL = 250
@@ -105,7 +109,7 @@ class Variant:
             asked = corpus.query_vectors[query]
             lifts = self.policy.affinity.lifts(supported, asked, vectors, relevance, found[:2], strengths.boldness)
             candidates = [Candidate(fact, value) for fact, value in relevance.items()]
-            order = [each.fact for each in self.policy.order(candidates, verdicts, lifts, self.weight)]
+            order = [each.fact for each in self.policy.rank(candidates, Verdicts(verdicts, lifts), self.weight)]
             right = int(corpus.answer[query])
             if right in order:
                 return order.index(right) + 1
@@ -119,7 +123,7 @@ class Variant:
             (each for said in world.opinions.values() for each in self._seen(said)), key=lambda each: each.at
         )
         by_query: dict[int, list[Opinion]] = defaultdict(list)
-        for each in every[: fitting.prefix(len(every))]:
+        for each in every[: prefix(len(every))]:
             by_query[each.query].append(each)
         vectors = dict(enumerate(corpus.fact_vectors))
         rated = [fitting.Rated(corpus.query_vectors[query], said) for query, said in by_query.items()]
@@ -211,9 +215,9 @@ def reciprocal_ranks(arm: Arm, corpus: Corpus, world: World) -> Floats:
 
 
 def _tallies(opinions: Iterable[Opinion]) -> dict[int, Tally]:
-    by_fact: dict[int, list[Observation]] = defaultdict(list)
+    by_fact: dict[int, list[Opinion]] = defaultdict(list)
     for each in opinions:
-        by_fact[each.fact].append(Observation(each.signal_type, each.confidence, each.at))
+        by_fact[each.fact].append(each)
     return {fact: RULE.fold(observations) for fact, observations in by_fact.items()}
 
 

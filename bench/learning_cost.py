@@ -13,12 +13,11 @@ import numpy as np
 
 import heedful
 from bench.measure import Spent, Timing, say, timed, timing
-from heedful.clock import DAY
-from heedful.ids import new_id
-from heedful.memory.usefulness import AdaptiveJudge
-from heedful.ranking.affinity import RELATED, Neighbour
-from heedful.ranking.policies import Candidate
-from heedful.search.evidence import EvidenceIndex, Match, View
+from heedful.clock import DAY, new_id
+from heedful.ledger.adaptive_policy import RELATED, Neighbour
+from heedful.ledger.fold_cache import EvidenceIndex, Match, View
+from heedful.ledger.ranking_policy import AdaptiveJudge
+from heedful.ledger.usefulness import Candidate
 from heedful.storage import Database
 from heedful.storage.vectors import active_model
 from heedful.testing import WordEmbedder

@@ -18,11 +18,11 @@ from bench.learning_worlds import Corpus, Half
 from bench.vectors import Served, Vectors
 from heedful.clock import DAY
 from heedful.engine import Heedful
+from heedful.ledger.ranking_policy import POLICIES
+from heedful.ledger.usefulness import Candidate, Opinion
 from heedful.model import PolicyName, Signal, SignalType
 from heedful.model.limits import MAX_TOP_K
-from heedful.providers.embedding.onnx import bundled
-from heedful.ranking.policies import POLICIES, Candidate
-from heedful.ranking.signals import Opinion
+from heedful.providers.embedding import bundled
 from heedful.simulate import SimulatedUser
 from heedful.testing import ManualClock
 
@@ -215,10 +215,10 @@ def _course(pair: _Pair, authors: int, noise: float, seed: int) -> list[bool]:
 
     for number in range(RATINGS_BEFORE):
         respond(number, 0, [0])
-    leads = []
+    leads, policy = [], POLICIES["adaptive"]
     for number in range(CONTRARY):
         respond(number, 1, [0, 1])
-        leads.append(POLICIES["adaptive"].rank(candidates, opinions, WEIGHT, DAY)[0].fact == 1)
+        leads.append(policy.rank(candidates, policy.judge(opinions, DAY), WEIGHT)[0].fact == 1)
     return leads
 
 

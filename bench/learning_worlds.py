@@ -26,13 +26,13 @@ from bench.measure import say
 from bench.phrasings import phrasings
 from bench.vectors import Vectors, embedded
 from heedful.clock import DAY
+from heedful.ledger.usefulness import Opinion
 from heedful.model import SignalType
-from heedful.providers.embedding.onnx import bundled
-from heedful.ranking.signals import Opinion
-from heedful.ranking.similarity import SAME_NEED, similarity
+from heedful.providers.embedding import bundled
 from heedful.search import fusion, lexical
 from heedful.simulate import SimulatedUser
 from heedful.simulate.shop import FACTS, WANTS
+from heedful.text.same_question import SAME_NEED, similarity
 
 FILE, CLINC, LOCOMO, SHOP = "covidq.csv", "clinc150.json.gz", locomo.FILE, "the simulated shop"
 
@@ -295,7 +295,7 @@ def _relevance(facts: list[str], queries: list[str], fact_vectors: Vectors, quer
     for place, query in enumerate(queries):
         cosines = np.clip(fact_vectors @ query_vectors[place], 0, 1)
         words = lexical.coverage([segment], query, alive, norms)
-        found[place] = fusion.fuse(cosines, words, nobody, nobody).relevance
+        found[place] = fusion.fuse(cosines, words, nobody, nobody)[0]
     return np.round(found, 6)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import heedful
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import bundled
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from bench.measure import Bar, Report, Spent, about, console, number, say, timed
 from bench.vectors import Served, embedded
 from heedful.engine import Heedful
 from heedful.model import MODES, Mode
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import bundled
 
 TOP = 10
 LIMIT = 0.65

@@ -14,9 +14,10 @@ import psycopg
 
 from bench.postgresql import Server, serving
 from heedful.results import encode
+from heedful.settings import Settings
 from heedful.sql.databases import Limits, open_database
 from heedful.sql.guard import check_statement
-from heedful.sql.sandbox.pool import Pool, Queries, Target
+from heedful.sql.sandbox.pool import Pool, Queries, Statement, Target
 from heedful.sql.statements import template
 
 TURNS = 200
@@ -49,7 +50,7 @@ def _made(folder: Path, server: Server) -> list[str]:
 
 def _compared(url: str) -> float:
     """The milliseconds that a process of its own adds to a query, at the median."""
-    pool = Pool()
+    pool = Pool(Settings())
     queries, target = Queries(pool, "bench"), Target(url)
     parameters = {"least": 500_000}
 
@@ -62,7 +63,7 @@ def _compared(url: str) -> float:
         return encode(result), template(query.sql, query.dialect), version
 
     def apart() -> object:
-        return queries.run(target, SQL, parameters)
+        return queries.run(target, Statement(SQL, parameters))
 
     began = perf_counter()
     apart()

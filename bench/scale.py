@@ -21,7 +21,7 @@ from bench.postgresql import Server, serving
 from bench.sizes import multiplied
 from bench.store import opened
 from bench.vectors import Served, Vectors, embedded
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import bundled
 
 PARTS = ("stores", "workers", "projects", "transfer", "growth")
 

@@ -15,7 +15,7 @@ from bench.scale_stores import given
 from bench.store import opened, write
 from bench.vectors import NOTHING, Served, Vectors
 from heedful.providers.embedding import Embedder
-from heedful.search.postgresql import build_due
+from heedful.search.database_index import build_due
 from heedful.storage import Database
 
 SUBLINEAR = 0.5

@@ -8,7 +8,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from heedful.providers.embedding import embedder_from
+from heedful.providers.configured import embedder_from
 
 
 class Asked(BaseModel):

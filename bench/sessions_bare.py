@@ -16,11 +16,10 @@ from pymongo.client_session import ClientSession
 from pymongo.read_concern import ReadConcern
 from sqlalchemy import Table
 
-from heedful.clock import from_stored
-from heedful.ids import new_id
+from heedful.clock import from_stored, new_id
+from heedful.sessions.mongo.collections import INDEXES, Document
+from heedful.sessions.mongo.feedback import MAX_EMBEDDED, embedded_document, event_of
 from heedful.storage import Database
-from heedful.storage.mongo.collections import INDEXES, Document
-from heedful.storage.mongo.feedback import MAX_EMBEDDED, embedded_document, event_of
 from heedful.storage.schema import entries, events, feedbacks
 
 PROJECT = 1

@@ -16,8 +16,8 @@ from bench.measure import Spent, say, timed
 from bench.vectors import Served, Vectors, embedded
 from heedful.engine import Heedful
 from heedful.model import Improvement
-from heedful.providers.embedding import Calibration, Embedder
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import Embedder, bundled
+from heedful.text.same_question import Calibration
 
 ANSWERS = 10
 """Answers in one session."""

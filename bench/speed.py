@@ -20,7 +20,7 @@ from bench.peers import peers
 from bench.store import fill, opened
 from bench.vectors import Served, Vectors, embedded
 from heedful.engine import Heedful
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import bundled
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import heedful
 from bench.vectors import Served, Vectors
+from heedful.clock import new_id
 from heedful.engine import Heedful
-from heedful.ids import new_id
 from heedful.model import DEFAULT_DATASET, DEFAULT_PROJECT
 from heedful.storage import Database, facts, scopes
 from heedful.storage.vectors import ensure_model, pack

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.measure import Spent, timed
-from heedful.providers.embedding import Calibration, Embedder
-from heedful.providers.embedding.onnx import bundled
+from heedful.providers.embedding import Embedder, bundled
+from heedful.text.same_question import Calibration
 
 Vectors = NDArray[np.float32]
 Say = Callable[[str], None]

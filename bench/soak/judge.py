@@ -15,12 +15,13 @@ from bench.soak.fleet import KEPT, Fleet
 from bench.soak.traffic import QUESTIONS
 from heedful.clock import DAY, to_stored
 from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.storage import jobs as stored_jobs
+from heedful.jobs.queue import ENDED
+from heedful.ledger.proven_sql import HIT
 from heedful.storage.database import Database
-from heedful.storage.executions.runs import HIT
 from heedful.storage.schema import (
     audit,
     changes,
+    decisions,
     events,
     executions,
     feedbacks,
@@ -31,7 +32,6 @@ from heedful.storage.schema import (
     receipts,
     requests,
 )
-from heedful.storage.schema_insight import decisions
 from heedful.testing import WordEmbedder
 from heedful.transfer import verify
 
@@ -93,7 +93,7 @@ def _kept(connection: Connection, now: int) -> Iterator[str]:
         ("results for retries", requests, requests.c.at, KEPT.idempotency_days, None),
         ("entries of the audit trail", audit, audit.c.at, KEPT.audit_days, None),
         ("alerts", outbox, outbox.c.created_at, KEPT.alert_days, None),
-        ("jobs", jobs, jobs.c.finished_at, KEPT.job_days, jobs.c.status.in_(stored_jobs.ENDED)),
+        ("jobs", jobs, jobs.c.finished_at, KEPT.job_days, jobs.c.status.in_(ENDED)),
         ("hits", executions, executions.c.at, KEPT.hit_days, and_(executions.c.hit == HIT, ~_RATED)),
         ("logins", logins, logins.c.expires_at, 2, None),
     ):
@@ -110,10 +110,6 @@ def _kept(connection: Connection, now: int) -> Iterator[str]:
     unused = _count(connection, queries, ~exists().where(receipts.c.query_id == queries.c.id), ~_JUDGED)
     if unused:
         yield f"{unused} questions that nothing refers to"
-    if connection.dialect.name == "postgresql":
-        queued = connection.execute(text("SELECT count(*) FROM procrastinate_jobs")).scalar_one()
-        if queued != _count(connection, jobs):
-            yield f"{queued} jobs of the queue, and {_count(connection, jobs)} that people see"
 
 
 _RATED = exists().where(feedbacks.c.target_id == executions.c.id, feedbacks.c.active == 1)

@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
         return
     app = create_server(config, opened) if role == "server" else create_dashboard(opened, admin_key=KEY)
     listening = socket.create_server(("127.0.0.1", int(port)), backlog=512)
-    uvicorn.Server(ServerConfig(app, config.limits, log_level="warning")).run(sockets=[listening])
+    uvicorn.Server(ServerConfig(app, config, log_level="warning")).run(sockets=[listening])
 
 
 def _work(opened: Store) -> None:
