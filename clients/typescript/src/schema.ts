@@ -34,7 +34,7 @@ export interface AuditEntry {
   at: string;
   /** Whether somebody was refused, or an admin did something. */
   kind: "refusal" | "action";
-  /** What was called: "keys.create", or a method and a route. */
+  /** The call: "keys.create", or a method and a route. */
   operation: string;
   /** None if it concerns the whole server, or if the caller is not known. */
   project: string | null;
@@ -53,7 +53,7 @@ export interface AuditEntry {
   times: number;
 }
 
-/** What a bulk deletion did. */
+/** The result of a bulk deletion. */
 export interface BulkDeletion {
   /** How many were retracted. */
   deleted_count: number;
@@ -61,7 +61,7 @@ export interface BulkDeletion {
   failed_ids: string[];
 }
 
-/** What the cache knows of one connector, and what it is asked and refuses. */
+/** The proven questions of one connector, and the questions that the cache is asked and refuses. */
 export interface CacheCoverage {
   /** The connector. */
   connector_id: string;
@@ -71,7 +71,7 @@ export interface CacheCoverage {
   proven_questions: number;
   /** How many kinds there are in all. */
   proven_kinds: number;
-  /** What was asked and would be refused now, by gate, the most frequent first. */
+  /** Questions that would be refused now, by gate, most frequent first. */
   refused: RefusedKind[];
   /** The questions whose proof would answer most, first. */
   missing: MissingExample[];
@@ -81,7 +81,7 @@ export interface CacheCoverage {
 export interface CacheDecision {
   /** When it was given. */
   at: string;
-  /** What was asked. */
+  /** The question. */
   question: string;
   /** Whether it may be used as it is, may be used with other values, or may not be used. */
   decision: "serve" | "rebind" | "refuse" | "nothing";
@@ -97,7 +97,7 @@ export interface CacheDecision {
   execution_id: string | null;
 }
 
-/** What the cache has for a question. */
+/** The answer of the cache to a question. */
 export interface CacheLookup {
   /** Whether the first match may be used. */
   cache_hit: boolean;
@@ -105,7 +105,7 @@ export interface CacheLookup {
   matches: CacheMatch[];
   /** How many stored questions were looked at. */
   candidates_checked: number;
-  /** What the question probably means, if nothing may be used and there is exactly one likely reading. */
+  /** The probable meaning of the question, if nothing may be used and there is exactly one likely reading. */
   suggestion: CacheSuggestion | null;
 }
 
@@ -137,7 +137,7 @@ export interface CacheMatch {
   stale: boolean;
 }
 
-/** What the cache decided, and why. */
+/** The decisions of the cache, and why. */
 export interface CacheReport {
   /** How many opinions stand. */
   total: number;
@@ -149,7 +149,7 @@ export interface CacheReport {
   newest: CacheDecision[];
 }
 
-/** What a question probably means, where that isn't certain: somebody has to confirm it. */
+/** The probable meaning of a question, which somebody has to confirm. */
 export interface CacheSuggestion {
   /** The proven question with the values of the one that was asked. */
   question: string;
@@ -179,7 +179,7 @@ export interface ChatAnswer {
   derived_from: string | null;
   /** The language model that wrote it. */
   model: string | null;
-  /** What the question probably means, if nothing proven answers it and there is exactly one likely reading. */
+  /** The probable meaning of the question, if nothing proven answers it and there is exactly one likely reading. */
   suggestion: CacheSuggestion | null;
   /** The result in words. */
   answer: string;
@@ -191,13 +191,13 @@ export interface ChatAnswer {
 export interface ChatChatToAnswerRequest {
   /** The question, in any words. */
   query: string;
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string | null;
-  /** How reliable a rated execution must be to be an example, from 0 to 1; higher is stricter. */
+  /** How reliable a rated execution must be to serve as an example, from 0 to 1; higher is stricter. */
   feedback_cutoff?: number;
-  /** Texts about the data that a language model should read, beside those that it finds itself. */
+  /** Notes about the data for the language model, in addition to those it finds itself. */
   remarks?: string[];
-  /** Who asks: what they proved about themselves is theirs. */
+  /** Who asks. What others proved about themselves is not reused for them. */
   author?: string | null;
 }
 
@@ -205,13 +205,13 @@ export interface ChatChatToAnswerRequest {
 export interface ChatChatToSqlRequest {
   /** The question, in any words. */
   query: string;
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string | null;
-  /** How reliable a rated execution must be to be an example, from 0 to 1; higher is stricter. */
+  /** How reliable a rated execution must be to serve as an example, from 0 to 1; higher is stricter. */
   feedback_cutoff?: number;
-  /** Texts about the data that a language model should read, beside those that it finds itself. */
+  /** Notes about the data for the language model, in addition to those it finds itself. */
   remarks?: string[];
-  /** Who asks: what they proved about themselves is theirs. */
+  /** Who asks. What others proved about themselves is not reused for them. */
   author?: string | null;
 }
 
@@ -219,13 +219,13 @@ export interface ChatChatToSqlRequest {
 export interface ChatConfirmSuggestionRequest {
   /** The question. */
   user_query: string;
-  /** What was suggested. */
+  /** The suggested execution. */
   execution_id: string;
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string | null;
-  /** Who says that it answers the question. */
+  /** Who confirms it. */
   author?: string | null;
-  /** Whom it is for, such as a user or a tenant, compared to the letter; everybody if left out. */
+  /** Whom it is for, such as a user or tenant ID (case-sensitive); everybody if left out. */
   audience?: string | null;
 }
 
@@ -233,23 +233,23 @@ export interface ChatConfirmSuggestionRequest {
 export interface ChatExecutionCacheLookupRequest {
   /** The question. */
   user_query: string;
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string | null;
   /** How old an execution may be. */
   max_age_days?: number;
-  /** The similarity, from 0 to 1, from which a stored question is looked at. */
+  /** The similarity, from 0 to 1, above which a stored question is considered. */
   similarity_threshold?: number;
-  /** How many are looked at. */
+  /** How many stored questions to consider. */
   limit?: number;
-  /** How many are returned. */
+  /** How many to return. */
   top_n?: number;
-  /** Only executions that somebody says are right, and nobody says are wrong. */
+  /** Only executions that were rated as right, and by nobody as wrong. */
   only_positive_feedback?: boolean;
-  /** `sql` runs the SQL now; `result` takes the stored result, as old as it is. */
+  /** `sql` runs the proven SQL now; `result` returns the stored result, however old. */
   reuse?: "sql" | "result";
-  /** Who asks: what is proven for other audiences is not looked at. */
+  /** Who asks. What is proven for other audiences is not considered. */
   audience?: string | null;
-  /** Who asks: what they proved about themselves is theirs. */
+  /** Who asks. What others proved about themselves is not reused for them. */
   author?: string | null;
 }
 
@@ -257,7 +257,7 @@ export interface ChatExecutionCacheLookupRequest {
 export interface ChatQuestion {
   /** The message that answers it. */
   chat_message_id: string;
-  /** What was asked. */
+  /** The question. */
   question: string;
   /** The SQL. */
   sql_query: string | null;
@@ -283,9 +283,9 @@ export interface ChatSession {
 
 /** The parameters of `chat_sessions.create`. */
 export interface ChatSessionsCreateRequest {
-  /** What to call it. */
+  /** The name. */
   name?: string | null;
-  /** Whom it is for, such as a user or a tenant, compared to the letter; everybody if left out. */
+  /** Whom it is for, such as a user or tenant ID (case-sensitive); everybody if left out. */
   audience?: string | null;
 }
 
@@ -307,7 +307,7 @@ export interface ChatSql {
   derived_from: string | null;
   /** The language model that wrote it. */
   model: string | null;
-  /** What the question probably means, if nothing proven answers it and there is exactly one likely reading. */
+  /** The probable meaning of the question, if nothing proven answers it and there is exactly one likely reading. */
   suggestion: CacheSuggestion | null;
 }
 
@@ -361,27 +361,27 @@ export interface Connector {
 
 /** The parameters of `connectors.confirm`. */
 export interface ConnectorsConfirmRequest {
-  /** Accept a login that may do more than read. Over HTTP, this needs the key of the whole server. */
+  /** Accept a login that may do more than read. Over HTTP, this needs a server-wide key. */
   privileged?: boolean;
 }
 
 /** The parameters of `connectors.create`. */
 export interface ConnectorsCreateRequest {
-  /** What to call it. */
+  /** The name. */
   name: string;
   /** A SQLAlchemy URL. Write secrets as `${VAR}`. */
   url: string;
   /** PostgreSQL: the role to run as. */
   role?: string | null;
-  /** Accept a login that may do more than read. Over HTTP, this needs the key of the whole server. */
+  /** Accept a login that may do more than read. Over HTTP, this needs a server-wide key. */
   privileged?: boolean;
-  /** Columns whose values are not read to recognise them in questions, each as `table.column`. */
+  /** Columns, as `table.column`, whose values must not be read to recognize them in questions. */
   sensitive_columns?: string[];
 }
 
 /** The parameters of `connectors.refresh`. */
 export interface ConnectorsRefreshRequest {
-  /** Columns whose values are not read to recognise them in questions, each as `table.column`. */
+  /** Columns, as `table.column`, whose values must not be read to recognize them in questions. */
   sensitive_columns?: string[] | null;
 }
 
@@ -427,7 +427,7 @@ export interface Coverage {
 
 /** How much of one kind of thing was rated. */
 export interface Covered {
-  /** What was shown. */
+  /** The kind that was shown. */
   kind: "answers" | "executions" | "recalls";
   /** How many there were. */
   shown: number;
@@ -443,7 +443,7 @@ export interface Covered {
 
 /** The parameters of `create_dataset`. */
 export interface CreateDatasetRequest {
-  /** What to know of the dataset; merged into what is known. */
+  /** Metadata of the dataset, merged into what is stored. */
   metadata?: Record<string, unknown> | null;
 }
 
@@ -473,11 +473,11 @@ export interface DecisionCount {
 
 /** The parameters of `detect`. */
 export interface DetectRequest {
-  /** What was made of the facts that were shown. */
+  /** The answer that was made from the facts. */
   answer: string;
 }
 
-/** What an answer says of one fact that was shown. */
+/** The use that an answer made of one fact that was shown. */
 export interface Detection {
   /** The fact. */
   fact_id: string;
@@ -485,11 +485,11 @@ export interface Detection {
   signal_type: "used" | "ignored" | null;
   /** How sure `signal_type` is, in [0, 1]; 0 without one. */
   confidence: number;
-  /** Why, in words. */
+  /** The reason. */
   reasons: string[];
 }
 
-/** What people said in some time, beside the time before it, in short. */
+/** A summary of the feedback in a period, compared with the period before. */
 export interface Digest {
   /** Whose it is. */
   project: string;
@@ -501,9 +501,9 @@ export interface Digest {
   now: Variant;
   /** Those of the time before it, which was as long. */
   before: Variant;
-  /** What negative comments are about, the largest first. */
+  /** The themes of negative comments, largest first. */
   themes: Theme[];
-  /** What changed, and is not luck. */
+  /** The changes that are larger than chance explains. */
   notes: Note[];
   /** Items of the review queue that are open. */
   open_items: number;
@@ -519,11 +519,11 @@ export interface DoctorRequest {
   repair?: boolean;
 }
 
-/** What one source says. Remembered, it replaces what that source said before. */
+/** The texts of one source. Remembering it replaces the earlier texts of that source. */
 export interface Document {
   /** Where the text comes from. */
   source: string;
-  /** What it says; long ones are split. */
+  /** The texts; long ones are split. */
   texts: string[];
   /** One for each text, if given. */
   metadata?: (Record<string, unknown>)[] | null;
@@ -533,7 +533,7 @@ export interface Document {
 export interface Entry {
   /** The entry's id, for `add_feedback`. */
   qa_id: string;
-  /** What was asked. */
+  /** The question. */
   question: string;
   /** What was answered. */
   answer: string;
@@ -559,7 +559,7 @@ export interface Entry {
   external_id: string | null;
 }
 
-/** What was erased of a person, by which it can be proven: their name is not in it. */
+/** A record that proves what was erased of a person, without their name. */
 export interface Erasure {
   /** The pseudonym that replaces their name; None if nothing had the name. */
   author: string | null;
@@ -619,7 +619,7 @@ export interface Execution {
   execution_id: string;
   /** The connector. */
   connector_id: string;
-  /** What was asked. */
+  /** The question. */
   question: string | null;
   /** The SQL. */
   sql_query: string;
@@ -643,7 +643,7 @@ export interface Execution {
   audience: string | null;
 }
 
-/** What somebody says of an execution, or of a message. */
+/** Feedback about an execution or a message of a chat. */
 export interface ExecutionFeedback {
   /** Its id. */
   id: string;
@@ -651,7 +651,7 @@ export interface ExecutionFeedback {
   execution_id: string | null;
   /** The message of a chat that it belongs to. */
   chat_message_id: string | null;
-  /** Why, in words. */
+  /** The reason. */
   feedback: string | null;
   /** Whether it was right. */
   is_positive: boolean;
@@ -667,7 +667,7 @@ export interface ExecutionFeedback {
 
 /** The parameters of `executions.execute_from_chat`. */
 export interface ExecutionsExecuteFromChatRequest {
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string | null;
 }
 
@@ -675,17 +675,17 @@ export interface ExecutionsExecuteFromChatRequest {
 export interface ExecutionsExecuteQueryRequest {
   /** One statement that only reads. */
   sql_query: string;
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string | null;
-  /** What it answers, so that the cache can find it. */
+  /** The question it answers, so that the cache can find it. */
   question?: string | null;
-  /** Values for the `:name` places. */
+  /** Values for the `:name` placeholders. */
   parameters?: Record<string, unknown> | null;
   /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
-  /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
+  /** Your own ID for it (a run, trace or message ID), which feedback may name; unique in the project. */
   external_id?: string | null;
-  /** Whom it is for, such as a user or a tenant, compared to the letter; everybody if left out. */
+  /** Whom it is for, such as a user or tenant ID (case-sensitive); everybody if left out. */
   audience?: string | null;
 }
 
@@ -695,7 +695,7 @@ export interface Explanation {
   vector: number | null;
   /** Similarity by words, in [0, 1]. */
   words: number | null;
-  /** What neighbouring facts of its source added, already included in `relevance`. */
+  /** The share of neighbouring facts of its source, already included in `relevance`. */
   neighbours: number | null;
   /** The entity over which it was reached from another fact or from the query, in the mode `graph`. */
   links: string[];
@@ -717,7 +717,7 @@ export interface ExportColumn {
   name: string;
   /** Its type, as the database calls it. */
   type: "text" | "integer" | "number" | "boolean" | "time" | "json";
-  /** What it says, in words. */
+  /** The note in words. */
   meaning: string;
 }
 
@@ -725,7 +725,7 @@ export interface ExportColumn {
 export interface ExportTable {
   /** What was looked at. */
   name: "feedback" | "signals" | "entries" | "sessions" | "messages" | "facts" | "recalls" | "executions" | "golden_examples" | "decisions" | "review_items" | "events";
-  /** What a row is. */
+  /** The meaning of a row. */
   meaning: string;
   /** The columns, in order. */
   columns: ExportColumn[];
@@ -757,25 +757,25 @@ export interface FactConflict {
   fact_id: string;
   /** The existing fact. `supersede(conflicts_with, by=fact_id)` puts the new one in its place. */
   conflicts_with: string;
-  /** What the existing fact says. */
+  /** The text of the existing fact. */
   text: string;
-  /** What differs. */
+  /** The kind of difference. */
   kind: "number" | "date" | "name";
-  /** What the new fact says. */
+  /** The value in the new fact. */
   value: string;
-  /** What the existing fact says in its place. */
+  /** The value in the existing fact. */
   other_value: string;
 }
 
 /** Facts with the same problem. */
 export interface FactFinding {
-  /** What is wrong with them. */
+  /** The problem. */
   kind: "duplicate" | "near_duplicate" | "never_recalled" | "always_ignored" | "expired";
   /** How many there are; of pairs, at most 5,000 are compared. */
   count: number;
   /** The first of them. */
   facts: FoundFact[];
-  /** What to do about it. */
+  /** The remedy. */
   remedy: string;
 }
 
@@ -809,7 +809,7 @@ export interface FactRef {
   new: boolean;
 }
 
-/** What an audit found in a dataset. Nothing was changed. */
+/** The problems that an audit found in a dataset. Nothing was changed. */
 export interface FactReport {
   /** The dataset. */
   dataset: string;
@@ -817,7 +817,7 @@ export interface FactReport {
   facts: number;
   /** How many recalls were looked at, the newest 50,000 at most. */
   recalls: number;
-  /** What was found, by kind. */
+  /** The problems by kind. */
   findings: FactFinding[];
 }
 
@@ -868,7 +868,7 @@ export interface Feedback {
   author_kind: "named" | "program" | "visitor";
   /** When it was given. */
   created_at: string;
-  /** What hooks added. */
+  /** Metadata added by hooks. */
   extra: Record<string, unknown>;
 }
 
@@ -886,7 +886,7 @@ export interface FeedbackCreateNegativeRequest {
   execution_id?: string | null;
   /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
-  /** Who gives it; your program itself, if left out. */
+  /** Whose opinion it is; your program's if left out. */
   author?: string | null;
 }
 
@@ -898,7 +898,7 @@ export interface FeedbackCreatePositiveRequest {
   execution_id?: string | null;
   /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
-  /** Who gives it; your program itself, if left out. */
+  /** Whose opinion it is; your program's if left out. */
   author?: string | null;
 }
 
@@ -906,13 +906,13 @@ export interface FeedbackCreatePositiveRequest {
 export interface FeedbackCreateRequest {
   /** Whether it was right. */
   is_positive: boolean;
-  /** Why, in words. */
+  /** The reason. */
   feedback?: string | null;
   /** The execution. */
   execution_id?: string | null;
   /** The message of a chat, from `chat_to_sql` or `chat_to_answer`. */
   chat_message_id?: string | null;
-  /** Who gives it; your program itself, if left out. */
+  /** Whose opinion it is; your program's if left out. */
   author?: string | null;
 }
 
@@ -942,15 +942,15 @@ export interface FeedbackMetrics {
   avg_comment_length: number;
 }
 
-/** What a browser is given to say what it thinks of some things, for a short time. */
+/** A short-lived token with which a browser may rate some targets. */
 export interface FeedbackToken {
-  /** What the browser sends as its key. */
+  /** The token that the browser sends as its key. */
   token: string;
   /** Under whose name it speaks. */
   author: string;
   /** `named` with an author, else `visitor`. */
   author_kind: "named" | "program" | "visitor";
-  /** What it may rate. */
+  /** The targets it may rate. */
   targets: Target[];
   /** When it is no longer good. */
   expires_at: string;
@@ -958,7 +958,7 @@ export interface FeedbackToken {
 
 /** The parameters of `feedback.update`. */
 export interface FeedbackUpdateRequest {
-  /** The new words; None clears them. */
+  /** The new comment; None removes it. */
   feedback?: string | null;
   /** Whether it was right. */
   is_positive?: boolean;
@@ -980,13 +980,13 @@ export interface ForgetRequest {
   fact_ids?: string | string[] | null;
   /** All facts of this source. */
   source?: string | null;
-  /** The dataset of `source`; alone, the dataset that goes as a whole. */
+  /** The dataset of `source`; without `source`, the dataset to remove entirely. */
   dataset?: string | null;
-  /** Instead of facts: the person to erase, by the exact name. */
+  /** Instead of facts: the exact name of the person to erase. */
   author?: string | null;
 }
 
-/** What `forget` removed. */
+/** The facts that `forget` removed. */
 export interface ForgetResult {
   /** How many are gone. */
   facts: number;
@@ -994,7 +994,7 @@ export interface ForgetResult {
   dataset: string;
   /** The facts that they had superseded and that are recalled again; forget these too if they are wrong. */
   restored: string[];
-  /** What else was erased of an author, where one was named. */
+  /** The record of the erasure, if an author was named. */
   erased: Erasure | null;
 }
 
@@ -1016,7 +1016,7 @@ export interface GoldenExample {
   id: string;
   /** The connector. */
   connector_id: string;
-  /** What the SQL answers. */
+  /** The question that the SQL answers. */
   question: string;
   /** The SQL. */
   sql_query: string;
@@ -1034,13 +1034,13 @@ export interface GoldenExample {
 
 /** The parameters of `golden_examples.create`. */
 export interface GoldenExamplesCreateRequest {
-  /** What the SQL answers. */
+  /** The question that the SQL answers. */
   question: string;
   /** One statement that only reads. */
   sql_query: string;
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string | null;
-  /** Whom it is for, such as a user or a tenant, compared to the letter; everybody if left out. */
+  /** Whom it is for, such as a user or tenant ID (case-sensitive); everybody if left out. */
   audience?: string | null;
 }
 
@@ -1048,7 +1048,7 @@ export interface GoldenExamplesCreateRequest {
 export interface GoldenExamplesImportExamplesRequest {
   /** Mappings with `question` and `sql_query`. */
   examples: NewExample[];
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string | null;
 }
 
@@ -1056,7 +1056,7 @@ export interface GoldenExamplesImportExamplesRequest {
 export interface GoldenExamplesPromoteRequest {
   /** The execution. */
   execution_id: string;
-  /** The question in other words. */
+  /** The question, reworded. */
   question?: string | null;
   /** Whom it is for; the audience of the execution if left out. */
   audience?: string | null;
@@ -1068,7 +1068,7 @@ export interface GoldenExamplesUpdateRequest {
   question?: string;
   /** The new SQL: one statement that only reads. */
   sql_query?: string;
-  /** Whom it is for from now on; None is everybody. */
+  /** Whom it is for from now on; None for everybody. */
   audience?: string | null;
 }
 
@@ -1112,7 +1112,7 @@ export interface ImproveRequest {
   session_ids?: string[] | null;
 }
 
-/** What `improve` changed; all zero when there was nothing new. */
+/** The changes made by `improve`; all zero if there was nothing new. */
 export interface Improvement {
   /** None if several were improved. */
   dataset: string | null;
@@ -1136,7 +1136,7 @@ export interface Improvement {
   entities_added: number;
   /** Ratings by visitors, which create no signals. */
   visitor_ratings: number;
-  /** What was not learnt, and why; the newest hundred. The review queue has it, where a person can teach it. */
+  /** The newest hundred lessons that were not learnt, and why. A person can teach them from the review queue. */
   not_learnt: NotLearnt[];
 }
 
@@ -1154,16 +1154,16 @@ export interface ItemError {
 
 /** Work that is done in the background: at least once, by one worker at a time. */
 export interface Job {
-  /** What `get`, `cancel` and `retry` take. */
+  /** The ID for `get`, `cancel` and `retry`. */
   job_id: string;
   /**
-   * What is done: improve, reembed, maintain, index for the search inside a database, digest for what people said, or
+   * The kind of work: improve, reembed, maintain, index for the search inside a database, digest of feedback, or
    * deliver for an alert in the outbox.
    */
   kind: "improve" | "reembed" | "maintain" | "index" | "digest" | "deliver";
   /** Whose it is; None for work on the whole store. */
   project: string | null;
-  /** What it is done with. */
+  /** The arguments of the job. */
   arguments: Record<string, unknown>;
   /** waiting, running, done, failed or cancelled. */
   status: "waiting" | "running" | "done" | "failed" | "cancelled";
@@ -1193,13 +1193,13 @@ export interface JobsImproveRequest {
 
 /** A key to a server; its secret is shown once, when it is made. */
 export interface Key {
-  /** What `revoke` takes; it is no secret. */
+  /** The ID for `revoke`; not a secret. */
   key_id: string;
   /** What was looked at. */
   name: string;
   /** The project it opens; None for all. */
   project: string | null;
-  /** What it may do. */
+  /** The scopes of the key. */
   scopes: ("read" | "write" | "feedback" | "admin")[];
   /** Calls a second; None for what the server allows. */
   rate_limit: number | null;
@@ -1213,11 +1213,11 @@ export interface Key {
 
 /** The parameters of `keys.create`. */
 export interface KeysCreateRequest {
-  /** What to call it. */
+  /** The name. */
   name: string;
   /** What it may do: some of `read`, `write`, `feedback` and `admin`. */
   scopes?: ("read" | "write" | "feedback" | "admin")[];
-  /** Calls a second; what the server allows if left out. */
+  /** Calls per second; the server's limit if left out. */
   rate_limit?: number | null;
 }
 
@@ -1225,17 +1225,17 @@ export interface KeysCreateRequest {
 export interface KeysCreateTokenRequest {
   /** What may be rated: `Target` objects, or mappings with the same fields. */
   targets: Target[];
-  /** Under whose name it speaks; one is made up if left out. */
+  /** The author of feedback given with this key; generated if left out. */
   author?: string | null;
-  /** What distinguishes one visitor from another, such as the ID of a visit; only its hash is stored. */
+  /** An ID that distinguishes visitors; only its hash is stored. */
   subject?: string | null;
-  /** Seconds until it is no longer good, up to a day. */
+  /** Seconds until it expires, up to a day. */
   expires_in?: number;
 }
 
 /** The parameters of `keys.rotate_signing`. */
 export interface KeysRotateSigningRequest {
-  /** Seconds that tokens and logins signed with the old secret stay good, up to a week. */
+  /** Seconds that tokens and logins signed with the old secret stay valid, up to a week. */
   grace?: number;
 }
 
@@ -1261,7 +1261,7 @@ export interface Message {
   message_id: string;
   /** Who said it. */
   role: string;
-  /** What was said. */
+  /** The text of the message. */
   content: string;
   /** When it was said. */
   at: string;
@@ -1275,7 +1275,7 @@ export interface MissingExample {
   asked: number;
   /** How many different ones that are. */
   questions: number;
-  /** What it probably means, if there is one likely reading. */
+  /** The probable meaning, if there is one likely reading. */
   suggestion: CacheSuggestion | null;
 }
 
@@ -1295,7 +1295,7 @@ export interface MixedFact {
 
 /** A question, and the SQL that answers it. */
 export interface NewExample {
-  /** What was asked. */
+  /** The question. */
   question: string;
   /** The SQL. */
   sql_query: string;
@@ -1305,13 +1305,13 @@ export interface NewExample {
 
 /** A key that was just made, with its secret. */
 export interface NewKey {
-  /** What `revoke` takes; it is no secret. */
+  /** The ID for `revoke`; not a secret. */
   key_id: string;
   /** What was looked at. */
   name: string;
   /** The project it opens; None for all. */
   project: string | null;
-  /** What it may do. */
+  /** The scopes of the key. */
   scopes: ("read" | "write" | "feedback" | "admin")[];
   /** Calls a second; None for what the server allows. */
   rate_limit: number | null;
@@ -1329,7 +1329,7 @@ export interface NewKey {
 export interface NewMessage {
   /** Who said it. */
   role: string;
-  /** What was said. */
+  /** The text of the message. */
   content: string;
   /** When it was given. */
   at?: string | null;
@@ -1343,7 +1343,7 @@ export interface NotLearnt {
   session_id: string;
   /** The answer that it is about. */
   qa_id: string;
-  /** What would have been learnt: the answer, or the correction in the comment. */
+  /** The text that would have been learnt: the answer, or the correction in the comment. */
   learnt_from: "answer" | "feedback";
   /**
    * The author is a visitor; too few authors say so; it corrects no fact of the answer; or it would keep personal
@@ -1358,7 +1358,7 @@ export interface NotLearnt {
 export interface Note {
   /** In a sentence. */
   text: string;
-  /** What was looked at: "all", "dataset", "model", "metadata.variant", "theme", "policy"… */
+  /** The subject of the note: "all", "dataset", "model", "metadata.variant", "theme", "policy"… */
   about: string;
   /** Which of them; None for all. */
   value: unknown;
@@ -1374,7 +1374,7 @@ export interface Note {
   event_id: string | null;
 }
 
-/** What `set_policy` did. */
+/** The result of `set_policy`. */
 export interface PolicyChange {
   /** Retract it to undo the change; None if nothing changed. */
   event_id: string | null;
@@ -1384,6 +1384,22 @@ export interface PolicyChange {
   policy: "documented" | "adaptive" | null;
   /** The rule before; None for the default. */
   previous: "documented" | "adaptive" | null;
+}
+
+/** The policy that recalls follow unless a call names another, and why. */
+export interface PolicyInUse {
+  /** None for the project. */
+  dataset: string | null;
+  /** The rule it was ranked by. */
+  policy: "documented" | "adaptive";
+  /** None if no policy was chosen, so that the default holds. */
+  chosen_for: "dataset" | "project" | null;
+  /** `set_policy`; `guard` if ratings got worse after a change and the setting `revert_worse_policy` undid it. */
+  chosen_by: string | null;
+  /** The time of the choice. */
+  chosen_at: string | null;
+  /** Retract it to undo the choice. */
+  event_id: string | null;
 }
 
 /** Proven questions whose SQL is the same but for its values. */
@@ -1445,11 +1461,11 @@ export interface Recall {
   session_id: string | null;
   /** The entry of the session under which question and answer are kept; None without a session. */
   qa_id: string | null;
-  /** What the hits answer, with citations; None without a session. */
+  /** The answer made from the hits, with citations; None without a session. */
   answer: string | null;
   /** Whether its receipt was kept, so that feedback can name it; with a session it always is. */
   receipt: boolean;
-  /** What gets the next page, as `cursor` of the same recall; None if there are no more facts, or 1,000 were shown. */
+  /** The `cursor` for the next page of the same recall; None if there are no more facts, or 1,000 were shown. */
   next_cursor: string | null;
 }
 
@@ -1459,39 +1475,39 @@ export interface RecallRequest {
   query: string;
   /** The dataset. */
   dataset?: string;
-  /** How many hits at most. */
+  /** How many facts to return at most. */
   top_k?: number;
   /** `hybrid` (meaning and words), `semantic` (meaning), `lexical` (words), or `graph` (hybrid and links). */
   mode?: "hybrid" | "semantic" | "lexical" | "graph";
-  /** Conditions on metadata; all must hold. */
+  /** Conditions on metadata, all of which must hold. */
   where?: Record<string, unknown> | null;
-  /** Left out, the policy decides; true or a weight blends it in; false ranks by relevance. */
+  /** Blend usefulness into the score (true or a weight), or rank by relevance (false); by policy if left out. */
   boost_by_usefulness?: boolean | number | null;
   /** The share of usefulness in the score, from 0 to 1. */
   usefulness_weight?: number;
-  /** Another name of `usefulness_weight`: above 0, it turns the boost on, and 0 turns it off. */
+  /** Another name for `usefulness_weight`: above 0, it turns the boost on; 0 turns it off. */
   feedback_influence?: number | null;
-  /** Leave out facts below this. Not with `boost_by_usefulness` false. */
+  /** Leave out facts with a lower usefulness. Not with `boost_by_usefulness` false. */
   min_usefulness?: number;
   /** `documented` or `adaptive`; None leaves it to the dataset, then to the project. */
   policy?: "documented" | "adaptive" | null;
-  /** The chance that a fact nobody has judged for such a query gets the last place. */
+  /** The probability of giving the last place to a fact that nobody has rated for such a query. */
   exploration?: number;
-  /** The seed of the draw for `exploration`. */
+  /** The seed for `exploration`. */
   seed?: number | null;
   /** Add an `explanation` to every hit. */
   explain?: boolean;
-  /** Keep question and answer in this session. */
+  /** Answer, and store the exchange in this session. */
   session_id?: string | null;
-  /** Answer, too. */
+  /** Also answer the question. */
   answer?: boolean;
-  /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
+  /** Your own ID for it (a run, trace or message ID), which feedback may name; unique in the project. */
   external_id?: string | null;
-  /** The `next_cursor` of the page before; `query`, `dataset`, `mode` and `where` are the same there. */
+  /** The `next_cursor` of the previous page, with the same `query`, `dataset`, `mode` and `where`. */
   cursor?: string | null;
 }
 
-/** What was shown by one recall. */
+/** The facts that one recall showed. */
 export interface Receipt {
   /** The receipt's id, for `signal_recall`. */
   recall_id: string;
@@ -1539,17 +1555,17 @@ export interface RememberRequest {
   texts: string | Document | (string | Document)[];
   /** The dataset. */
   dataset?: string;
-  /** One mapping for all texts, or one for each. */
+  /** One mapping for all texts, or one per text. */
   metadata?: Record<string, unknown> | (Record<string, unknown>)[] | null;
   /** Where the texts come from. A file's source is its path. */
   source?: string | null;
-  /** From then on, they are not recalled, listed or counted: a time ahead with a zone. */
+  /** From this time on, they are no longer recalled: a future time with a zone, such as 2030-01-31T12:00:00Z. */
   expires_at?: string | null;
   /** Run `improve` afterwards, in the background. */
   self_improvement?: boolean;
 }
 
-/** What `remember` stored, document by document in the order given. */
+/** The facts that `remember` stored, document by document in the order given. */
 export interface RememberResult {
   /** The dataset. */
   dataset: string;
@@ -1580,7 +1596,7 @@ export interface ReplayAdvice {
   reason: string;
 }
 
-/** What one way to order the facts that were shown is worth, by the ratings they got. */
+/** The quality of one way to order the facts that were shown, by their ratings. */
 export interface ReplayArm {
   /** None for the logged order and for relevance alone. */
   policy: "documented" | "adaptive" | null;
@@ -1618,7 +1634,7 @@ export interface ReplayRecommendation {
   reason: string;
 }
 
-/** What other policies and weights would have made of the recalls that people rated. */
+/** The quality of other policies and weights on the recalls that people rated. */
 export interface ReplayReport {
   /** The dataset. */
   dataset: string;
@@ -1630,7 +1646,7 @@ export interface ReplayReport {
   queries: number;
   /** How many recalls with equal weights would say as much; below `replayed` where exploration was at work. */
   effective_sample_size: number;
-  /** What the intervals were drawn with. */
+  /** The seed of the intervals. */
   seed: number;
   /** The order that was shown; None where nothing was replayed. */
   logged: ReplayArm | null;
@@ -1648,13 +1664,13 @@ export interface ReplayReport {
 export interface ReplayRequest {
   /** The dataset. */
   dataset?: string;
-  /** The policies to try; all of them if left out. */
+  /** The policies to try; all if left out. */
   policies?: ("documented" | "adaptive")[] | null;
   /** The values of `usefulness_weight` to try, up to 100; 0.1 to 0.9 if left out. */
   weights?: number[] | null;
   /** Only recalls from this time on. */
   since?: string | null;
-  /** The seed of the resampling behind the intervals. */
+  /** The seed for the confidence intervals. */
   seed?: number;
 }
 
@@ -1664,7 +1680,7 @@ export interface RetractRequest {
   author?: string | null;
 }
 
-/** What `retract` undid. */
+/** The result of `retract`. */
 export interface Retraction {
   /** The new event that records the retraction. */
   event_id: string;
@@ -1676,9 +1692,9 @@ export interface Retraction {
 
 /** The parameters of `review.assign`. */
 export interface ReviewAssignRequest {
-  /** Who is assigned to it. */
+  /** The person it is assigned to. */
   assignee: string | null;
-  /** Who says so. */
+  /** Who performs the action. */
   author?: string | null;
 }
 
@@ -1703,13 +1719,13 @@ export interface ReviewCase {
    * listed until it is retracted.
    */
   history: ReviewEvent[];
-  /** What can be done about it. */
+  /** The fixes that apply to it. */
   fixes: ("supersede" | "retract" | "teach" | "block" | "promote" | "add_example")[];
 }
 
 /** The same question, asked again. */
 export interface ReviewComparison {
-  /** What was asked. */
+  /** The question. */
   question: string;
   /** The answer that was disliked, or the SQL, where it is about an execution. */
   before: string | null;
@@ -1727,17 +1743,17 @@ export interface ReviewComparison {
 
 /** The parameters of `review.dismiss`. */
 export interface ReviewDismissRequest {
-  /** Why, for those who come later. */
+  /** A note for other reviewers. */
   note?: string | null;
-  /** Who says so. */
+  /** Who performs the action. */
   author?: string | null;
 }
 
 /** Something that was done about an item. */
 export interface ReviewEvent {
-  /** What `undo` reverts. */
+  /** The action that `undo` reverts. */
   event_id: string;
-  /** What was done. */
+  /** The action. */
   action: "assign" | "resolve" | "dismiss" | "reopen" | "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
   /** Who did it. */
   author: string | null;
@@ -1745,7 +1761,7 @@ export interface ReviewEvent {
   at: string;
   /** Why. */
   note: string | null;
-  /** What it was done to, and what it made. */
+  /** The object of the action, and its result. */
   details: Record<string, unknown>;
   /** Whether it was retracted. */
   undone: boolean;
@@ -1777,7 +1793,7 @@ export interface ReviewFixRequest {
   action: "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
   /** The fact. */
   fact_id?: string | null;
-  /** What is true now. */
+  /** The corrected text. */
   text?: string | null;
   /** Instead of `text`: a fact that already exists. */
   by?: string | null;
@@ -1785,13 +1801,13 @@ export interface ReviewFixRequest {
   event_id?: string | null;
   /** The execution. */
   execution_id?: string | null;
-  /** Another question than that of the item or of the execution. */
+  /** A question other than that of the item or execution. */
   question?: string | null;
   /** One statement that only reads. */
   sql_query?: string | null;
-  /** Another connector than that of the item. */
+  /** A connector other than that of the item. */
   connector_id?: string | null;
-  /** Why, for those who come later. */
+  /** A note for other reviewers. */
   note?: string | null;
   /** Who does it. */
   author?: string | null;
@@ -1806,13 +1822,13 @@ export interface ReviewItem {
    * say otherwise than this one.
    */
   kind: "negative" | "contradictory" | "conflict";
-  /** What the opinions are about. */
+  /** The target of the opinions. */
   target_type: "session" | "entry" | "message" | "execution" | "fact";
-  /** What was asked; None where that is not known. */
+  /** The question; None if it is not stored. */
   question: string | null;
   /** That was asked; None where it is about something else. */
   dataset: string | null;
-  /** What the reviewers' last word makes of it. */
+  /** The status after the latest action of a reviewer. */
   status: "open" | "resolved" | "dismissed";
   /** Who is assigned to it. */
   assignee: string | null;
@@ -1832,7 +1848,7 @@ export interface ReviewItem {
 
 /** One opinion of an item. */
 export interface ReviewOpinion {
-  /** What `retract` undoes. */
+  /** The event that `retract` undoes. */
   event_id: string;
   /** What it is about. */
   target_type: "session" | "entry" | "message" | "execution" | "fact";
@@ -1856,17 +1872,17 @@ export interface ReviewOpinion {
 
 /** The parameters of `review.reopen`. */
 export interface ReviewReopenRequest {
-  /** Why, for those who come later. */
+  /** A note for other reviewers. */
   note?: string | null;
-  /** Who says so. */
+  /** Who performs the action. */
   author?: string | null;
 }
 
 /** The parameters of `review.resolve`. */
 export interface ReviewResolveRequest {
-  /** Why, for those who come later. */
+  /** A note for other reviewers. */
   note?: string | null;
-  /** Who says so. */
+  /** Who performs the action. */
   author?: string | null;
 }
 
@@ -1918,7 +1934,7 @@ export interface Session {
   updated_at: string;
 }
 
-/** What went with a session. */
+/** The data deleted with a session. */
 export interface SessionDeletion {
   /** The session. */
   session_id: string;
@@ -1934,27 +1950,27 @@ export interface SessionDeletion {
 
 /** The parameters of `sessions.add_entry`. */
 export interface SessionsAddEntryRequest {
-  /** What was asked. */
+  /** The question. */
   question: string;
-  /** What your agent answered. */
+  /** Your agent's answer. */
   answer: string;
-  /** The texts the answer was made from; those of the recall if left out. */
+  /** The texts the answer is based on; those of the recall if left out. */
   context?: string | null;
   /** The recall that showed the facts, from `recall(…).recall_id`. */
   recall_id?: string | null;
-  /** Facts the answer was made from, or a weight for each; detected by `improve` if left out. */
+  /** The facts that the answer is based on, or a weight for each; `improve` detects them if left out. */
   used?: string[] | Record<string, number> | null;
-  /** An id of your own, such as that of a run, a trace, a message or a span; no other in the project. */
+  /** Your own ID for it (a run, trace or message ID), which feedback may name; unique in the project. */
   external_id?: string | null;
 }
 
 /** The parameters of `sessions.add_feedback`. */
 export interface SessionsAddFeedbackRequest {
-  /** What somebody thinks of the answer. */
+  /** A comment on the answer. */
   feedback_text?: string | null;
   /** 1 (worst) to 5 (best). */
   feedback_score?: number | null;
-  /** Who gives it; your program itself, if left out. */
+  /** Whose opinion it is; your program's if left out. */
   author?: string | null;
 }
 
@@ -1962,9 +1978,9 @@ export interface SessionsAddFeedbackRequest {
 export interface SessionsAddMessageRequest {
   /** Who said it, in a word: `user`, `assistant`, … */
   role: string;
-  /** What was said. */
+  /** The text of the message. */
   content: string;
-  /** When it was said; now if left out. */
+  /** The time of the message; now if left out. */
   at?: string | null;
 }
 
@@ -1976,17 +1992,17 @@ export interface SessionsAddMessagesRequest {
 
 /** The parameters of `sessions.add_session_feedback`. */
 export interface SessionsAddSessionFeedbackRequest {
-  /** A mapping with `rating`, `comment`, and what else should be kept with it. */
+  /** A mapping with `rating`, `comment` and any other keys to store. */
   feedback: Record<string, unknown>;
-  /** Who gives it; your program itself, if left out. */
+  /** Whose opinion it is; your program's if left out. */
   author?: string | null;
 }
 
 /** The parameters of `sessions.create`. */
 export interface SessionsCreateRequest {
-  /** Its name; one is made if left out. */
+  /** The session's name; generated if left out. */
   session_id?: string | null;
-  /** What to know of the session; merged into what is known. */
+  /** Metadata of the session, merged into what is stored. */
   metadata?: Record<string, unknown> | null;
 }
 
@@ -1994,23 +2010,23 @@ export interface SessionsCreateRequest {
 export interface SessionsRateRequest {
   /** True, "up", "VERY_NEGATIVE" or another word, or a number; left out, only the comment counts. */
   rating?: boolean | number | string | null;
-  /** What to say of it in words. */
+  /** The comment. */
   comment?: string | null;
-  /** The worst and the best number, such as (1, 5), where the number alone doesn't say it. */
+  /** The worst and the best number, such as 1 and 5, for a rating that is a number. */
   scale?: number[] | null;
-  /** Who gives it; your program itself, if left out. */
+  /** Whose opinion it is; your program's if left out. */
   author?: string | null;
 }
 
 /** The parameters of `sessions.update_message`. */
 export interface SessionsUpdateMessageRequest {
-  /** What was said. */
+  /** The text of the message. */
   content: string;
 }
 
 /** The parameters of `sessions.update_metadata`. */
 export interface SessionsUpdateMetadataRequest {
-  /** What changes, by key, dotted or not. */
+  /** The new values by key; a dot reaches inside a mapping. */
   metadata: Record<string, unknown>;
 }
 
@@ -2018,7 +2034,7 @@ export interface SessionsUpdateMetadataRequest {
 export interface SetPolicyRequest {
   /** `documented` or `adaptive`; None resets it. */
   policy: "documented" | "adaptive" | null;
-  /** For this dataset alone; else for the whole project. */
+  /** Only for this dataset; if left out, for the whole project. */
   dataset?: string | null;
 }
 
@@ -2066,17 +2082,17 @@ export interface Signal {
 
 /** The parameters of `signal_recall`. */
 export interface SignalRecallRequest {
-  /** Facts the answer was made from. */
+  /** Facts that the answer is based on. */
   used?: string[];
-  /** Facts a person called helpful. */
+  /** Facts that a person rated as helpful. */
   helpful?: string[];
-  /** Facts a person called not helpful. */
+  /** Facts that a person rated as not helpful. */
   not_helpful?: string[];
-  /** What the agent made of them: it tells what was used of the facts that are not named. */
+  /** The agent's answer, from which Heedful detects which of the other facts were used. */
   answer?: string | null;
-  /** How sure the caller is, from 0 to 1; it scales every signal of the call. */
+  /** How sure you are, from 0 to 1; scales every signal of the call. */
   confidence?: number;
-  /** Who gives it; your program itself, if left out. */
+  /** Whose opinion it is; your program's if left out. */
   author?: string | null;
 }
 
@@ -2088,7 +2104,7 @@ export interface SignalRequest {
   dataset?: string | null;
 }
 
-/** What a call to `signal` or `signal_recall` did. */
+/** The result of `signal` or `signal_recall`. */
 export interface SignalResult {
   /** How many signals were taken now; a retry takes none. */
   processed: number;
@@ -2102,7 +2118,7 @@ export interface SignalResult {
   signals: RecordedSignal[];
 }
 
-/** What `rotate_signing` did. */
+/** The result of `rotate_signing`. */
 export interface SigningRotation {
   /** Since when the new secret is in use. */
   rotated_at: string;
@@ -2126,7 +2142,7 @@ export interface Stopping {
 
 /** The parameters of `supersede`. */
 export interface SupersedeRequest {
-  /** What is true now. */
+  /** The corrected text. */
   text?: string | null;
   /** Instead of `text`: a fact that already exists. */
   by?: string | null;
@@ -2134,7 +2150,7 @@ export interface SupersedeRequest {
   author?: string | null;
 }
 
-/** What `supersede` did. */
+/** The result of `supersede`. */
 export interface Supersession {
   /** Retract it to undo the supersession. */
   event_id: string;
@@ -2181,7 +2197,7 @@ export interface Theme {
   last_at: string;
 }
 
-/** What negative comments are about. */
+/** A theme of negative comments. */
 export interface Themes {
   /** How many were read, the newest. */
   comments: number;
@@ -2231,7 +2247,7 @@ export interface TrendPoint {
   mean_score: number | null;
 }
 
-/** What a language model counted; None where it didn't say. */
+/** The tokens that the language model counted; None if it did not report them. */
 export interface Usage {
   /** Tokens that it read. */
   prompt_tokens: number | null;
@@ -2362,14 +2378,19 @@ export interface FactsRequest {
   dataset?: string;
   /** Only facts of this source. */
   source?: string;
-  /** Conditions on metadata; all must hold. */
+  /** Conditions on metadata, all of which must hold. */
   where?: Record<string, unknown>;
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
   limit?: number;
   /** Newest first. */
   newest_first?: boolean;
+}
+
+export interface PolicyRequest {
+  /** That of this dataset; if left out, of the project. */
+  dataset?: string;
 }
 
 export interface UsefulnessStatsRequest {
@@ -2380,60 +2401,34 @@ export interface UsefulnessStatsRequest {
 export interface CheckFactsRequest {
   /** The dataset. */
   dataset?: string;
-  /** How many facts of each kind are named, up to 1,000. */
+  /** How many facts of each kind to list, up to 1,000. */
+  limit?: number;
+}
+
+export interface AuditRequest {
+  /** Only calls that were refused (`refusal`), or only what an admin did (`action`). */
+  kind?: "refusal" | "action";
+  /** Only entries from this time on. */
+  since?: string;
+  /** The `next_cursor` of the previous page. */
+  cursor?: string;
+  /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface SessionsListRequest {
-  /** Conditions on metadata; all must hold. */
+  /** Conditions on metadata, all of which must hold. */
   where?: Record<string, unknown>;
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
   limit?: number;
-}
-
-export interface SessionsMessagesRequest {
-  /** The `next_cursor` of the page before. */
-  cursor?: string;
-  /** How many at most in a page, up to 1,000. */
-  limit?: number;
-  /** Newest first. */
-  newest_first?: boolean;
-}
-
-export interface SessionsDeleteMetadataRequest {
-  /** The keys, dotted or not. */
-  keys: string[];
-}
-
-export interface SessionsEntriesRequest {
-  /** The `next_cursor` of the page before. */
-  cursor?: string;
-  /** How many at most in a page, up to 1,000. */
-  limit?: number;
-  /** Newest first. */
-  newest_first?: boolean;
-}
-
-export interface SessionsDeleteFeedbackRequest {
-  /** Only what this author said. */
-  author?: string;
-}
-
-export interface SessionsFeedbacksRequest {
-  /** The `next_cursor` of the page before. */
-  cursor?: string;
-  /** How many at most in a page, up to 1,000. */
-  limit?: number;
-  /** Newest first. */
-  newest_first?: boolean;
 }
 
 export interface SessionsAlertsRequest {
-  /** Only those that are still to be delivered. */
+  /** Only alerts that still have to be delivered. */
   pending?: boolean;
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
   limit?: number;
@@ -2442,9 +2437,9 @@ export interface SessionsAlertsRequest {
 export interface InsightSatisfactionRequest {
   /** A key of the sessions' metadata, dotted or not; or `dataset`, `model`, `source`, `author_kind`, `target_type`. */
   by: string;
-  /** Only what was said from this time on. */
+  /** Only feedback from this time on. */
   since?: string;
-  /** Only what was said before this time. */
+  /** Only feedback before this time. */
   until?: string;
   /** Only answers from this dataset. */
   dataset?: string;
@@ -2455,11 +2450,11 @@ export interface InsightSatisfactionRequest {
 export interface InsightTrendRequest {
   /** `day` or `week`; weeks begin on Mondays. */
   over?: "day" | "week";
-  /** A line for each value of this: see `satisfaction`. */
+  /** Draw a line for each value of this key, as in `satisfaction`. */
   by?: string;
-  /** Only what was said from this time on. */
+  /** Only feedback from this time on. */
   since?: string;
-  /** Only what was said before this time. */
+  /** Only feedback before this time. */
   until?: string;
   /** Only answers from this dataset. */
   dataset?: string;
@@ -2468,11 +2463,11 @@ export interface InsightTrendRequest {
 }
 
 export interface InsightCoverageRequest {
-  /** Only what was shown from this day on. */
+  /** Only facts shown from this day on. */
   since?: string;
-  /** Only what was shown before the end of this day. */
+  /** Only facts shown before the end of this day. */
   until?: string;
-  /** Only what was shown from this dataset. */
+  /** Only facts of this dataset. */
   dataset?: string;
 }
 
@@ -2486,34 +2481,34 @@ export interface InsightCacheRequest {
   since?: string;
   /** Only decisions before this time. */
   until?: string;
-  /** How many of the newest decisions are listed. */
+  /** How many of the newest decisions to list. */
   limit?: number;
 }
 
 export interface InsightThemesRequest {
-  /** Only what was said from this time on. */
+  /** Only feedback from this time on. */
   since?: string;
-  /** Only what was said before this time. */
+  /** Only feedback before this time. */
   until?: string;
   /** Only answers from this dataset. */
   dataset?: string;
 }
 
 export interface InsightNotesRequest {
-  /** From when on is looked at; four weeks, if left out. */
+  /** The start; four weeks ago if left out. */
   since?: string;
-  /** Only what was said before this time. */
+  /** Only feedback before this time. */
   until?: string;
   /** Only answers from this dataset. */
   dataset?: string;
-  /** Also by this key of the sessions' metadata, which may have up to 50 values. */
+  /** Also compare by this key of the sessions' metadata, with up to 50 values. */
   by?: string;
 }
 
 export interface InsightDigestRequest {
-  /** From when on; seven days before the end if left out. */
+  /** The start; seven days before the end if left out. */
   since?: string;
-  /** Until when; now if left out. */
+  /** The end; now if left out. */
   until?: string;
 }
 
@@ -2526,71 +2521,64 @@ export interface InsightRowsRequest {
   until?: string;
   /** Only rows of this dataset. */
   dataset?: string;
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface ExecutionsListRequest {
-  /** Only those of this connector, by id or name. */
+  /** Only those of this connector, by ID or name. */
   connector_id?: string;
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface FeedbackListRequest {
-  /** How many to leave out at the beginning. */
+  /** How many to skip. */
   skip?: number;
   /** How many at most, up to 10,000. */
   limit?: number;
-  /** Only those whose text has this, in any case. */
+  /** Only those whose text contains this, ignoring case. */
   search?: string;
 }
 
 export interface FeedbackListPositiveRequest {
-  /** How many to leave out at the beginning. */
+  /** How many to skip. */
   skip?: number;
   /** How many at most, up to 10,000. */
   limit?: number;
 }
 
 export interface FeedbackListNegativeRequest {
-  /** How many to leave out at the beginning. */
-  skip?: number;
-  /** How many at most, up to 10,000. */
-  limit?: number;
-}
-
-export interface FeedbackGetFeedbackForMessageRequest {
-  /** How many to leave out at the beginning. */
+  /** How many to skip. */
   skip?: number;
   /** How many at most, up to 10,000. */
   limit?: number;
 }
 
 export interface ChatExecutionCacheCoverageRequest {
-  /** The connector, by id or name; it may be left out if the project has one. */
+  /** The connector, by ID or name; optional if the project has only one. */
   connector_id?: string;
   /** How old an execution may be. */
   max_age_days?: number;
-  /** How many of each are listed. */
+  /** How many of each to list. */
   limit?: number;
 }
 
 export interface ChatSessionsListRequest {
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
 export interface GoldenExamplesListRequest {
-  /** Only those of this connector, by id or name. */
+  /** Only those of this connector, by ID or name. */
   connector_id?: string;
-  /** How many to leave out at the beginning. */
+  /** How many to skip. */
   skip?: number;
   /** How many at most, up to 10,000. */
   limit?: number;
@@ -2599,24 +2587,13 @@ export interface GoldenExamplesListRequest {
 export interface ReviewListRequest {
   /** Only items that are open, resolved or dismissed; None for all. */
   status?: "open" | "resolved" | "dismissed";
-  /** Only items that this person is assigned to. */
+  /** Only items assigned to this person. */
   assignee?: string;
-  /** Only questions to this dataset. */
+  /** Only questions about this dataset. */
   dataset?: string;
-  /** Only opinions about these: sessions, entries, messages, executions or facts. */
+  /** Only opinions about a `session`, `entry`, `message`, `execution` or `fact`. */
   target_type?: "session" | "entry" | "message" | "execution" | "fact";
-  /** The `next_cursor` of the page before. */
-  cursor?: string;
-  /** How many at most in a page, up to 1,000. */
-  limit?: number;
-}
-
-export interface AuditRequest {
-  /** Only calls that were refused (`refusal`), or only what an admin did (`action`). */
-  kind?: "refusal" | "action";
-  /** Only what happened from this time on. */
-  since?: string;
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
   limit?: number;
@@ -2627,14 +2604,58 @@ export interface JobsListRequest {
   status?: "waiting" | "running" | "done" | "failed" | "cancelled";
   /** Only jobs of this kind: improve, reembed, maintain, index, digest, or deliver for alerts of the outbox. */
   kind?: "improve" | "reembed" | "maintain" | "index" | "digest" | "deliver";
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
   limit?: number;
 }
 
+export interface SessionsMessagesRequest {
+  /** The `next_cursor` of the previous page. */
+  cursor?: string;
+  /** How many at most in a page, up to 1,000. */
+  limit?: number;
+  /** Newest first. */
+  newest_first?: boolean;
+}
+
+export interface SessionsDeleteMetadataRequest {
+  /** The keys; a dot reaches inside a mapping. */
+  keys: string[];
+}
+
+export interface SessionsEntriesRequest {
+  /** The `next_cursor` of the previous page. */
+  cursor?: string;
+  /** How many at most in a page, up to 1,000. */
+  limit?: number;
+  /** Newest first. */
+  newest_first?: boolean;
+}
+
+export interface SessionsFeedbacksRequest {
+  /** The `next_cursor` of the previous page. */
+  cursor?: string;
+  /** How many at most in a page, up to 1,000. */
+  limit?: number;
+  /** Newest first. */
+  newest_first?: boolean;
+}
+
+export interface FeedbackGetFeedbackForMessageRequest {
+  /** How many to skip. */
+  skip?: number;
+  /** How many at most, up to 10,000. */
+  limit?: number;
+}
+
+export interface SessionsDeleteFeedbackRequest {
+  /** Only feedback of this author. */
+  author?: string;
+}
+
 export interface ServerAuditRequest {
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string;
 }
 
@@ -2654,6 +2675,26 @@ export interface SessionsMethods {
   list(fields?: SessionsListRequest, options?: CallOptions): Promise<Page<Session>>;
   /** All items of `list`, page by page as they are needed; `limit` is the size of a page. */
   iterate(fields?: SessionsListRequest, options?: CallOptions): AsyncGenerator<Session, void>;
+  /**
+   * All active feedback of the project, counted by the store.
+   *
+   * Needs the scope `read`.
+   */
+  feedbackMetrics(options?: CallOptions): Promise<FeedbackMetrics>;
+  /**
+   * Alerts, the newest first; with `pending`, those that are still to be delivered.
+   *
+   * Needs the scope `admin`.
+   */
+  alerts(fields?: SessionsAlertsRequest, options?: CallOptions): Promise<Page<Alert>>;
+  /** All items of `alerts`, page by page as they are needed; `limit` is the size of a page. */
+  iterateAlerts(fields?: SessionsAlertsRequest, options?: CallOptions): AsyncGenerator<Alert, void>;
+  /**
+   * Delivers what is due now, and returns how many were; a background thread does it otherwise.
+   *
+   * Needs the scope `admin`.
+   */
+  deliverAlerts(options?: ChangeOptions): Promise<number>;
   /**
    * One session.
    *
@@ -2695,18 +2736,6 @@ export interface SessionsMethods {
    * Needs the scope `write`.
    */
   addMessages(session_id: string, fields: SessionsAddMessagesRequest, options?: ChangeOptions): Promise<Message[]>;
-  /**
-   * Changes what a message says; its place, its time and opinions about it stay. An unknown one is `NotFound`.
-   *
-   * Needs the scope `write`.
-   */
-  updateMessage(session_id: string, message_id: string, fields: SessionsUpdateMessageRequest, options?: ChangeOptions): Promise<Message>;
-  /**
-   * Removes a message; opinions about it stay in the ledger. An unknown one is `NotFound`.
-   *
-   * Needs the scope `write`.
-   */
-  deleteMessage(session_id: string, message_id: string, options?: ChangeOptions): Promise<boolean>;
   /**
    * The metadata of a session.
    *
@@ -2750,28 +2779,6 @@ export interface SessionsMethods {
   /** All items of `entries`, page by page as they are needed; `limit` is the size of a page. */
   iterateEntries(session_id: string, fields?: SessionsEntriesRequest, options?: CallOptions): AsyncGenerator<Entry, void>;
   /**
-   * One question and answer.
-   *
-   * Needs the scope `read`.
-   */
-  entry(session_id: string, qa_id: string, options?: CallOptions): Promise<Entry>;
-  /**
-   * Rates an answer from 1 to 5, says something of it, or both; False if there is no such entry.
-   *
-   * What the same author said of it before is replaced.
-   *
-   * Needs the scope `feedback`.
-   */
-  addFeedback(session_id: string, qa_id: string, fields?: SessionsAddFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
-  /**
-   * Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
-   *
-   * Given the external id of an answer that is not there yet, the rating of this author that waits for it goes.
-   *
-   * Needs the scope `feedback`.
-   */
-  deleteFeedback(session_id: string, qa_id: string, fields?: SessionsDeleteFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
-  /**
    * Rates the answer with this `external_id`, in whichever session it is, comments on it, or both.
    *
    * True if it is stored. False if there is no such answer yet: it then waits for it, a day by default (the setting
@@ -2800,31 +2807,45 @@ export interface SessionsMethods {
   /** All items of `feedbacks`, page by page as they are needed; `limit` is the size of a page. */
   iterateFeedbacks(session_id: string, fields?: SessionsFeedbacksRequest, options?: CallOptions): AsyncGenerator<Feedback, void>;
   /**
-   * All active feedback of the project, counted by the store.
-   *
-   * Needs the scope `read`.
-   */
-  feedbackMetrics(options?: CallOptions): Promise<FeedbackMetrics>;
-  /**
-   * Alerts, the newest first; with `pending`, those that are still to be delivered.
-   *
-   * Needs the scope `admin`.
-   */
-  alerts(fields?: SessionsAlertsRequest, options?: CallOptions): Promise<Page<Alert>>;
-  /** All items of `alerts`, page by page as they are needed; `limit` is the size of a page. */
-  iterateAlerts(fields?: SessionsAlertsRequest, options?: CallOptions): AsyncGenerator<Alert, void>;
-  /**
-   * Delivers what is due now, and returns how many were; a background thread does it otherwise.
-   *
-   * Needs the scope `admin`.
-   */
-  deliverAlerts(options?: ChangeOptions): Promise<number>;
-  /**
    * Gives up an alert that can't be delivered.
    *
    * Needs the scope `admin`.
    */
   discardAlert(alert_id: string, options?: ChangeOptions): Promise<Alert>;
+  /**
+   * Changes what a message says; its place, its time and opinions about it stay. An unknown one is `NotFound`.
+   *
+   * Needs the scope `write`.
+   */
+  updateMessage(session_id: string, message_id: string, fields: SessionsUpdateMessageRequest, options?: ChangeOptions): Promise<Message>;
+  /**
+   * Removes a message; opinions about it stay in the ledger. An unknown one is `NotFound`.
+   *
+   * Needs the scope `write`.
+   */
+  deleteMessage(session_id: string, message_id: string, options?: ChangeOptions): Promise<boolean>;
+  /**
+   * One question and answer.
+   *
+   * Needs the scope `read`.
+   */
+  entry(session_id: string, qa_id: string, options?: CallOptions): Promise<Entry>;
+  /**
+   * Rates an answer from 1 to 5, says something of it, or both; False if there is no such entry.
+   *
+   * What the same author said of it before is replaced.
+   *
+   * Needs the scope `feedback`.
+   */
+  addFeedback(session_id: string, qa_id: string, fields?: SessionsAddFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
+  /**
+   * Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
+   *
+   * Given the external id of an answer that is not there yet, the rating of this author that waits for it goes.
+   *
+   * Needs the scope `feedback`.
+   */
+  deleteFeedback(session_id: string, qa_id: string, fields?: SessionsDeleteFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
 }
 
 /** Reports on feedback. */
@@ -2859,19 +2880,19 @@ export interface InsightMethods {
    */
   usefulness(fields?: InsightUsefulnessRequest, options?: CallOptions): Promise<UsefulnessReport>;
   /**
-   * What the cache of executions decided, by reason, and the newest decisions.
+   * Counts the decisions of the execution cache by reason, and lists the newest.
    *
    * Needs the scope `read`.
    */
   cache(fields?: InsightCacheRequest, options?: CallOptions): Promise<CacheReport>;
   /**
-   * What negative comments are about: those that mean the same, under their own words. No language model is needed. The newest 500 are read.
+   * Groups negative comments that mean the same, under their own words. No language model is needed. The newest 500 are read.
    *
    * Needs the scope `read`.
    */
   themes(fields?: InsightThemesRequest, options?: CallOptions): Promise<Themes>;
   /**
-   * What changed in the last four weeks, or since then, and is not luck, with the arithmetic.
+   * Lists changes in the last four weeks, or since a time, that chance does not explain, with the arithmetic.
    *
    * Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
    * keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
@@ -2882,11 +2903,17 @@ export interface InsightMethods {
    */
   notes(fields?: InsightNotesRequest, options?: CallOptions): Promise<Note[]>;
   /**
-   * What people said in the last seven days, or in this time, beside the time before it, in short.
+   * Summarizes the feedback of the last seven days, or of a period, compared with the period before.
    *
    * Needs the scope `read`.
    */
   digest(fields?: InsightDigestRequest, options?: CallOptions): Promise<Digest>;
+  /**
+   * Lists the tables that can be exported, with the types and meanings of their columns.
+   *
+   * Needs the scope `read`.
+   */
+  dictionary(options?: CallOptions): Promise<ExportTable[]>;
   /**
    * Rows of a table of the `dictionary`, in the order in which they came. Times are texts in ISO 8601, in UTC.
    *
@@ -2897,12 +2924,6 @@ export interface InsightMethods {
   rows(fields: InsightRowsRequest, options?: CallOptions): Promise<Page<Record<string, unknown>>>;
   /** All items of `rows`, page by page as they are needed; `limit` is the size of a page. */
   iterateRows(fields: InsightRowsRequest, options?: CallOptions): AsyncGenerator<Record<string, unknown>, void>;
-  /**
-   * What can be exported: each table with its columns, their types and what they mean.
-   *
-   * Needs the scope `read`.
-   */
-  dictionary(options?: CallOptions): Promise<ExportTable[]>;
 }
 
 /** Databases that questions are asked of. */
@@ -3048,12 +3069,6 @@ export interface FeedbackMethods {
    */
   bulkDelete(fields: FeedbackBulkDeleteRequest, options?: ChangeOptions): Promise<BulkDeletion>;
   /**
-   * What is said of one message.
-   *
-   * Needs the scope `read`.
-   */
-  getFeedbackForMessage(chat_message_id: string, fields?: FeedbackGetFeedbackForMessageRequest, options?: CallOptions): Promise<FeedbackList>;
-  /**
    * One feedback.
    *
    * Needs the scope `read`.
@@ -3073,6 +3088,12 @@ export interface FeedbackMethods {
    * Needs the scope `feedback`.
    */
   delete(feedback_id: string, options?: ChangeOptions): Promise<boolean>;
+  /**
+   * Lists the feedback about one message.
+   *
+   * Needs the scope `read`.
+   */
+  getFeedbackForMessage(chat_message_id: string, fields?: FeedbackGetFeedbackForMessageRequest, options?: CallOptions): Promise<FeedbackList>;
 }
 
 /** Questions of data. */
@@ -3163,7 +3184,7 @@ export interface ChatSessionsMethods {
    */
   delete(chat_session_id: string, options?: ChangeOptions): Promise<boolean>;
   /**
-   * What was asked, oldest first, with the SQL it got.
+   * Lists the questions of a chat, oldest first, with their SQL.
    *
    * Needs the scope `read`.
    */
@@ -3308,6 +3329,16 @@ export interface KeysMethods {
    */
   list(options?: CallOptions): Promise<Key[]>;
   /**
+   * Signs a token with which a browser may rate the things named, for `expires_in` seconds, and nothing else.
+   *
+   * The feedback is by `author`, somebody you can name. Without one it is by a visitor: it
+   * is counted and reviewed, but teaches no fact, moves no rank and blocks no SQL. `subject` tells such visitors
+   * apart, by the id of their visit for example, of which a hash is kept; those without one have one vote together.
+   *
+   * Needs the scope `feedback`.
+   */
+  createToken(fields: KeysCreateTokenRequest, options?: ChangeOptions): Promise<FeedbackToken>;
+  /**
    * Makes a new secret to sign tokens and logins with, for the whole store.
    *
    * What was signed with the old one ends at once, or after `grace` seconds.
@@ -3321,20 +3352,16 @@ export interface KeysMethods {
    * Needs the scope `admin`.
    */
   revoke(key_id: string, options?: ChangeOptions): Promise<Key>;
-  /**
-   * Signs a token with which a browser may rate the things named, for `expires_in` seconds, and nothing else.
-   *
-   * The feedback is by `author`, somebody you can name. Without one it is by a visitor: it
-   * is counted and reviewed, but teaches no fact, moves no rank and blocks no SQL. `subject` tells such visitors
-   * apart, by the id of their visit for example, of which a hash is kept; those without one have one vote together.
-   *
-   * Needs the scope `feedback`.
-   */
-  createToken(fields: KeysCreateTokenRequest, options?: ChangeOptions): Promise<FeedbackToken>;
 }
 
 /** Work in the background. */
 export interface JobsMethods {
+  /**
+   * Has `improve` run in the background; if a job waits to do the same, that one is returned.
+   *
+   * Needs the scope `write`.
+   */
+  improve(fields?: JobsImproveRequest, options?: ChangeOptions): Promise<Job>;
   /**
    * Jobs, the newest first. With the kind `deliver`, the alerts of the outbox, as jobs.
    *
@@ -3343,12 +3370,6 @@ export interface JobsMethods {
   list(fields?: JobsListRequest, options?: CallOptions): Promise<Page<Job>>;
   /** All items of `list`, page by page as they are needed; `limit` is the size of a page. */
   iterate(fields?: JobsListRequest, options?: CallOptions): AsyncGenerator<Job, void>;
-  /**
-   * Has `improve` run in the background; if a job waits to do the same, that one is returned.
-   *
-   * Needs the scope `write`.
-   */
-  improve(fields?: JobsImproveRequest, options?: ChangeOptions): Promise<Job>;
   /**
    * One job.
    *
@@ -3406,6 +3427,28 @@ export interface Heedful {
   readonly jobs: JobsMethods;
   readonly server: ServerMethods;
   /**
+   * Stores facts: a text, many texts, or files and folders given as `Path`; a `Document` is one that was read elsewhere.
+   *
+   * Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
+   * file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
+   * From `expires_at` on, a time with a zone, they are not recalled. A fact that is there already takes this end, or
+   * has none any more. With `self_improvement`, `improve` runs in the background afterwards.
+   *
+   * `conflicts` are existing facts about the same thing with another number, date or name. Nothing is done about
+   * them: they are in the review queue, and `supersede` replaces one of the two.
+   *
+   * Needs the scope `write`.
+   */
+  remember(fields: RememberRequest, options?: ChangeOptions & Pick<Extras, "progress">): Promise<RememberResult>;
+  /**
+   * The facts of a dataset, or of one source, in the order in which they were stored; `where` filters by metadata, as in `recall`.
+   *
+   * Needs the scope `read`.
+   */
+  facts(fields?: FactsRequest, options?: CallOptions): Promise<Page<Fact>>;
+  /** All items of `facts`, page by page as they are needed; `limit` is the size of a page. */
+  iterateFacts(fields?: FactsRequest, options?: CallOptions): AsyncGenerator<Fact, void>;
+  /**
    * Finds the facts that answer a query, best first.
    *
    * Left out, `boost_by_usefulness` follows the policy of the dataset or project, which is `adaptive` where none was
@@ -3432,28 +3475,6 @@ export interface Heedful {
    */
   recall(fields: RecallRequest, options?: ChangeOptions & Pick<Extras, "onToken">): Promise<Recall>;
   /**
-   * Stores facts: a text, many texts, or files and folders given as `Path`; a `Document` is one that was read elsewhere.
-   *
-   * Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
-   * file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
-   * From `expires_at` on, a time with a zone, they are not recalled. A fact that is there already takes this end, or
-   * has none any more. With `self_improvement`, `improve` runs in the background afterwards.
-   *
-   * `conflicts` are existing facts about the same thing with another number, date or name. Nothing is done about
-   * them: they are in the review queue, and `supersede` replaces one of the two.
-   *
-   * Needs the scope `write`.
-   */
-  remember(fields: RememberRequest, options?: ChangeOptions & Pick<Extras, "progress">): Promise<RememberResult>;
-  /**
-   * The facts of a dataset, or of one source, in the order in which they were stored; `where` filters by metadata, as in `recall`.
-   *
-   * Needs the scope `read`.
-   */
-  facts(fields?: FactsRequest, options?: CallOptions): Promise<Page<Fact>>;
-  /** All items of `facts`, page by page as they are needed; `limit` is the size of a page. */
-  iterateFacts(fields?: FactsRequest, options?: CallOptions): AsyncGenerator<Fact, void>;
-  /**
    * Turns the feedback of sessions (of all, if none are named) into better recall of a dataset, or of all.
    *
    * Feedback is processed a few seconds after it was given, unless `auto_improve` is off: call this to wait for it.
@@ -3477,6 +3498,76 @@ export interface Heedful {
    */
   signal(fields: SignalRequest, options?: ChangeOptions): Promise<SignalResult>;
   /**
+   * Returns the policy that recalls follow, and why: the choice for the dataset, else for the project, else the default.
+   *
+   * Without any choice, recalls use `adaptive`, and those with `boost_by_usefulness` or a weight `documented`.
+   *
+   * Needs the scope `read`.
+   */
+  policy(fields?: PolicyRequest, options?: CallOptions): Promise<PolicyInUse>;
+  /**
+   * Chooses the rule for recalls of a dataset, or of the whole project; None takes the choice back.
+   *
+   * `retract` of the event brings the earlier choice back.
+   *
+   * Needs the scope `write`.
+   */
+  setPolicy(fields: SetPolicyRequest, options?: ChangeOptions): Promise<PolicyChange>;
+  /**
+   * Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
+   *
+   * Facts that they superseded are recalled again: `restored` names them. An unknown id raises NotFound, and
+   * nothing is forgotten.
+   *
+   * Or erases the `author` of exactly this name from the project: a pseudonym takes the place of the name, their
+   * words go, and every score stays what it is. Doing it again changes nothing.
+   *
+   * Needs the scope `write`, and `admin` with `author`.
+   */
+  forget(fields?: ForgetRequest, options?: ChangeOptions): Promise<ForgetResult>;
+  /**
+   * The usefulness of a dataset: totals, distribution, and the facts at both ends.
+   *
+   * Needs the scope `read`.
+   */
+  usefulnessStats(fields?: UsefulnessStatsRequest, options?: CallOptions): Promise<UsefulnessStats>;
+  /**
+   * Tries other policies and weights on the recalls that people rated.
+   *
+   * The facts that each recall showed are ordered again by the opinions recorded before it, and judged by its own
+   * `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
+   * Nothing is changed.
+   *
+   * Needs the scope `read`.
+   */
+  replay(fields?: ReplayRequest, options?: ChangeOptions): Promise<ReplayReport>;
+  /**
+   * The names of the project's datasets that have facts or were made with `create_dataset`, oldest first.
+   *
+   * Needs the scope `read`.
+   */
+  datasets(options?: CallOptions): Promise<string[]>;
+  /**
+   * Looks for duplicates, near-duplicates, and facts that were never recalled, always ignored or have expired; says what to do about each. Nothing is changed.
+   *
+   * Needs the scope `read`.
+   */
+  checkFacts(fields?: CheckFactsRequest, options?: CallOptions): Promise<FactReport>;
+  /**
+   * Checks the store, the model, the scores, the indexes and the sessions; repairs what can be rebuilt.
+   *
+   * Needs the scope `admin`.
+   */
+  doctor(fields?: DoctorRequest, options?: ChangeOptions): Promise<Check[]>;
+  /**
+   * Who was refused what in this project, over HTTP, and what admins did, the newest first.
+   *
+   * Needs the scope `admin`.
+   */
+  audit(fields?: AuditRequest, options?: CallOptions): Promise<Page<AuditEntry>>;
+  /** All items of `audit`, page by page as they are needed; `limit` is the size of a page. */
+  iterateAudit(fields?: AuditRequest, options?: CallOptions): AsyncGenerator<AuditEntry, void>;
+  /**
    * Says how useful the facts of one recall were; those shown and never named are `ignored`.
    *
    * With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
@@ -3499,12 +3590,6 @@ export interface Heedful {
    */
   detect(recall_id: string, fields: DetectRequest, options?: ChangeOptions): Promise<Detection[]>;
   /**
-   * What one recall showed: facts, ranks and scores.
-   *
-   * Needs the scope `read`.
-   */
-  receipt(recall_id: string, options?: CallOptions): Promise<Receipt>;
-  /**
    * Undoes a signal, a feedback, a supersession or what a reviewer did: everything becomes as if it had never been.
    *
    * Needs the scope `feedback`, and `write` if making the `event_id` takes that.
@@ -3519,31 +3604,11 @@ export interface Heedful {
    */
   supersede(fact_id: string, fields?: SupersedeRequest, options?: ChangeOptions): Promise<Supersession>;
   /**
-   * Chooses the rule for recalls of a dataset, or of the whole project; None takes the choice back.
-   *
-   * `retract` of the event brings the earlier choice back.
-   *
-   * Needs the scope `write`.
-   */
-  setPolicy(fields: SetPolicyRequest, options?: ChangeOptions): Promise<PolicyChange>;
-  /**
-   * Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
-   *
-   * Facts that they superseded are recalled again: `restored` names them. An unknown id raises NotFound, and
-   * nothing is forgotten.
-   *
-   * Or erases the `author` of exactly this name from the project: a pseudonym takes the place of the name, their
-   * words go, and every score stays what it is. Doing it again changes nothing.
-   *
-   * Needs the scope `write`, and `admin` with `author`.
-   */
-  forget(fields?: ForgetRequest, options?: ChangeOptions): Promise<ForgetResult>;
-  /**
-   * One fact: its text, its metadata, and its position.
+   * Returns the facts that one recall showed, with ranks and scores.
    *
    * Needs the scope `read`.
    */
-  fact(fact_id: string, options?: CallOptions): Promise<Fact>;
+  receipt(recall_id: string, options?: CallOptions): Promise<Receipt>;
   /**
    * The usefulness of one fact: over all, by context, and the signals behind it.
    *
@@ -3559,39 +3624,11 @@ export interface Heedful {
    */
   factHistory(fact_id: string, options?: CallOptions): Promise<FactHistory>;
   /**
-   * The usefulness of a dataset: totals, distribution, and the facts at both ends.
+   * One fact: its text, its metadata, and its position.
    *
    * Needs the scope `read`.
    */
-  usefulnessStats(fields?: UsefulnessStatsRequest, options?: CallOptions): Promise<UsefulnessStats>;
-  /**
-   * Looks for duplicates, near-duplicates, and facts that were never recalled, always ignored or have expired; says what to do about each. Nothing is changed.
-   *
-   * Needs the scope `read`.
-   */
-  checkFacts(fields?: CheckFactsRequest, options?: CallOptions): Promise<FactReport>;
-  /**
-   * What other policies and weights would have made of the recalls that people rated.
-   *
-   * The facts that each recall showed are ordered again by the opinions recorded before it, and judged by its own
-   * `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
-   * Nothing is changed.
-   *
-   * Needs the scope `read`.
-   */
-  replay(fields?: ReplayRequest, options?: ChangeOptions): Promise<ReplayReport>;
-  /**
-   * The names of the project's datasets that have facts or were made with `create_dataset`, oldest first.
-   *
-   * Needs the scope `read`.
-   */
-  datasets(options?: CallOptions): Promise<string[]>;
-  /**
-   * One dataset: its metadata, and how many facts it has.
-   *
-   * Needs the scope `read`.
-   */
-  getDataset(dataset: string, options?: CallOptions): Promise<Dataset>;
+  fact(fact_id: string, options?: CallOptions): Promise<Fact>;
   /**
    * Makes a dataset before it has facts. One that is there stays as it is, with `metadata` merged into it.
    *
@@ -3599,70 +3636,34 @@ export interface Heedful {
    */
   createDataset(dataset: string, fields?: CreateDatasetRequest, options?: ChangeOptions): Promise<Dataset>;
   /**
-   * Checks the store, the model, the scores, the indexes and the sessions; repairs what can be rebuilt.
+   * One dataset: its metadata, and how many facts it has.
    *
-   * Needs the scope `admin`.
+   * Needs the scope `read`.
    */
-  doctor(fields?: DoctorRequest, options?: ChangeOptions): Promise<Check[]>;
-  /**
-   * Who was refused what in this project, over HTTP, and what admins did, the newest first.
-   *
-   * Needs the scope `admin`.
-   */
-  audit(fields?: AuditRequest, options?: CallOptions): Promise<Page<AuditEntry>>;
-  /** All items of `audit`, page by page as they are needed; `limit` is the size of a page. */
-  iterateAudit(fields?: AuditRequest, options?: CallOptions): AsyncGenerator<AuditEntry, void>;
+  getDataset(dataset: string, options?: CallOptions): Promise<Dataset>;
 }
 
 /** How each method is called over the wire. */
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
-  "recall": {"method":"POST","path":"{project}/recall","places":[],"fields":"body","slow":true,"callbacks":{"on_token":"onToken"}},
   "remember": {"method":"POST","path":"{project}/facts","places":[],"fields":"body","slow":true,"callbacks":{"progress":"progress"}},
   "facts": {"method":"GET","path":"{project}/facts","places":[],"fields":"query","iterate":"iterateFacts"},
+  "recall": {"method":"POST","path":"{project}/recall","places":[],"fields":"body","slow":true,"callbacks":{"on_token":"onToken"}},
   "improve": {"method":"POST","path":"{project}/improve","places":[],"fields":"body","slow":true},
   "signal": {"method":"POST","path":"{project}/signals","places":[],"fields":"body","once":true},
-  "signalRecall": {"method":"POST","path":"{project}/recalls/{recall_id}/signals","places":["recall_id"],"fields":"body","once":true},
-  "detect": {"method":"POST","path":"{project}/recalls/{recall_id}/detect","places":["recall_id"],"fields":"body"},
-  "receipt": {"method":"GET","path":"{project}/recalls/{recall_id}","places":["recall_id"]},
-  "retract": {"method":"POST","path":"{project}/events/{event_id}/retract","places":["event_id"],"fields":"body"},
-  "supersede": {"method":"POST","path":"{project}/facts/{fact_id}/supersede","places":["fact_id"],"fields":"body","once":true},
+  "policy": {"method":"GET","path":"{project}/policy","places":[],"fields":"query"},
   "setPolicy": {"method":"PUT","path":"{project}/policy","places":[],"fields":"body"},
   "forget": {"method":"POST","path":"{project}/forget","places":[],"fields":"body","once":true},
-  "fact": {"method":"GET","path":"{project}/facts/{fact_id}","places":["fact_id"]},
-  "factStats": {"method":"GET","path":"{project}/facts/{fact_id}/stats","places":["fact_id"]},
-  "factHistory": {"method":"GET","path":"{project}/facts/{fact_id}/history","places":["fact_id"]},
   "usefulnessStats": {"method":"GET","path":"{project}/stats/usefulness","places":[],"fields":"query"},
-  "checkFacts": {"method":"GET","path":"{project}/stats/facts","places":[],"fields":"query","slow":true},
   "replay": {"method":"POST","path":"{project}/replay","places":[],"fields":"body","slow":true},
   "datasets": {"method":"GET","path":"{project}/datasets","places":[]},
-  "getDataset": {"method":"GET","path":"{project}/datasets/{dataset}","places":["dataset"]},
-  "createDataset": {"method":"PUT","path":"{project}/datasets/{dataset}","places":["dataset"],"fields":"body"},
+  "checkFacts": {"method":"GET","path":"{project}/stats/facts","places":[],"fields":"query","slow":true},
   "doctor": {"method":"POST","path":"{project}/doctor","places":[],"fields":"body","slow":true},
+  "audit": {"method":"GET","path":"{project}/audit","places":[],"fields":"query","iterate":"iterateAudit"},
   "sessions.create": {"method":"POST","path":"{project}/sessions","places":[],"fields":"body","once":true},
   "sessions.list": {"method":"GET","path":"{project}/sessions","places":[],"fields":"query","iterate":"iterate"},
-  "sessions.get": {"method":"GET","path":"{project}/sessions/{session_id}","places":["session_id"]},
-  "sessions.delete": {"method":"DELETE","path":"{project}/sessions/{session_id}","places":["session_id"],"once":true},
-  "sessions.exists": {"method":"GET","path":"{project}/sessions/{session_id}/exists","places":["session_id"]},
-  "sessions.addMessage": {"method":"POST","path":"{project}/sessions/{session_id}/messages","places":["session_id"],"fields":"body","once":true},
-  "sessions.messages": {"method":"GET","path":"{project}/sessions/{session_id}/messages","places":["session_id"],"fields":"query","iterate":"iterateMessages"},
-  "sessions.addMessages": {"method":"POST","path":"{project}/sessions/{session_id}/messages/batch","places":["session_id"],"fields":"body","once":true},
-  "sessions.updateMessage": {"method":"PATCH","path":"{project}/sessions/{session_id}/messages/{message_id}","places":["session_id","message_id"],"fields":"body"},
-  "sessions.deleteMessage": {"method":"DELETE","path":"{project}/sessions/{session_id}/messages/{message_id}","places":["session_id","message_id"],"once":true},
-  "sessions.getMetadata": {"method":"GET","path":"{project}/sessions/{session_id}/metadata","places":["session_id"]},
-  "sessions.updateMetadata": {"method":"PATCH","path":"{project}/sessions/{session_id}/metadata","places":["session_id"],"fields":"body","once":true},
-  "sessions.deleteMetadata": {"method":"DELETE","path":"{project}/sessions/{session_id}/metadata","places":["session_id"],"fields":"query","once":true},
-  "sessions.addEntry": {"method":"POST","path":"{project}/sessions/{session_id}/entries","places":["session_id"],"fields":"body","once":true},
-  "sessions.entries": {"method":"GET","path":"{project}/sessions/{session_id}/entries","places":["session_id"],"fields":"query","iterate":"iterateEntries"},
-  "sessions.entry": {"method":"GET","path":"{project}/sessions/{session_id}/entries/{qa_id}","places":["session_id","qa_id"]},
-  "sessions.addFeedback": {"method":"PUT","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"body","missing":"entry"},
-  "sessions.deleteFeedback": {"method":"DELETE","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"query","missing":"entry"},
-  "sessions.rate": {"method":"PUT","path":"{project}/entries/{external_id}/rating","places":["external_id"],"fields":"body"},
-  "sessions.addSessionFeedback": {"method":"POST","path":"{project}/sessions/{session_id}/feedback","places":["session_id"],"fields":"body","once":true},
-  "sessions.feedbacks": {"method":"GET","path":"{project}/sessions/{session_id}/feedback","places":["session_id"],"fields":"query","iterate":"iterateFeedbacks"},
   "sessions.feedbackMetrics": {"method":"GET","path":"{project}/metrics/feedback","places":[]},
   "sessions.alerts": {"method":"GET","path":"{project}/alerts","places":[],"fields":"query","iterate":"iterateAlerts"},
   "sessions.deliverAlerts": {"method":"POST","path":"{project}/alerts/deliver","places":[],"slow":true},
-  "sessions.discardAlert": {"method":"DELETE","path":"{project}/alerts/{alert_id}","places":["alert_id"],"once":true},
   "insight.satisfaction": {"method":"GET","path":"{project}/insight/satisfaction","places":[],"fields":"query"},
   "insight.trend": {"method":"GET","path":"{project}/insight/trend","places":[],"fields":"query"},
   "insight.coverage": {"method":"GET","path":"{project}/insight/coverage","places":[],"fields":"query"},
@@ -3671,20 +3672,12 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "insight.themes": {"method":"GET","path":"{project}/insight/themes","places":[],"fields":"query","slow":true},
   "insight.notes": {"method":"GET","path":"{project}/insight/notes","places":[],"fields":"query","slow":true},
   "insight.digest": {"method":"GET","path":"{project}/insight/digest","places":[],"fields":"query","slow":true},
-  "insight.rows": {"method":"GET","path":"{project}/insight/rows","places":[],"fields":"query","slow":true,"iterate":"iterateRows"},
   "insight.dictionary": {"method":"GET","path":"{project}/insight/dictionary","places":[]},
+  "insight.rows": {"method":"GET","path":"{project}/insight/rows","places":[],"fields":"query","slow":true,"iterate":"iterateRows"},
   "connectors.create": {"method":"POST","path":"{project}/connectors","places":[],"fields":"body","once":true,"slow":true},
   "connectors.list": {"method":"GET","path":"{project}/connectors","places":[]},
-  "connectors.get": {"method":"GET","path":"{project}/connectors/{connector_id}","places":["connector_id"]},
-  "connectors.delete": {"method":"DELETE","path":"{project}/connectors/{connector_id}","places":["connector_id"],"once":true},
-  "connectors.refresh": {"method":"POST","path":"{project}/connectors/{connector_id}/refresh","places":["connector_id"],"fields":"body","slow":true},
-  "connectors.confirm": {"method":"POST","path":"{project}/connectors/{connector_id}/confirm","places":["connector_id"],"fields":"body","slow":true},
-  "connectors.schema": {"method":"GET","path":"{project}/connectors/{connector_id}/schema","places":["connector_id"]},
   "executions.executeQuery": {"method":"POST","path":"{project}/executions","places":[],"fields":"body","once":true,"slow":true},
   "executions.list": {"method":"GET","path":"{project}/executions","places":[],"fields":"query","iterate":"iterate"},
-  "executions.executeFromChat": {"method":"POST","path":"{project}/chat-messages/{chat_message_id}/execute","places":["chat_message_id"],"fields":"body","once":true,"slow":true},
-  "executions.get": {"method":"GET","path":"{project}/executions/{execution_id}","places":["execution_id"]},
-  "executions.delete": {"method":"DELETE","path":"{project}/executions/{execution_id}","places":["execution_id"],"once":true},
   "feedback.create": {"method":"POST","path":"{project}/feedback","places":[],"fields":"body","once":true},
   "feedback.list": {"method":"GET","path":"{project}/feedback","places":[],"fields":"query"},
   "feedback.createPositive": {"method":"POST","path":"{project}/feedback/positive","places":[],"fields":"body","once":true},
@@ -3692,28 +3685,67 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "feedback.createNegative": {"method":"POST","path":"{project}/feedback/negative","places":[],"fields":"body","once":true},
   "feedback.listNegative": {"method":"GET","path":"{project}/feedback/negative","places":[],"fields":"query"},
   "feedback.bulkDelete": {"method":"POST","path":"{project}/feedback/bulk-delete","places":[],"fields":"body","once":true},
-  "feedback.getFeedbackForMessage": {"method":"GET","path":"{project}/chat-messages/{chat_message_id}/feedback","places":["chat_message_id"],"fields":"query"},
-  "feedback.get": {"method":"GET","path":"{project}/feedback/{feedback_id}","places":["feedback_id"]},
-  "feedback.update": {"method":"PATCH","path":"{project}/feedback/{feedback_id}","places":["feedback_id"],"fields":"body","once":true},
-  "feedback.delete": {"method":"DELETE","path":"{project}/feedback/{feedback_id}","places":["feedback_id"],"once":true},
   "chat.executionCacheLookup": {"method":"POST","path":"{project}/execution-cache-lookup","places":[],"fields":"body","slow":true},
   "chat.confirmSuggestion": {"method":"POST","path":"{project}/confirm-suggestion","places":[],"fields":"body","once":true,"slow":true},
   "chat.executionCacheCoverage": {"method":"GET","path":"{project}/execution-cache-coverage","places":[],"fields":"query","slow":true},
-  "chat.chatToSql": {"method":"POST","path":"{project}/chat-sessions/{chat_session_id}/chat-to-sql","places":["chat_session_id"],"fields":"body","once":true,"slow":true},
-  "chat.chatToAnswer": {"method":"POST","path":"{project}/chat-sessions/{chat_session_id}/chat-to-answer","places":["chat_session_id"],"fields":"body","once":true,"slow":true},
   "chatSessions.create": {"method":"POST","path":"{project}/chat-sessions","places":[],"fields":"body","once":true},
   "chatSessions.list": {"method":"GET","path":"{project}/chat-sessions","places":[],"fields":"query","iterate":"iterate"},
-  "chatSessions.get": {"method":"GET","path":"{project}/chat-sessions/{chat_session_id}","places":["chat_session_id"]},
-  "chatSessions.delete": {"method":"DELETE","path":"{project}/chat-sessions/{chat_session_id}","places":["chat_session_id"],"once":true},
-  "chatSessions.getQuestions": {"method":"GET","path":"{project}/chat-sessions/{chat_session_id}/questions","places":["chat_session_id"]},
   "goldenExamples.create": {"method":"POST","path":"{project}/golden-examples","places":[],"fields":"body","once":true},
   "goldenExamples.list": {"method":"GET","path":"{project}/golden-examples","places":[],"fields":"query"},
   "goldenExamples.promote": {"method":"POST","path":"{project}/golden-examples/promote","places":[],"fields":"body","once":true},
   "goldenExamples.importExamples": {"method":"POST","path":"{project}/golden-examples/import","places":[],"fields":"body","slow":true},
+  "review.list": {"method":"GET","path":"{project}/review","places":[],"fields":"query","iterate":"iterate"},
+  "keys.create": {"method":"POST","path":"{project}/keys","places":[],"fields":"body","once":true},
+  "keys.list": {"method":"GET","path":"{project}/keys","places":[]},
+  "keys.createToken": {"method":"POST","path":"{project}/tokens","places":[],"fields":"body"},
+  "keys.rotateSigning": {"method":"POST","path":"{project}/keys/rotate-signing","places":[],"fields":"body","once":true},
+  "jobs.improve": {"method":"POST","path":"{project}/jobs/improve","places":[],"fields":"body"},
+  "jobs.list": {"method":"GET","path":"{project}/jobs","places":[],"fields":"query","iterate":"iterate"},
+  "signalRecall": {"method":"POST","path":"{project}/recalls/{recall_id}/signals","places":["recall_id"],"fields":"body","once":true},
+  "detect": {"method":"POST","path":"{project}/recalls/{recall_id}/detect","places":["recall_id"],"fields":"body"},
+  "retract": {"method":"POST","path":"{project}/events/{event_id}/retract","places":["event_id"],"fields":"body"},
+  "supersede": {"method":"POST","path":"{project}/facts/{fact_id}/supersede","places":["fact_id"],"fields":"body","once":true},
+  "receipt": {"method":"GET","path":"{project}/recalls/{recall_id}","places":["recall_id"]},
+  "factStats": {"method":"GET","path":"{project}/facts/{fact_id}/stats","places":["fact_id"]},
+  "factHistory": {"method":"GET","path":"{project}/facts/{fact_id}/history","places":["fact_id"]},
+  "fact": {"method":"GET","path":"{project}/facts/{fact_id}","places":["fact_id"]},
+  "createDataset": {"method":"PUT","path":"{project}/datasets/{dataset}","places":["dataset"],"fields":"body"},
+  "getDataset": {"method":"GET","path":"{project}/datasets/{dataset}","places":["dataset"]},
+  "sessions.get": {"method":"GET","path":"{project}/sessions/{session_id}","places":["session_id"]},
+  "sessions.delete": {"method":"DELETE","path":"{project}/sessions/{session_id}","places":["session_id"],"once":true},
+  "sessions.exists": {"method":"GET","path":"{project}/sessions/{session_id}/exists","places":["session_id"]},
+  "sessions.addMessage": {"method":"POST","path":"{project}/sessions/{session_id}/messages","places":["session_id"],"fields":"body","once":true},
+  "sessions.messages": {"method":"GET","path":"{project}/sessions/{session_id}/messages","places":["session_id"],"fields":"query","iterate":"iterateMessages"},
+  "sessions.addMessages": {"method":"POST","path":"{project}/sessions/{session_id}/messages/batch","places":["session_id"],"fields":"body","once":true},
+  "sessions.getMetadata": {"method":"GET","path":"{project}/sessions/{session_id}/metadata","places":["session_id"]},
+  "sessions.updateMetadata": {"method":"PATCH","path":"{project}/sessions/{session_id}/metadata","places":["session_id"],"fields":"body","once":true},
+  "sessions.deleteMetadata": {"method":"DELETE","path":"{project}/sessions/{session_id}/metadata","places":["session_id"],"fields":"query","once":true},
+  "sessions.addEntry": {"method":"POST","path":"{project}/sessions/{session_id}/entries","places":["session_id"],"fields":"body","once":true},
+  "sessions.entries": {"method":"GET","path":"{project}/sessions/{session_id}/entries","places":["session_id"],"fields":"query","iterate":"iterateEntries"},
+  "sessions.rate": {"method":"PUT","path":"{project}/entries/{external_id}/rating","places":["external_id"],"fields":"body"},
+  "sessions.addSessionFeedback": {"method":"POST","path":"{project}/sessions/{session_id}/feedback","places":["session_id"],"fields":"body","once":true},
+  "sessions.feedbacks": {"method":"GET","path":"{project}/sessions/{session_id}/feedback","places":["session_id"],"fields":"query","iterate":"iterateFeedbacks"},
+  "sessions.discardAlert": {"method":"DELETE","path":"{project}/alerts/{alert_id}","places":["alert_id"],"once":true},
+  "connectors.get": {"method":"GET","path":"{project}/connectors/{connector_id}","places":["connector_id"]},
+  "connectors.delete": {"method":"DELETE","path":"{project}/connectors/{connector_id}","places":["connector_id"],"once":true},
+  "connectors.refresh": {"method":"POST","path":"{project}/connectors/{connector_id}/refresh","places":["connector_id"],"fields":"body","slow":true},
+  "connectors.confirm": {"method":"POST","path":"{project}/connectors/{connector_id}/confirm","places":["connector_id"],"fields":"body","slow":true},
+  "connectors.schema": {"method":"GET","path":"{project}/connectors/{connector_id}/schema","places":["connector_id"]},
+  "executions.executeFromChat": {"method":"POST","path":"{project}/chat-messages/{chat_message_id}/execute","places":["chat_message_id"],"fields":"body","once":true,"slow":true},
+  "executions.get": {"method":"GET","path":"{project}/executions/{execution_id}","places":["execution_id"]},
+  "executions.delete": {"method":"DELETE","path":"{project}/executions/{execution_id}","places":["execution_id"],"once":true},
+  "feedback.get": {"method":"GET","path":"{project}/feedback/{feedback_id}","places":["feedback_id"]},
+  "feedback.update": {"method":"PATCH","path":"{project}/feedback/{feedback_id}","places":["feedback_id"],"fields":"body","once":true},
+  "feedback.delete": {"method":"DELETE","path":"{project}/feedback/{feedback_id}","places":["feedback_id"],"once":true},
+  "feedback.getFeedbackForMessage": {"method":"GET","path":"{project}/chat-messages/{chat_message_id}/feedback","places":["chat_message_id"],"fields":"query"},
+  "chat.chatToSql": {"method":"POST","path":"{project}/chat-sessions/{chat_session_id}/chat-to-sql","places":["chat_session_id"],"fields":"body","once":true,"slow":true},
+  "chat.chatToAnswer": {"method":"POST","path":"{project}/chat-sessions/{chat_session_id}/chat-to-answer","places":["chat_session_id"],"fields":"body","once":true,"slow":true},
+  "chatSessions.get": {"method":"GET","path":"{project}/chat-sessions/{chat_session_id}","places":["chat_session_id"]},
+  "chatSessions.delete": {"method":"DELETE","path":"{project}/chat-sessions/{chat_session_id}","places":["chat_session_id"],"once":true},
+  "chatSessions.getQuestions": {"method":"GET","path":"{project}/chat-sessions/{chat_session_id}/questions","places":["chat_session_id"]},
   "goldenExamples.get": {"method":"GET","path":"{project}/golden-examples/{example_id}","places":["example_id"]},
   "goldenExamples.update": {"method":"PATCH","path":"{project}/golden-examples/{example_id}","places":["example_id"],"fields":"body","once":true},
   "goldenExamples.delete": {"method":"DELETE","path":"{project}/golden-examples/{example_id}","places":["example_id"],"once":true},
-  "review.list": {"method":"GET","path":"{project}/review","places":[],"fields":"query","iterate":"iterate"},
   "review.get": {"method":"GET","path":"{project}/review/{item_id}","places":["item_id"]},
   "review.assign": {"method":"POST","path":"{project}/review/{item_id}/assign","places":["item_id"],"fields":"body","once":true},
   "review.resolve": {"method":"POST","path":"{project}/review/{item_id}/resolve","places":["item_id"],"fields":"body","once":true},
@@ -3722,17 +3754,15 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "review.fix": {"method":"POST","path":"{project}/review/{item_id}/fix","places":["item_id"],"fields":"body","once":true},
   "review.askAgain": {"method":"POST","path":"{project}/review/{item_id}/ask-again","places":["item_id"],"slow":true},
   "review.undo": {"method":"POST","path":"{project}/review/events/{event_id}/undo","places":["event_id"],"fields":"body"},
-  "keys.create": {"method":"POST","path":"{project}/keys","places":[],"fields":"body","once":true},
-  "keys.list": {"method":"GET","path":"{project}/keys","places":[]},
-  "keys.rotateSigning": {"method":"POST","path":"{project}/keys/rotate-signing","places":[],"fields":"body","once":true},
-  "audit": {"method":"GET","path":"{project}/audit","places":[],"fields":"query","iterate":"iterateAudit"},
   "keys.revoke": {"method":"DELETE","path":"{project}/keys/{key_id}","places":["key_id"],"once":true},
-  "keys.createToken": {"method":"POST","path":"{project}/tokens","places":[],"fields":"body"},
-  "jobs.list": {"method":"GET","path":"{project}/jobs","places":[],"fields":"query","iterate":"iterate"},
-  "jobs.improve": {"method":"POST","path":"{project}/jobs/improve","places":[],"fields":"body"},
   "jobs.get": {"method":"GET","path":"{project}/jobs/{job_id}","places":["job_id"]},
   "jobs.cancel": {"method":"POST","path":"{project}/jobs/{job_id}/cancel","places":["job_id"]},
   "jobs.retry": {"method":"POST","path":"{project}/jobs/{job_id}/retry","places":["job_id"],"once":true},
+  "sessions.updateMessage": {"method":"PATCH","path":"{project}/sessions/{session_id}/messages/{message_id}","places":["session_id","message_id"],"fields":"body"},
+  "sessions.deleteMessage": {"method":"DELETE","path":"{project}/sessions/{session_id}/messages/{message_id}","places":["session_id","message_id"],"once":true},
+  "sessions.entry": {"method":"GET","path":"{project}/sessions/{session_id}/entries/{qa_id}","places":["session_id","qa_id"]},
+  "sessions.addFeedback": {"method":"PUT","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"body","missing":"entry"},
+  "sessions.deleteFeedback": {"method":"DELETE","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"query","missing":"entry"},
   "server.healthz": {"method":"GET","path":"/healthz","places":[]},
   "server.readyz": {"method":"GET","path":"/readyz","places":[]},
   "server.metrics": {"method":"GET","path":"/metrics","places":[],"text":true},

@@ -190,6 +190,7 @@ test("calls without parameters and with many at once get each their own answer",
   const client = fresh();
   await client.remember({ texts: FACTS });
   await client.setPolicy({ policy: "adaptive" });
+  assert.equal((await client.policy()).chosen_for, "project");
   const found = await Promise.all(
     Array.from({ length: 20 }, (_, index) => client.sessions.create({ session_id: `s-${index}` })),
   );
