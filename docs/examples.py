@@ -16,9 +16,9 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 import heedful
+from heedful.api import CALLS
+from heedful.api.calls import Call
 from heedful.interfaces.client.surface import adapted
-from heedful.interfaces.operations import OPERATIONS, Operation, shape
-from heedful.interfaces.operations.shape import arguments
 from heedful.testing import ManualClock, WordEmbedder
 
 ROOT = Path(__file__).parents[1]
@@ -59,21 +59,20 @@ def examples() -> dict[str, Any]:
             steps = scenario.live(engine, clock, world)
         stable = _Stable(folder)
         found: dict[str, Any] = {}
-        for name, operation in OPERATIONS.items():
+        for name, operation in CALLS.items():
             step = next(each for each in steps if each.name == name and not isinstance(each.result, scenario.Failure))
             request = _request(operation, step.args, step.kwargs)
-            response = shape(operation).result.dump_python(step.result, mode="json")
+            response = operation.result.dump_python(step.result, mode="json")
             found[name] = {"request": stable.of(request), "response": stable.of(response)}
     return found
 
 
-def _request(operation: Operation, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    made = shape(operation)
-    _, given, _ = adapted(operation.name, arguments(operation.name, args, kwargs))
+def _request(operation: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    _, given, _ = adapted(operation, operation.arguments(args, kwargs))
     return {
         name: to_jsonable_python(value, exclude_none=True)
         for name, value in given.items()
-        if name not in made.callbacks and value is not None
+        if name not in operation.callbacks and value is not None
     }
 
 

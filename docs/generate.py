@@ -8,40 +8,49 @@ import inspect
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import GenericAlias, ModuleType
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import click
 from pydantic import BaseModel
 
 import heedful
+from docs import stubs
 from docs.markdown import NOTICE, bullets, listed, table
 from docs.meanings import CODES, FIELDS, LIMITS, PARAMETERS, SERVER_SETTINGS, SETTINGS
 from docs.remedies import troubleshooting_page
 from docs.rest import rest_page
-from heedful import clock, errors, model, notifications, protocols, settings, simulate, testing, transfer
-from heedful.access.keys import Keys
+from docs.stubs import ALIASES
+from heedful import clock, errors, model, notifications, settings, simulate, testing, transfer
+from heedful.api import (
+    ALL_CALLS,
+    Chat,
+    ChatSessions,
+    Connectors,
+    Executions,
+    FeedbackService,
+    GoldenExamples,
+    Insight,
+    Jobs,
+    Keys,
+    Memory,
+    Review,
+    Sessions,
+    parameters,
+)
+from heedful.api.calls import Call, calls_of
+from heedful.api.result_fields import attribute_docs, describe_field
 from heedful.compat import cognee, mongodb_session_manager, text2everything
-from heedful.insight.service import Insight
-from heedful.insight.tables import TABLES
+from heedful.insight.export_files import TABLES
 from heedful.interfaces.cli.main import cli
-from heedful.interfaces.operations.descriptions import attribute_docs, describe_field, describe_parameter
-from heedful.jobs.service import Jobs
 from heedful.model import limits
-from heedful.notifications import webhook
-from heedful.providers.embedding import contract
-from heedful.providers.llm import contract as chat
-from heedful.review.service import Review
+from heedful.notifications import channels
+from heedful.providers import embedding, llm
 from heedful.sessions import hooks
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
 from heedful.sql.secrets import KEY_VARIABLE
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -86,6 +95,7 @@ def main() -> None:
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
             print(f"wrote docs/reference/{name}")
+    stubs.FILE.write_text(stubs.async_stub(), encoding="utf-8")
 
 
 def exports_page() -> str:
@@ -218,7 +228,7 @@ def hooks_page() -> str:
             _doc(notifications),
             *(_member(getattr(notifications, name), "heedful.notifications") for name in notifications.__all__),
             "A webhook has these headers: "
-            + listed(f"`{each}`" for each in (webhook.ALERT_ID, webhook.TIMESTAMP, webhook.SIGNATURE))
+            + listed(f"`{each}`" for each in (channels.ALERT_ID, channels.TIMESTAMP, channels.SIGNATURE))
             + ".",
         ]
     )
@@ -274,7 +284,9 @@ def _member(each: Any, place: str) -> str:
 
 
 def methods(owner: type) -> list[tuple[str, Callable[..., Any]]]:
-    """The public methods of a class, in the order they are written."""
+    """The public methods of a class, in the order they are written; those of `Heedful` are the calls of its own."""
+    if owner in (heedful.Heedful, heedful.AsyncHeedful):
+        return [(verb, getattr(owner, verb)) for verb in (*calls_of(Memory), "close")]
     return [
         (name, getattr(owner, name))
         for name, member in vars(owner).items()
@@ -287,7 +299,12 @@ def _function(function: Callable[..., Any], name: str) -> str:
     parts = [f"### {name}", f"```text\n{_signature(function, name, parameters)}\n```", _doc(function)]
     if parameters:
         rows = [
-            [f"`{_spelled(each)}`", f"`{_annotation(each.annotation)}`", _default(each), _meaning(name, each.name)]
+            [
+                f"`{_spelled(each)}`",
+                f"`{_annotation(each.annotation)}`",
+                _default(each),
+                _meaning(function, name, each.name),
+            ]
             for each in parameters
         ]
         parts.append(table(["parameter", "type", "default", "meaning"], rows))
@@ -328,8 +345,26 @@ def _value(default: Any) -> str:
     return default.__name__ if callable(default) else repr(default)
 
 
-def _meaning(method: str, parameter: str) -> str:
-    return describe_parameter(method, parameter, PARAMETERS)
+def _meaning(function: Callable[..., Any], method: str, parameter: str) -> str:
+    """What a parameter means. A name means the same everywhere, but for what a call or the table says of its own."""
+    call: Call | None = getattr(function, "call", None)
+    if call is not None:
+        return str(call.meanings[parameter].meaning)
+    keys = (f"{method}.{parameter}", f"{method.rpartition('.')[2]}.{parameter}", parameter)
+    found = next((PARAMETERS[key] for key in keys if key in PARAMETERS), None) or _common_meanings().get(parameter)
+    if found is None:
+        raise KeyError(f"nothing is said of the parameter {parameter} of {method}: add it to docs/meanings.py")
+    return found
+
+
+@cache
+def _common_meanings() -> dict[str, str]:
+    """What most calls say of a parameter of this name."""
+    said: dict[str, Counter[str]] = {}
+    for call in ALL_CALLS.values():
+        for name, means in call.meanings.items():
+            said.setdefault(name, Counter())[str(means.meaning)] += 1
+    return {name: meanings.most_common(1)[0][0] for name, meanings in said.items()}
 
 
 def _default(parameter: inspect.Parameter) -> str:
@@ -339,7 +374,38 @@ def _default(parameter: inspect.Parameter) -> str:
 
 
 def _annotation(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    if not isinstance(annotation, str):
+        return inspect.formatannotation(annotation)
+    return ast.unparse(_Plain().visit(ast.parse(annotation, mode="eval"))).replace("'", '"')
+
+
+class _Plain(ast.NodeTransformer):
+    """Types without what is said of a parameter, which has a column of its own."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id == "Annotated" and isinstance(node.slice, ast.Tuple):
+            return cast(ast.AST, self.visit(node.slice.elts[0]))
+        return self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return self.visit(ast.Name(node.attr)) if ast.unparse(node.value) in ALIASES else node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        written = _parameter_types().get(node.id)
+        return node if written is None else cast(ast.AST, self.visit(written))
+
+
+@cache
+def _parameter_types() -> dict[str, ast.expr]:
+    """The types of parameters, by name, as they are written in heedful.api.parameters."""
+    return {
+        statement.targets[0].id: statement.value
+        for statement in ast.parse(inspect.getsource(parameters)).body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Name)
+        and isinstance(statement.value, ast.Subscript)
+        and ast.unparse(statement.value.value) == "Annotated"
+    }
 
 
 def _returned(function: Callable[..., Any]) -> str:
@@ -353,7 +419,7 @@ def _returned(function: Callable[..., Any]) -> str:
 
 def _models() -> list[type[BaseModel]]:
     """The models that can be met through public names, in the order they are written."""
-    known = {name: each for name, each in vars(model).items() if _is_model(each) and each is not model.Model}
+    known = {name: each for name, each in vars(model).items() if _is_noun(each)}
     functions: list[Callable[..., Any]] = [
         *(
             member
@@ -406,7 +472,7 @@ def _types() -> str:
         ["`NotBlank`", "a text with at least one visible character"],
         ["`Fraction`", "a number in [0, 1]"],
         ["`Clock`", f"`{_alias(clock.Clock)}`: returns the time"],
-        ["`Progress`", f"`{_alias(protocols.engine.Progress)}`: {attribute_docs(protocols.engine)['Progress']}"],
+        ["`Progress`", f"`{_alias(parameters.Progress)}`: {attribute_docs(parameters)['Progress']}"],
         ["`Rating`", "one of " + listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
         ["`JobStatus`", "one of " + listed(f"`{each}`" for each in model.JOB_STATUSES)],
         ["`JobKind`", "one of " + listed(f"`{each}`" for each in model.JOB_KINDS)],
@@ -420,15 +486,15 @@ def _types() -> str:
         ["`Reuse`", "one of " + listed(f"`{each}`" for each in get_args(model.Reuse))],
         ["`Page[…]`", "a page of these: see `Page`"],
         ["`Hook`", "`hook(original_func, action, session_id, **kwargs)`: see [hooks](hooks-and-alerts.md)"],
-        ["`OnToken`", f"`{_alias(chat.OnToken)}`: {attribute_docs(chat)['OnToken']}"],
-        ["`LanguageModel`", f"{_doc(chat.LanguageModel)} It has `name` and `complete`."],
-        ["`Embedder`", f"{_doc(contract.Embedder)} It has {listed(_embedder_members())}."],
+        ["`OnToken`", f"`{_alias(llm.OnToken)}`: {attribute_docs(llm)['OnToken']}"],
+        ["`LanguageModel`", f"{_doc(llm.LanguageModel)} It has `name` and `complete`."],
+        ["`Embedder`", f"{_doc(embedding.Embedder)} It has {listed(_embedder_members())}."],
     ]
     return table(["name", "meaning"], rows)
 
 
 def _embedder_members() -> Iterator[str]:
-    return (f"`{name}`" for name in vars(contract.Embedder) if not name.startswith("_"))
+    return (f"`{name}`" for name in vars(embedding.Embedder) if not name.startswith("_"))
 
 
 def _alias(alias: Any) -> str:
@@ -510,8 +576,7 @@ def _options(command: click.Command) -> str:
     rows = []
     for option in command.params:
         if isinstance(option, click.Option):
-            default = f"`{_shown_default(option)}`" if option.show_default else ""
-            rows.append([f"`{_spelling(option)}`", default, option.help or ""])
+            rows.append([f"`{_spelling(option)}`", _shown_default(option), option.help or ""])
     return table(["option", "default", "meaning"], rows) if rows else "It has no options."
 
 
@@ -525,9 +590,11 @@ def _spelling(option: click.Option) -> str:
 
 
 def _shown_default(option: click.Option) -> str:
-    if option.is_flag and option.secondary_opts:
-        return (option.opts if option.default else option.secondary_opts)[0]
-    return str(option.default)
+    """The default as `--help` shows it: none for flags that are off and options that are left out."""
+    if option.required or not option.show_default or option.default in (None, False, ()):
+        return ""
+    values = option.default if isinstance(option.default, tuple) else (option.default,)
+    return ", ".join(f"`{option.opts[0] if option.is_flag else value}`" for value in values)
 
 
 # Settings
@@ -669,6 +736,10 @@ def _texts(expression: ast.expr) -> list[str]:
 
 def _is_model(each: Any) -> bool:
     return isinstance(each, type) and issubclass(each, BaseModel)
+
+
+def _is_noun(each: Any) -> bool:
+    return isinstance(each, type) and issubclass(each, model.Model) and each is not model.Model
 
 
 def _is_error(each: Any) -> bool:

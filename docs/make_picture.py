@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 import heedful
-from heedful.interfaces.cli.demo import FACTS, HELPFUL, RELATED_QUESTION, give_feedback
+from heedful.interfaces.cli.demo_commands import FACTS, HELPFUL, RELATED_QUESTION, give_feedback
 from heedful.model import Hit
 
 FILE = Path(__file__).parent / "images" / "ranking.svg"

@@ -1,14 +1,18 @@
 """What parameters, fields, settings, limits and error codes mean, for docs/generate.py.
 
-Those of operations are in heedful.interfaces.operations.descriptions, because servers say them, too.
+Those of declared calls are in their types, because servers say them, too.
 """
 
 from __future__ import annotations
 
-from heedful.interfaces.operations import descriptions
+from heedful.api import result_fields
 
 # What a parameter means. A name means the same in every method; "method.name" is for the exceptions.
-PARAMETERS = descriptions.PARAMETERS | {
+PARAMETERS = {
+    "project": "The project; nothing crosses it.",
+    "improve.dataset": "Only this dataset; all if left out.",
+    "recall.session_id": "Keep question and answer in this session.",
+    "update_metadata.metadata": "What changes, by key, dotted or not.",
     "send.alert_id": "The same in every attempt.",
     "payload": "What happened, as JSON can hold it.",
     "copy.source": "The store to copy, which must be there: a file or a URL.",
@@ -111,7 +115,7 @@ PARAMETERS = descriptions.PARAMETERS | {
 }
 
 # What a field means where the code says nothing. "Model.name" is for the exceptions.
-FIELDS = descriptions.FIELDS | {
+FIELDS = result_fields.FIELDS | {
     "RecallResult.score": "What a text was ranked by.",
     "RecallResult.text": "The answer, or the text that was found.",
     "RecallResult.fact_id": "The fact, if it is a text.",

@@ -22,10 +22,10 @@ import uvicorn
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
 from heedful.engine import Heedful
-from heedful.interfaces.cli.sessions import PROJECT, fill_demo
+from heedful.interfaces.cli.demo_commands import PROJECT, fill_demo
 from heedful.interfaces.dashboard import views
 from heedful.interfaces.dashboard.app import create
-from heedful.interfaces.http.serve import admin_key
+from heedful.interfaces.http.app import admin_key
 from heedful.model import Hit
 from heedful.simulate.shop import WANTS
 from heedful.store import Store

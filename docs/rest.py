@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import orjson
 
 from docs.markdown import NOTICE, listed, table
+from heedful.api import NAMESPACES
+from heedful.api.calls import HEADERS, Call, calls_of
 from heedful.interfaces.http.calls import ETAG_OPERATIONS, PREFIX
 from heedful.interfaces.http.openapi import ABOUT, description
-from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation, shape
-from heedful.interfaces.operations.shape import HEADERS
 from heedful.interfaces.problems import BY_CODE, BY_KIND, TITLES
 
 
@@ -36,8 +36,8 @@ def rest_page() -> str:
         "it is done once, and answered as the first time. ⇄ marks calls that send an `ETag`; those that list "
         f"`{HEADERS['if_match']}` take it back. ⋯ marks calls that stream events when `Accept` is `text/event-stream`.",
     ]
-    for namespace in OWNERS:
-        rows = [_rest_row(each) for each in OPERATIONS.values() if each.namespace == namespace]
+    for namespace, owner in NAMESPACES.items():
+        rows = [_rest_row(call) for call in calls_of(owner).values() if call.method != "LOCAL"]
         parts += [f"## {namespace or 'memory'}", ABOUT[namespace]]
         parts.append(table(["method", "path", "scope", "parameters", "Python"], rows))
     parts += [
@@ -57,11 +57,10 @@ def rest_page() -> str:
     return "\n\n".join(parts)
 
 
-def _rest_row(operation: Operation) -> list[str]:
-    made = shape(operation)
-    given = [f"`{name}{'' if field.is_required() else '?'}`" for name, field in made.request.model_fields.items()]
-    given += [f"`{HEADERS[name]}`" for name in made.headers if name == "if_match"]
-    marks = (" ⇄" if operation.name in ETAG_OPERATIONS else "") + (" ⋯" if made.callbacks else "")
+def _rest_row(operation: Call) -> list[str]:
+    given = [f"`{name}{'' if field.is_required() else '?'}`" for name, field in operation.request.model_fields.items()]
+    given += [f"`{HEADERS[name]}`" for name in operation.headers if name == "if_match"]
+    marks = (" ⇄" if operation.name in ETAG_OPERATIONS else "") + (" ⋯" if operation.callbacks else "")
     scope = f"`{operation.scope}`" + (f"; with `{operation.writes_with}`, `write`" if operation.writes_with else "")
     scope += " and `read`" if operation.also_reads else ""
     scope += " of the whole server" if operation.everywhere else ""
