@@ -23,7 +23,7 @@ from bench.postgresql import serving
 from heedful.clock import to_stored
 from heedful.engine import Heedful
 from heedful.interfaces.dashboard import views
-from heedful.storage import Database
+from heedful.storage import open_store
 from heedful.testing import WordEmbedder
 
 PARTS = ("SQLite", "PostgreSQL", "dashboard")
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _fill(where: str, opinions: int, kind: str) -> None:
     say(f"{kind}: writing {opinions:,} opinions")
     heedful.open(where, embedding=WordEmbedder()).close()
-    database = Database(where)
+    database = open_store(where)
     fill(database, opinions, to_stored(datetime.now(UTC)), say)
     if kind == "PostgreSQL":
         with database.outside("analyze") as connection:

@@ -18,7 +18,7 @@ from heedful.ledger.adaptive_policy import RELATED, Neighbour
 from heedful.ledger.fold_cache import EvidenceIndex, Match, View
 from heedful.ledger.ranking_policy import AdaptiveJudge
 from heedful.ledger.usefulness import Candidate
-from heedful.storage import Database
+from heedful.storage import Database, open_store
 from heedful.storage.vectors import active_model
 from heedful.testing import WordEmbedder
 
@@ -59,7 +59,7 @@ class Cost:
 def cost(calls: int = 300) -> Cost:
     """The time of `AdaptiveJudge`: following the ledger, lending, candidates by proof, and the order of 100."""
     with _filled() as store:
-        database = Database(store.file)
+        database = open_store(store.file)
         try:
             return _timed(database, store, EvidenceIndex(store.dataset), calls)
         finally:

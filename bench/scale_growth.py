@@ -16,7 +16,7 @@ from bench.store import opened, write
 from bench.vectors import NOTHING, Served, Vectors
 from heedful.providers.embedding import Embedder
 from heedful.search.database_index import build_due
-from heedful.storage import Database
+from heedful.storage import open_store
 
 SUBLINEAR = 0.5
 """The greatest power of the number of facts that a time may grow with: its square root."""
@@ -48,7 +48,7 @@ def measure(
     ids = write(where, served, texts, vectors)
     filled = len(texts) / (time.perf_counter() - start)
     start = time.perf_counter()
-    database = Database(where)
+    database = open_store(where)
     build_due(database, say)
     database.close()
     built = time.perf_counter() - start

@@ -19,7 +19,7 @@ from sqlalchemy import Table
 from heedful.clock import from_stored, new_id
 from heedful.sessions.mongo.collections import INDEXES, Document
 from heedful.sessions.mongo.feedback import MAX_EMBEDDED, embedded_document, event_of
-from heedful.storage import Database
+from heedful.storage import open_store
 from heedful.storage.schema import entries, events, feedbacks
 
 PROJECT = 1
@@ -48,7 +48,7 @@ class BareSqlite:
     """Heedful's tables with their indexes, as durable as Heedful makes them."""
 
     def __init__(self, file: Path) -> None:
-        Database(file).close()
+        open_store(file).close()
         self._connection = sqlite3.connect(file, isolation_level=None)
         for pragma in ("synchronous = FULL", "foreign_keys = ON", "cache_size = -16384", "mmap_size = 268435456"):
             self._connection.execute(f"PRAGMA {pragma}")

@@ -11,7 +11,7 @@ from bench.vectors import Served, Vectors
 from heedful.clock import new_id
 from heedful.engine import Heedful
 from heedful.model import DEFAULT_DATASET, DEFAULT_PROJECT
-from heedful.storage import Database, facts, scopes
+from heedful.storage import facts, open_store, scopes
 from heedful.storage.vectors import ensure_model, pack
 
 SOURCE_SIZE = 1000
@@ -31,7 +31,7 @@ def write(where: str | Path, model: Served, texts: Sequence[str], vectors: Vecto
     """A new store, written by the storage layer alone: what `fill` makes, without the checks, for very many facts.
     Returns their ids in order."""
     heedful.open(where, embedding=model).close()
-    database = Database(where)
+    database = open_store(where)
     ids: list[str] = []
     at = time.time_ns() // 1000
     with database.write() as connection:

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.measure import Spent, timed
 from heedful.engine import Heedful
 from heedful.model import SIGNAL_TYPES, Signal
-from heedful.storage import Database
+from heedful.storage import open_store
 
 BATCH = 100
 ROWS = 3
@@ -61,7 +61,7 @@ def measure(store: Heedful, folder: Path, fact_ids: Sequence[str], queries: Sequ
     writes = Writes([], [], [], [])
     known = _signals(fact_ids, queries[:BATCH])
     new = _signals(fact_ids, [f"{queries[place % len(queries)]} ({place})" for place in range((batches + 2) * BATCH)])
-    Database(folder / "indexed.db").close()
+    open_store(folder / "indexed.db").close()
     with closing(_connected(folder / "raw.db")) as raw, closing(_connected(folder / "indexed.db")) as indexed:
         raw.executescript(_TABLES)
         for place in range(batches + 1):

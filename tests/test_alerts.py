@@ -23,7 +23,7 @@ from heedful.clock import to_stored
 from heedful.notifications import Channel, Slack, Webhook
 from heedful.notifications.outbox import LEASE, MAX_BACKOFF, SECOND, AlertRow, Dispatcher, next_attempt
 from heedful.sessions.sql_store import SqlSessionStore
-from heedful.storage.database import Database
+from heedful.storage.opening import open_store
 from heedful.testing import ManualClock
 
 pytestmark = pytest.mark.usefixtures("warm_processes")
@@ -81,7 +81,7 @@ class Post:
 
     def open(self) -> SqlSessionStore:
         """The store as another process would open it."""
-        database = Database(self._path)
+        database = open_store(self._path)
         self._opened.callback(database.close)
         return SqlSessionStore(database, "default", self.now)
 
@@ -405,7 +405,7 @@ def test_a_store_that_fails_is_tried_again_and_told_of_once(post: Post, path: Pa
 
 
 def test_a_store_that_is_closed_first_does_no_harm(post: Post, path: Path, log: Log) -> None:
-    database = Database(path)
+    database = open_store(path)
     dispatcher = post.dispatcher(Recorder(), store=SqlSessionStore(database, "default", post.now))
     database.close()
     dispatcher.wake()
@@ -450,7 +450,7 @@ CHILD = """
 import os, signal, sys, time
 from heedful.notifications.outbox import Dispatcher
 from heedful.clock import to_stored
-from heedful.storage.database import Database
+from heedful.storage.opening import open_store
 from heedful.sessions.sql_store import SqlSessionStore
 from heedful.testing import ManualClock
 
@@ -466,7 +466,7 @@ class Lines:
         if task == "die":
             os.kill(os.getpid(), signal.SIGKILL)
 
-database = Database(path)
+database = open_store(path)
 store = SqlSessionStore(database, "default", now)
 dispatcher = Dispatcher(store, now)
 if task == "fork":

@@ -345,7 +345,7 @@ class TestFullDisk:
     @contextmanager
     def full(self, store: Heedful) -> Iterator[None]:
         """No connection of the store may add a page to the file."""
-        backend = store._workspace.database._backend
+        backend = store._workspace.database
         assert isinstance(backend, Sqlite)
         engine = backend.engine
         with store._workspace.database.read() as connection:

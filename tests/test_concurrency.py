@@ -123,7 +123,7 @@ def test_the_evidence_waits_for_no_other_connector_and_in_no_transaction(
         store.connectors.create(name, make_cities(tmp_path, f"{name}.db").url)
         store.executions.execute_query("SELECT count(*) FROM street", question="How many streets?", connector_id=name)
     asking, answer = threading.Event(), threading.Event()
-    queries, engine = store._project.executions.queries, store._workspace.database._backend.engine
+    queries, engine = store._project.executions.queries, store._workspace.database.engine
     text_values = type(queries).text_values
     held: list[int] = []
 

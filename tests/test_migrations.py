@@ -13,10 +13,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from heedful import Conflict, Heedful
-from heedful.storage.database import Database
 from heedful.storage.migrations import HEAD, REVISIONS
 from heedful.storage.migrations import run as migrations
 from heedful.storage.migrations.run import config
+from heedful.storage.opening import open_store
 from heedful.storage.schema import metadata
 
 pytestmark = pytest.mark.usefixtures("warm_processes")
@@ -35,7 +35,7 @@ def test_the_revisions_are_those_of_the_scripts() -> None:
 
 
 def test_a_migrated_store_is_what_the_tables_say(path: Path) -> None:
-    database = Database(path)
+    database = open_store(path)
     try:
         with database.read() as connection:
             context = MigrationContext.configure(
@@ -47,8 +47,8 @@ def test_a_migrated_store_is_what_the_tables_say(path: Path) -> None:
 
 
 def test_every_option_of_a_table_is_migrated(path: Path, tmp_path: Path) -> None:
-    Database(path).close()
-    made = Database(tmp_path / "empty.db")
+    open_store(path).close()
+    made = open_store(tmp_path / "empty.db")
     with made.write() as connection:
         metadata.drop_all(connection)
         metadata.create_all(connection)

@@ -173,7 +173,7 @@ def test_no_verb_waits_for_a_second_connection_while_it_holds_one(
     def small(url: URL, **options: Any) -> Engine:
         return create_engine(url, **{**options, "pool_size": 1, "max_overflow": 0, "pool_timeout": 0.5})
 
-    monkeypatch.setattr("heedful.storage.transactions.create_engine", small)
+    monkeypatch.setattr("heedful.storage.database.create_engine", small)
     store = open_store()
     fact, other = store.remember(["one fact", "another fact"]).fact_ids
     event = store.signal([{"fact_id": fact, "signal_type": "used", "query": "a new question"}]).event_ids[0]

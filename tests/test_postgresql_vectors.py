@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 import heedful
 from heedful import Unavailable
-from heedful.storage import Database
+from heedful.storage import open_store
 from heedful.storage.schema import vectors
 from heedful.storage.vectors import active_model, pack
 from heedful.testing import WordEmbedder
@@ -18,7 +18,7 @@ from heedful.testing import WordEmbedder
 def test_a_vector_comes_back_as_it_was_stored(empty_database: str) -> None:
     with heedful.open(empty_database, embedding=WordEmbedder()) as store:
         store.remember(["one two three", "four"])
-    database = Database(empty_database)
+    database = open_store(empty_database)
     with database.read() as connection:
         assert active_model(connection) is not None
         rows = list(connection.execute(select(vectors.c.vector).order_by(vectors.c.fact_seq)).scalars())

@@ -20,7 +20,7 @@ from heedful import Heedful
 from heedful.model import DEFAULT_DATASET, MODES, Mode
 from heedful.search import DatabaseIndex, DatasetIndex
 from heedful.search.database_index import build_due
-from heedful.storage import Database, scopes
+from heedful.storage import open_store, scopes
 from heedful.testing import ManualClock, WordEmbedder
 
 pytestmark = pytest.mark.skipif(not can_build_graphs(), reason=NO_GRAPHS)
@@ -360,6 +360,6 @@ class TestBuilding:
         assert all(check.ok for check in large.doctor(repair=False))
 
     def test_files_have_nothing_to_build(self, path: Path) -> None:
-        database = Database(path)
+        database = open_store(path)
         assert build_due(database, lambda step: None, limit=0) == 0
         database.close()

@@ -174,7 +174,7 @@ def test_a_filter_over_the_limits_is_refused_before_anything_is_asked(
     filled: Heedful, where: dict[str, Any], problem: str
 ) -> None:
     asked: list[str] = []
-    engine = filled._workspace.database._backend.engine
+    engine = filled._workspace.database.engine
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
     for call in (lambda: filled.recall("q", where=where), lambda: filled.facts(where=where)):
         with pytest.raises(Invalid, match=problem) as caught:

@@ -17,7 +17,7 @@ from heedful.clock import DAY, to_stored
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.jobs.queue import ENDED
 from heedful.ledger.proven_sql import HIT
-from heedful.storage.database import Database
+from heedful.storage.opening import open_store
 from heedful.storage.schema import (
     audit,
     changes,
@@ -50,7 +50,7 @@ class Sizes:
 
 def sizes(store: str) -> Sizes:
     """The size of a store now."""
-    with closing(Database(store, create=False)) as database, database.read() as connection:
+    with closing(open_store(store, create=False)) as database, database.read() as connection:
         if connection.dialect.name == "postgresql":
             taken = connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
         else:
@@ -69,7 +69,7 @@ def wrongs(store: str, fleet: Fleet, clients: Sequence[RemoteHeedful]) -> list[s
         result += [f"{check.name}: {check.detail}" for check in fresh.doctor(repair=False) if not check.ok]
         for place, client in enumerate(clients, start=1):
             result += [f"server {place} answers {each}" for each in _unlike(client, fresh)]
-    with closing(Database(store, create=False)) as database, database.read() as connection:
+    with closing(open_store(store, create=False)) as database, database.read() as connection:
         result += [f"kept: {each}" for each in _kept(connection, to_stored(fleet.clock()))]
     return result
 

@@ -34,9 +34,9 @@ from heedful.providers.embedding import Embedder
 from heedful.providers.llm import LanguageModel
 from heedful.sessions.hooks import Hook
 from heedful.sql import connectors
-from heedful.storage import Database, scopes, sqlite
-from heedful.storage.database import store_url
+from heedful.storage import Database, open_store, scopes, sqlite
 from heedful.storage.migrations import HEAD
+from heedful.storage.opening import store_url
 from heedful.store import Store
 
 
@@ -222,4 +222,4 @@ def store_projects(url_or_path: str | Path) -> list[str]:
 
 def _database(url_or_path: str | Path | None, *, create: bool = False) -> closing[Database]:
     """A store, or that of the settings, for the length of a block."""
-    return closing(Database(settings.load().store if url_or_path is None else url_or_path, create=create))
+    return closing(open_store(settings.load().store if url_or_path is None else url_or_path, create=create))

@@ -40,7 +40,7 @@ from heedful.settings import Trust
 from heedful.sql.reuse.proofs import Proofs
 from heedful.sql.sandbox.pool import Pool, Queries
 from heedful.sql.space import OPERATOR, ExecutionSpace, Permissions
-from heedful.storage import Database, scopes
+from heedful.storage import open_store, scopes
 from heedful.threads import Background
 from heedful.workspace import Workspace
 
@@ -95,7 +95,7 @@ class Store:
         self._remote_sessions: MongoSessionStore | None = None
         self.job_added: Callable[[str], object] = lambda job_id: None
         """Called with the id of each job that a project adds."""
-        self.database = Database(config.store if url_or_path is None else url_or_path)
+        self.database = open_store(config.store if url_or_path is None else url_or_path)
         self.queue = Queue(self.database, self.now)
         self.pool = Pool(config)
 

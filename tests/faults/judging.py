@@ -21,6 +21,7 @@ from heedful import Heedful
 from heedful.clock import from_stored
 from heedful.model import Page, SignalType
 from heedful.storage.database import Database
+from heedful.storage.opening import open_store
 from heedful.storage.schema import datasets, events, facts, metadata, projects
 from heedful.testing import ManualClock
 from heedful.transfer import verify
@@ -39,7 +40,7 @@ def judge(documented_score: Score) -> Judge:
     """Looks at a store to which nobody writes any more, past the engine and with it."""
 
     def judging(world: World, crew: Crew) -> None:
-        with closing(Database(world.url)) as database:
+        with closing(open_store(world.url)) as database:
             stored = _read_stored(database)
         assert stored.keys() == crew.facts.keys()
         for project, judged in crew.facts.items():

@@ -17,7 +17,7 @@ from worlds import World, through
 
 from heedful import NotFound
 from heedful.storage import scopes
-from heedful.storage.database import Database
+from heedful.storage.opening import open_store
 
 ROUNDS = 8
 CUTS: tuple[Fate, ...] = ("before", "half", "after")
@@ -80,7 +80,7 @@ def test_the_network_to_a_server_is_cut_before_and_after_its_answer(world: World
 
 
 def test_what_a_transaction_says_is_not_hidden_by_its_lost_connection(on_postgresql: World) -> None:
-    with closing(Database(on_postgresql.url)) as database:
+    with closing(open_store(on_postgresql.url)) as database:
 
         def fail() -> None:
             with database.write("red"):

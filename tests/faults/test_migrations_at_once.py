@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from worlds import World
 
-from heedful.storage.database import Database, _version
+from heedful.storage import open_store
+from heedful.storage.database import _version
 from heedful.storage.migrations import HEAD
 
 OPENERS = Path(__file__).with_name("openers.py")
@@ -23,7 +24,7 @@ def test_a_store_is_migrated_once_and_whole(world: World, first: str) -> None:
         [sys.executable, str(OPENERS), world.url, str(COUNT), first], capture_output=True, text=True, timeout=200
     )
     assert (done.returncode, done.stdout.strip()) == (0, str([0] * COUNT)), done.stderr
-    with closing(Database(world.url)) as database, database.read() as connection:
+    with closing(open_store(world.url)) as database, database.read() as connection:
         assert _version(connection) == HEAD
     for place in range(COUNT):
         with world.open(f"p{place}") as store:

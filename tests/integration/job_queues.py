@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from heedful.jobs.queue import Queue, WorkerTiming
-from heedful.storage import Database
+from heedful.storage import Database, open_store
 
 QUICK = WorkerTiming(attempts=3, pause=0.01, lease=30.0, poll=0.05)
 
 
 @pytest.fixture
 def database(any_store: str) -> Iterator[Database]:
-    opened = Database(any_store)
+    opened = open_store(any_store)
     yield opened
     opened.close()
 

@@ -29,7 +29,7 @@ def sqlite_steps(store: Heedful) -> Iterator[Callable[[], int]]:
     def listen_to(driver: Any, record: object, proxy: object) -> None:
         driver.set_progress_handler(step, 10)
 
-    backend: Any = store._workspace.database._backend
+    backend: Any = store._workspace.database
     engine = backend.engine
     event.listen(engine, "checkout", listen_to)
     if backend._writer is not None:

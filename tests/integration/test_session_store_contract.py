@@ -30,6 +30,7 @@ from heedful.sessions.mongo import MongoSessionStore
 from heedful.sessions.session_store import MessageRow, SessionRow, SessionStore
 from heedful.sessions.sql_store import SqlSessionStore
 from heedful.storage.database import Database
+from heedful.storage.opening import open_store
 
 AT = 1_767_225_600_123_457
 """A time that milliseconds can't hold."""
@@ -54,7 +55,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, empty_store: bytes) ->
     with ExitStack() as opened:
         if request.param == "sqlite":
             write_private(tmp_path / "sessions.db", empty_store)
-            database = Database(tmp_path / "sessions.db")
+            database = open_store(tmp_path / "sessions.db")
             opened.callback(database.close)
             yield Place(
                 lambda project="default": SqlSessionStore(database, project, lambda: AT), lambda: _rows(database), True

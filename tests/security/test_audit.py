@@ -18,7 +18,7 @@ from heedful import Forbidden, Heedful
 from heedful.access.audit import BURST_LIMIT, SUMMARY_CODE, Refusals
 from heedful.interfaces.cli.main import cli
 from heedful.model import AuditEntry
-from heedful.storage import Database
+from heedful.storage import open_store
 from heedful.storage.audit import Refusal
 from heedful.testing import ManualClock
 
@@ -123,7 +123,7 @@ def test_logins_leave_a_line_each(any_store: str, clock: ManualClock) -> None:
 
 
 def test_a_flood_of_refusals_fills_no_disk(any_store: str) -> None:
-    database = Database(any_store)
+    database = open_store(any_store)
     refusals = Refusals(database, lambda: 0)
     for number in range(20 * BURST_LIMIT):
         refusals.note(Refusal("recall", "key_invalid", address=f"10.0.{number % 250}.{number}"))

@@ -14,12 +14,12 @@ from heedful.clock import to_stored
 from heedful.errors import Unavailable
 from heedful.interfaces.client.hardening import check_server
 from heedful.settings import Settings
-from heedful.storage import Database
+from heedful.storage import open_store
 from heedful.testing import ManualClock, WordEmbedder
 
 
 def findings(path: Path | str, clock: ManualClock, environment: dict[str, str] | None = None, **given: Any) -> set[str]:
-    database = Database(path)
+    database = open_store(path)
     try:
         found = check_security(database, Settings(**given), environment or {}, Path.cwd(), to_stored(clock()))
     finally:

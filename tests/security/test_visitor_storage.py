@@ -158,7 +158,7 @@ def test_a_refused_retraction_reads_no_opinions_of_the_sessions(
     for feedbacks in (SqlFeedbacks, MongoFeedbacks):
         monkeypatch.setattr(feedbacks, "of_session", fail)
     statements: list[str] = []
-    engine = server.state.store.database._backend.engine
+    engine = server.state.store.database.engine
     event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
     counts = []
     for key in (few, many):

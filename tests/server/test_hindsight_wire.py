@@ -123,7 +123,7 @@ def test_a_batch_is_written_in_one_transaction(
     http: httpx.Client, store: Heedful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[bool] = []
-    backend = store._workspace.database._backend
+    backend = store._workspace.database
 
     def counting(begin: Callable[..., Any]) -> Callable[..., Any]:
         def begin_counted(project: str | None, *, write: bool, **options: Any) -> Any:

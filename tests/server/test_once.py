@@ -16,7 +16,7 @@ from sqlalchemy import select
 from heedful.access import idempotency
 from heedful.access.idempotency import LEASE, run_once
 from heedful.errors import Conflict, Invalid
-from heedful.storage import Database
+from heedful.storage import open_store
 from heedful.storage.schema import requests
 from heedful.testing import ManualClock
 
@@ -132,7 +132,7 @@ def test_a_secret_is_shown_once_and_kept_nowhere(path: Path) -> None:
 class TestOnce:
     def test_a_call_keeps_its_place_however_long_it_takes(self, any_store: str, monkeypatch: Any) -> None:
         clock = ManualClock()
-        database = Database(any_store)
+        database = open_store(any_store)
         monkeypatch.setattr(idempotency, "RENEW_SECONDS", 0.01)
         monkeypatch.setattr("heedful.access.idempotency.HEARTBEAT", idempotency.Heartbeat())
 
@@ -158,7 +158,7 @@ class TestOnce:
 
     def test_a_process_that_stood_still_loses_its_place_and_leaves_the_key_alone(self, path: Path) -> None:
         clock = ManualClock()
-        database = Database(path)
+        database = open_store(path)
 
         def now() -> int:
             return int(clock().timestamp() * 1_000_000)

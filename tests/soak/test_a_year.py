@@ -22,7 +22,7 @@ from bench.soak.year import MOST_BYTES, MOST_MEMORY, SLOWER, Year, live
 from heedful.clock import from_stored
 from heedful.ledger.usefulness import Opinion, counted_votes
 from heedful.model import SignalType
-from heedful.storage.database import Database
+from heedful.storage.opening import open_store
 from heedful.storage.schema import events, facts
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -70,7 +70,7 @@ def grown(year: Year, processes: Sequence[str], most: float) -> dict[str, float]
 
 def wrong_scores(store: str, score: Score) -> dict[str, tuple[float, float]]:
     """The facts whose score is not what the document's rule, written a second time, makes of the ledger."""
-    database = Database(store, create=False)
+    database = open_store(store, create=False)
     with database.read() as connection:
         active = set(connection.execute(select(facts.c.id)).scalars())
         ledger = connection.execute(select(events).order_by(events.c.at, events.c.seq)).all()

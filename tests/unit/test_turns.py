@@ -8,7 +8,7 @@ import pytest
 
 from heedful import threads
 from heedful.storage import transactions as turns_module
-from heedful.storage.transactions import Place, Turns
+from heedful.storage.database import Place, Turns
 
 
 def called(*places: Place) -> list[bool]:
@@ -103,7 +103,7 @@ def test_what_keeps_others_waiting_counts_more_than_the_time_it_takes() -> None:
 
 def test_others_are_those_of_other_projects_who_came_lately(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("heedful.storage.transactions.time.monotonic", lambda: now)
+    monkeypatch.setattr("heedful.storage.database.time.monotonic", lambda: now)
     turns = Turns()
     turns.queue("shop")
     assert not turns.has_others("shop")

@@ -1,70 +1,60 @@
-"""One store: its connection and its version."""
+"""An open store, its engine and its transactions, the same for each database. Writers take turns, project by project;
+those who wait for each other share a transaction (group commit), and with it the wait for the disk."""
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 import weakref
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Table, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+import orjson
+from sqlalchemy import URL, Column, Connection, Engine, Table, create_engine, event, inspect, text
+from sqlalchemy.engine import ExceptionContext
 
 from heedful.clock import system_clock, to_stored
-from heedful.errors import Conflict, Invalid, NotFound, Unavailable, quoted
+from heedful.errors import Conflict, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.storage.migrations import HEAD, REVISIONS
-from heedful.storage.postgresql.backend import PostgreSql
-from heedful.storage.rows import SCHEMA, Direct, dialect_of, insert_many, upsert
+from heedful.storage.rows import SCHEMA, Direct, count_statement, dialect_of, insert_many, upsert
 from heedful.storage.schema import events, facts
-from heedful.storage.sqlite import Sqlite
+from heedful.threads import this_thread
 
 
-def _backend(url: URL) -> Sqlite | PostgreSql:
-    return PostgreSql(url) if url.get_backend_name() == "postgresql" else Sqlite(url)
+class Database(ABC):
+    """A store, migrated to the current version by `prepare`; `heedful.storage.opening` opens it."""
 
+    name: str
+    """Its name: its file, or its address without secrets."""
+    engine: Engine
+    folder: Path | None = None
+    """Where indexes are kept; None where the database searches itself."""
+    many_writers = False
+    """Whether writers of different projects run concurrently."""
+    read_only = False
+    """Whether it is a read-only replica."""
+    _closed = False
 
-class Database:
-    """A store, opened and migrated to the current version."""
-
-    def __init__(self, url_or_path: str | Path, *, create: bool = True, unfinished: bool = False) -> None:
-        """`create` creates a missing store; `unfinished` opens one that a copy has not filled yet."""
-        self._backend = backend = _backend(store_url(url_or_path))
-        self._closed = False
-        self.name = backend.name
-        """Its name: its file, or its address without secrets."""
-        self.url = backend.engine.url
+    @property
+    def url(self) -> URL:
         """Its address, with secrets."""
-        self.folder = backend.folder
-        """Where indexes are kept; None where the database searches itself."""
-        self.searches = backend.folder is None
-        """Whether the database can search large datasets itself."""
-        self.many_writers = backend.many_writers
-        """Whether writers of different projects run concurrently."""
-        self.notices = backend.notices
-        """Yields soon after others have changed facts, until the event that is given: the project, or None if it is
-        unknown. Some changes may be missed, so it can only speed up what happens anyway."""
-        self.last_number = backend.last_number
-        """The last number that a column generated, even if its row was deleted."""
-        self.set_last_number = backend.set_last_number
-        """Makes a column continue after a number."""
-        self._prepare(create, unfinished)
-        self.read_only = backend.read_only
-        """Whether it is a read-only replica."""
-        _OPEN.add(self)
+        return self.engine.url
 
-    def outside(self, name: str) -> AbstractContextManager[Connection | None]:
-        """A connection without a transaction, on PostgreSQL only; None while another caller has one by this name."""
-        self._check_open()
-        assert isinstance(self._backend, PostgreSql)
-        return self._backend.outside(name)
+    @property
+    def searches(self) -> bool:
+        """Whether the database can search large datasets itself."""
+        return self.folder is None
 
     def read(self, project: str | None = None) -> AbstractContextManager[Connection]:
         """A read transaction: one consistent snapshot."""
         self._check_open()
-        return self._backend.begin(project, write=False, durable=True, exclusive=False)
+        return self._begin(project, write=False, durable=True, exclusive=False)
 
     def write(
         self, project: str | None = None, *, durable: bool = True, exclusive: bool = True
@@ -75,14 +65,14 @@ class Database:
         writers of the project away until it ends.
         """
         self._check_open()
-        return self._backend.begin(project, write=True, durable=durable, exclusive=exclusive)
+        return self._begin(project, write=True, durable=durable, exclusive=exclusive)
 
     def direct(
         self, project: str, *, write: bool, durable: bool = True, exclusive: bool = True
     ) -> AbstractContextManager[Direct]:
         """A transaction for prepared statements, without the overhead of SQLAlchemy; see `write`."""
         self._check_open()
-        return self._backend.direct(project, write=write, durable=durable, exclusive=exclusive)
+        return self._begin_direct(project, write=write, durable=durable, exclusive=exclusive)
 
     def upsert(
         self,
@@ -100,36 +90,55 @@ class Database:
     def integrity(self) -> str:
         """ "ok", or what is wrong with the file."""
         with self.read() as connection:
-            return self._backend.integrity(connection)
+            return self._integrity(connection)
+
+    def outside(self, name: str) -> AbstractContextManager[Connection | None]:
+        """A connection without a transaction, on PostgreSQL only; None while another caller has one by this name."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def notices(self, stopped: threading.Event) -> Iterator[str | None]:
+        """Yields soon after others have changed facts, until the event that is given: the project, or None if it is
+        unknown. Some changes may be missed, so it can only speed up what happens anyway."""
+
+    @abstractmethod
+    def last_number(self, connection: Connection, column: Column[int]) -> int:
+        """The last number that a column generated, even if its row was deleted."""
+
+    @abstractmethod
+    def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
+        """Makes a column continue after a number."""
 
     def close(self) -> None:
         self._closed = True
-        self._backend.close()
+        self._close()
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise Unavailable(f"store {self.name} is closed", code="store_closed", remedy="Open it again")
-
-    def _prepare(self, create: bool, unfinished: bool) -> None:
+    def prepare(self, *, create: bool, unfinished: bool) -> None:
+        """Migrates the store. `create` creates a missing one; `unfinished` allows one that a copy has not filled."""
         try:
-            if not create and not self._backend.exists():
+            if not create and not self._exists():
                 raise NotFound(
                     f"there is no store at {self.name}", code="store_missing", value=self.name, remedy="Check its name"
                 )
             if create:
-                self._backend.reserve()
+                self._reserve()
             with self.read() as connection:
                 version = _version(connection)
                 if not unfinished:
                     _check_finished(connection, self.name)
             if create or version != HEAD:
                 # Only when creating: a reader may lack the right to write.
-                self._backend.prepare()
+                self._set_up()
             if version != HEAD:
                 self._migrate(version)
         except BaseException:
             self.close()
             raise
+        _OPEN.add(self)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable(f"store {self.name} is closed", code="store_closed", remedy="Open it again")
 
     def _migrate(self, current: str | None) -> None:
         if current is not None and current not in REVISIONS:
@@ -144,10 +153,44 @@ class Database:
         # Several processes may open a new store at once: the write lock decides who migrates it. The library that
         # migrates serves one thread at a time.
         with _MIGRATING, self.write() as connection:
-            self._backend.migrating(connection)
+            self._lock_migration(connection)
             if _version(connection) != HEAD:
                 upgrade(connection)
                 ensure_partitions(connection, to_stored(system_clock()))
+
+    @abstractmethod
+    def _begin(
+        self, project: str | None, *, write: bool, durable: bool, exclusive: bool
+    ) -> AbstractContextManager[Connection]: ...
+
+    @abstractmethod
+    def _begin_direct(
+        self, project: str, *, write: bool, durable: bool, exclusive: bool
+    ) -> AbstractContextManager[Direct]: ...
+
+    @abstractmethod
+    def _exists(self) -> bool: ...
+
+    @abstractmethod
+    def _reserve(self) -> None:
+        """Creates a missing store, empty, if that can be done here."""
+
+    @abstractmethod
+    def _set_up(self) -> None:
+        """Does what must happen before the tables are created."""
+
+    @abstractmethod
+    def _lock_migration(self, connection: Connection) -> None: ...
+
+    @abstractmethod
+    def _integrity(self, connection: Connection) -> str: ...
+
+    @abstractmethod
+    def _leave_parent(self) -> None:
+        """Drops the connections of the parent process, without closing them."""
+
+    @abstractmethod
+    def _close(self) -> None: ...
 
 
 UNFINISHED = "unfinished_copy"
@@ -172,7 +215,7 @@ _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 def _forget_connections() -> None:
     """A forked child must not use its parent's connections, nor wait for its parent's threads."""
     for database in list(_OPEN):
-        database._backend.after_fork()
+        database._leave_parent()
 
 
 if hasattr(os, "register_at_fork"):
@@ -202,56 +245,297 @@ def _version(connection: Connection) -> str | None:
 _HAS_SCHEMA_USAGE = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
 
 
-def store_url(url_or_path: str | Path) -> URL:
-    """The URL of a store, from a path or any form of URL."""
-    if not isinstance(url_or_path, str | Path):
-        raise _bad_url(f"must be a path or a URL, got {quoted(url_or_path)}", url_or_path)
-    text_form = str(url_or_path)
-    if not text_form.strip():
-        raise _bad_url("must not be empty", url_or_path)
-    if text_form == ":memory:":
-        return URL.create("sqlite")
-    scheme, colon, rest = text_form.partition(":")
-    if rest.startswith("//"):
-        text_form = f"{scheme.lower()}{colon}{rest}"
-    without_user = text_form.partition("@")[2]
-    displayed = without_user or text_form
-    if text_form.startswith(("http://", "https://")):
-        raise _bad_url("names a server, and a store is a file", displayed, "This is a server: use heedful.connect(url)")
-    if text_form.startswith(("mongodb:", "mongodb+srv:")):
-        raise _bad_url(
-            "is a MongoDB URL; MongoDB can only store sessions and feedback, not facts",
-            displayed,
-            'Use open("heedful.db", sessions="mongodb://…")',
-        )
-    if scheme.lower() == "postgres" and rest.startswith("//"):
-        text_form = f"postgresql{colon}{rest}"
-    if text_form.startswith(("postgresql/", "postgres/")):
-        raise _bad_url("has no colon after its scheme", without_user, "Use postgresql://user@host/database")
-    if "://" not in text_form:
-        return URL.create("sqlite", database=str(Path(text_form).expanduser()))
-    try:
-        url = make_url(text_form)
-        url.get_dialect()
-    except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
-        displayed = text_form.partition("@")[2] or text_form
-        raise _bad_url(f"{quoted(displayed)} is not a store's URL ({error})", displayed, _URL_REMEDY) from error
-    return _openable(url, text_form)
+BUSY_SECONDS = 60
+"""Seconds that a writer waits for the others before it gives up."""
 
 
-def _openable(url: URL, text_form: str) -> URL:
-    if url.get_backend_name() == "sqlite" and url.host:
-        file = f"{url.host}{'/' + url.database if url.database else ''}"
-        problem = f"{quoted(text_form)} has a host, and a SQLite store is a file"
-        raise _bad_url(problem, text_form, f"Use three slashes: sqlite:///{file}")
-    if url.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"):
-        problem = f"names a {url.drivername} store, which this version can't open"
-        raise _bad_url(problem, url.render_as_string(), _URL_REMEDY)
-    return url
+def unstorable(database: str) -> Invalid:
+    """The error for a value that passed all checks, and that a database refuses nevertheless. It shows no value."""
+    return Invalid(
+        f"this holds a value that {database} can't store",
+        code="unstorable",
+        remedy="Use valid Unicode without NUL, whole numbers within 64 bits and less than 100 levels; "
+        "nothing was stored",
+    )
 
 
-_URL_REMEDY = 'Use a path, "sqlite:///file.db" or "postgresql://user@host/database"'
+Translate = Callable[[BaseException, Engine | None], HeedfulError | None]
+"""Returns the error to raise instead of a known error of a driver."""
 
 
-def _bad_url(problem: str, value: object, remedy: str | None = None) -> Invalid:
-    return Invalid(f"url_or_path {problem}", field="url_or_path", value=value, remedy=remedy)
+def new_engine(url: URL, translate: Translate, **options: Any) -> Engine:
+    """An engine that raises our errors and counts the bytes it stores."""
+
+    def raise_ours(context: ExceptionContext) -> None:
+        error = context.original_exception
+        ours = None if isinstance(error, HeedfulError) else translate(error, context.engine)
+        if ours is not None:
+            raise ours from error
+
+    engine = create_engine(
+        url,
+        json_serializer=lambda value: orjson.dumps(value).decode(),
+        json_deserializer=orjson.loads,
+        pool_size=8,
+        max_overflow=24,
+        # What people wrote belongs in no log.
+        hide_parameters=True,
+        **options,
+    )
+    event.listen(engine, "handle_error", raise_ours)
+    event.listen(engine, "before_cursor_execute", _count)
+    return engine
+
+
+def _count(connection: Connection, cursor: Any, sql: str, arguments: Any, context: Any, executemany: bool) -> None:
+    count_statement(sql, arguments if executemany else (arguments,))
+
+
+MAX_WRITERS = 32
+"""Writers that share a transaction."""
+
+MAX_SECONDS = 0.02
+"""Seconds after which a transaction takes no more writers: the first of them waits for all."""
+
+Begin = Callable[[bool], AbstractContextManager[Direct]]
+
+
+class _Group:
+    """A transaction that writers share, and its outcome."""
+
+    def __init__(self, transaction: AbstractContextManager[Direct], durable: bool) -> None:
+        self._transaction = transaction
+        self._direct = transaction.__enter__()
+        self._ended = threading.Event()
+        self._error: Exception | None = None
+        self._until = time.monotonic() + MAX_SECONDS
+        self._writers = 0
+        self._durable = durable
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it takes no more writers; to wait for them pays only where the disk is waited for."""
+        if not self._durable or self._ended.is_set():
+            return True
+        return self._writers >= MAX_WRITERS or time.monotonic() >= self._until
+
+    def join(self) -> AbstractContextManager[Direct]:
+        """The next writer's part: undone by itself if it fails. That of the first is the whole transaction."""
+        self._writers += 1
+        return self._first() if self._writers == 1 else self._next()
+
+    @contextmanager
+    def _first(self) -> Iterator[Direct]:
+        try:
+            yield self._direct
+        except BaseException as error:
+            self.end(error)
+            raise
+
+    @contextmanager
+    def _next(self) -> Iterator[Direct]:
+        direct = self._direct.again()
+        try:
+            direct.begin_part()
+            yield direct
+            direct.end_part()
+        except BaseException:
+            try:
+                direct.undo_part()
+            except Exception as lost:
+                # The database has given up the whole transaction: a full disk, a lost connection.
+                self.end(lost)
+            raise
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Commits, or rolls back after an error; `wait` raises what went wrong. Once."""
+        if self._ended.is_set():
+            return
+        try:
+            if error is None:
+                self._transaction.__exit__(None, None, None)
+            else:
+                self._transaction.__exit__(type(error), error, error.__traceback__)
+                self._error = error if isinstance(error, Exception) else None
+        except Exception as failure:
+            self._error = failure
+        except BaseException:
+            self._error = Unavailable(
+                "a write was interrupted and may or may not have been stored",
+                code="store_unreachable",
+                remedy="Retry with the same idempotency key; it counts once",
+            )
+            raise
+        finally:
+            self._ended.set()
+
+    def wait(self) -> None:
+        """Returns when the transaction is committed."""
+        self._ended.wait()
+        if self._error is not None:
+            raise self._error
+
+
+class GroupCommit:
+    """Writers take turns. Whoever is done while others wait leaves the transaction open for them, and returns when the
+    last of them has committed it. Nobody waits for others to come: a lone writer commits at once."""
+
+    def __init__(self, begin: Begin, held: Callable[[float], None] | None = None) -> None:
+        """`begin` opens a transaction, durable or not, which its end commits; `held` is told for how many seconds a
+        writer had the turn while other projects wrote, too, and may keep that writer waiting."""
+        self._begin = begin
+        self._held = held
+        self._turns = Turns()
+        self._open: _Group | None = None
+
+    @contextmanager
+    def write(self, project: str, durable: bool) -> Iterator[Direct]:
+        """A part of a transaction, committed when this returns; an error undoes this part only."""
+        begun = self._take_turn(project)
+        try:
+            if self._open is None:
+                self._open = _Group(self._begin(durable), durable)
+            group = self._open
+            with group.join() as direct:
+                yield direct
+        finally:
+            seconds = time.monotonic() - begun
+            self._pass_turn()
+        group.wait()
+        self._tell(project, seconds)
+
+    @contextmanager
+    def alone(self, project: str) -> Iterator[None]:
+        """Keeps writers away, for a transaction of another kind."""
+        begun = self._take_turn(project)
+        try:
+            self._end_open()
+            yield
+        finally:
+            self._turns.end()
+        self._tell(project, time.monotonic() - begun)
+
+    def _tell(self, project: str, seconds: float) -> None:
+        if self._held is not None and self._turns.has_others(project):
+            self._held(seconds)
+
+    def _take_turn(self, project: str) -> float:
+        """Waits for the turn; returns when it came."""
+        place = self._turns.queue(project)
+        try:
+            is_called = place.wait(BUSY_SECONDS)
+        except BaseException:
+            if not self._turns.leave(place):
+                # Somebody may just have left a transaction open for this writer.
+                self._pass_turn()
+            raise
+        if not is_called and self._turns.leave(place):
+            raise Unavailable(
+                f"another writer in this process has held the store for {BUSY_SECONDS} s",
+                code="store_busy",
+                remedy="Try again; nothing was changed",
+            )
+        return time.monotonic()
+
+    def _pass_turn(self) -> None:
+        """Leaves the open transaction to those who wait, or commits it."""
+        if self._open is not None and not self._open.is_over and self._turns.hand_over():
+            return
+        try:
+            self._end_open()
+        finally:
+            self._turns.end()
+
+    def _end_open(self) -> None:
+        group, self._open = self._open, None
+        if group is not None:
+            group.end()
+
+
+ACTIVE_SECONDS = 1.0
+"""Seconds for which others give way to a project after one of its writers came."""
+
+
+class Place:
+    """A place in the queue."""
+
+    def __init__(self, project: str) -> None:
+        self.project = project
+        self.gives_way = this_thread.gives_way
+        self._called = threading.Lock()
+        self._called.acquire()
+
+    def call(self) -> None:
+        """Says that it is their turn."""
+        self._called.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the turn came within so many seconds."""
+        return self._called.acquire(timeout=seconds)
+
+
+class Turns:
+    """One turn at a time. Whoever has it hands it over: nobody who comes again at once overtakes those who wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_taken = False
+        self._queues: dict[str, deque[Place]] = {}
+        """Those who wait, by project; the next project first."""
+        self._latest: tuple[str, float] = "", -math.inf
+        """The project whose writer came last, and when."""
+        self._other_came_at = -math.inf
+        """When a writer of another project last came."""
+
+    def queue(self, project: str) -> Place:
+        """A place for a writer of a project; called at once if nobody has the turn."""
+        place = Place(project)
+        with self._lock:
+            if self._latest[0] != project:
+                self._other_came_at = self._latest[1]
+            self._latest = project, time.monotonic()
+            if self._is_taken:
+                self._queues.setdefault(project, deque()).append(place)
+            else:
+                self._is_taken = True
+                place.call()
+        return place
+
+    def has_others(self, project: str) -> bool:
+        """Whether other projects wrote lately."""
+        with self._lock:
+            name, came_at = self._latest
+            return time.monotonic() - (self._other_came_at if name == project else came_at) < ACTIVE_SECONDS
+
+    def leave(self, place: Place) -> bool:
+        """Gives up a place; False if it was called before, so that its owner has the turn."""
+        with self._lock:
+            queue = self._queues.get(place.project, deque())
+            if place not in queue:
+                return False
+            queue.remove(place)
+            if not queue:
+                del self._queues[place.project]
+            return True
+
+    def hand_over(self) -> bool:
+        """Gives the turn to the next writer for the same transaction; False if nobody waits, or one who gives way to
+        others: they would wait for what that one does."""
+        with self._lock:
+            next_queue = next(iter(self._queues.values()), None)
+            return next_queue is not None and not next_queue[0].gives_way and self._call_next()
+
+    def end(self) -> None:
+        """Gives up the turn."""
+        with self._lock:
+            self._is_taken = self._call_next()
+
+    def _call_next(self) -> bool:
+        if not self._queues:
+            return False
+        project = next(iter(self._queues))
+        queue = self._queues.pop(project)
+        queue.popleft().call()
+        if queue:
+            self._queues[project] = queue
+        return True

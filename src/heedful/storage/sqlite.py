@@ -17,8 +17,8 @@ from sqlalchemy.pool import QueuePool
 
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
+from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, new_engine, unstorable
 from heedful.storage.rows import Direct
-from heedful.storage.transactions import BUSY_SECONDS, GroupCommit, new_engine, unstorable
 from heedful.threads import kept_others_waiting
 
 POLL_SECONDS = 1.0
@@ -36,11 +36,8 @@ _PRAGMAS = (
 )
 
 
-class Sqlite:
+class Sqlite(Database):
     """A store in a file, with one writer at a time; a store "in memory" is a temporary file."""
-
-    many_writers = False
-    read_only = False
 
     def __init__(self, url: URL) -> None:
         self._temporary: TemporaryDirectory[str] | None = None
@@ -56,15 +53,15 @@ class Sqlite:
                 remedy="Create it, or name another file",
             )
         self.name = str(file)
-        self.folder: Path | None = file.with_name(f"{file.name}-index")
+        self.folder = file.with_name(f"{file.name}-index")
         self._files = _Files(file)
         self.engine = _engine(url.set(database=str(file)), self._files)
-        self._writers = GroupCommit(self._begin_direct, kept_others_waiting)
+        self._writers = GroupCommit(self._begin_group, kept_others_waiting)
         # Writers are serialized and share a connection: getting one each time costs half as much as a write.
         self._writer: PoolProxiedConnection | None = None
         self._inherited: PoolProxiedConnection | None = None
 
-    def reserve(self) -> None:
+    def _reserve(self) -> None:
         """Creates the file before SQLite does, which would make it readable by all."""
         try:
             files.create(Path(self.name)).close()
@@ -77,14 +74,14 @@ class Sqlite:
                 remedy=f"{_READ_ONLY}; nothing was changed",
             ) from error
 
-    def prepare(self) -> None:
+    def _set_up(self) -> None:
         """WAL mode: readers and one writer at the same time. Stored in the file, so set once."""
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal":
                 connection.exec_driver_sql("PRAGMA journal_mode = WAL")
 
     @contextmanager
-    def begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
+    def _begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
         if not write:
             with self.engine.connect() as connection, connection.begin():
                 yield connection
@@ -96,25 +93,28 @@ class Sqlite:
                 self._files.before_commit()
 
     @contextmanager
-    def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
+    def _begin_direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
         try:
             if write:
                 with self._writers.write(project, durable) as transaction:
                     yield transaction
             else:
-                with closing(self.engine.raw_connection()) as borrowed, _direct(self.engine, borrowed) as transaction:
+                with (
+                    closing(self.engine.raw_connection()) as borrowed,
+                    _on_driver(self.engine, borrowed) as transaction,
+                ):
                     yield transaction
         except sqlite3.Error as error:
             raise translate_error(error, self.engine) or error from error
 
-    def _begin_direct(self, durable: bool) -> AbstractContextManager[Direct]:
+    def _begin_group(self, durable: bool) -> AbstractContextManager[Direct]:
         """A write transaction, begun by one who has the turn."""
         if self._writer is None:
             self._writer = self.engine.raw_connection()
             self._writer.detach()
-        return _direct(self.engine, self._writer, self._files, durable=durable)
+        return _on_driver(self.engine, self._writer, self._files, durable=durable)
 
-    def migrating(self, connection: Connection) -> None:
+    def _lock_migration(self, connection: Connection) -> None:
         """The write lock of the file is enough."""
 
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
@@ -127,11 +127,11 @@ class Sqlite:
                     yield None
                 version = current
 
-    def integrity(self, connection: Connection) -> str:
+    def _integrity(self, connection: Connection) -> str:
         """ "ok", or the fault that SQLite found in the file."""
         return str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
 
-    def exists(self) -> bool:
+    def _exists(self) -> bool:
         file = Path(self.name)
         return file.is_file() and file.stat().st_size > 0
 
@@ -145,14 +145,14 @@ class Sqlite:
         if number:
             connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, number))
 
-    def after_fork(self) -> None:
+    def _leave_parent(self) -> None:
         self.engine.dispose(close=False)
         self._files.reset()
-        self._writers = GroupCommit(self._begin_direct, kept_others_waiting)
+        self._writers = GroupCommit(self._begin_group, kept_others_waiting)
         # Not closed, which would release the parent's locks.
         self._inherited, self._writer = self._writer, None
 
-    def close(self) -> None:
+    def _close(self) -> None:
         with self._writers.alone(""):
             if self._writer is not None:
                 self._writer.close()
@@ -240,7 +240,7 @@ def _prepare(connection: sqlite3.Connection, record: Any) -> None:
 
 
 @contextmanager
-def _direct(
+def _on_driver(
     engine: Engine, borrowed: PoolProxiedConnection, written: _Files | None = None, *, durable: bool = True
 ) -> Iterator[Direct]:
     """A transaction directly on the driver of a pooled connection; one that writes names the files it writes to."""

@@ -16,12 +16,11 @@ from heedful.api.parameters import Progress
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.files import write_error
 from heedful.model.base import Model
-from heedful.storage.database import UNFINISHED
+from heedful.storage.database import BUSY_SECONDS, UNFINISHED
 from heedful.storage.postgresql.backend import EVERYTHING
 from heedful.storage.rows import SCHEMA
 from heedful.storage.schema import events, facts, logins, signing
 from heedful.storage.sqlite import translate_error
-from heedful.storage.transactions import BUSY_SECONDS
 from heedful.transfer import stores
 
 NEW_DATABASE = "NEW_DATABASE"

@@ -33,7 +33,7 @@ from heedful.model import REVIEW_STATUSES, author_name
 from heedful.model.limits import MAX_LINE, MAX_TIME
 from heedful.providers.configured import configured_embedder
 from heedful.providers.embedding import Embedder
-from heedful.storage import Database, facts, graph, schema, scopes
+from heedful.storage import Database, facts, graph, open_store, schema, scopes
 from heedful.storage.rows import lock_exclusive, project_lock
 from heedful.storage.vectors import active_model, ensure_model, pack
 from heedful.transfer.exporting import (
@@ -103,7 +103,7 @@ def _import(
     embedder = configured_embedder(config, embedding)
     header = check_file(file)
     name = checks.name("project", header.project if project is None else project)
-    database = Database(config.store if url_or_path is None else url_or_path)
+    database = open_store(config.store if url_or_path is None else url_or_path)
     try:
         with database.read(name) as connection:
             matching_model(active_model(connection), embedder)

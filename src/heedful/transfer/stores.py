@@ -10,7 +10,7 @@ from sqlalchemy.exc import ArgumentError
 
 from heedful import settings
 from heedful.errors import Conflict, Invalid
-from heedful.storage import Database
+from heedful.storage import Database, open_store
 
 SECRETS = ("password", "sslpassword")
 """Options in the query part of an address that are for the server alone."""
@@ -19,7 +19,7 @@ SECRETS = ("password", "sslpassword")
 def open_existing(url_or_path: str | Path | None) -> Database:
     """An existing store; the one of the settings if none is named."""
     named = settings.load().store if url_or_path is None else url_or_path
-    return Database(_check_persistent("store", named), create=False)
+    return open_store(_check_persistent("store", named), create=False)
 
 
 def open_both(source: str | Path, target: str | Path) -> tuple[Database, Database]:
@@ -32,9 +32,9 @@ def open_both(source: str | Path, target: str | Path) -> tuple[Database, Databas
             value=display_name(target),
             remedy="Name another target; nothing was changed",
         )
-    opened = Database(first, create=False)
+    opened = open_store(first, create=False)
     try:
-        return opened, Database(second, unfinished=True)
+        return opened, open_store(second, unfinished=True)
     except BaseException:
         opened.close()
         raise

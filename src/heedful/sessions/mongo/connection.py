@@ -25,7 +25,7 @@ from pymongo.errors import (
 
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailable
 from heedful.sessions.mongo.collections import Document
-from heedful.storage.transactions import unstorable
+from heedful.storage.database import unstorable
 
 
 def connect(url: str, **caller_options: Any) -> MongoClient[Document]:

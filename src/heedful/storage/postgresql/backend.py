@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -18,9 +17,9 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, TimeoutError
 
 from heedful.errors import HeedfulError, Unavailable
+from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, new_engine, unstorable
 from heedful.storage.half_vectors import Packed
 from heedful.storage.rows import CHANGED, SCHEMA, Direct, lock_exclusive, lock_number, project_lock
-from heedful.storage.transactions import BUSY_SECONDS, GroupCommit, new_engine, unstorable
 
 logger = logging.getLogger("heedful")
 
@@ -52,12 +51,10 @@ _LEFT_TO_URL = {"connect_timeout", "application_name", *_KEEPALIVE}
 _NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
 
 
-class PostgreSql:
+class PostgreSql(Database):
     """A store on a server. Writers of one project are serialized; projects don't wait for each other."""
 
-    folder: Path | None = None
     many_writers = True
-    read_only = False
 
     def __init__(self, url: URL) -> None:
         try:
@@ -74,11 +71,11 @@ class PostgreSql:
         self._notified_at: dict[str, float] = {}
         self._start_grouping()
 
-    def reserve(self) -> None:
+    def _reserve(self) -> None:
         """Nothing to do: an administrator creates the database."""
 
-    def prepare(self) -> None:
-        with self.begin(None, write=False, durable=True, exclusive=False) as connection:
+    def _set_up(self) -> None:
+        with self._begin(None, write=False, durable=True, exclusive=False) as connection:
             state = connection.exec_driver_sql(_SERVER_STATE, (f"{SCHEMA}.alembic_version",))
             is_migrated, bypasses_rls, self.read_only = state.one()
         if bypasses_rls:
@@ -88,7 +85,7 @@ class PostgreSql:
             )
         if is_migrated:
             return
-        with self.begin(None, write=True, durable=True, exclusive=True) as connection:
+        with self._begin(None, write=True, durable=True, exclusive=True) as connection:
             lock_exclusive(connection, "prepare")
             # A user who may not create a schema may have been given one.
             if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is None:
@@ -96,7 +93,7 @@ class PostgreSql:
             _ensure_pgvector(connection, self.name)
 
     @contextmanager
-    def begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
+    def _begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
         with self._transaction(project, write=write, durable=durable, exclusive=exclusive) as borrowed:
             connection = Direct(self.engine, borrowed).connection
             # Only tells SQLAlchemy that it has begun: the driver commits it.
@@ -104,7 +101,7 @@ class PostgreSql:
             yield connection
 
     @contextmanager
-    def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
+    def _begin_direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
         if write and exclusive:
             # Writers of one project would wait for its lock: they share it instead.
             try:
@@ -122,10 +119,10 @@ class PostgreSql:
 
     def _writers_of(self, project: str) -> GroupCommit:
         with self._grouping:
-            return self._writers.setdefault(project, GroupCommit(partial(self._begin_direct, project)))
+            return self._writers.setdefault(project, GroupCommit(partial(self._begin_group, project)))
 
     @contextmanager
-    def _begin_direct(self, project: str, durable: bool) -> Iterator[Direct]:
+    def _begin_group(self, project: str, durable: bool) -> Iterator[Direct]:
         with self._transaction(project, write=True, durable=durable, exclusive=True) as borrowed:
             yield Direct(self.engine, borrowed)
 
@@ -261,14 +258,14 @@ class PostgreSql:
                 # The settings and the lock must not remain on a pooled connection.
                 connection.invalidate()
 
-    def migrating(self, connection: Connection) -> None:
+    def _lock_migration(self, connection: Connection) -> None:
         lock_exclusive(connection, "migrate")
 
-    def integrity(self, connection: Connection) -> str:
+    def _integrity(self, connection: Connection) -> str:
         connection.exec_driver_sql("SELECT 1")
         return "ok"
 
-    def exists(self) -> bool:
+    def _exists(self) -> bool:
         with self.engine.connect() as connection:
             return bool(connection.exec_driver_sql(f"SELECT to_regclass('{SCHEMA}.alembic_version')").scalar())
 
@@ -281,11 +278,11 @@ class PostgreSql:
         values = (_sequence(connection, column), max(number, 1), number > 0)
         connection.exec_driver_sql("SELECT setval(%s::text::regclass, %s, %s)", values)
 
-    def after_fork(self) -> None:
+    def _leave_parent(self) -> None:
         self.engine.dispose(close=False)
         self._start_grouping()
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self.engine.dispose()
 
 
