@@ -355,11 +355,11 @@ class TestFullDisk:
             connection.execute(f"PRAGMA max_page_count = {pages}")
 
         # Closes its connections; it opens others when they are needed.
-        backend.close()
+        backend._close()
         event.listen(engine, "connect", limit)
         yield
         event.remove(engine, "connect", limit)
-        backend.close()
+        backend._close()
 
     def test_it_is_named_and_nothing_is_half_done(self, store: Heedful, path: Path, fact: str) -> None:
         verbs: list[Callable[[], object]] = [

@@ -24,7 +24,7 @@ from heedful.model import CacheLookup
 from heedful.settings import Retention
 from heedful.sql.reuse.cache import judge
 from heedful.sql.reuse.candidates import Limits
-from heedful.storage import transactions
+from heedful.storage import database
 from heedful.store import Store
 from heedful.testing import WordEmbedder
 
@@ -244,7 +244,7 @@ def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.Monkey
 def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store()
     store.sessions.create("chat")
-    add, commit, commits = SqlFeedbacks.add, transactions._Group.end, itertools.count()
+    add, commit, commits = SqlFeedbacks.add, database._Group.end, itertools.count()
 
     def add_or_fail(self: SqlFeedbacks, new: FeedbackRow, key: str, recorded_at: int) -> bool:
         added = add(self, new, key, recorded_at)
@@ -252,7 +252,7 @@ def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], mon
             raise ValueError("refused after it was written")
         return added
 
-    def commit_or_fail(self: transactions._Group, error: BaseException | None = None) -> None:
+    def commit_or_fail(self: database._Group, error: BaseException | None = None) -> None:
         commit(self, OSError("the disk is gone") if error is None and next(commits) % 5 == 4 else error)
 
     stored: list[str] = []
@@ -274,7 +274,7 @@ def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], mon
 
     with monkeypatch.context() as faults:
         faults.setattr(SqlFeedbacks, "add", add_or_fail)
-        faults.setattr(transactions._Group, "end", commit_or_fail)
+        faults.setattr(database._Group, "end", commit_or_fail)
         hammer(work)
     assert sorted(comments(store)) == sorted(stored)
     assert all(name.startswith("good") for name in stored + failed)
@@ -292,7 +292,7 @@ def test_a_writer_waits_only_so_long_for_the_others(
 ) -> None:
     store = open_store()
     store.sessions.create("chat")
-    monkeypatch.setattr(transactions, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
     with ThreadPoolExecutor(1) as pool:
         with store._project.workspace.direct(write=True):
             late = pool.submit(store.sessions.add_session_feedback, "chat", {"rating": "up", "comment": "late"})

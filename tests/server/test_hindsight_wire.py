@@ -132,7 +132,7 @@ def test_a_batch_is_written_in_one_transaction(
 
         return begin_counted
 
-    for name in ("begin", "direct"):
+    for name in ("_begin", "_begin_direct"):
         monkeypatch.setattr(backend, name, counting(getattr(backend, name)))
     items = [
         {"content": f"Room {number} is free.", **({"document_id": f"doc {number}"} if number % 2 else {})}

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from heedful import threads
-from heedful.storage import transactions as turns_module
+from heedful.storage import database as turns_module
 from heedful.storage.database import Place, Turns
 
 
