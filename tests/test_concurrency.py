@@ -22,8 +22,8 @@ from heedful.ledger import tallies
 from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks
 from heedful.model import CacheLookup
 from heedful.settings import Retention
-from heedful.sql.reuse.cache import judge
 from heedful.sql.reuse.candidates import Limits
+from heedful.sql.reuse.lookup import judge
 from heedful.storage import database
 from heedful.store import Store
 from heedful.testing import WordEmbedder

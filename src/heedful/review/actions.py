@@ -47,8 +47,8 @@ from heedful.sessions.entries import answer
 from heedful.sql import records
 from heedful.sql.chat import MAX_CANDIDATES, MIN_SIMILARITY
 from heedful.sql.reuse import reasons
-from heedful.sql.reuse.cache import judge
 from heedful.sql.reuse.candidates import Limits
+from heedful.sql.reuse.lookup import judge
 from heedful.sql.reuse.ownership import NOBODY, Asker
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts

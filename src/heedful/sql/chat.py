@@ -15,9 +15,9 @@ from heedful.sql.executions import QuestionSource, execute
 from heedful.sql.feedback import new_opinion, put
 from heedful.sql.generation import Example, WritingTask, describe_schema, relevant_remarks, write_sql
 from heedful.sql.records import dialect_of
-from heedful.sql.reuse import cache, candidates, reasons
-from heedful.sql.reuse.cache import JudgedCandidate
+from heedful.sql.reuse import candidates, lookup, reasons
 from heedful.sql.reuse.candidates import Limits
+from heedful.sql.reuse.lookup import JudgedCandidate
 from heedful.sql.reuse.ownership import Asker
 from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import ExecutionSpace
@@ -119,7 +119,7 @@ def execution_cache_lookup(
     limits = Limits(max_age_days, similarity_threshold, limit, only_positive_feedback, examples=False, explained=top_n)
     with space.workspace.read() as connection:
         connector = space.connector(connection, connector_id)
-    return cache.lookup(space, connector, user_query, limits, top_n, reuse, Asker(audience, author))
+    return lookup.lookup(space, connector, user_query, limits, top_n, reuse, Asker(audience, author))
 
 
 def confirm_suggestion(
@@ -135,8 +135,8 @@ def confirm_suggestion(
     with space.workspace.read() as connection:
         connector = space.connector(connection, connector_id)
     vector = space.workspace.embed([user_query])[0]
-    judged, _ = cache.judge(space, connector, user_query, vector, _LIKELY, "sql", asker)
-    likely = cache.suggested(judged)
+    judged, _ = lookup.judge(space, connector, user_query, vector, _LIKELY, "sql", asker)
+    likely = lookup.suggested(judged)
     if likely is None or likely.execution_id != execution_id:
         with space.workspace.read() as connection:
             space.suggestion_source(connection, execution_id)
@@ -156,7 +156,7 @@ def execution_cache_coverage(
 ) -> CacheCoverage:
     with space.workspace.read() as connection:
         connector = space.connector(connection, connector_id)
-    return cache.coverage(space, connector, space.now() - int(max_age_days * DAY), limit)
+    return lookup.coverage(space, connector, space.now() - int(max_age_days * DAY), limit)
 
 
 def _request(
@@ -181,7 +181,7 @@ def _plan(request: ChatRequest) -> SqlPlan:
     """Finds or writes the SQL for a question."""
     space, connector, question = request.space, request.connector, request.question
     limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
-    verdicts, _ = cache.judge(space, connector, question, request.vector, limits, "sql", request.asker)
+    verdicts, _ = lookup.judge(space, connector, question, request.vector, limits, "sql", request.asker)
     failed = set()
     for verdict in verdicts:
         if verdict.decision != "refuse" and verdict.sql is not None and verdict.written not in failed:
@@ -192,14 +192,14 @@ def _plan(request: ChatRequest) -> SqlPlan:
                 failed.add(verdict.written)
                 continue
             origin: Origin = "served" if verdict.decision == "serve" else "rebound"
-            cache.record(space, connector, question, verdict)
+            lookup.record(space, connector, question, verdict)
             explanation = f"{verdict.reason} It was proven for: {verdict.candidate.row.question}"
             return SqlPlan(statement, origin, explanation, verdict.candidate.row.id)
     first = verdicts[0] if verdicts else None
     if first is not None and first.decision != "refuse":
         first = first.refused("run", reasons.NOT_RUN)
-    cache.record(space, connector, question, first)
-    likely = cache.suggested(verdicts)
+    lookup.record(space, connector, question, first)
+    likely = lookup.suggested(verdicts)
     if space.language_model is not None:
         return _write_plan(request, likely)
     if likely is None:
@@ -255,7 +255,7 @@ def _examples_and_warnings(request: ChatRequest) -> tuple[list[Example], list[Ex
         for circle in known.circles:
             near = candidates.find(space, known, connector, request.vector, wanted, audience=circle.audience)
             # A model would copy the values of somebody else.
-            hidden = cache.of_others(circle, None, near, asker)
+            hidden = lookup.of_others(circle, None, near, asker)
             similar += (candidate for candidate in near if candidate.row.id not in hidden)
     similar.sort(key=lambda candidate: -candidate.similarity)
     good = [

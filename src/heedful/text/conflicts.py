@@ -201,7 +201,6 @@ def _in_same_words(new: ReadSentence, old: ReadSentence) -> ValueConflict | None
 
 
 def _dated_run(tokens: Iterable[Token]) -> int:
-    """The number of words of a date that follow."""
     return sum(1 for _ in takewhile(lambda token: _is_dated([token]), tokens))
 
 

@@ -30,12 +30,16 @@ _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _OPENING = re.compile(r"[.?!:;\n\"“\[(]")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+")
 
-_COMMON = word_set("""
-a an the and or but if of to in on at by for from with as is are was were be been being am do does did done have has
-had having would can could should will shall might must i you he she it we they me him her us them my your his its
-our their this that these those what which who whom whose when where why how not no so than then there here about
-into up out just also too very really yes get got go going went one some any all more most much many like hey hi wow
-thanks oh well yeah s t re ve ll d m th st nd rd im
+# Without "may" and "will", which are also names.
+_STOP = word_set("""
+a an the and or but if of to in on at by for from with as is are was were be been being am do does did have has had
+would can could should i you he she it we they me him her us them my your his its our their this that these those
+what which who whom whose when where why how not no so than then there here about into up out just
+s t re ve ll d m
+""")
+_COMMON = _STOP | word_set("""
+done having will shall might must some any all more most much many like get got go going went one also too very really
+yes hey hi wow thanks oh well yeah st nd rd th im
 """)
 _NUMBERS = {
     word: str(number)
@@ -105,14 +109,6 @@ MAX_WORD = 100
 """Characters of a word. What is longer is read in parts, and has no stem."""
 
 _TERM = re.compile(rf"[^\W_]{{1,{MAX_WORD}}}")
-
-# Without "may" and "will", which are also names.
-_STOP = word_set("""
-a an the and or but if of to in on at by for from with as is are was were be been being am do does did have has had
-would can could should i you he she it we they me him her us them my your his its our their this that these those
-what which who whom whose when where why how not no so than then there here about into up out just
-s t re ve ll d m
-""")
 
 
 @lru_cache(maxsize=1 << 14)

@@ -51,7 +51,6 @@ def _changes(asked: Frame, proven: Frame) -> list[tuple[slice, slice]]:
 
 
 def _typed(frame: Frame, part: slice) -> str:
-    """The words that were typed for a part of a frame."""
     return " ".join(word.rstrip("_") for word in frame.typed[part] if word)
 
 

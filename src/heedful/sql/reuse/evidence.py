@@ -209,7 +209,6 @@ class Evidence:
         return not is_settled(votes, template)
 
     def _of_frames(self, proven: Sequence[ByTemplate], is_wanted: Callable[[Frame], bool]) -> list[ByTemplate]:
-        """Those of proven questions that have a wanted frame."""
         wanted = (
             (name, [query for query in self.proven(ids) if is_wanted(self.readable(query).frame)])
             for name, ids in proven

@@ -94,7 +94,7 @@ class Conditions:
 
     def _count(self, known: Study, authors: frozenset[Author], step: int) -> None:
         count(self._proven[known.words, known.template], authors, step)
-        for condition in _conditions(known):
+        for condition in filter(None, {*map(_condition, known.query.literals)}):
             questions = self._shared.setdefault(condition, {})
             count(questions.setdefault(known.words, Counter()), authors, step)
             if not questions[known.words]:
@@ -132,10 +132,6 @@ def _unnamed(known: Study) -> Iterator[Literal | None]:
         literal = None if value.place is None else known.query.literals[value.place]
         if not (value.place in named or _is_named(value.text, known.words) or _is_flag(value, literal)):
             yield literal
-
-
-def _conditions(known: Study) -> set[Condition]:
-    return {found for literal in known.query.literals if (found := _condition(literal)) is not None}
 
 
 def _condition(literal: Literal) -> Condition | None:

@@ -391,7 +391,6 @@ def _months_before(at: datetime, months: int) -> datetime:
 
 
 def _relative(said: Mapping[str, str | None], tense: str, at: datetime) -> dict[str, Range]:
-    """The ranges that words which follow the clock mean at a time."""
     today = _midnight(at)
     if said.get("vague"):
         return {}

@@ -545,7 +545,6 @@ def _has_both_ends(known: Sequence[DatedLiteral]) -> bool:
 
 
 def _shapes(literal: Literal, node: exp.Expr) -> Iterator[DateShape]:
-    """The ways in which a literal may write a date."""
     side, other = _context(node)
     text = literal.text
     part = date_part(other) if other is not None else None
@@ -596,7 +595,6 @@ def _part_format(literal: Literal) -> str:
 
 
 def _is_year(other: exp.Expr | None) -> bool:
-    """Whether a number is compared with the year of something."""
     if other is None or other.find(exp.AggFunc):
         return False
     if isinstance(other, exp.Column):

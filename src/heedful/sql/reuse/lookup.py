@@ -54,8 +54,6 @@ GATES_OF_WORDS = frozenset(
 WRONG = Verdict("refuse", "sql", reasons.WRONG)
 ANOTHER_ASKER = Verdict("refuse", "asker", reasons.ANOTHER_ASKER)
 ANOTHER_OWNER = Verdict("refuse", "asker", reasons.ANOTHER_OWNER)
-
-
 _PLACES = {decision: place for place, decision in enumerate(DECISIONS)}
 
 
@@ -236,11 +234,10 @@ def record(
     used: Execution | None = None,
 ) -> None:
     """Stores the decision about a question and the candidate that it is about; None if nothing was like it."""
-    if space.workspace.database.read_only:
-        return
-    with space.workspace.direct(write=True, durable=False) as direct:
-        made = None if used is None else used.execution_id
-        _add_decision(space, direct.connection, connector, question, decisive, made)
+    if not space.workspace.database.read_only:
+        with space.workspace.direct(write=True, durable=False) as direct:
+            made = None if used is None else used.execution_id
+            _add_decision(space, direct.connection, connector, question, decisive, made)
 
 
 def _add_decision(
@@ -367,7 +364,7 @@ def _match(space: ExecutionSpace, match: JudgedCandidate, used: Execution | None
     candidate = match.candidate
     ran_at = candidate.stored.at if reuse == "result" and candidate.stored is not None else candidate.used_at
     if used is not None:
-        execution = {name: getattr(used, name) for name in Execution.model_fields}
+        execution = dict(used)
     else:
         execution = {"execution_id": candidate.row.id, "sql_query": candidate.row.sql_query, "result": None}
     return CacheMatch(
