@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
@@ -33,6 +33,15 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 POLICY_NAMES: tuple[PolicyName, ...] = get_args(PolicyName)
 
 Metadata = dict[str, Any]
+
+Noun = TypeVar("Noun", bound=Callable[..., Any])
+PUBLIC: dict[str, Callable[..., Any]] = {}
+
+
+def public(noun: Noun) -> Noun:
+    """Makes a noun a name of `heedful`, too."""
+    PUBLIC[noun.__name__] = noun
+    return noun
 
 
 def _not_blank(text: str) -> str:
@@ -192,6 +201,7 @@ class FailFastModel(BaseModel):
         return schema
 
 
+@public
 def etag(value: Model | Metadata) -> str:
     """A token that changes with the value: pass it as `if_match` to change only what you have read."""
     plain = value.model_dump(mode="json") if isinstance(value, Model) else value
