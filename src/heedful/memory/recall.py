@@ -131,7 +131,7 @@ def check_request(
     request = RecallRequest(
         query=values.query(query),
         dataset=values.name("dataset", dataset),
-        top_k=values.whole_number("top_k", top_k, 1, limits.MAX_TOP_K),
+        top_k=top_k,
         mode=mode,
         where=check_where(where),
         weight=0.0 if boost is False else weight,

@@ -123,18 +123,14 @@ WORDS = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 NAME = rf"^[^{_UNPRINTABLE}]*[^\s{_UNPRINTABLE}][^{_UNPRINTABLE}]*$"
 """The same, without controls."""
 
-Text = Annotated[str, AfterValidator(storable), Field(json_schema_extra={"pattern": TEXT})]
-NotBlank = Annotated[
-    str,
-    AfterValidator(storable),
-    AfterValidator(_not_blank),
-    Field(json_schema_extra={"minLength": 1, "pattern": WORDS}),
-]
-AuthorName = Annotated[
-    str,
-    AfterValidator(author_name),
-    Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": NAME}),
-]
+TEXT_LIMITS: dict[str, Any] = {"pattern": TEXT}
+WORDS_LIMITS: dict[str, Any] = {"minLength": 1, "pattern": WORDS}
+NAME_LIMITS: dict[str, Any] = {"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": NAME}
+SOURCE_LIMITS: dict[str, Any] = {"minLength": 1, "maxLength": limits.MAX_SOURCE // 4, "pattern": NAME}
+
+Text = Annotated[str, AfterValidator(storable), Field(json_schema_extra=TEXT_LIMITS)]
+NotBlank = Annotated[str, AfterValidator(storable), AfterValidator(_not_blank), Field(json_schema_extra=WORDS_LIMITS)]
+AuthorName = Annotated[str, AfterValidator(author_name), Field(json_schema_extra=NAME_LIMITS)]
 Name = Annotated[
     str,
     AfterValidator(printable),
@@ -142,10 +138,7 @@ Name = Annotated[
     Field(max_length=limits.MAX_NAME, json_schema_extra={"minLength": 1, "pattern": NAME}),
 ]
 SourceName = Annotated[
-    str,
-    AfterValidator(source_name),
-    AfterValidator(_not_blank),
-    Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_SOURCE // 4, "pattern": NAME}),
+    str, AfterValidator(source_name), AfterValidator(_not_blank), Field(json_schema_extra=SOURCE_LIMITS)
 ]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]
 

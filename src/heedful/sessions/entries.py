@@ -107,7 +107,7 @@ def list_entries(
 
     def read(tx: Transaction) -> tuple[list[EntryRow], list[FeedbackRow]]:
         space.session(tx, session_id)
-        rows = tx.conversations.entries(session_id, after, values.limit(limit) + 1, newest_first)
+        rows = tx.conversations.entries(session_id, after, limit + 1, newest_first)
         return rows, tx.feedbacks.active("entry", [row.id for row in rows])
 
     rows, opinions = space.store.read(read)
