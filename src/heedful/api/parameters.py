@@ -142,8 +142,7 @@ OnlyDataset = Annotated[DatasetName, Means("Only this dataset; all if left out."
 ExternalId = Annotated[
     str,
     Means(
-        "Your own ID for it (a run, trace or message ID), which feedback may name; unique in the project.",
-        NAME_LIMITS,
+        "Your own ID for it (a run, trace or message ID), which feedback may name; unique in the project.", NAME_LIMITS
     ),
 ]
 IdempotencyKey = Annotated[str, Means("A call repeated with the same key counts once and returns the first result.")]
@@ -185,13 +184,7 @@ Exploration = Annotated[
 ]
 FactId = Annotated[str, Means("The fact.", ID_LIMITS)]
 FactMetadata = Annotated[Metadata | Sequence[Metadata], Means("One mapping for all texts, or one per text.")]
-FactSource = Annotated[
-    str,
-    Means(
-        "Where the texts come from. A file's source is its path.",
-        SOURCE_LIMITS,
-    ),
-]
+FactSource = Annotated[str, Means("Where the texts come from. A file's source is its path.", SOURCE_LIMITS)]
 FeedbackInfluence = Annotated[
     float,
     Means("Another name for `usefulness_weight`: above 0, it turns the boost on; 0 turns it off.", FRACTION_LIMITS),
@@ -274,13 +267,11 @@ Role = Annotated[
 Scale = Annotated[
     Sequence[float],
     Means(
-        "The worst and the best number, such as 1 and 5, for a rating that is a number.",
-        {"minItems": 2, "maxItems": 2},
+        "The worst and the best number, such as 1 and 5, for a rating that is a number.", {"minItems": 2, "maxItems": 2}
     ),
 ]
 SessionFeedback = Annotated[
-    Mapping[str, Any],
-    Means("A mapping with `rating`, `comment` and any other keys to store.", wire=dict[str, Any]),
+    Mapping[str, Any], Means("A mapping with `rating`, `comment` and any other keys to store.", wire=dict[str, Any])
 ]
 SessionId = Annotated[str, Means("The session.", NAME_LIMITS, values.name)]
 SessionIds = Annotated[
@@ -356,18 +347,12 @@ MaxAgeDays = Annotated[float, Means("How old an execution may be.", *_number(0, 
 Parameters = Annotated[dict[str, Any], Means("Values for the `:name` placeholders.")]
 Privileged = Annotated[
     bool,
-    Means(
-        "Accept a login that may do more than read. Over HTTP, this needs a server-wide key.",
-        check=values.flag,
-    ),
+    Means("Accept a login that may do more than read. Over HTTP, this needs a server-wide key.", check=values.flag),
 ]
 Reason = Annotated[str, Means("The reason.", *_FEEDBACK)]
 Remarks = Annotated[
     Sequence[str],
-    Means(
-        "Notes about the data for the language model, in addition to those it finds itself.",
-        check=values.remarks,
-    ),
+    Means("Notes about the data for the language model, in addition to those it finds itself.", check=values.remarks),
 ]
 ReuseKind = Annotated[
     Reuse, Means("`sql` runs the proven SQL now; `result` returns the stored result, however old.", check=values.reuse)

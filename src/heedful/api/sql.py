@@ -105,11 +105,7 @@ class Executions(Namespace, name="executions"):
 
     @call("GET", "/executions")
     def list(
-        self,
-        *,
-        connector_id: t.OnlyConnector | None = None,
-        cursor: t.Cursor | None = None,
-        limit: t.Limit = t.PAGE,
+        self, *, connector_id: t.OnlyConnector | None = None, cursor: t.Cursor | None = None, limit: t.Limit = t.PAGE
     ) -> m.Page[m.Execution]:
         """Executions, the newest first."""
 

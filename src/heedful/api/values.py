@@ -113,11 +113,6 @@ def idempotency_key(value: Any) -> str | None:
     return None if value is None else name("idempotency_key", value)
 
 
-def external_id(value: Any) -> str:
-    """A caller's own id of something."""
-    return name("external_id", value)
-
-
 def external_id_reused(value: str, what: str) -> Conflict:
     """The error for an external id that something else has."""
     message = f"external_id {value!r} was used for another {what}"

@@ -141,7 +141,7 @@ def check_request(
         seed=values.seed(seed),
         explain=values.flag("explain", explain),
         asks_for_boost=boost is not None and boost is not False,
-        external_id=None if external_id is None else values.external_id(external_id),
+        external_id=None if external_id is None else values.name("external_id", external_id),
     )
     if cursor is None:
         return request

@@ -44,7 +44,7 @@ def add(
     if context is not None:
         values.any_text("context", context, limits.MAX_CONTENT)
     if external_id is not None:
-        values.external_id(external_id)
+        values.name("external_id", external_id)
     dataset, uses = None, None
     if used is not None and recall_id is None:
         raise Invalid("used requires a recall_id", field="used", remedy="Pass the recall_id that showed these facts")
