@@ -95,7 +95,8 @@ def main() -> None:
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
             print(f"wrote docs/reference/{name}")
-    stubs.FILE.write_text(stubs.async_stub(), encoding="utf-8")
+    for file, text in stubs.stubs().items():
+        file.write_text(text, encoding="utf-8")
 
 
 def exports_page() -> str:

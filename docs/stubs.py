@@ -1,4 +1,5 @@
-"""Writes aio.pyi, the signatures of the awaited calls for editors and type checkers, from the declared ones."""
+"""Writes what editors and type checkers can't see in the code: aio.pyi, the signatures of the awaited calls, from the
+declared ones; __init__.pyi, the public names, from where they are declared."""
 
 from __future__ import annotations
 
@@ -9,15 +10,16 @@ import sys
 from pathlib import Path
 from typing import cast
 
+import heedful
 from heedful.api import NAMESPACES
 
 SOURCE = Path(__file__).parents[1] / "src/heedful"
-FILE = SOURCE / "aio.pyi"
 MODULES = ("memory", "sessions", "insight", "sql", "review", "keys")
 ALIASES = {"t": "heedful.api.parameters", "m": "heedful.model"}
 """The modules whose names the calls reach over a short one."""
 
 NOTICE = "# Written by docs/stubs.py from heedful.api: `make docs`.\n"
+NAMES_NOTICE = "# Written by docs/stubs.py from heedful.__all__: `make docs`.\n"
 
 AIO = """
 from collections.abc import Awaitable, Callable
@@ -41,8 +43,18 @@ async def close(self) -> None: ...
 """
 
 
-def async_stub() -> str:
-    """The stub, as it should be."""
+def stubs() -> dict[Path, str]:
+    """Each stub, as it should be."""
+    return {SOURCE / "__init__.pyi": _names_stub(), SOURCE / "aio.pyi": _async_stub()}
+
+
+def _names_stub() -> str:
+    names = [name for name in heedful.__all__ if name != "__version__"]
+    imports = [f"from {getattr(heedful, name).__module__} import {name}" for name in names]
+    return NAMES_NOTICE + _formatted("\n".join([*imports, "__version__: str", f"__all__ = {heedful.__all__}"]))
+
+
+def _async_stub() -> str:
     imports: list[ast.stmt] = []
     others: list[ast.stmt] = []
     classes: list[ast.stmt] = []
@@ -92,6 +104,6 @@ class _Plain(ast.NodeTransformer):
 
 def _formatted(text: str) -> str:
     for arguments in (["check", "-q", "--fix", "--select", "F401,I"], ["format", "-q"]):
-        command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", str(FILE), "-"]
+        command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", str(SOURCE / "stub.pyi"), "-"]
         text = subprocess.run(command, input=text, capture_output=True, text=True, check=False).stdout
     return text

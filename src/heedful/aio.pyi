@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import (
+    PAGE,
     UNCHANGED,
     ActionNote,
     AlertId,
@@ -196,17 +197,12 @@ AsyncRunner = Callable[[Call, Arguments], Awaitable[Any]]
 class _Awaiting:
     def __init__(self, run: AsyncRunner) -> None: ...
 
-PAGE = 100
 Messages = list[Message]
-DEFAULT_LIMIT = 20
-PAGE_LIMIT = 100
 ConnectorList = list[Connector]
 Questions = list[ChatQuestion]
 Examples = list[GoldenExample]
-PAGE_LIMIT = 50
 DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write", "feedback")
 KeyList = list[Key]
-PAGE_LIMIT = 100
 
 class AsyncHeedful(_Awaiting):
     sessions: AsyncSessions
@@ -427,7 +423,7 @@ class AsyncHeedful(_Awaiting):
         source: str | None = None,
         where: Where | None = None,
         cursor: Cursor | None = None,
-        limit: Limit = 100,
+        limit: Limit = PAGE,
         newest_first: NewestFirst = False,
     ) -> Page[Fact]:
         """The facts of a dataset, or of one source, in the order in which they were stored; `where` filters by
@@ -455,7 +451,7 @@ class AsyncHeedful(_Awaiting):
         kind: AuditedKind | None = None,
         since: Moment | None = None,
         cursor: Cursor | None = None,
-        limit: Limit = 100,
+        limit: Limit = PAGE,
     ) -> Page[AuditEntry]:
         """Who was refused what in this project, over HTTP, and what admins did, the newest first."""
 
@@ -672,7 +668,7 @@ class AsyncInsight(_Awaiting):
         help in one context and hurt in another."""
 
     async def cache(
-        self, *, since: Moment | None = None, until: Moment | None = None, limit: Limit = DEFAULT_LIMIT
+        self, *, since: Moment | None = None, until: Moment | None = None, limit: Limit = 20
     ) -> CacheReport:
         """Counts the decisions of the execution cache by reason, and lists the newest."""
 
@@ -807,7 +803,7 @@ class AsyncExecutions(_Awaiting):
         """One execution with its result."""
 
     async def list(
-        self, *, connector_id: OnlyConnector | None = None, cursor: Cursor | None = None, limit: Limit = PAGE_LIMIT
+        self, *, connector_id: OnlyConnector | None = None, cursor: Cursor | None = None, limit: Limit = PAGE
     ) -> Page[Execution]:
         """Executions, the newest first."""
 
@@ -854,17 +850,17 @@ class AsyncFeedbackService(_Awaiting):
     async def get(self, feedback_id: FeedbackId) -> ExecutionFeedback:
         """One feedback."""
 
-    async def list(self, *, skip: Skip = 0, limit: ListLimit = PAGE_LIMIT, search: str | None = None) -> FeedbackList:
+    async def list(self, *, skip: Skip = 0, limit: ListLimit = PAGE, search: str | None = None) -> FeedbackList:
         """Feedbacks, the newest first; `search` finds those whose text has it, in any case."""
 
-    async def list_positive(self, *, skip: Skip = 0, limit: ListLimit = PAGE_LIMIT) -> FeedbackList:
+    async def list_positive(self, *, skip: Skip = 0, limit: ListLimit = PAGE) -> FeedbackList:
         """Those that say something was right."""
 
-    async def list_negative(self, *, skip: Skip = 0, limit: ListLimit = PAGE_LIMIT) -> FeedbackList:
+    async def list_negative(self, *, skip: Skip = 0, limit: ListLimit = PAGE) -> FeedbackList:
         """Those that say something was wrong."""
 
     async def get_feedback_for_message(
-        self, chat_message_id: ChatMessageId, *, skip: Skip = 0, limit: ListLimit = PAGE_LIMIT
+        self, chat_message_id: ChatMessageId, *, skip: Skip = 0, limit: ListLimit = PAGE
     ) -> FeedbackList:
         """Lists the feedback about one message."""
 
@@ -982,7 +978,7 @@ class AsyncChatSessions(_Awaiting):
     async def get(self, chat_session_id: ChatSessionId) -> ChatSession:
         """One chat session."""
 
-    async def list(self, *, cursor: Cursor | None = None, limit: Limit = PAGE_LIMIT) -> Page[ChatSession]:
+    async def list(self, *, cursor: Cursor | None = None, limit: Limit = PAGE) -> Page[ChatSession]:
         """Chat sessions, the newest first."""
 
     async def delete(self, chat_session_id: ChatSessionId) -> bool:
@@ -1014,7 +1010,7 @@ class AsyncGoldenExamples(_Awaiting):
         """One example."""
 
     async def list(
-        self, *, connector_id: OnlyConnector | None = None, skip: Skip = 0, limit: ListLimit = PAGE_LIMIT
+        self, *, connector_id: OnlyConnector | None = None, skip: Skip = 0, limit: ListLimit = PAGE
     ) -> Examples:
         """Examples, the newest first."""
 
@@ -1056,7 +1052,7 @@ class AsyncReview(_Awaiting):
         dataset: DatasetName | None = None,
         target_type: ItemTarget | None = None,
         cursor: Cursor | None = None,
-        limit: Limit = PAGE_LIMIT,
+        limit: Limit = 50,
     ) -> Page[ReviewItem]:
         """Items, those with the most opinions first, then the newest; `status=None` lists all."""
 
@@ -1188,7 +1184,7 @@ class AsyncJobs(_Awaiting):
         status: JobsStatus | None = None,
         kind: JobsKind | None = None,
         cursor: Cursor | None = None,
-        limit: Limit = PAGE_LIMIT,
+        limit: Limit = PAGE,
     ) -> Page[Job]:
         """Jobs, the newest first. With the kind `deliver`, the alerts of the outbox, as jobs."""
 

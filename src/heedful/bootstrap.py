@@ -17,7 +17,7 @@ from heedful import settings
 from heedful.access.audit import list_entries
 from heedful.access.hardening import check_security
 from heedful.aio import AsyncHeedful
-from heedful.api import values
+from heedful.api import ALL_CALLS, values
 from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import Progress
 from heedful.clock import Clock, system_clock, to_stored
@@ -160,8 +160,9 @@ def store_audit(
     limit: int = 100,
 ) -> Page[AuditEntry]:
     """The audit trail of all projects of a store, and of the store itself; no model is loaded."""
+    arguments = ALL_CALLS["audit"].checked({"kind": kind, "since": since, "cursor": cursor, "limit": limit})
     with _database(url_or_path) as database:
-        return list_entries(database, None, kind, since, cursor, limit)
+        return list_entries(database, None, **arguments)
 
 
 def migrate_store(url_or_path: str | Path | None = None) -> StoreRevision:

@@ -57,7 +57,6 @@ class Project:
     comments: Comments
     """Kept while the project is open, because it caches vectors."""
     finish: Callable[[], object]
-    """Called when it is closed."""
 
     @property
     def sessions(self) -> SessionSpace:
@@ -200,10 +199,6 @@ def _audit(
     return audit.list_entries(project.workspace.database, project.name, kind, since, cursor, limit)
 
 
-def _deliver_alerts(sessions: SessionSpace) -> int:
-    return sessions.dispatcher.deliver_due()
-
-
 _ON_PROJECT: Handlers = {
     "remember": _remember,
     "recall": _recall,
@@ -262,7 +257,7 @@ _ON_SESSIONS: Handlers = {
     "sessions.feedbacks": feedback.list_for_session,
     "sessions.feedback_metrics": feedback.metrics,
     "sessions.alerts": alerts.list_alerts,
-    "sessions.deliver_alerts": _deliver_alerts,
+    "sessions.deliver_alerts": lambda sessions: sessions.dispatcher.deliver_due(),
     "sessions.discard_alert": alerts.discard,
 }
 

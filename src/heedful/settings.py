@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from heedful.errors import Invalid, quoted
 from heedful.model import DEFAULT_PROJECT, AuthorName, Model, Over
@@ -46,6 +46,14 @@ _ALLOWED = {
     # Ours are refused when they are used, too; here it is said before somebody relies on it.
     "connector_secrets": (_NAME, "is no variable for connectors", "Name another"),
 }
+
+
+def _parts(value: Any) -> Any:
+    """The environment has texts only: there, the parts of a list are separated by commas."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+_Names = Annotated[tuple[str, ...], BeforeValidator(_parts)]
 
 
 class Retention(Model):
@@ -92,9 +100,9 @@ class Settings(Retention):
     mcp: bool = True
     query_processes_per_caller: int = Field(default=0, ge=0, le=1_024)
     query_wait: float = Field(default=5.0, ge=0, le=600)
-    connector_hosts: tuple[str, ...] = ()
-    connector_folders: tuple[str, ...] = ()
-    connector_secrets: tuple[str, ...] = ()
+    connector_hosts: _Names = ()
+    connector_folders: _Names = ()
+    connector_secrets: _Names = ()
     revert_worse_policy: bool = False
     digest_every: Over | None = None
     digest_email: str | None = Field(default=None, repr=False)
@@ -114,11 +122,6 @@ class Settings(Retention):
                 raise Invalid(message, value=address, remedy=remedy) from None
         return named
 
-    @field_validator("connector_hosts", "connector_folders", "connector_secrets", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return _parts(value)
-
     @field_validator("connector_hosts", "connector_folders", "connector_secrets")
     @classmethod
     def _allowed(cls, values: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
@@ -127,11 +130,6 @@ class Settings(Retention):
             if pattern.fullmatch(value) is None:
                 raise Invalid(f"has {quoted(value)}, which {wrong}", value=value, remedy=remedy)
         return values
-
-
-def _parts(value: Any) -> Any:
-    """The environment has texts only: there, the parts of a list are separated by commas."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 GUARDED = frozenset(

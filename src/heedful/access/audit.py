@@ -28,12 +28,12 @@ def list_entries(
     """A page of the entries of a project, or of the whole store, the newest first."""
     if kind is not None:
         values.one_of("kind", kind, AUDIT_KINDS)
-    start, before, count = values.bound("since", since), values.cursor(cursor), values.limit(limit)
+    start, before = values.bound("since", since), values.cursor(cursor)
     with database.read(project) as connection:
-        rows = audit.list_entries(connection, project, kind, start, before, count + 1)
+        rows = audit.list_entries(connection, project, kind, start, before, limit + 1)
     return Page(
-        items=[to_model(AuditEntry, row) for row in rows[:count]],
-        next_cursor=str(rows[count - 1].seq) if len(rows) > count else None,
+        items=[to_model(AuditEntry, row) for row in rows[:limit]],
+        next_cursor=str(rows[limit - 1].seq) if len(rows) > limit else None,
     )
 
 

@@ -37,19 +37,46 @@ __all__ = [
 
 Calls = TypeVar("Calls", bound=Namespace)
 
+
+class _Part(cached_property[Calls]):
+    """The calls of a namespace, made when they are first used: a server makes a `Heedful` for each call."""
+
+    def __init__(self, namespace: type[Calls]) -> None:
+        super().__init__(lambda heedful: namespace(heedful._run))
+        self.namespace = namespace
+
+
+class AnyHeedful(Memory):
+    """One project of one store, here or on a server: all calls, by namespace, run by the same runner."""
+
+    sessions = _Part(Sessions)
+    insight = _Part(Insight)
+    connectors = _Part(Connectors)
+    executions = _Part(Executions)
+    feedback = _Part(FeedbackService)
+    chat = _Part(Chat)
+    chat_sessions = _Part(ChatSessions)
+    golden_examples = _Part(GoldenExamples)
+    review = _Part(Review)
+    keys = _Part(Keys)
+    jobs = _Part(Jobs)
+
+    def close(self) -> None:
+        """Finishes what runs, and closes the store or the connection to the server."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
 NAMESPACES: dict[str, type[Namespace]] = {
     "": Memory,
-    "sessions": Sessions,
-    "insight": Insight,
-    "connectors": Connectors,
-    "executions": Executions,
-    "feedback": FeedbackService,
-    "chat": Chat,
-    "chat_sessions": ChatSessions,
-    "golden_examples": GoldenExamples,
-    "review": Review,
-    "keys": Keys,
-    "jobs": Jobs,
+    **{name: part.namespace for name, part in vars(AnyHeedful).items() if isinstance(part, _Part)},
 }
 """By the attribute of `Heedful`; its own methods have none."""
 
@@ -65,36 +92,3 @@ CALLS: dict[str, Call] = {
     if call.method != "LOCAL"
 }
 """Those that can be sent over a wire, by name, in the order in which a server matches their paths."""
-
-
-def _of(namespace: type[Calls]) -> cached_property[Calls]:
-    return cached_property(lambda heedful: namespace(heedful._run))
-
-
-class AnyHeedful(Memory):
-    """One project of one store, here or on a server: all calls, by namespace, run by the same runner."""
-
-    # Made when they are first used: a server makes a `Heedful` for each call.
-    sessions = _of(Sessions)
-    insight = _of(Insight)
-    connectors = _of(Connectors)
-    executions = _of(Executions)
-    feedback = _of(FeedbackService)
-    chat = _of(Chat)
-    chat_sessions = _of(ChatSessions)
-    golden_examples = _of(GoldenExamples)
-    review = _of(Review)
-    keys = _of(Keys)
-    jobs = _of(Jobs)
-
-    def close(self) -> None:
-        """Finishes what runs, and closes the store or the connection to the server."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -8,8 +8,6 @@ from heedful import model as m
 from heedful.api import parameters as t
 from heedful.api.calls import Namespace, call
 
-DEFAULT_LIMIT = 20
-
 
 class Insight(Namespace, name="insight"):
     """Reports over the active opinions of one project. The database adds them up; days are days in UTC."""
@@ -76,7 +74,7 @@ class Insight(Namespace, name="insight"):
         *,
         since: Annotated[t.Moment | None, t.Means("Only decisions from this time on.")] = None,
         until: Annotated[t.Moment | None, t.Means("Only decisions before this time.")] = None,
-        limit: Annotated[t.Limit, t.Means("How many of the newest decisions to list.")] = DEFAULT_LIMIT,
+        limit: Annotated[t.Limit, t.Means("How many of the newest decisions to list.")] = 20,
     ) -> m.CacheReport:
         """Counts the decisions of the execution cache by reason, and lists the newest."""
 

@@ -60,9 +60,6 @@ class Keys(Namespace, name="keys"):
         """
 
 
-PAGE_LIMIT = 100
-
-
 class Jobs(Namespace, name="jobs"):
     """The jobs of one project."""
 
@@ -77,7 +74,7 @@ class Jobs(Namespace, name="jobs"):
         status: t.JobsStatus | None = None,
         kind: t.JobsKind | None = None,
         cursor: t.Cursor | None = None,
-        limit: t.Limit = PAGE_LIMIT,
+        limit: t.Limit = t.PAGE,
     ) -> Page[Job]:
         """Jobs, the newest first. With the kind `deliver`, the alerts of the outbox, as jobs."""
 

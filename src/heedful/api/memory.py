@@ -262,7 +262,7 @@ class Memory(Namespace, name=""):
         source: Annotated[str | None, t.Means("Only facts of this source.", t.ID_LIMITS)] = None,
         where: t.Where | None = None,
         cursor: t.Cursor | None = None,
-        limit: t.Limit = 100,
+        limit: t.Limit = t.PAGE,
         newest_first: t.NewestFirst = False,
     ) -> m.Page[m.Fact]:
         """The facts of a dataset, or of one source, in the order in which they were stored; `where` filters by
@@ -308,6 +308,6 @@ class Memory(Namespace, name=""):
         kind: t.AuditedKind | None = None,
         since: Annotated[t.Moment | None, t.Means("Only entries from this time on.")] = None,
         cursor: t.Cursor | None = None,
-        limit: t.Limit = 100,
+        limit: t.Limit = t.PAGE,
     ) -> m.Page[m.AuditEntry]:
         """Who was refused what in this project, over HTTP, and what admins did, the newest first."""

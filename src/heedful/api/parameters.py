@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -33,7 +34,7 @@ from heedful.model import (
     Target,
     limits,
 )
-from heedful.model.base import NAME, TEXT, WORDS
+from heedful.model.base import NAME_LIMITS, SOURCE_LIMITS, TEXT, TEXT_LIMITS, WORDS, WORDS_LIMITS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +67,7 @@ class NewMessage(Model):
     """A message that is to be added."""
 
     role: str = Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_ROLE, "pattern": WORDS})
-    content: str = Field(json_schema_extra={"pattern": TEXT})
+    content: str = Field(json_schema_extra=TEXT_LIMITS)
     at: datetime | None = None
 
 
@@ -74,7 +75,7 @@ class NewExample(Model):
     """A question, and the SQL that answers it."""
 
     question: str = Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS})
-    sql_query: str = Field(json_schema_extra={"minLength": 1, "pattern": WORDS})
+    sql_query: str = Field(json_schema_extra=WORDS_LIMITS)
     audience: str | None = None
 
 
@@ -86,6 +87,9 @@ class _Unchanged:
 
 
 UNCHANGED: Any = _Unchanged()
+
+PAGE = 100
+"""How many a page has, unless the caller says so."""
 
 Source = str | Path | Document | Sequence[str | Path | Document]
 """Something that can be remembered: texts, files and folders, and documents that were read elsewhere."""
@@ -108,21 +112,23 @@ OnToken = Callable[[str], None]
 KEY = r"^[^\u0000.$][^\u0000.]*(\.[^\u0000.$][^\u0000.]*)*$"
 """A name in metadata; a dot reaches inside."""
 
-NAME_LIMITS = {"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": NAME}
-ID_LIMITS = {"pattern": TEXT}
+ID_LIMITS = TEXT_LIMITS
 CURSOR_LIMITS = {"pattern": "^[0-9]{1,18}$"}
 KEY_LIMITS = {"minLength": 1, "maxLength": limits.MAX_KEY, "pattern": KEY}
-FEEDBACK_LIMITS = {"maxLength": limits.MAX_FEEDBACK, "pattern": TEXT}
 _QUESTION = {"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS}
-_WORDS = {"minLength": 1, "pattern": WORDS}
 _IDS = {"items": {"type": "string"} | ID_LIMITS}
 FRACTION_LIMITS = {"minimum": 0, "maximum": 1}
-_PAGE = {"minimum": 1, "maximum": limits.MAX_PAGE}
+
+Check = Callable[[str, Any], Any]
 
 
-def _whole_number(low: int, high: int) -> tuple[dict[str, Any], Callable[[str, Any], Any]]:
-    """The limits of a whole number, and its check."""
-    return {"minimum": low, "maximum": high}, lambda field, value: values.whole_number(field, value, low, high)
+def _number(low: int, high: int, check: Callable[..., Any] = values.whole_number, **options: str) -> tuple[Any, Check]:
+    """The limits of a number, and its check."""
+    return {"minimum": low, "maximum": high}, partial(check, low=low, high=high, **options)
+
+
+FEEDBACK_LIMITS = {"maxLength": limits.MAX_FEEDBACK, "pattern": TEXT}
+_FEEDBACK = FEEDBACK_LIMITS, partial(values.any_text, limit=limits.MAX_FEEDBACK)
 
 
 # Used in many calls.
@@ -136,20 +142,19 @@ OnlyDataset = Annotated[DatasetName, Means("Only this dataset; all if left out."
 ExternalId = Annotated[
     str,
     Means(
-        "Your own ID for it (a run, trace or message ID), which feedback may name; unique in the project.",
-        NAME_LIMITS,
+        "Your own ID for it (a run, trace or message ID), which feedback may name; unique in the project.", NAME_LIMITS
     ),
 ]
 IdempotencyKey = Annotated[str, Means("A call repeated with the same key counts once and returns the first result.")]
 IfMatch = Annotated[
     str, Means("Make the change only if nothing has changed since you read it: the `etag` you got then.")
 ]
-Limit = Annotated[int, Means("How many at most in a page, up to 1,000.", _PAGE)]
-ListLimit = Annotated[int, Means("How many at most, up to 10,000.", *_whole_number(1, limits.MAX_LIST))]
+Limit = Annotated[int, Means("How many at most in a page, up to 1,000.", *_number(1, limits.MAX_PAGE))]
+ListLimit = Annotated[int, Means("How many at most, up to 10,000.", *_number(1, limits.MAX_LIST))]
 Moment = Annotated[datetime, Means("A time; one without a zone is read as UTC.")]
 Name = Annotated[str, Means("The name.", NAME_LIMITS)]
 NewestFirst = Annotated[bool, Means("Newest first.", check=values.flag)]
-Skip = Annotated[int, Means("How many to skip.", *_whole_number(0, limits.MAX_SKIP))]
+Skip = Annotated[int, Means("How many to skip.", *_number(0, limits.MAX_SKIP))]
 Where = Annotated[Metadata, Means("Conditions on metadata, all of which must hold.")]
 
 # Of facts, recalls and signals.
@@ -179,13 +184,7 @@ Exploration = Annotated[
 ]
 FactId = Annotated[str, Means("The fact.", ID_LIMITS)]
 FactMetadata = Annotated[Metadata | Sequence[Metadata], Means("One mapping for all texts, or one per text.")]
-FactSource = Annotated[
-    str,
-    Means(
-        "Where the texts come from. A file's source is its path.",
-        {"minLength": 1, "maxLength": limits.MAX_SOURCE // 4, "pattern": NAME},
-    ),
-]
+FactSource = Annotated[str, Means("Where the texts come from. A file's source is its path.", SOURCE_LIMITS)]
 FeedbackInfluence = Annotated[
     float,
     Means("Another name for `usefulness_weight`: above 0, it turns the boost on; 0 turns it off.", FRACTION_LIMITS),
@@ -206,7 +205,7 @@ Signals = Annotated[
     Signal | Iterable[Signal | Mapping[str, Any]],
     Means("`Signal` objects, or mappings with the same fields.", {"maxItems": limits.MAX_SIGNALS}, wire=list[Signal]),
 ]
-Text = Annotated[str, Means("The corrected text.", _WORDS)]
+Text = Annotated[str, Means("The corrected text.", WORDS_LIMITS)]
 Texts = Annotated[
     Source,
     Means(
@@ -214,7 +213,7 @@ Texts = Annotated[
         wire=str | Document | list[str | Document],
     ),
 ]
-TopK = Annotated[int, Means("How many facts to return at most.", {"minimum": 1, "maximum": limits.MAX_TOP_K})]
+TopK = Annotated[int, Means("How many facts to return at most.", *_number(1, limits.MAX_TOP_K))]
 UsefulnessWeight = Annotated[float, Means("The share of usefulness in the score, from 0 to 1.", FRACTION_LIMITS)]
 Weights = Annotated[
     Sequence[float],
@@ -268,13 +267,11 @@ Role = Annotated[
 Scale = Annotated[
     Sequence[float],
     Means(
-        "The worst and the best number, such as 1 and 5, for a rating that is a number.",
-        {"minItems": 2, "maxItems": 2},
+        "The worst and the best number, such as 1 and 5, for a rating that is a number.", {"minItems": 2, "maxItems": 2}
     ),
 ]
 SessionFeedback = Annotated[
-    Mapping[str, Any],
-    Means("A mapping with `rating`, `comment` and any other keys to store.", wire=dict[str, Any]),
+    Mapping[str, Any], Means("A mapping with `rating`, `comment` and any other keys to store.", wire=dict[str, Any])
 ]
 SessionId = Annotated[str, Means("The session.", NAME_LIMITS, values.name)]
 SessionIds = Annotated[
@@ -345,25 +342,17 @@ FeedbackIds = Annotated[
     ),
 ]
 IsPositive = Annotated[bool, Means("Whether it was right.", check=values.flag)]
-LookupLimit = Annotated[int, Means("How many stored questions to consider.", *_whole_number(1, limits.MAX_PAGE))]
-MaxAgeDays = Annotated[
-    float, Means("How old an execution may be.", {"minimum": 0, "maximum": limits.MAX_AGE_DAYS}, values.age)
-]
+LookupLimit = Annotated[int, Means("How many stored questions to consider.", *_number(1, limits.MAX_PAGE))]
+MaxAgeDays = Annotated[float, Means("How old an execution may be.", *_number(0, limits.MAX_AGE_DAYS, values.number))]
 Parameters = Annotated[dict[str, Any], Means("Values for the `:name` placeholders.")]
 Privileged = Annotated[
     bool,
-    Means(
-        "Accept a login that may do more than read. Over HTTP, this needs a server-wide key.",
-        check=values.flag,
-    ),
+    Means("Accept a login that may do more than read. Over HTTP, this needs a server-wide key.", check=values.flag),
 ]
-Reason = Annotated[str, Means("The reason.", FEEDBACK_LIMITS, values.feedback_text)]
+Reason = Annotated[str, Means("The reason.", *_FEEDBACK)]
 Remarks = Annotated[
     Sequence[str],
-    Means(
-        "Notes about the data for the language model, in addition to those it finds itself.",
-        check=values.remarks,
-    ),
+    Means("Notes about the data for the language model, in addition to those it finds itself.", check=values.remarks),
 ]
 ReuseKind = Annotated[
     Reuse, Means("`sql` runs the proven SQL now; `result` returns the stored result, however old.", check=values.reuse)
@@ -376,9 +365,9 @@ SensitiveColumns = Annotated[
     ),
 ]
 SqlAuthor = Annotated[Author, Means("Who asks. What others proved about themselves is not reused for them.")]
-SqlQuery = Annotated[str, Means("One statement that only reads.", _WORDS)]
-TopN = Annotated[int, Means("How many to return.", *_whole_number(1, 1_000))]
-Url = Annotated[str, Means("A SQLAlchemy URL. Write secrets as `${VAR}`.", _WORDS)]
+SqlQuery = Annotated[str, Means("One statement that only reads.", WORDS_LIMITS)]
+TopN = Annotated[int, Means("How many to return.", *_number(1, 1_000))]
+Url = Annotated[str, Means("A SQLAlchemy URL. Write secrets as `${VAR}`.", WORDS_LIMITS)]
 UserQuery = Annotated[str, Means("The question.", _QUESTION, values.question)]
 
 # Of review, keys, jobs and the audit trail.
@@ -387,14 +376,14 @@ AuditedKind = Annotated[
     AuditKind, Means("Only calls that were refused (`refusal`), or only what an admin did (`action`).")
 ]
 ExpiresIn = Annotated[
-    int, Means("Seconds until it expires, up to a day.", {"minimum": 1, "maximum": limits.MAX_SECONDS})
+    int, Means("Seconds until it expires, up to a day.", *_number(1, limits.MAX_SECONDS, unit="whole seconds"))
 ]
 FixAction = Annotated[Fix, Means("`supersede`, `retract`, `block`, `promote` or `add_example`.")]
 Grace = Annotated[
     int,
     Means(
         "Seconds that tokens and logins signed with the old secret stay valid, up to a week.",
-        {"minimum": 0, "maximum": limits.MAX_GRACE},
+        *_number(0, limits.MAX_GRACE, unit="whole seconds"),
     ),
 ]
 ItemId = Annotated[str, Means("The item, from `review.list`.", check=values.identifier)]
@@ -409,10 +398,8 @@ JobsKind = Annotated[
 ]
 JobsStatus = Annotated[JobStatus, Means("Only jobs that are waiting, running, done, failed or cancelled.")]
 KeyId = Annotated[str, Means("The key, from `keys.list`.")]
-ActionNote = Annotated[str, Means("A note for other reviewers.", FEEDBACK_LIMITS)]
-RateLimit = Annotated[
-    int, Means("Calls per second; the server's limit if left out.", {"minimum": 1, "maximum": limits.MAX_RATE})
-]
+ActionNote = Annotated[str, Means("A note for other reviewers.", *_FEEDBACK)]
+RateLimit = Annotated[int, Means("Calls per second; the server's limit if left out.", *_number(1, limits.MAX_RATE))]
 Reviewer = Annotated[Author, Means("Who performs the action.")]
 Scopes = Annotated[
     Sequence[Scope], Means("What it may do: some of `read`, `write`, `feedback` and `admin`.", {"minItems": 1})

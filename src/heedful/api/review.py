@@ -8,8 +8,6 @@ from heedful.api import parameters as t
 from heedful.api.calls import Namespace, call
 from heedful.model import Page, ReviewCase, ReviewComparison, ReviewEvent, ReviewItem
 
-PAGE_LIMIT = 50
-
 
 class Review(Namespace, name="review"):
     """The review queue of one project. Items are created when somebody reads the queue, or by a worker."""
@@ -26,7 +24,7 @@ class Review(Namespace, name="review"):
             t.Cursor | None,
             t.Means("The `next_cursor` of the previous page.", {"pattern": r"^[0-9]{1,18}(\.[0-9]{1,18}){2}$"}),
         ] = None,
-        limit: t.Limit = PAGE_LIMIT,
+        limit: t.Limit = 50,
     ) -> Page[ReviewItem]:
         """Items, those with the most opinions first, then the newest; `status=None` lists all."""
 

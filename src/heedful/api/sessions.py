@@ -8,9 +8,6 @@ from heedful.api import parameters as t
 from heedful.api.calls import Namespace, call
 from heedful.model import Alert, Entry, Feedback, FeedbackMetrics, Message, Metadata, Page, Session, SessionDeletion
 
-PAGE = 100
-
-
 # Inside the class, `list` is a method.
 Messages = list[Message]
 
@@ -38,7 +35,7 @@ class Sessions(Namespace, name="sessions"):
 
     @call("GET", "/sessions")
     def list(
-        self, *, where: t.Where | None = None, cursor: t.Cursor | None = None, limit: t.Limit = PAGE
+        self, *, where: t.Where | None = None, cursor: t.Cursor | None = None, limit: t.Limit = t.PAGE
     ) -> Page[Session]:
         """Sessions, the newest first; `where` compares metadata, as in `recall`."""
 
@@ -70,7 +67,7 @@ class Sessions(Namespace, name="sessions"):
         session_id: t.SessionId,
         *,
         cursor: t.Cursor | None = None,
-        limit: t.Limit = PAGE,
+        limit: t.Limit = t.PAGE,
         newest_first: t.NewestFirst = False,
     ) -> Page[Message]:
         """The messages of a session, in the order they were added."""
@@ -142,7 +139,7 @@ class Sessions(Namespace, name="sessions"):
         session_id: t.SessionId,
         *,
         cursor: t.Cursor | None = None,
-        limit: t.Limit = PAGE,
+        limit: t.Limit = t.PAGE,
         newest_first: t.NewestFirst = False,
     ) -> Page[Entry]:
         """The questions and answers of a session, in order."""
@@ -214,7 +211,7 @@ class Sessions(Namespace, name="sessions"):
         session_id: t.SessionId,
         *,
         cursor: t.Cursor | None = None,
-        limit: t.Limit = PAGE,
+        limit: t.Limit = t.PAGE,
         newest_first: t.NewestFirst = False,
     ) -> Page[Feedback]:
         """The active feedback about a session as a whole."""
@@ -229,7 +226,7 @@ class Sessions(Namespace, name="sessions"):
         *,
         pending: Annotated[bool, t.Means("Only alerts that still have to be delivered.")] = False,
         cursor: t.Cursor | None = None,
-        limit: t.Limit = PAGE,
+        limit: t.Limit = t.PAGE,
     ) -> Page[Alert]:
         """Alerts, the newest first; with `pending`, those that are still to be delivered."""
 

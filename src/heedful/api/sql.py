@@ -10,16 +10,9 @@ from heedful.api import parameters as t
 from heedful.api import values
 from heedful.api.calls import Namespace, call
 
-PAGE_LIMIT = 100
-
-
 # Inside the classes, `list` is a method.
 ConnectorList = list[m.Connector]
-
-
 Questions = list[m.ChatQuestion]
-
-
 Examples = list[m.GoldenExample]
 
 
@@ -112,11 +105,7 @@ class Executions(Namespace, name="executions"):
 
     @call("GET", "/executions")
     def list(
-        self,
-        *,
-        connector_id: t.OnlyConnector | None = None,
-        cursor: t.Cursor | None = None,
-        limit: t.Limit = PAGE_LIMIT,
+        self, *, connector_id: t.OnlyConnector | None = None, cursor: t.Cursor | None = None, limit: t.Limit = t.PAGE
     ) -> m.Page[m.Execution]:
         """Executions, the newest first."""
 
@@ -176,7 +165,7 @@ class FeedbackService(Namespace, name="feedback"):
         self,
         *,
         skip: t.Skip = 0,
-        limit: t.ListLimit = PAGE_LIMIT,
+        limit: t.ListLimit = t.PAGE,
         search: Annotated[
             str | None, t.Means("Only those whose text contains this, ignoring case.", t.ID_LIMITS)
         ] = None,
@@ -184,16 +173,16 @@ class FeedbackService(Namespace, name="feedback"):
         """Feedbacks, the newest first; `search` finds those whose text has it, in any case."""
 
     @call("GET", "/feedback/positive")
-    def list_positive(self, *, skip: t.Skip = 0, limit: t.ListLimit = PAGE_LIMIT) -> m.FeedbackList:
+    def list_positive(self, *, skip: t.Skip = 0, limit: t.ListLimit = t.PAGE) -> m.FeedbackList:
         """Those that say something was right."""
 
     @call("GET", "/feedback/negative")
-    def list_negative(self, *, skip: t.Skip = 0, limit: t.ListLimit = PAGE_LIMIT) -> m.FeedbackList:
+    def list_negative(self, *, skip: t.Skip = 0, limit: t.ListLimit = t.PAGE) -> m.FeedbackList:
         """Those that say something was wrong."""
 
     @call("GET", "/chat-messages/{chat_message_id}/feedback")
     def get_feedback_for_message(
-        self, chat_message_id: t.ChatMessageId, *, skip: t.Skip = 0, limit: t.ListLimit = PAGE_LIMIT
+        self, chat_message_id: t.ChatMessageId, *, skip: t.Skip = 0, limit: t.ListLimit = t.PAGE
     ) -> m.FeedbackList:
         """Lists the feedback about one message."""
 
@@ -343,7 +332,7 @@ class ChatSessions(Namespace, name="chat_sessions"):
         """One chat session."""
 
     @call("GET", "/chat-sessions")
-    def list(self, *, cursor: t.Cursor | None = None, limit: t.Limit = PAGE_LIMIT) -> m.Page[m.ChatSession]:
+    def list(self, *, cursor: t.Cursor | None = None, limit: t.Limit = t.PAGE) -> m.Page[m.ChatSession]:
         """Chat sessions, the newest first."""
 
     @call("DELETE", "/chat-sessions/{chat_session_id}", "write")
@@ -390,7 +379,7 @@ class GoldenExamples(Namespace, name="golden_examples"):
 
     @call("GET", "/golden-examples")
     def list(
-        self, *, connector_id: t.OnlyConnector | None = None, skip: t.Skip = 0, limit: t.ListLimit = PAGE_LIMIT
+        self, *, connector_id: t.OnlyConnector | None = None, skip: t.Skip = 0, limit: t.ListLimit = t.PAGE
     ) -> Examples:
         """Examples, the newest first."""
 

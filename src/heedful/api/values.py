@@ -113,11 +113,6 @@ def idempotency_key(value: Any) -> str | None:
     return None if value is None else name("idempotency_key", value)
 
 
-def external_id(value: Any) -> str:
-    """A caller's own id of something."""
-    return name("external_id", value)
-
-
 def external_id_reused(value: str, what: str) -> Conflict:
     """The error for an external id that something else has."""
     message = f"external_id {value!r} was used for another {what}"
@@ -135,11 +130,14 @@ def query(value: Any) -> str:
     return _named("query", storable, value)
 
 
-def fraction(field: str, value: Any) -> float:
-    """A number in [0, 1]."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= 1):
-        raise Invalid.got(field, "must be a number in [0, 1]", value)
+def number(field: str, value: Any, low: float, high: float, problem: str | None = None) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise Invalid.got(field, problem or f"must be a number from {low} to {high}", value)
     return float(value)
+
+
+def fraction(field: str, value: Any) -> float:
+    return number(field, value, 0, 1, "must be a number in [0, 1]")
 
 
 def whole_number(field: str, value: Any, low: int, high: int, unit: str = "a whole number") -> int:
@@ -259,13 +257,6 @@ def if_match(expected: Any, current: Model | Metadata) -> None:
         raise Conflict(message, code="changed_meanwhile", field="if_match", value=expected, remedy=remedy)
 
 
-def age(field: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= limits.MAX_AGE_DAYS:
-        message = f"{field} must be a number from 0 to {limits.MAX_AGE_DAYS}, got {quoted(value)}"
-        raise Invalid(message, field=field, value=value)
-    return float(value)
-
-
 def question(field: str, value: Any, most: int = limits.MAX_QUERY) -> str:
     """A question, or SQL: a text with a limit that is not blank."""
     if not isinstance(value, str) or not value.strip():
@@ -275,10 +266,6 @@ def question(field: str, value: Any, most: int = limits.MAX_QUERY) -> str:
 
 def sql(value: Any) -> str:
     return question("sql_query", value, limits.MAX_SQL)
-
-
-def feedback_text(field: str, value: Any) -> str | None:
-    return None if value is None else any_text(field, value, limits.MAX_FEEDBACK)
 
 
 def remarks(field: str, value: Any) -> list[str]:
@@ -298,11 +285,6 @@ def reuse(field: str, value: Any) -> Reuse:
         raise Invalid(f"invalid {field} {quoted(value)}", field=field, value=value, remedy='Use "sql" or "result"')
     kind: Reuse = value
     return kind
-
-
-def limit(value: Any) -> int:
-    """How many a page has at most."""
-    return whole_number("limit", value, 1, limits.MAX_PAGE)
 
 
 def cursor(value: Any) -> int | None:

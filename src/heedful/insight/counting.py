@@ -198,7 +198,6 @@ REUSE_DECISIONS = ("serve", "rebind")
 def cache_report(space: InsightSpace, since: Any, until: Any, limit: int) -> CacheReport:
     """Decisions by their reasons, and the newest ones."""
     start, stop = space.period(since, until)
-    checks.limit(limit)
     with space.workspace.read() as connection:
         project = space.project(connection)
         counts = [] if project is None else opinion_reports.decided(connection, project, start, stop)

@@ -75,7 +75,7 @@ def list_rows(
 ) -> Page[dict[str, Any]]:
     query = _query(space, since, until, dataset)
     chosen = table_named(table, dataset)
-    rows, following = _page(space, chosen, query, cursor, values.limit(limit))
+    rows, following = _page(space, chosen, query, cursor, limit)
     return Page(items=to_json_rows(chosen, rows), next_cursor=following)
 
 

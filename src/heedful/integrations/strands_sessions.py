@@ -40,8 +40,6 @@ PACKED = '{"strands": '
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """A message of one agent, as it is stored."""
-
     heedful_id: str
     message: Message
     at: datetime

@@ -40,18 +40,17 @@ def list_facts(
     if source is not None:
         values.any_text("source", source)
     allowed = check_where(where) or {}
-    after, count = values.cursor(cursor), values.limit(limit)
-    values.flag("newest_first", newest_first)
+    after = values.cursor(cursor)
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         rows = []
         if number is not None:
             # One more, to know whether there is a next page.
             rows = facts.list_facts(
-                connection, number, source, selections(number, allowed), after, count + 1, newest_first, workspace.now()
+                connection, number, source, selections(number, allowed), after, limit + 1, newest_first, workspace.now()
             )
-    more = str(rows[count - 1].number) if len(rows) > count else None
-    return Page(items=[_fact(row, dataset) for row in rows[:count]], next_cursor=more)
+    more = str(rows[limit - 1].number) if len(rows) > limit else None
+    return Page(items=[_fact(row, dataset) for row in rows[:limit]], next_cursor=more)
 
 
 def datasets(workspace: Workspace) -> list[str]:

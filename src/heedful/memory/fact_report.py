@@ -51,7 +51,6 @@ Pair = tuple[int, int]  # The later fact, and the earlier one that says the same
 def fact_report(workspace: Workspace, dataset: str, limit: int) -> FactReport:
     """The findings in a dataset; up to `limit` facts of each kind are named."""
     values.name("dataset", dataset)
-    limit = values.limit(limit)
     with workspace.read() as connection:
         number, model = workspace.dataset(connection, dataset), workspace.model(connection)
         if number is None or model is None:

@@ -131,7 +131,7 @@ def check_request(
     request = RecallRequest(
         query=values.query(query),
         dataset=values.name("dataset", dataset),
-        top_k=values.whole_number("top_k", top_k, 1, limits.MAX_TOP_K),
+        top_k=top_k,
         mode=mode,
         where=check_where(where),
         weight=0.0 if boost is False else weight,
@@ -141,7 +141,7 @@ def check_request(
         seed=values.seed(seed),
         explain=values.flag("explain", explain),
         asks_for_boost=boost is not None and boost is not False,
-        external_id=None if external_id is None else values.external_id(external_id),
+        external_id=None if external_id is None else values.name("external_id", external_id),
     )
     if cursor is None:
         return request

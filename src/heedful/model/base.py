@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
@@ -33,6 +33,15 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 POLICY_NAMES: tuple[PolicyName, ...] = get_args(PolicyName)
 
 Metadata = dict[str, Any]
+
+Noun = TypeVar("Noun", bound=Callable[..., Any])
+PUBLIC: dict[str, Callable[..., Any]] = {}
+
+
+def public(noun: Noun) -> Noun:
+    """Makes a noun a name of `heedful`, too."""
+    PUBLIC[noun.__name__] = noun
+    return noun
 
 
 def _not_blank(text: str) -> str:
@@ -114,18 +123,14 @@ WORDS = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 NAME = rf"^[^{_UNPRINTABLE}]*[^\s{_UNPRINTABLE}][^{_UNPRINTABLE}]*$"
 """The same, without controls."""
 
-Text = Annotated[str, AfterValidator(storable), Field(json_schema_extra={"pattern": TEXT})]
-NotBlank = Annotated[
-    str,
-    AfterValidator(storable),
-    AfterValidator(_not_blank),
-    Field(json_schema_extra={"minLength": 1, "pattern": WORDS}),
-]
-AuthorName = Annotated[
-    str,
-    AfterValidator(author_name),
-    Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": NAME}),
-]
+TEXT_LIMITS: dict[str, Any] = {"pattern": TEXT}
+WORDS_LIMITS: dict[str, Any] = {"minLength": 1, "pattern": WORDS}
+NAME_LIMITS: dict[str, Any] = {"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": NAME}
+SOURCE_LIMITS: dict[str, Any] = {"minLength": 1, "maxLength": limits.MAX_SOURCE // 4, "pattern": NAME}
+
+Text = Annotated[str, AfterValidator(storable), Field(json_schema_extra=TEXT_LIMITS)]
+NotBlank = Annotated[str, AfterValidator(storable), AfterValidator(_not_blank), Field(json_schema_extra=WORDS_LIMITS)]
+AuthorName = Annotated[str, AfterValidator(author_name), Field(json_schema_extra=NAME_LIMITS)]
 Name = Annotated[
     str,
     AfterValidator(printable),
@@ -133,10 +138,7 @@ Name = Annotated[
     Field(max_length=limits.MAX_NAME, json_schema_extra={"minLength": 1, "pattern": NAME}),
 ]
 SourceName = Annotated[
-    str,
-    AfterValidator(source_name),
-    AfterValidator(_not_blank),
-    Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_SOURCE // 4, "pattern": NAME}),
+    str, AfterValidator(source_name), AfterValidator(_not_blank), Field(json_schema_extra=SOURCE_LIMITS)
 ]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]
 
@@ -192,6 +194,7 @@ class FailFastModel(BaseModel):
         return schema
 
 
+@public
 def etag(value: Model | Metadata) -> str:
     """A token that changes with the value: pass it as `if_match` to change only what you have read."""
     plain = value.model_dump(mode="json") if isinstance(value, Model) else value

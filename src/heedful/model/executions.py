@@ -175,7 +175,6 @@ class GoldenExample(Model):
     created_at: datetime
     updated_at: datetime
     audience: str | None = None
-    """Whom it is for; None is everybody."""
 
 
 class CacheMatch(Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, Literal, get_args
 
-from heedful.model.base import Model
+from heedful.model.base import Model, public
 from heedful.model.memory import ContextScore, RankedFact
 
 Over = Literal["day", "week"]
@@ -56,6 +56,7 @@ class Stopping(Model):
     reason: str
 
 
+@public
 class Satisfaction(Model):
     """Satisfaction by a value: of the sessions' metadata, or of the opinions themselves."""
 

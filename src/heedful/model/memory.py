@@ -21,9 +21,11 @@ from heedful.model.base import (
     SourceName,
     Text,
     UsefulnessSource,
+    public,
 )
 
 
+@public
 class Signal(Model):
     """One opinion about one fact for one query."""
 
@@ -57,6 +59,7 @@ class RecordedSignal(Model):
     signal_type: SignalType
 
 
+@public
 class SignalResult(Model):
     """The result of `signal` or `signal_recall`."""
 
@@ -69,6 +72,7 @@ class SignalResult(Model):
     """The same events with what they say."""
 
 
+@public
 class Retraction(Model):
     """The result of `retract`."""
 
@@ -78,6 +82,7 @@ class Retraction(Model):
     updated_facts: list[str]
 
 
+@public
 class Supersession(Model):
     """The result of `supersede`."""
 
@@ -87,6 +92,7 @@ class Supersession(Model):
     superseded_by: str
 
 
+@public
 class PolicyChange(Model):
     """The result of `set_policy`."""
 
@@ -100,6 +106,7 @@ class PolicyChange(Model):
     """The rule before; None for the default."""
 
 
+@public
 class PolicyInUse(Model):
     """The policy that recalls follow unless a call names another, and why."""
 
@@ -116,6 +123,7 @@ class PolicyInUse(Model):
     """Retract it to undo the choice."""
 
 
+@public
 class Document(Model):
     """The texts of one source. Remembering it replaces the earlier texts of that source."""
 
@@ -164,6 +172,7 @@ class FileError(Model):
     message: str
 
 
+@public
 class RememberResult(Model):
     """The facts that `remember` stored, document by document in the order given."""
 
@@ -279,6 +288,7 @@ class Explanation(Model):
     arithmetic: list[str]
 
 
+@public
 class Hit(Model):
     """One recalled fact."""
 
@@ -302,6 +312,7 @@ class Hit(Model):
     explanation: Explanation | None = None
 
 
+@public
 class Recall(Model):
     """The answer to `recall`: hits, best first, under a receipt."""
 
@@ -346,6 +357,7 @@ class Shown(Model):
     """The links that carried it in the mode `graph`, as "fact_id/entity"."""
 
 
+@public
 class Receipt(Model):
     """The facts that one recall showed."""
 
@@ -373,6 +385,7 @@ class ContextScore(Model):
     last_signal_at: datetime
 
 
+@public
 class FactStats(Model):
     """All that signals say about one fact; usefulness and scores are decayed to now."""
 
@@ -442,6 +455,7 @@ class RankedFact(Model):
     signal_count: int
 
 
+@public
 class UsefulnessStats(Model):
     """The signals of one dataset; usefulness is decayed to now."""
 

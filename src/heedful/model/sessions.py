@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import Field
 
-from heedful.model.base import AuthorKind, Metadata, Model
+from heedful.model.base import AuthorKind, Metadata, Model, public
 
 Rating = Literal["up", "down"]
 FeedbackTarget = Literal["session", "entry"]
@@ -27,6 +27,7 @@ class Page(Model, Generic[Item]):
     """Pass it as `cursor` to go on; None at the end."""
 
 
+@public
 class Session(Model):
     """One conversation."""
 
@@ -63,6 +64,7 @@ class Usage(Model):
     completion_tokens: int | None = None
 
 
+@public
 class Entry(Model):
     """One question and answer of a session, with the active feedback."""
 
@@ -86,6 +88,7 @@ class Entry(Model):
     """The caller's own id, such as that of a run or a trace."""
 
 
+@public
 class Feedback(Model):
     """One opinion about a session or an entry."""
 
@@ -107,6 +110,7 @@ class Feedback(Model):
     """Metadata added by hooks."""
 
 
+@public
 class NormalisedRating(Model):
     """A rating on the scales that Heedful uses; all None where nothing is rated."""
 
@@ -160,6 +164,7 @@ class NotLearnt(Model):
     """The same in words."""
 
 
+@public
 class Improvement(Model):
     """The changes made by `improve`; all zero if there was nothing new."""
 

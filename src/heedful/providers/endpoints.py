@@ -259,8 +259,6 @@ class _Refused(Exception):
 
 
 class _AnswerSoFar:
-    """The answer received so far."""
-
     def __init__(self, on_token: OnToken | None) -> None:
         self._on_token = on_token
         self.has_streamed = False

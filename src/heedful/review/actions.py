@@ -74,15 +74,15 @@ def list_items(
     if dataset is not None:
         values.name("dataset", dataset)
     filters = {"status": status, "assignee": assignee, "dataset": dataset, "target_type": target_type}
-    after, count = _parse_cursor(cursor), values.limit(limit)
+    after = _parse_cursor(cursor)
     catch_up(space)
     with space.workspace.read() as connection:
         if dataset is not None:
             space.workspace.dataset(connection, dataset)
         # One more, to know whether there is a next page.
-        rows = tables.list_items(connection, space.project(connection), filters, after, count + 1)
-    loaded = load_items(space, rows[:count])
-    last = rows[count - 1] if len(rows) > count else None
+        rows = tables.list_items(connection, space.project(connection), filters, after, limit + 1)
+    loaded = load_items(space, rows[:limit])
+    last = rows[limit - 1] if len(rows) > limit else None
     next_cursor = None if last is None else f"{last.opinions}.{last.last_at}.{last.seq}"
     return Page(items=[item.item for item in loaded], next_cursor=next_cursor)
 
@@ -107,7 +107,6 @@ def assign(
 def reopen(
     space: ExecutionSpace, item_id: str, note: str | None, author: str | None, if_match: str | None
 ) -> ReviewItem:
-    values.feedback_text("note", note)
     before = _load_matching(space, item_id, if_match)
     with space.workspace.write() as connection:
         row = _current(space, connection, before, if_match)
@@ -126,7 +125,6 @@ def fix(
     **arguments: str | None,
 ) -> ReviewEvent:
     fix = fixes.check_arguments(action, arguments)
-    values.feedback_text("note", note)
     before = _load_matching(space, item_id, if_match)
 
     def record(connection: Connection, body: Metadata) -> str:
@@ -171,7 +169,6 @@ def undo(space: ExecutionSpace, event_id: str, author: str | None) -> ReviewEven
 def _close(
     space: ExecutionSpace, item_id: str, action: str, note: str | None, author: str | None, if_match: str | None
 ) -> ReviewItem:
-    values.feedback_text("note", note)
     before = _load_matching(space, item_id, if_match)
     with space.workspace.write() as connection:
         row = _current(space, connection, before, if_match)

@@ -44,7 +44,7 @@ def add(
     if context is not None:
         values.any_text("context", context, limits.MAX_CONTENT)
     if external_id is not None:
-        values.external_id(external_id)
+        values.name("external_id", external_id)
     dataset, uses = None, None
     if used is not None and recall_id is None:
         raise Invalid("used requires a recall_id", field="used", remedy="Pass the recall_id that showed these facts")
@@ -107,7 +107,7 @@ def list_entries(
 
     def read(tx: Transaction) -> tuple[list[EntryRow], list[FeedbackRow]]:
         space.session(tx, session_id)
-        rows = tx.conversations.entries(session_id, after, values.limit(limit) + 1, newest_first)
+        rows = tx.conversations.entries(session_id, after, limit + 1, newest_first)
         return rows, tx.feedbacks.active("entry", [row.id for row in rows])
 
     rows, opinions = space.store.read(read)

@@ -180,7 +180,7 @@ def rate(
 ) -> bool:
     """Stores an opinion about the entry with an external id; False if there is none yet, and it waits for it."""
     normalised = normalise_rating(rating, scale=scale)
-    checks.external_id(external_id)
+    checks.name("external_id", external_id)
     _check_comment("comment", comment)
     score = normalised.score
     _check_content(comment, score, ("comment", "rating"))

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from heedful.api import values
 from heedful.ledger.derived_signals import EntryRow, Uses
 from heedful.ledger.erasure import Erased, PersonRecords
 from heedful.ledger.opinions import FeedbackRow, Feedbacks
@@ -243,10 +242,9 @@ class SessionStore(Protocol):
 
 def page(read: Callable[[int], Sequence[Row]], limit: int, to_item: Callable[[Row], Item]) -> Page[Item]:
     """A page of numbered rows; reads one more, to know whether there is a next page."""
-    count = values.limit(limit)
-    rows = read(count + 1)
-    last = rows[count - 1] if len(rows) > count else None
+    rows = read(limit + 1)
+    last = rows[limit - 1] if len(rows) > limit else None
     return Page(
-        items=[to_item(row) for row in rows[:count]],
+        items=[to_item(row) for row in rows[:limit]],
         next_cursor=None if last is None else str(last.number),  # type: ignore[attr-defined]
     )

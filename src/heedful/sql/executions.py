@@ -50,7 +50,7 @@ def execute_query(
 ) -> Execution:
     values.sql(sql_query)
     if external_id is not None:
-        values.external_id(external_id)
+        values.name("external_id", external_id)
     turn = None
     if chat_message_id is not None:
         space.check_message(chat_message_id)

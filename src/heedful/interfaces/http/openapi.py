@@ -14,10 +14,11 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from heedful.api import CALLS
 from heedful.api.calls import HEADERS, Call
-from heedful.api.parameters import CURSOR_LIMITS, ID_LIMITS, NAME_LIMITS, Cursor, IdempotencyKey, IfMatch
+from heedful.api.parameters import CURSOR_LIMITS, ID_LIMITS, Cursor, IdempotencyKey, IfMatch
 from heedful.api.result_fields import describe_field
 from heedful.interfaces.http.calls import ETAG_OPERATIONS, INSIDE, PREFIX
 from heedful.interfaces.problems import TITLES
+from heedful.model.base import NAME_LIMITS
 from heedful.model.executions import QueryResult, ResultColumn
 from heedful.version import __version__
 
