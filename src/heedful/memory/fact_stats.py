@@ -35,7 +35,7 @@ from heedful.model import (
     UsefulnessStats,
 )
 from heedful.model.base import NEUTRAL
-from heedful.search.fusion import VECTOR
+from heedful.search.relevance import VECTOR
 from heedful.storage import facts, graph, scopes
 from heedful.storage.rows import to_model
 from heedful.workspace import Workspace

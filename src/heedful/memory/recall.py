@@ -36,7 +36,7 @@ from heedful.memory.answer import LEARNT
 from heedful.memory.graph_recall import Expanded, GraphExpansion
 from heedful.model import MODES, Hit, Metadata, Mode, PolicyName, Recall, limits
 from heedful.model.base import NEUTRAL
-from heedful.search.fusion import Copies, Distinct, Found, Search
+from heedful.search.relevance import Copies, Distinct, Found, Search
 from heedful.storage import external_ids, facts, scopes
 from heedful.storage.facts import DisplayRow
 from heedful.storage.filters import Allowed, conditions, selections
