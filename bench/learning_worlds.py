@@ -29,7 +29,7 @@ from heedful.clock import DAY
 from heedful.ledger.usefulness import Opinion
 from heedful.model import SignalType
 from heedful.providers.embedding import bundled
-from heedful.search import fusion, lexical
+from heedful.search import relevance
 from heedful.simulate import SimulatedUser
 from heedful.simulate.shop import FACTS, WANTS
 from heedful.text.same_question import SAME_NEED, similarity
@@ -287,15 +287,15 @@ def _halves(phrasings: Sequence[int]) -> dict[Half, Numbers]:
 
 def _relevance(facts: list[str], queries: list[str], fact_vectors: Vectors, query_vectors: Vectors) -> Floats:
     """Relevance of facts that stand alone, from the parts that `recall` uses."""
-    segment = lexical.build(facts, 0)
+    segment = relevance.build_segment(facts, 0)
     alive = np.ones(len(facts), bool)
-    norms = lexical.length_norms(segment.lengths, alive)
+    norms = relevance.length_norms(segment.lengths, alive)
     nobody = np.zeros(len(facts), np.float32)
     found = np.empty((len(queries), len(facts)))
     for place, query in enumerate(queries):
         cosines = np.clip(fact_vectors @ query_vectors[place], 0, 1)
-        words = lexical.coverage([segment], query, alive, norms)
-        found[place] = fusion.fuse(cosines, words, nobody, nobody)[0]
+        words = relevance.coverage([segment], query, alive, norms)
+        found[place] = relevance.fuse(cosines, words, nobody, nobody)[0]
     return np.round(found, 6)
 
 

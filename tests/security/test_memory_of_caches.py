@@ -130,7 +130,7 @@ def test_every_other_cache_is_of_names_that_we_made_or_bound() -> None:
         "api.result_fields.attribute_docs",
         "interfaces.dashboard.rendering.content",  # Files of ours.
         "providers.embedding.verified",
-        "search.fusion._number",  # A source, which has a limit.
+        "search.relevance._number",  # A source, which has a limit.
         "settings._warn",
         "sql.guard._calls",
         "sql.guard._denied_tables",

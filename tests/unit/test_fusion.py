@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.search.fusion import VECTOR, best, borrowed_scores, fuse
+from heedful.search.relevance import VECTOR, best, borrowed_scores, fuse
 
 fractions = st.floats(0, 1, width=32)
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.search.fusion import NO_ROW, STEPS, Neighbours, source_position
+from heedful.search.relevance import NO_ROW, STEPS, Neighbours, source_position
 
 spots = st.lists(
     st.tuples(st.sampled_from(["a.txt", "b.txt", None]), st.integers(0, 8)),

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.search import lexical
-from heedful.search.lexical import K1, B
+from heedful.search import relevance
+from heedful.search.relevance import K1, B
 from heedful.text.words import terms
 
 words = st.sampled_from(["apple", "apples", "banana", "cherry", "running", "runs", "the", "of", "dog", "Dogs", "2024"])
@@ -37,17 +37,17 @@ def naive(documents: list[str], query: str) -> list[float]:
 
 
 def coverage(
-    segments: list[lexical.Segment], query: str, live: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    segments: list[relevance.Segment], query: str, live: np.ndarray[tuple[int], np.dtype[np.bool_]]
 ) -> list[float]:
     lengths = np.concatenate([segment.lengths for segment in segments])
-    found = lexical.coverage(segments, query, live, lexical.length_norms(lengths, live))
+    found = relevance.coverage(segments, query, live, relevance.length_norms(lengths, live))
     return [float(score) for score in found]
 
 
 @given(st.lists(texts, min_size=1, max_size=12), queries)
 def test_coverage_is_bm25_over_its_bound(documents: list[str], query: str) -> None:
     live = np.ones(len(documents), bool)
-    found = coverage([lexical.build(documents, 0)], query, live)
+    found = coverage([relevance.build_segment(documents, 0)], query, live)
     assert found == pytest.approx(naive(documents, query), abs=1e-5)
 
 
@@ -56,36 +56,36 @@ def test_segments_merges_and_removals_do_not_change_a_score(
     documents: list[str], query: str, data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(documents)))) | {0, len(documents)})
-    segments = [lexical.build(documents[start:stop], start) for start, stop in pairwise(cuts) if stop > start]
+    segments = [relevance.build_segment(documents[start:stop], start) for start, stop in pairwise(cuts) if stop > start]
     live = np.array(data.draw(st.lists(st.booleans(), min_size=len(documents), max_size=len(documents))))
     living = [text for text, lives in zip(documents, live, strict=True) if lives]
     wanted = iter(naive(living, query))
     expected = pytest.approx([next(wanted) if lives else 0.0 for lives in live], abs=1e-5)
 
     assert coverage(segments, query, live) == expected
-    merged = lexical.merge(segments)
+    merged = relevance.merge_segments(segments)
     assert coverage([merged], query, live) == expected
     if living:
         moved = np.where(live, np.cumsum(live) - 1, -1).astype(np.int32)
-        kept = lexical.keep_only(merged, moved)
+        kept = relevance.keep_only(merged, moved)
         assert coverage([kept], query, np.ones(len(living), bool)) == pytest.approx(naive(living, query), abs=1e-5)
 
 
 @given(st.lists(texts, min_size=1, max_size=12), queries)
 def test_coverage_is_bounded(documents: list[str], query: str) -> None:
-    found = coverage([lexical.build(documents, 0)], query, np.ones(len(documents), bool))
+    found = coverage([relevance.build_segment(documents, 0)], query, np.ones(len(documents), bool))
     assert all(0.0 <= score <= 1.0 for score in found)
 
 
 def test_a_word_that_no_text_has_lowers_what_words_can_say() -> None:
     documents = ["apple banana", "cherry"]
     live = np.ones(2, bool)
-    segment = lexical.build(documents, 0)
+    segment = relevance.build_segment(documents, 0)
     assert coverage([segment], "apple zebra", live)[0] < coverage([segment], "apple", live)[0]
 
 
 def test_a_query_of_the_commonest_words_finds_nothing() -> None:
-    assert coverage([lexical.build(["the dog of the house"], 0)], "of the", np.ones(1, bool)) == [0.0]
+    assert coverage([relevance.build_segment(["the dog of the house"], 0)], "of the", np.ones(1, bool)) == [0.0]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def erase(workspace: Workspace, author: str, handlers: ErasureHandlers) -> Forge
         local_records = tx.erasure.erase(erased, workspace.now())
         rated_entries += _rated_entries(tx, local_records)
         result, dataset_ids = _erase_local(
-            workspace, connection, project, erased, [local_records, remote_records], rated_entries, handlers
+            workspace, connection, project, erased, local_records + remote_records, rated_entries, handlers
         )
     for dataset in dataset_ids:
         workspace.save_index(dataset)
@@ -135,36 +135,33 @@ def _erase_local(
     connection: Connection,
     project: int,
     erased: Erased,
-    records: Sequence[PersonRecords],
+    records: PersonRecords,
     rated_entries: RatedEntries,
     handlers: ErasureHandlers,
 ) -> tuple[ForgetResult, list[int]]:
     """Erases the person from the store; also returns the datasets that lost facts."""
     renamed = rename_author(connection, project, erased)
-    opinions = {item for record in records for item in record.opinions}
-    sessions = [item for record in records for item in record.sessions]
+    opinions = set(records.opinions)
     notes = clear_notes(connection, project, erased)
     review = clear_review(connection, project, erased)
     words = facts_of(connection, project, workspace.project, erased, opinions)
-    words |= handlers.learnt(connection, rated_entries, opinions, sessions)
+    words |= handlers.learnt(connection, rated_entries, opinions, records.sessions)
     places = facts.locate(connection, workspace.project, sorted(words))
     names = scopes.dataset_names(connection, workspace.project)
     dataset_ids, superseded = handlers.remove_facts(connection, places)
-    messages = [item for record in records for item in record.messages]
-    entries = [item for record in records for item in record.entries]
-    executions = clear_executions(connection, project, erased, messages)
-    questions = clear_questions(connection, [item for record in records for item in record.recalls])
+    executions = clear_executions(connection, project, erased, records.messages)
+    questions = clear_questions(connection, records.recalls)
     release_external_ids(connection, project, erased)
-    ids = {*opinions, *places, *sessions, *messages, *entries}
+    ids = {*opinions, *places, *records.sessions, *records.messages, *records.entries}
     report = _erasure(
-        events=sum(renamed.values()) + sum(record.events for record in records),
+        events=sum(renamed.values()) + records.events,
         feedback=len(opinions),
         notes=notes,
         review=review,
-        sessions=len(sessions),
+        sessions=len(records.sessions),
         executions=executions,
         questions=questions,
-        alerts=sum(record.alerts for record in records),
+        alerts=records.alerts,
         results=clear_results(connection, project, erased, ids),
         keys=rename_keys(connection, project, erased),
     )
@@ -488,3 +485,7 @@ class PersonRecords:
     alerts: int = 0
     events: int = 0
     """Their events in a ledger that is not the store's."""
+
+    def __add__(self, other: PersonRecords) -> PersonRecords:
+        """The records of two stores."""
+        return PersonRecords(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))

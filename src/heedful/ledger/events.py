@@ -16,7 +16,7 @@ from heedful.ledger.adaptive_policy import Strengths, prefix
 from heedful.ledger.usefulness import Opinion, counted_votes, kind_of
 from heedful.model import AuthorKind, Metadata
 from heedful.storage.database import Database
-from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, of_project
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, of_project, select_in
 from heedful.storage.schema import datasets, event_keys, events, facts, notes, projects, queries
 
 SIGNAL = "signal"
@@ -212,16 +212,14 @@ def notes_of(connection: Connection, event_id: str) -> list[str]:
 def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, AnyRow | Event]:
     """The events with these idempotency keys."""
     keyed = select(events).join(event_keys, _OF_KEY).where(event_keys.c.project_id == project)
-    runs = (connection.execute(keyed.where(event_keys.c.idempotency_key.in_(run))) for run in batches(keys))
-    return {row.idempotency_key: row for rows in runs for row in rows}
+    return {row.idempotency_key: row for row in select_in(connection, keyed, event_keys.c.idempotency_key, keys)}
 
 
 def known_keys(connection: Connection, project: str, keys: Sequence[str]) -> set[str]:
     """Those of these idempotency keys that were used in a project."""
     used = select(event_keys.c.idempotency_key).join(projects, projects.c.id == event_keys.c.project_id)
     used = used.where(projects.c.name == project)
-    runs = (connection.execute(used.where(event_keys.c.idempotency_key.in_(run))).scalars() for run in batches(keys))
-    return {key for run in runs for key in run}
+    return {row.idempotency_key for row in select_in(connection, used, event_keys.c.idempotency_key, keys)}
 
 
 def with_source(connection: Connection, dataset: int, source: str) -> list[AnyRow]:
@@ -311,10 +309,8 @@ def queries_after(connection: Connection, dataset: int, seq: int) -> set[int]:
 
 def unrated_after(connection: Connection, dataset: int, seq: int) -> set[int]:
     """The queries that lost a signal after an event, and have none left that counts."""
-    unrated = set(connection.execute(_LOST_AFTER, {"dataset": dataset, "after": seq}).scalars())
-    for run in batches(sorted(unrated)):
-        unrated.difference_update(connection.execute(_RATED.where(events.c.query_id.in_(run))).scalars())
-    return unrated
+    lost = set(connection.execute(_LOST_AFTER, {"dataset": dataset, "after": seq}).scalars())
+    return lost - {row.query_id for row in select_in(connection, _RATED, events.c.query_id, sorted(lost))}
 
 
 def kinds_after(connection: Connection, dataset: int, seq: int) -> set[str]:
@@ -426,9 +422,8 @@ def surviving(
 def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
     """The active signals for these queries, by query, in order."""
     result: dict[int, list[Opinion]] = {query: [] for query in query_ids}
-    for run in batches(query_ids):
-        for row in connection.execute(_ACTIVE_SIGNALS.where(events.c.query_id.in_(run))):
-            result[row.query_id].append(opinion(row))
+    for row in select_in(connection, _ACTIVE_SIGNALS, events.c.query_id, query_ids):
+        result[row.query_id].append(opinion(row))
     return result
 
 
@@ -521,11 +516,8 @@ _NUMBERS = select(queries.c.digest, queries.c.id).where(
 
 
 def _numbers(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, int]:
-    numbers: dict[bytes, int] = {}
-    for run in batches(digests):
-        rows = connection.execute(_NUMBERS, {"of": dataset, "digests": list(run)})
-        numbers.update({row.digest: row.id for row in rows})
-    return numbers
+    runs = (connection.execute(_NUMBERS, {"of": dataset, "digests": list(run)}) for run in batches(digests))
+    return {row.digest: row.id for rows in runs for row in rows}
 
 
 _FIND = Prepared(
@@ -575,8 +567,7 @@ class QueryRow(NamedTuple):
 def load_queries(connection: Connection, ids: Sequence[int]) -> list[QueryRow]:
     """Queries by their numbers."""
     stored = select(*(queries.c[name] for name in QueryRow._fields))
-    runs = (connection.execute(stored.where(queries.c.id.in_(run))) for run in batches(ids))
-    return [QueryRow._make(row) for rows in runs for row in rows]
+    return [QueryRow._make(row) for row in select_in(connection, stored, queries.c.id, ids)]
 
 
 def set_vectors(connection: Connection, vectors: Sequence[tuple[int, int, bytes]]) -> None:

@@ -24,7 +24,7 @@ from heedful.model import AuthorKind, Metadata, OpinionTarget, Rating
 from heedful.storage import external_ids
 from heedful.storage.external_ids import WaitingRow
 from heedful.storage.requests import idempotency_key_of
-from heedful.storage.rows import Direct, Prepared, batches, of_project, one_of, unpacked
+from heedful.storage.rows import Direct, Prepared, of_project, one_of, select_in, unpacked
 from heedful.storage.schema import feedbacks, projects, session_tags, sessions
 
 # In the order of the fields of `FeedbackRow`.
@@ -124,7 +124,7 @@ class SqlFeedbacks:
         return next(self._read(latest), None)
 
     def by_event_ids(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
-        return [row for run in batches(event_ids) for row in self._read(self._rows(feedbacks.c.event_id.in_(run)))]
+        return list(map(_feedback, select_in(self._connection, self._rows(), feedbacks.c.event_id, event_ids)))
 
     def before(self, row: FeedbackRow) -> FeedbackRow | None:
         """The version that this one replaced."""
@@ -141,12 +141,8 @@ class SqlFeedbacks:
         if len(target_ids) == 1:
             rows = self._direct.run(_ABOUT, project=self._project, type=target_type, target=target_ids[0])
             return [_feedback(row) for row in rows]
-        conditions = (feedbacks.c.active == 1, feedbacks.c.target_type == target_type)
-        return [
-            row
-            for run in batches(target_ids)
-            for row in self._read(self._rows(*conditions, feedbacks.c.target_id.in_(run)).order_by(feedbacks.c.seq))
-        ]
+        active = self._rows(feedbacks.c.active == 1, feedbacks.c.target_type == target_type).order_by(feedbacks.c.seq)
+        return list(map(_feedback, select_in(self._connection, active, feedbacks.c.target_id, target_ids)))
 
     def active_by(self, author: str | None, target_type: OpinionTarget, target_id: str) -> list[FeedbackRow]:
         rows = self._direct.run(_BY, project=self._project, type=target_type, target=target_id, by=author)
@@ -172,10 +168,10 @@ class SqlFeedbacks:
         statement = select(sessions.c.id, sessions.c.unprocessed_event).where(
             sessions.c.project_id == self._project, sessions.c.unprocessed_event.is_not(None)
         )
-        groups: Iterable[Select[Any]] = [statement.order_by(sessions.c.seq).limit(limit)]
         if session_ids is not None:
-            groups = (statement.where(sessions.c.id.in_(run)) for run in batches(session_ids))
-        return {row[0]: row[1] for group in groups for row in self._connection.execute(group)}
+            return {row[0]: row[1] for row in select_in(self._connection, statement, sessions.c.id, session_ids)}
+        oldest = statement.order_by(sessions.c.seq).limit(limit)
+        return {row[0]: row[1] for row in self._connection.execute(oldest)}
 
     def set_processed(self, events: Mapping[str, str]) -> None:
         for session_id, event_id in events.items():
@@ -256,10 +252,8 @@ class SqlFeedbacks:
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         statement = _ROWS.where(self._of_sessions()).order_by(feedbacks.c.seq)
         if session_ids is None:
-            yield from self._read(statement)
-            return
-        for run in batches(session_ids):
-            yield from self._read(statement.where(sessions.c.id.in_(run)))
+            return self._read(statement)
+        return map(_feedback, select_in(self._connection, statement, sessions.c.id, session_ids))
 
     def counts(self) -> Counts:
         def total(condition: ColumnElement[bool]) -> ColumnElement[int]:

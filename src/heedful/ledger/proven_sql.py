@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, exists, select
 from heedful.ledger import tallies
 from heedful.model import AuthorKind, OpinionTarget
 from heedful.storage import external_ids
-from heedful.storage.rows import AnyRow, batches, of_project
+from heedful.storage.rows import AnyRow, of_project, select_in
 from heedful.storage.schema import connectors, executions, feedbacks, projects
 
 TARGETS: tuple[OpinionTarget, ...] = ("execution", "message")
@@ -92,11 +92,7 @@ def _among(
     connection: Connection, statement: Select[Any], column: ColumnElement[str], ids: Sequence[str] | None
 ) -> Iterator[AnyRow]:
     """The rows of a statement, or those of some ids."""
-    if ids is None:
-        yield from connection.execute(statement)
-        return
-    for run in batches(ids):
-        yield from connection.execute(statement.where(column.in_(run)))
+    return iter(connection.execute(statement)) if ids is None else select_in(connection, statement, column, ids)
 
 
 def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
@@ -147,7 +143,7 @@ def proven(connection: Connection, project: int, connector: str, ids: Sequence[s
 def questions(connection: Connection, ids: Sequence[str]) -> list[AnyRow]:
     """The questions and SQL of executions: id, question, sql_query, at."""
     chosen = select(executions.c.id, executions.c.question, executions.c.sql_query, executions.c.at)
-    return [row for run in batches(ids) for row in connection.execute(chosen.where(executions.c.id.in_(run)))]
+    return list(select_in(connection, chosen, executions.c.id, ids))
 
 
 _NEXT = connectors.c.revision + 1

@@ -27,7 +27,7 @@ from heedful.ledger.scores import ALL_QUERIES
 from heedful.ledger.usefulness import UNKNOWN, Candidate, Documented, Opinion, Policy, Ranked, Tally, Usefulness
 from heedful.model import PolicyChange, PolicyInUse, PolicyName
 from heedful.storage import audit, scopes
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import AnyRow, select_in
 from heedful.storage.schema import datasets, events, projects
 from heedful.storage.vectors import ModelRow, Vectors
 from heedful.workspace import Workspace
@@ -265,15 +265,11 @@ def policy_in_use(workspace: Workspace, dataset: str | None) -> PolicyInUse:
         project_policy, own_policies = scopes.policies(connection, workspace.project)
     policies = own_policies | {WHOLE_PROJECT: project_policy}
     target = next((target for target in targets if policies.get(target) is not None), None)
-    if target is None:
-        return PolicyInUse(
-            dataset=dataset, policy=DEFAULT_POLICY, chosen_for=None, chosen_by=None, chosen_at=None, event_id=None
-        )
     choice = next((row for row in rows if row.target_id == target), None)
     return PolicyInUse(
         dataset=dataset,
-        policy=checks.policy(policies[target]),
-        chosen_for="project" if target == WHOLE_PROJECT else "dataset",
+        policy=effective_policy(None, None if target is None else policies[target]),
+        chosen_for=None if target is None else "project" if target == WHOLE_PROJECT else "dataset",
         chosen_by=None if choice is None else choice.source,
         chosen_at=None if choice is None else from_stored(choice.at),
         event_id=None if choice is None else choice.id,
@@ -340,7 +336,5 @@ def refold_choice(connection: Connection, project: int, target: str) -> None:
 def choices(connection: Connection, project: int, targets: Sequence[str]) -> list[AnyRow]:
     """The choices for these datasets, or for the project, that were not retracted, the newest first."""
     kind = (events.c.kind == POLICY, events.c.project_id == project, ~is_retracted())
-    rows: list[AnyRow] = []
-    for run in batches(targets):
-        rows += connection.execute(select(events).where(events.c.target_id.in_(run), *kind))
+    rows = select_in(connection, select(events).where(*kind), events.c.target_id, targets)
     return sorted(rows, key=lambda row: -row.seq)

@@ -10,12 +10,11 @@ import orjson
 from sqlalchemy import Connection, delete, insert, select
 
 from heedful.api import values as checks
-from heedful.clock import from_stored
 from heedful.errors import NotFound
 from heedful.ledger import tallies
 from heedful.model import Mode, PolicyName, Receipt, Shown, UsefulnessSource
 from heedful.storage import external_ids, graph, scopes
-from heedful.storage.rows import AnyRow, Direct, Prepared, batches
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, select_in, to_model
 from heedful.storage.schema import datasets, projects, queries, receipts
 from heedful.workspace import Workspace
 
@@ -83,19 +82,8 @@ def receipt(workspace: Workspace, recall_id: str) -> Receipt:
     checks.identifier("recall_id", recall_id)
     with workspace.read() as connection:
         row = receipt_of(workspace, connection, recall_id)
-    return Receipt(
-        recall_id=row.id,
-        dataset=row.dataset,
-        query=row.query,
-        mode=row.mode,
-        policy=row.policy,
-        usefulness_weight=row.weight,
-        at=from_stored(row.at),
-        shown=[
-            Shown(rank=rank, **fact._replace(links=list(fact.links))._asdict())
-            for rank, fact in enumerate(row.shown, start=1)
-        ],
-    )
+    shown = [to_model(Shown, fact, rank=rank, links=list(fact.links)) for rank, fact in enumerate(row.shown, start=1)]
+    return to_model(Receipt, row, recall_id=row.id, usefulness_weight=row.weight, shown=shown)
 
 
 def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> ReceiptRow:
@@ -141,8 +129,8 @@ def load(connection: Connection, dataset: int, ids: Sequence[str], since: int | 
     statement = _RECEIPTS.where(receipts.c.dataset_id == dataset)
     if since is not None:
         statement = statement.where(receipts.c.at >= since)
-    rows = [row for run in batches(ids) for row in connection.execute(statement.where(receipts.c.id.in_(run)))]
-    return sorted(map(_receipt, rows), key=lambda row: (row.at, row.id))
+    rows = map(_receipt, select_in(connection, statement, receipts.c.id, ids))
+    return sorted(rows, key=lambda row: (row.at, row.id))
 
 
 def _receipt(row: AnyRow) -> ReceiptRow:
@@ -173,17 +161,9 @@ def expire(connection: Connection, before: int, limit: int) -> int:
 
 def shown_facts(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, list[str]]:
     """The facts that recalls of a project showed, best first, by recall."""
-    rows = (
-        row
-        for run in batches(ids)
-        for row in connection.execute(
-            select(receipts.c.id, receipts.c.shown)
-            .join(datasets, datasets.c.id == receipts.c.dataset_id)
-            .join(projects, projects.c.id == datasets.c.project_id)
-            .where(projects.c.name == project, receipts.c.id.in_(run))
-        )
-    )
-    return {row.id: [fact_id for fact_id, *_ in row.shown] for row in rows}
+    own = select(receipts.c.id, receipts.c.shown).join(datasets, datasets.c.id == receipts.c.dataset_id)
+    own = own.join(projects, projects.c.id == datasets.c.project_id).where(projects.c.name == project)
+    return {row.id: [fact_id for fact_id, *_ in row.shown] for row in select_in(connection, own, receipts.c.id, ids)}
 
 
 def newest_shown(connection: Connection, dataset: int, limit: int) -> Iterator[list[str]]:

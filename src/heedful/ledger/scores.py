@@ -17,7 +17,7 @@ from heedful.model import SIGNAL_TYPES
 from heedful.model.base import NEUTRAL
 from heedful.storage.database import Database
 from heedful.storage.facts import active
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import AnyRow, batches, select_in
 from heedful.storage.schema import events, facts, links, queries, scores
 
 ALL_QUERIES = 0  # The query number under which a fact's score over all queries is kept.
@@ -243,8 +243,7 @@ def rated_links_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
 def links_of(connection: Connection, fact_seqs: Sequence[int]) -> set[Key]:
     """The links that these facts have."""
     own = select(links.c.fact_seq, links.c.entity_id)
-    runs = (connection.execute(own.where(links.c.fact_seq.in_(run))) for run in batches(fact_seqs))
-    return {(fact, entity) for rows in runs for fact, entity in rows}
+    return {(fact, entity) for fact, entity in select_in(connection, own, links.c.fact_seq, fact_seqs)}
 
 
 def observe_links(connection: Connection, ids: Mapping[int, str], signals: Mapping[Key, list[Opinion]]) -> None:
@@ -290,10 +289,9 @@ def _folded_links(connection: Connection, condition: ColumnElement[bool]) -> dic
 def _keys_of_links(connection: Connection, names: Sequence[str]) -> dict[str, Key]:
     """The existing links with these names."""
     split = {name: pair for name in names if (pair := parse_link_name(name)) is not None}
-    seqs: dict[str, int] = {}
-    for run in batches(sorted({fact_id for fact_id, _ in split.values()})):
-        rows = connection.execute(select(facts.c.id, facts.c.seq).where(facts.c.id.in_(run)))
-        seqs.update({row.id: row.seq for row in rows})
+    named = sorted({fact_id for fact_id, _ in split.values()})
+    rows = select_in(connection, select(facts.c.id, facts.c.seq), facts.c.id, named)
+    seqs = {row.id: row.seq for row in rows}
     existing = links_of(connection, list(seqs.values()))
     keys = {name: (seqs[fact_id], entity) for name, (fact_id, entity) in split.items() if fact_id in seqs}
     return {name: key for name, key in keys.items() if key in existing}

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, delete, select
 
 from heedful.ledger.events import SUPERSESSION, is_retracted
 from heedful.storage import graph
-from heedful.storage.facts import PLACES, REMOVED, SUPERSEDED, announce, ids, removal_runs, set_hidden, with_lessons
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.facts import REMOVED, SUPERSEDED, announce, ids, present, removal_runs, set_hidden, with_lessons
+from heedful.storage.rows import AnyRow, batches, select_in
 from heedful.storage.schema import events, fact_tags, facts, notes, scores, vectors
 
 
@@ -25,8 +25,7 @@ def superseded(connection: Connection, fact_ids: Collection[str]) -> set[str]:
         for row in rows:
             predecessors[row.value].add(row.target_id)
         successors = {row.value for row in rows}
-        for run in batches(sorted(successors)):
-            ends.update(connection.execute(select(facts.c.id).where(facts.c.id.in_(run))).scalars())
+        ends |= present(connection, sorted(successors))
         latest = successors - ends - seen
         seen |= latest
     hidden: set[str] = set()
@@ -39,12 +38,7 @@ def superseded(connection: Connection, fact_ids: Collection[str]) -> set[str]:
 
 def superseded_by(connection: Connection, fact_ids: Sequence[str]) -> set[str]:
     """The facts with an active supersession by one of these."""
-    statement = select(events.c.target_id).where(events.c.kind == SUPERSESSION, ~is_retracted())
-    return {
-        fact_id
-        for run in batches(fact_ids)
-        for fact_id in connection.execute(statement.where(events.c.value.in_(run))).scalars()
-    }
+    return {row.target_id for row in select_in(connection, _ACTIVE, events.c.value, fact_ids)}
 
 
 def recallable(connection: Connection, fact_ids: Collection[str]) -> set[str]:
@@ -62,11 +56,10 @@ def recallable(connection: Connection, fact_ids: Collection[str]) -> set[str]:
 
 def supersessions(connection: Connection, fact_ids: Sequence[str]) -> list[AnyRow]:
     """The active supersessions of these facts, oldest first."""
-    statement = select(events).where(events.c.kind == SUPERSESSION, ~is_retracted())
-    rows = (
-        row for run in batches(fact_ids) for row in connection.execute(statement.where(events.c.target_id.in_(run)))
-    )
-    return sorted(rows, key=lambda row: row.seq)
+    return sorted(select_in(connection, _ACTIVE, events.c.target_id, fact_ids), key=lambda row: row.seq)
+
+
+_ACTIVE = select(events).where(events.c.kind == SUPERSESSION, ~is_retracted())
 
 
 def remove_facts(connection: Connection, dataset: int, seqs: Sequence[int]) -> list[str]:
@@ -89,8 +82,8 @@ def judge_superseded(connection: Connection, fact_ids: Sequence[str]) -> list[st
     places: dict[str, tuple[int, int]] = {}
     seen, latest = set(fact_ids), set(fact_ids)
     while latest:
-        rows = [row for run in batches(sorted(latest)) for row in connection.execute(PLACES, {"ids": list(run)})]
-        places.update({row.id: (row.seq, row.dataset_id) for row in rows})
+        rows = select_in(connection, select(facts.c.id, facts.c.seq, facts.c.dataset_id), facts.c.id, sorted(latest))
+        places |= {row.id: (row.seq, row.dataset_id) for row in rows}
         latest = superseded_by(connection, sorted(latest - places.keys())) - seen
         seen |= latest
     can_be_found = recallable(connection, list(places))
@@ -111,7 +104,6 @@ def retire(connection: Connection, dataset: int, at: int, limit: int, digests: S
         return 0
     # Fewer if they have many tags or links.
     expired = set(removal_runs(connection, oldest)[0])
-    for run in batches(digests):
-        expired.update(connection.execute(due.where(facts.c.digest.in_(run))).scalars())
+    expired |= {row.seq for row in select_in(connection, due, facts.c.digest, digests)}
     remove_facts(connection, dataset, sorted(expired))
     return len(expired)

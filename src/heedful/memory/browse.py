@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from heedful.api import values
-from heedful.clock import from_stored
 from heedful.errors import NotFound
 from heedful.memory.recall import check_where
+from heedful.memory.supersede import locate
 from heedful.model import Dataset, Fact, Metadata, Page
 from heedful.storage import facts, scopes
 from heedful.storage.filters import selections
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, to_model
 from heedful.workspace import Workspace
 
 
@@ -19,11 +19,9 @@ def fact(workspace: Workspace, fact_id: str) -> Fact:
     """One fact, superseded or not; one that has expired, until it is removed."""
     values.identifier("fact_id", fact_id)
     with workspace.read() as connection:
-        place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
-        if place is None:
-            raise values.no_fact(workspace.project, fact_id)
+        seq, dataset = locate(workspace, connection, fact_id)
         names = scopes.dataset_names(connection, workspace.project)
-        return _fact(facts.get_fact(connection, place[0]), names[place[1]])
+        return _fact(facts.get_fact(connection, seq), names[dataset])
 
 
 def list_facts(
@@ -85,21 +83,8 @@ def create_dataset(workspace: Workspace, dataset: str, metadata: Metadata | None
 
 
 def _dataset(connection: Connection, row: AnyRow, now: int) -> Dataset:
-    return Dataset(
-        name=row.name,
-        metadata=row.metadata or {},
-        facts=facts.count(connection, row.id, now),
-        created_at=from_stored(row.created_at),
-    )
+    return to_model(Dataset, row, metadata=row.metadata or {}, facts=facts.count(connection, row.id, now))
 
 
 def _fact(row: AnyRow, dataset: str) -> Fact:
-    return Fact(
-        fact_id=row.id,
-        text=row.text,
-        dataset=dataset,
-        source=row.source,
-        metadata=row.metadata,
-        created_at=from_stored(row.created_at),
-        expires_at=None if row.expires_at is None else from_stored(row.expires_at),
-    )
+    return to_model(Fact, row, fact_id=row.id, dataset=dataset)

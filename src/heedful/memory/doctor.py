@@ -70,11 +70,6 @@ def compare_scores(connection: Connection, dataset: int) -> Iterator[tuple[int, 
         yield len(stored.keys() | folded.keys()), sorted({fact for fact, _ in _differences(stored, folded)})
 
 
-def wrong_facts(connection: Connection, dataset: int) -> list[int]:
-    """The facts of a dataset whose scores are not the fold of the ledger."""
-    return [fact for _, wrong in compare_scores(connection, dataset) for fact in wrong]
-
-
 def compare_links(connection: Connection, dataset: int) -> tuple[int, set[Key]]:
     """How many links of a dataset have a score, and which of these are not the fold of the ledger."""
     stored, folded = scores.rated_links_in(connection, dataset), scores.folded_links_in(connection, dataset)
@@ -183,7 +178,7 @@ def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Chec
         scores.refold(workspace.database, connection, dict.fromkeys(existing, dataset), existing)
 
     with workspace.read() as connection:
-        wrong = wrong_facts(connection, dataset)
+        wrong = [fact for _, differing in compare_scores(connection, dataset) for fact in differing]
     if wrong and repair:
         _repair_in_runs(workspace, wrong, refold_run)
         folds_of(workspace).drop_scores(dataset)

@@ -19,6 +19,7 @@ from heedful.ledger.ranking_policy import DOCUMENTED, Context
 from heedful.ledger.scores import ALL_QUERIES
 from heedful.ledger.usefulness import Opinion, Ranked, Tally, Usefulness
 from heedful.memory.graph_recall import Expanded, Path
+from heedful.memory.supersede import locate
 from heedful.model import (
     SIGNAL_TYPES,
     ContextScore,
@@ -34,8 +35,9 @@ from heedful.model import (
     UsefulnessStats,
 )
 from heedful.model.base import NEUTRAL
-from heedful.search.fusion import VECTOR
+from heedful.search.relevance import VECTOR
 from heedful.storage import facts, graph, scopes
+from heedful.storage.rows import to_model
 from heedful.workspace import Workspace
 
 BINS = 10
@@ -49,10 +51,7 @@ def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
     """The score of one fact now, its signals, and its scores by context."""
     checks.identifier("fact_id", fact_id)
     with workspace.read() as connection:
-        place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
-        if place is None:
-            raise checks.no_fact(workspace.project, fact_id)
-        seq, dataset = place
+        seq, dataset = locate(workspace, connection, fact_id)
         now = workspace.now()
         tally = scores.read(connection, [seq], [ALL_QUERIES]).get((seq, ALL_QUERIES), Tally())
         return FactStats(
@@ -182,17 +181,7 @@ def explanation(
 
 def _events(connection: Connection, signals: Sequence[Opinion]) -> list[EventRef]:
     texts = events.query_texts(connection, sorted({signal.query for signal in signals}))
-    return [
-        EventRef(
-            event_id=signal.id,
-            signal_type=signal.signal_type,
-            query=texts[signal.query],
-            confidence=signal.confidence,
-            at=from_stored(signal.at),
-            author=signal.author,
-        )
-        for signal in signals
-    ]
+    return [to_model(EventRef, signal, event_id=signal.id, query=texts[signal.query]) for signal in signals]
 
 
 def _relevance_line(
@@ -250,47 +239,29 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
     """The score after each of the newest active signals, as the documented policy folds them, and the supersessions."""
     checks.identifier("fact_id", fact_id)
     with workspace.read() as connection:
-        place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
-        if place is None:
-            raise checks.no_fact(workspace.project, fact_id)
-        seq, _ = place
+        seq, _ = locate(workspace, connection, fact_id)
         signals = events.surviving(connection, [seq])
         shown = signals[-MAX_POINTS:]
         texts = events.query_texts(connection, sorted({signal.query for signal in shown}))
         row = facts.get_fact(connection, seq)
         # Its own metadata says what it corrected; the ledger has no index to look for it.
         corrected = row.metadata.get(PROVENANCE)
-        named = [fact_id] if not isinstance(corrected, str) else [fact_id, corrected]
+        about = [fact_id] if not isinstance(corrected, str) else [fact_id, corrected]
         corrections = [
-            Correction(
-                event_id=event.id,
-                fact_id=event.target_id,
-                superseded_by=event.value,
-                at=from_stored(event.at),
-                author=event.author,
-            )
-            for event in supersessions.supersessions(connection, named)
+            to_model(Correction, event, event_id=event.id, fact_id=event.target_id, superseded_by=event.value)
+            for event in supersessions.supersessions(connection, about)
         ]
         is_superseded = bool(supersessions.superseded(connection, [fact_id]))
     points = []
     tally = DOCUMENTED.fold(signals[: -len(shown)])
     for signal in shown:
         tally = DOCUMENTED.fold([signal], tally)
-        points.append(
-            ScorePoint(
-                at=from_stored(signal.at),
-                overall_usefulness=tally.score,
-                event_id=signal.id,
-                signal_type=signal.signal_type,
-                query=texts[signal.query],
-                confidence=signal.confidence,
-                author=signal.author,
-            )
-        )
-    return FactHistory(
+        named = {"event_id": signal.id, "query": texts[signal.query]}
+        points.append(to_model(ScorePoint, signal, overall_usefulness=tally.score, **named))
+    return to_model(
+        FactHistory,
+        row,
         fact_id=fact_id,
-        created_at=from_stored(row.created_at),
-        expires_at=None if row.expires_at is None else from_stored(row.expires_at),
         event_count=len(signals),
         points=points,
         overall_usefulness=tally.at(workspace.now()),

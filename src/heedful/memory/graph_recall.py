@@ -15,7 +15,6 @@ from heedful.api.parameters import Progress
 from heedful.ledger import scores
 from heedful.ledger.usefulness import Tally
 from heedful.providers.llm import NOTICE, ChatMessage, LanguageModel, quote
-from heedful.search.fusion import Found
 from heedful.search.graph_index import (
     FROM_QUERY,
     MAX_MENTIONS,
@@ -27,6 +26,7 @@ from heedful.search.graph_index import (
     blend,
     factor,
 )
+from heedful.search.relevance import Found
 from heedful.storage import facts, graph
 from heedful.storage.graph import Pairs
 from heedful.storage.rows import batches

@@ -36,7 +36,7 @@ from heedful.memory.answer import LEARNT
 from heedful.memory.graph_recall import Expanded, GraphExpansion
 from heedful.model import MODES, Hit, Metadata, Mode, PolicyName, Recall, limits
 from heedful.model.base import NEUTRAL
-from heedful.search.fusion import Copies, Distinct, Found, Search
+from heedful.search.relevance import Copies, Distinct, Found, Search
 from heedful.storage import external_ids, facts, scopes
 from heedful.storage.facts import DisplayRow
 from heedful.storage.filters import Allowed, conditions, selections
@@ -312,14 +312,13 @@ def _search(
     expired = facts.expired(connection, dataset, now) if has_expired else []
     allowed = _filter(request, dataset, judge, [*expired, *request.shown])
     also = judge.proven() if request.boosted else []
+    mode: Mode = "hybrid" if request.mode == "graph" else request.mode
     distinct = Distinct(judged, request.shown)
+    search = Search(request.query, vector, mode, 2 * request.top_k, allowed, also, distinct=distinct)
     if isinstance(judge, AdaptiveJudge) and (request.min_usefulness or request.shown):
         # Facts that are not asked for, or were shown before, are still what others are held against.
         everything = Allowed([] if request.where is None else selections(dataset, request.where), without=expired)
-        mode: Mode = "hybrid" if request.mode == "graph" else request.mode
-        best = index.search(
-            connection, Search(request.query, vector, mode, 2 * request.top_k, everything, distinct=Distinct(judged))
-        )
+        best = index.search(connection, replace(search, allowed=everything, also=(), distinct=Distinct(judged)))
         rounded = np.round(best.relevance.astype(np.float64), DIGITS).tolist()
         judge.first = rivals(dict(zip(best.facts.tolist(), rounded, strict=True)))
     if request.mode == "graph":
@@ -327,15 +326,10 @@ def _search(
         graph.follow(connection, state.change)
         weight = request.weight if state.event else 0.0
         expansion = GraphExpansion(connection, graph, dataset, request.query, weight, now)
-        found = index.search(
-            connection,
-            Search(request.query, vector, "hybrid", 2 * request.top_k, allowed, also, expansion.expand, distinct),
-        )
+        found = index.search(connection, replace(search, expand=expansion.expand))
         expanded = expansion.take(found)
     else:
-        found = index.search(
-            connection, Search(request.query, vector, request.mode, 2 * request.top_k, allowed, also, distinct=distinct)
-        )
+        found = index.search(connection, search)
         expanded = Expanded(found)
     ranked, propensity = _rank(request, expanded.found, judge, recall_id)
     rows = facts.display_rows(direct, [line.fact for line in ranked])

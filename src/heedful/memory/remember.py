@@ -19,7 +19,7 @@ from heedful.ledger.events import CONFLICT, PROVENANCE, Event
 from heedful.ledger.supersessions import retire
 from heedful.memory.documents import Pieces, read
 from heedful.model import FactConflict, FactRef, Metadata, RememberResult
-from heedful.search.fusion import Search
+from heedful.search.relevance import Search
 from heedful.storage import facts, scopes
 from heedful.storage.facts import NewFact, digest
 from heedful.storage.rows import AnyRow, weighed

@@ -41,7 +41,7 @@ def prepare(
     vector = None if text is None else pack(workspace.embed([values.text("text", text)])[0])
 
     def correct(connection: Connection) -> Supersession:
-        seq, dataset = _locate(workspace, connection, "fact_id", fact_id)
+        seq, dataset = locate(workspace, connection, fact_id)
         _check_unexpired(workspace, connection, "fact_id", fact_id)
         if supersessions.superseded(connection, [fact_id]):
             raise Conflict(
@@ -57,7 +57,7 @@ def prepare(
             other, created = _correction(workspace, connection, seq, dataset, fact_id, text, vector)
         else:
             other = by
-            if _locate(workspace, connection, "by", by)[1] != dataset:
+            if locate(workspace, connection, by, "by")[1] != dataset:
                 raise Invalid(f"fact {by} is in another dataset than {fact_id}", field="by", value=by)
             _check_unexpired(workspace, connection, "by", by)
         if supersessions.superseded(connection, [other]):
@@ -118,7 +118,8 @@ def _check_unexpired(workspace: Workspace, connection: Connection, field: str, f
         )
 
 
-def _locate(workspace: Workspace, connection: Connection, field: str, fact_id: str) -> tuple[int, int]:
+def locate(workspace: Workspace, connection: Connection, fact_id: str, field: str = "fact_id") -> tuple[int, int]:
+    """The numbers of a fact of this project and of its dataset."""
     place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
     if place is None:
         raise values.no_fact(workspace.project, fact_id, field)

@@ -2,9 +2,8 @@
 
 from heedful.search.database_index import DatabaseIndex
 from heedful.search.dataset import DatasetIndex
-from heedful.search.fusion import Found
 
 Searcher = DatasetIndex | DatabaseIndex
 """The index of a dataset, in memory or in the database."""
 
-__all__ = ["DatabaseIndex", "DatasetIndex", "Found", "Searcher"]
+__all__ = ["DatabaseIndex", "DatasetIndex", "Searcher"]

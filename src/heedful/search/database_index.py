@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.search import lexical
-from heedful.search.fusion import Copies, Distinct, Floats, Found, Search, best, one_of_each, scored
+from heedful.search import relevance
+from heedful.search.relevance import Copies, Distinct, Floats, Found, Search, best, one_of_each, scored
 from heedful.storage import Database, scopes, vectors, words
 from heedful.storage.filters import Allowed
 from heedful.storage.postgresql import search as searching
@@ -23,14 +23,9 @@ from heedful.storage.postgresql.search import TermCounts
 from heedful.storage.vectors import ModelRow, pack
 from heedful.storage.words import Searched
 
-EF_SEARCH = 200
-"""The vectors that a search in the graph keeps at hand, at least; the more, the surer and slower."""
-
-ROUNDS = 4
-"""The times that a search looks further because copies of one text hid others."""
-
-FAR = 2
-"""Steps to the neighbours of the neighbours of a fact."""
+EF_SEARCH = 200  # The vectors that a search in the graph keeps at hand, at least; the more, the surer and slower.
+ROUNDS = 4  # The times that a search looks further because copies of one text hid others.
+FAR = 2  # Steps to the neighbours of the neighbours of a fact.
 
 
 class DatabaseIndex:
@@ -157,7 +152,7 @@ class _Question:
             self._holders = searching.holders(connection, dataset, list(dict.fromkeys(words.numbers(search.query))))
             self._terms = rarest(self._holders)
             living = max([known.facts, *self._holders.values()])
-            self._weights = {term: lexical.rarity(living, count) for term, count in self._holders.items()}
+            self._weights = {term: relevance.rarity(living, count) for term, count in self._holders.items()}
 
     def nearest(self, allowed: Allowed) -> Iterable[int]:
         """The allowed facts that are nearest in meaning."""
@@ -219,11 +214,11 @@ class _Question:
 
     def _learn_words(self, term_counts: TermCounts) -> Floats:
         counts = np.array(term_counts.counts, np.float32).reshape(len(term_counts.facts), len(self._terms))
-        norms = lexical.norms(np.array(term_counts.lengths, np.float32), self._known.length)
+        norms = relevance.norms(np.array(term_counts.lengths, np.float32), self._known.length)
         total: Floats = np.zeros(len(term_counts.facts), np.float32)
         for column, term in enumerate(self._terms):
-            total += lexical.gains(self._weights[term], counts[:, column], norms)
-        covered = lexical.to_coverage(total, sum(self._weights.values()))
+            total += relevance.gains(self._weights[term], counts[:, column], norms)
+        covered = relevance.to_coverage(total, sum(self._weights.values()))
         self._words |= zip(term_counts.facts, covered.tolist(), strict=True)
         return covered
 
@@ -239,16 +234,12 @@ def _row(known: dict[int, float], order: Sequence[int]) -> Floats:
 IN_MEMORY = 100_000
 """Facts that every process can be asked to keep an index of in memory: it takes some hundred megabytes and seconds."""
 
-RECOUNT_GROWTH = 1.2
-"""Words are counted again when a dataset has grown by this factor."""
-
+RECOUNT_GROWTH = 1.2  # Words are counted again when a dataset has grown by this factor.
 LINKS, CARE = 16, 128
 """The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`. With half the
 candidates, a search found 96 of 100 nearest facts in place of 98."""
 
-GRAPH_MEMORY = 2**31
-"""Bytes that building a graph may take; it is built faster if all of it fits."""
-
+GRAPH_MEMORY = 2**31  # Bytes that building a graph may take; it is built faster if all of it fits.
 Report = Callable[[str], None]
 
 
@@ -358,15 +349,9 @@ def _drop_others(connection: Connection, dataset: int, current: dict[str, str]) 
             connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
-MAX_SCANNED_FACTS = 3000
-"""The facts that are looked at for their words, or about so many."""
-
-MAX_TERMS = 64
-"""A long query is searched by so many of its rarest terms."""
-
-COMBINED = 8
-"""The rarest terms that are sought together."""
-
+MAX_SCANNED_FACTS = 3000  # The facts that are looked at for their words, or about so many.
+MAX_TERMS = 64  # A long query is searched by so many of its rarest terms.
+COMBINED = 8  # The rarest terms that are sought together.
 Group = tuple[int, ...]
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.search import fusion, lexical
-from heedful.search.fusion import (
+from heedful.search import relevance
+from heedful.search.relevance import (
     Distinct,
     Floats,
     Found,
@@ -30,12 +30,8 @@ from heedful.storage.filters import Allowed
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import ModelRow, unpack
 
-SAVE_AFTER = 2000
-"""A change of this many facts, and of a quarter of all, is worth saving."""
-
-BATCH_SIZE = 2000
-"""Facts that are read and taken in at once."""
-
+SAVE_AFTER = 2000  # A change of this many facts, and of a quarter of all, is worth saving.
+BATCH_SIZE = 2000  # Facts that are read and taken in at once.
 Bools = NDArray[np.bool_]
 
 SEGMENT_ARRAYS = ("terms", "offsets", "rows", "counts", "lengths")
@@ -115,8 +111,8 @@ class DatasetIndex:
         with self._lock:
             held = self._held
             permitted = self._permitted(search.allowed, passing)
-            words = lexical.coverage(held.segments, search.query, held.live, held.norms) if search.by_words else None
-            copies: dict[int, fusion.Copies] = {}
+            words = relevance.coverage(held.segments, search.query, held.live, held.norms) if search.by_words else None
+            copies: dict[int, relevance.Copies] = {}
             if distinct is not None and distinct.shown:
                 permitted = permitted & ~np.isin(held.keys, held.keys[held.rows_of(distinct.shown)])
             rows = self._candidates(search, words, permitted)
@@ -136,13 +132,13 @@ class DatasetIndex:
 
     def _without_copies(
         self, permitted: Bools, words: Floats | None, distinct: Distinct, also: Sequence[int]
-    ) -> tuple[Bools, dict[int, fusion.Copies]]:
+    ) -> tuple[Bools, dict[int, relevance.Copies]]:
         held = self._held
         rows = np.flatnonzero(permitted)
         lent = np.zeros(len(rows), np.float32)
         if words is not None:
-            _, lent = fusion.fuse(lent, lent, *borrowed_scores(words, held.neighbours.table[rows]))
-        places, copies = fusion.one_of_each(held.seqs[rows], held.keys[rows], lent, distinct.judged, also)
+            _, lent = relevance.fuse(lent, lent, *borrowed_scores(words, held.neighbours.table[rows]))
+        places, copies = relevance.one_of_each(held.seqs[rows], held.keys[rows], lent, distinct.judged, also)
         chosen = np.zeros(len(permitted), bool)
         chosen[rows[places]] = True
         return chosen, copies
@@ -154,7 +150,7 @@ class DatasetIndex:
         if search.by_meaning is not None:
             chosen[held.vectors.nearest(search.by_meaning, search.wanted, permitted)[0]] = True
         if words is not None:
-            worded = fusion.best(np.where(permitted, words, np.float32(0)), search.wanted)
+            worded = relevance.best(np.where(permitted, words, np.float32(0)), search.wanted)
             chosen[worded] = True
             if search.mode == "hybrid":
                 beside = held.neighbours.table[worded]
@@ -229,7 +225,7 @@ class DatasetIndex:
         self._held = RowTable(
             np.array(arrays["seqs"]),
             VectorIndex(arrays["vectors"], np.array(arrays["mean"]), arrays["bits"], arrays["total"]),
-            [lexical.Segment(0, *(arrays[name] for name in SEGMENT_ARRAYS))],
+            [relevance.Segment(0, *(arrays[name] for name in SEGMENT_ARRAYS))],
             np.array(arrays["lengths"]),
             np.array(arrays["keys"]),
             Neighbours(arrays["places"], arrays["beside"]),
@@ -295,14 +291,11 @@ class DatasetIndex:
             assert words is not None
             return borrowed_scores(words, held.neighbours.table[rows])
 
-        return fusion.scored(held.seqs[rows], cosines, None if words is None else words[rows], lent)
+        return relevance.scored(held.seqs[rows], cosines, None if words is None else words[rows], lent)
 
 
-MIN_DEAD_ROWS = 256
-"""Dead rows that are never worth a compaction."""
-
-DEAD_SHARE = 0.5
-"""Dead rows, as a share of the live ones, that are."""
+MIN_DEAD_ROWS = 256  # Dead rows that are never worth a compaction.
+DEAD_SHARE = 0.5  # Dead rows, as a share of the live ones, that are.
 
 
 class RowTable:
@@ -315,7 +308,7 @@ class RowTable:
         self,
         seqs: Rows,
         vectors: VectorIndex,
-        segments: list[lexical.Segment],
+        segments: list[relevance.Segment],
         lengths: Floats,
         keys: Keys,
         neighbours: Neighbours,
@@ -362,11 +355,11 @@ class RowTable:
 
     def append(self, run: Sequence[AnyRow], dimensions: int) -> None:
         """Adds facts; `settle` when there are no more."""
-        segment = lexical.build([row.text for row in run], len(self.seqs))
+        segment = relevance.build_segment([row.text for row in run], len(self.seqs))
         self.segments.append(segment)
         self._merge_alike()
         self._lengths.append(segment.lengths)
-        self._keys.append(np.array([fusion.key(row.text) for row in run], np.uint64))
+        self._keys.append(np.array([relevance.key(row.text) for row in run], np.uint64))
         self.vectors.append(unpack([row.vector for row in run], dimensions))
         self.neighbours.append(np.array([source_position(row.source, row.ordinal) for row in run], np.uint64))
         self._live.append(np.ones(len(run), bool))
@@ -396,7 +389,7 @@ class RowTable:
 
     def settle(self) -> None:
         """Brings up to date the norms, which depend on all rows."""
-        self.norms = lexical.length_norms(self._lengths.rows, self.live)
+        self.norms = relevance.length_norms(self._lengths.rows, self.live)
 
     def worth_compacting(self) -> bool:
         """Whether so many rows are dead that the living ones should be copied out from among them."""
@@ -418,7 +411,7 @@ class RowTable:
         """
         apart = max(1, self._frozen_segments)
         while len(self.segments) > apart + 1 and len(self.segments[-2].lengths) <= 2 * len(self.segments[-1].lengths):
-            self.segments[-2:] = [lexical.merge(self.segments[-2:])]
+            self.segments[-2:] = [relevance.merge_segments(self.segments[-2:])]
 
 
 def _is_ascending(seqs: Rows) -> bool:
@@ -431,7 +424,7 @@ class Compaction:
 
     held: RowTable
     _live: Bools
-    _segments: list[lexical.Segment]
+    _segments: list[relevance.Segment]
     _places: NDArray[np.uint64]
 
     def build(self) -> RowTable:
@@ -439,7 +432,7 @@ class Compaction:
         rows = np.flatnonzero(self._live)
         moved = np.full(len(self._live), -1, np.int32)
         moved[rows] = np.arange(len(rows), dtype=np.int32)
-        segments = [lexical.keep_only(lexical.merge(self._segments), moved)] if self._segments else []
+        segments = [relevance.keep_only(relevance.merge_segments(self._segments), moved)] if self._segments else []
         vectors = VectorIndex(self.held.vectors.taken(rows))
         if len(rows) > EXACT_BELOW:
             vectors.coded()

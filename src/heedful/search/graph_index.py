@@ -142,18 +142,10 @@ def _joined(pairs: Sequence[Pairs]) -> Pairs:
     return np.concatenate(facts_of), np.concatenate(entities_of)
 
 
-SEEDS = 20
-"""The facts from which a walk starts: the most relevant ones."""
-
-MAX_PATH_WEIGHT = 0.3
-"""The most that a path lends."""
-
-NAMED_ENTITY_RELEVANCE = 0.5
-"""An entity that the query names counts like one that a fact of this relevance mentions."""
-
-MAX_MENTIONS = 50
-"""An entity that more facts mention says too little about any of them."""
-
+SEEDS = 20  # The facts from which a walk starts: the most relevant ones.
+MAX_PATH_WEIGHT = 0.3  # The most that a path lends.
+NAMED_ENTITY_RELEVANCE = 0.5  # An entity that the query names counts like one that a fact of this relevance mentions.
+MAX_MENTIONS = 50  # An entity that more facts mention says too little about any of them.
 FROM_QUERY = -1
 _NO_PATH = (0.0, -2)
 

@@ -27,9 +27,7 @@ from heedful.storage.vectors import ModelRow
 
 MAGIC = b"heedful-index-3\n"
 _ALIGN = 64
-_HEAD = len(MAGIC) + 8
-"""Where the header begins, behind its length."""
-
+_HEAD = len(MAGIC) + 8  # Where the header begins, behind its length.
 Arrays = Mapping[str, NDArray[Any]]
 Loaded = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 Transaction = Callable[[], AbstractContextManager[Connection]]
@@ -90,8 +88,7 @@ class TableSnapshot:
         return content is not None and not _has_checksum(np.frombuffer(content, np.uint8))
 
 
-Snapshot = FileSnapshot | TableSnapshot
-"""The saved index of a dataset, for the next process."""
+Snapshot = FileSnapshot | TableSnapshot  # The saved index of a dataset, for the next process.
 
 
 def pack(about: Mapping[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]:

@@ -159,17 +159,10 @@ class Growable(Generic[Kind]):
 
 Words = NDArray[np.uint64]
 
-EXACT_BELOW = 2048
-"""Up to this many rows, scoring all of them costs less than finding candidates."""
-
-RESCORE_COUNT = 500
-"""Candidates that are scored exactly."""
-
-_BATCH_SIZE = 8192
-"""Rows that are encoded at once, so that it takes little room."""
-
-_SCANNED = 16384
-"""Rows that are compared at once, so that what lies between two steps stays in the processor's cache."""
+EXACT_BELOW = 2048  # Up to this many rows, scoring all of them costs less than finding candidates.
+RESCORE_COUNT = 500  # Candidates that are scored exactly.
+_BATCH_SIZE = 8192  # Rows that are encoded at once, so that it takes little room.
+_SCANNED = 16384  # Rows that are compared at once, so that what lies between two steps stays in the processor's cache.
 
 
 def encode(vectors: Vectors, mean: Vectors) -> Words:
@@ -230,13 +223,10 @@ def nearest(
     return found[_least(further, count)]
 
 
-_FIRST_WORDS = 3
-"""So many words of 64 bits are summed up in 8 bits, and leave room for a number beyond them."""
-
+_FIRST_WORDS = 3  # So many words of 64 bits are summed up in 8 bits, and leave room for a number beyond them.
 _NEVER = 255
 
-_SAMPLED = 8192
-"""Rows that tell how many others are near; counting all would take as long as the scan."""
+_SAMPLED = 8192  # Rows that tell how many others are near; counting all would take as long as the scan.
 
 
 def _threshold(distance: NDArray[np.uint8], count: int) -> int:

@@ -282,7 +282,7 @@ def ids(connection: Connection, seqs: Sequence[int]) -> dict[int, str]:
     return {row.seq: row.id for run in batches(seqs) for row in connection.execute(_IDS, {"seqs": list(run)})}
 
 
-PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
+_PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
 _PROJECT_DATASETS = (
     select(datasets.c.id)
     .join(projects, projects.c.id == datasets.c.project_id)
@@ -295,7 +295,7 @@ def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str
     places: dict[str, tuple[int, int]] = {}
     # Two steps: in one, SQLite would scan all facts of the project.
     for run in batches(ids):
-        rows = connection.execute(PLACES, {"ids": list(run)}).all()
+        rows = connection.execute(_PLACES, {"ids": list(run)}).all()
         numbers = sorted({row.dataset_id for row in rows})
         own_datasets = set(connection.execute(_PROJECT_DATASETS, {"project": project, "numbers": numbers}).scalars())
         places |= {row.id: (row.seq, row.dataset_id) for row in rows if row.dataset_id in own_datasets}

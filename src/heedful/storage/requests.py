@@ -25,8 +25,10 @@ def fingerprint(call: str, arguments: Any) -> bytes:
 
 def event_key(kind: str, key: str | None) -> str | None:
     """The ledger's key for a caller's idempotency key, distinct from those of other callers."""
+    if key is None:
+        return None
     caller = request_context.subject()
-    return None if key is None else f"{kind}@{caller}/{key}" if caller else f"{kind}/{key}"
+    return f"{kind}@{caller}/{key}" if caller else f"{kind}/{key}"
 
 
 def idempotency_key_of(event_key: str) -> str:
