@@ -79,12 +79,9 @@ def export(
             number = scopes.project_id(connection, project)
             if number is None:
                 names = scopes.project_names(connection)
-                raise NotFound(
-                    f"store {database.name} has no project {project!r}",
-                    field="project",
-                    value=project,
-                    remedy=f"It has: {', '.join(names)}" if names else "It is empty",
-                )
+                message = f"store {database.name} has no project {project!r}"
+                remedy = f"It has: {', '.join(names)}" if names else "It is empty"
+                raise NotFound(message, field="project", value=project, remedy=remedy)
             model = active_model(connection) if vectors else None
             return _write_lines(connection, number, project, model, write, progress)
     finally:

@@ -75,7 +75,6 @@ class MySQL:
 
     @contextmanager
     def session(self) -> Iterator[MySQLSession]:
-        """Opens a read-only connection."""
         with self._connected() as connection:
             modes = str(connection.execute(text("SELECT @@sql_mode")).scalar()).split(",")
             connection.execute(text(_NAMES))
@@ -85,7 +84,6 @@ class MySQL:
             yield MySQLSession(connection)
 
     def read_schema(self) -> Schema:
-        """The tables and views."""
         with self._connected() as connection:
             try:
                 return reflected(connection)
@@ -124,8 +122,6 @@ class MySQL:
 
 
 class MySQLSession:
-    """One connection to a MySQL or MariaDB server."""
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
