@@ -135,7 +135,6 @@ def decode_tag(value: str) -> Any:
 
 
 def too_many(by: str, values: int) -> Invalid:
-    """The error for a key with too many values to compare by."""
     message = f"by is {quoted(by)}, which has {values} values; up to {MAX_VALUES} can be compared"
     return Invalid(message, field="by", value=by, remedy="Name a key that distinguishes variants")
 

@@ -424,7 +424,6 @@ def _read_dictionary() -> Iterator[ExportTable]:
 
 
 TABLES: dict[TableName, ExportTable] = {table.name: table for table in _read_dictionary()}
-"""By name."""
 
 
 def table_named(name: Any, dataset: str | None) -> ExportTable:

@@ -204,7 +204,6 @@ NO_DATASET = -1
 
 
 def usefulness(space: InsightSpace, dataset: str) -> m.UsefulnessReport:
-    """All of it, added up by the database."""
     checks.name("dataset", dataset)
     workspace, now = space.workspace, space.workspace.now()
     with workspace.read() as connection:

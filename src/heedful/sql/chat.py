@@ -160,7 +160,6 @@ def _request(
 
 
 def _plan(request: ChatRequest) -> SqlPlan:
-    """Finds or writes the SQL for a question."""
     space, connector, question = request.space, request.connector, request.question
     limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
     verdicts, _ = cache.judge(space, connector, question, request.vector, limits, "sql", request.asker)
@@ -255,7 +254,6 @@ def _examples_and_warnings(request: ChatRequest) -> tuple[list[Example], list[Ex
 
 
 def _store_turn(request: ChatRequest, plan: SqlPlan) -> ChatSql:
-    """Stores a question and its SQL as a turn of the conversation."""
     session_id, question, connector = request.session_id, request.question, request.connector.id
     now, audience = request.space.now(), request.asker.audience
     turn = chat_sessions.ChatTurn(

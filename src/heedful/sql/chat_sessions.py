@@ -102,7 +102,6 @@ class ChatTurn:
 
 
 def store_turn(space: SessionSpace, session_id: str, turn: ChatTurn) -> None:
-    """Writes a question and its answer."""
     body = {
         "question": turn.question,
         "connector_id": turn.connector_id,

@@ -187,7 +187,6 @@ def _words(sql: str) -> list[str]:
 
 
 def to_execution(row: AnyRow) -> Execution:
-    """A stored execution."""
     return _execution(row, decode(row.result))
 
 

@@ -214,7 +214,6 @@ def _check_schemas(words: Sequence[Token], index: int, dialect: str) -> None:
 
 
 def _aliases(nodes: Iterable[exp.Expr]) -> Iterator[int]:
-    """Where aliases are defined."""
     for node in nodes:
         if isinstance(node, exp.TableAlias):
             yield from _starts(node.this, *(node.args.get("columns") or ()))

@@ -65,7 +65,6 @@ def reencrypt_url(stored: str, keys: Sequence[str]) -> str:
 
 
 def is_encrypted(stored: str) -> bool:
-    """Whether a URL is encrypted."""
     return stored.startswith(_ENCRYPTED)
 
 
@@ -89,7 +88,6 @@ def masked_url(stored: str, keys: Sequence[str] = ()) -> str:
 
 
 def has_plain_secret(url: str) -> bool:
-    """Whether the URL itself contains a password or another secret."""
     address = parse_url(url)
     secrets = [address.password, *(value for name, value in address.query.items() if _SECRET_OPTION.search(name))]
     return any(value and not _only_references(value) for value in secrets)
@@ -145,7 +143,6 @@ def decrypt_url(stored: str, keys: Sequence[str]) -> str:
 
 
 def _without_user(url: str) -> str:
-    """The URL without user and password."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
@@ -200,8 +197,6 @@ _SECONDS = r"[1-9]|[1-5][0-9]|60"
 
 @dataclass(frozen=True, slots=True)
 class DatabaseKind:
-    """One kind of database."""
-
     name: str
     drivers: tuple[str, ...]
     """The driver names that its URL may begin with."""

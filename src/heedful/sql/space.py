@@ -181,7 +181,6 @@ class ExecutionSpace:
         return self.execution(connection, execution_id) if example is None else example
 
     def check_message(self, message_id: str) -> None:
-        """Fails if the project has no such message."""
         if self.sessions.store.read(lambda tx: tx.conversations.message(message_id)) is None:
             message = f"no message {message_id!r} in project {self.workspace.project!r}"
             raise NotFound(message, field="chat_message_id", value=message_id)
@@ -230,7 +229,6 @@ class ExecutionSpace:
         return model
 
     def vector(self, text: str) -> bytes:
-        """The stored vector of a text."""
         return pack(self.workspace.embed([text])[0])
 
 

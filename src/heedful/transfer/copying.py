@@ -172,7 +172,6 @@ def _merge(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dict
 
 
 def _counts(connection: Connection) -> dict[str, int]:
-    """How many rows each table has."""
     return {table.name: table_rows.count(connection, table) for table in table_rows.TABLES}
 
 

@@ -143,7 +143,6 @@ Record = SourceTexts | FactOpinion | ImportedAnswer | ImportedRating | SkippedRo
 
 
 def one_text(source: str, text: str, metadata: Metadata, expires_at: datetime | None = None) -> SourceTexts:
-    """One text of a source."""
     return SourceTexts(Document(source=source, texts=[text], metadata=[metadata]), expires_at=expires_at)
 
 

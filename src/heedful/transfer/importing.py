@@ -398,8 +398,6 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """One line of the file, with its number."""
-
     number: int
     fields: Line
 
@@ -408,7 +406,6 @@ class FileLine:
 
 
 def damaged(number: int, fault: str) -> Invalid:
-    """The error about a line."""
     # The fault may quote the line, and be as long.
     remedy = "Export the project again; nothing was imported"
     return Invalid(f"line {number} {fault[:MAX_FAULT]}", code="file_damaged", field="file", value=number, remedy=remedy)

@@ -50,8 +50,6 @@ WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') AND database_name = curr
 
 
 class DuckDB:
-    """A DuckDB file."""
-
     dialect = "duckdb"
 
     def __init__(self, url: URL, memory: int, disk: int) -> None:

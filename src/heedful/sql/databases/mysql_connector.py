@@ -53,8 +53,6 @@ _STOPPED = {1317, 1969, 3024}
 
 
 class MySQL:
-    """A database of a MySQL or MariaDB server."""
-
     def __init__(self, url: URL) -> None:
         self.dialect = parser_dialect(url.get_backend_name())
         self.address = errors.address(url)

@@ -46,8 +46,6 @@ _TYPES = {int: "integer", float: "real", str: "text", bytes: "blob"}
 
 
 class SQLite:
-    """A SQLite file."""
-
     dialect = "sqlite"
 
     def __init__(self, url: URL) -> None:
