@@ -261,12 +261,7 @@ def _store_turn(request: ChatRequest, plan: SqlPlan) -> ChatSql:
     )
     chat_sessions.store_turn(request.space.sessions, session_id, turn)
     return to_model(
-        ChatSql,
-        plan,
-        chat_message_id=turn.message_id,
-        chat_session_id=session_id,
-        query=question,
-        sql_query=turn.sql,
+        ChatSql, plan, chat_message_id=turn.message_id, chat_session_id=session_id, query=question, sql_query=turn.sql
     )
 
 

@@ -52,11 +52,7 @@ def get_questions(space: ExecutionSpace, chat_session_id: str) -> list[ChatQuest
     row_of(space, chat_session_id)
     return [
         to_model(
-            ChatQuestion,
-            turn,
-            chat_message_id=turn.message_id,
-            sql_query=turn.sql,
-            created_at=from_stored(turn.at),
+            ChatQuestion, turn, chat_message_id=turn.message_id, sql_query=turn.sql, created_at=from_stored(turn.at)
         )
         for turn in turns(space.sessions, chat_session_id)
     ]

@@ -68,9 +68,6 @@ class MySQL:
         self._engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
         event.listen(self._engine, "connect", _wait_for_queries)
 
-    def __repr__(self) -> str:
-        return f"MySQL({self.address!r})"
-
     @contextmanager
     def session(self) -> Iterator[MySQLSession]:
         with self._connected() as connection:

@@ -73,9 +73,6 @@ class PostgreSQL:
         self._role = role
         self.address = errors.address(url)
 
-    def __repr__(self) -> str:
-        return f"PostgreSQL({self.address!r})"
-
     @contextmanager
     def session(self) -> Iterator[PostgreSQLSession]:
         with closing(self._connect()) as connection:
