@@ -455,7 +455,7 @@ class Process:
         """
         try:
             if not self._is_ready:
-                self._watched(START_SECONDS)
+                WATCHDOG.watch(self, START_SECONDS)
                 self._receive()
                 self._is_ready = True
             self._enter("start", stages)
@@ -474,11 +474,11 @@ class Process:
             self.end()
             raise
         finally:
-            self._watched(None)
+            WATCHDOG.watch(self, None)
 
     def end(self) -> None:
         """Kills the process and waits for its end."""
-        self._watched(None)
+        WATCHDOG.watch(self, None)
         with contextlib.suppress(ProcessLookupError):
             self._popen.kill()
         self._popen.wait()
@@ -510,11 +510,7 @@ class Process:
 
     def _enter(self, stage: str, stages: Mapping[str, float]) -> None:
         self._stage = stage
-        self._watched(stages[stage])
-
-    def _watched(self, seconds: float | None) -> None:
-        """Replaces the process's deadline by one in so many seconds."""
-        WATCHDOG.watch(self, seconds)
+        WATCHDOG.watch(self, stages[stage])
 
     def expire(self) -> None:
         """Kills the process because its time is up."""
