@@ -89,16 +89,22 @@ def not_allowed(reason: object) -> Forbidden:
     return Forbidden(message, code="database_forbidden", field="sql", remedy=remedy)
 
 
-def failed(reason: object, code: str = "query_failed", remedy: str = "Correct the SQL") -> Invalid:
-    return Invalid(f"the database can't run this: {one_line(reason)}", code=code, field="sql", remedy=remedy)
+def failed(reason: object) -> Invalid:
+    return Invalid(_cannot_run(reason), code="query_failed", field="sql", remedy="Correct the SQL")
 
 
 def unknown_table(reason: object) -> Invalid:
-    return failed(reason, "unknown_table", "Use a table of the connector's schema")
+    remedy = "Use a table of the connector's schema"
+    return Invalid(_cannot_run(reason), code="unknown_table", field="sql", remedy=remedy)
 
 
 def unknown_column(reason: object) -> Invalid:
-    return failed(reason, "unknown_column", "Use a column of the connector's schema")
+    remedy = "Use a column of the connector's schema"
+    return Invalid(_cannot_run(reason), code="unknown_column", field="sql", remedy=remedy)
+
+
+def _cannot_run(reason: object) -> str:
+    return f"the database can't run this: {one_line(reason)}"
 
 
 def out_of_memory() -> Unavailable:
