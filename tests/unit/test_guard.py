@@ -249,7 +249,7 @@ def test_functions_that_do_more_than_read_are_refused_in_any_place_and_spelling(
 
 @pytest.mark.parametrize("name", ["pg_typeof", "pg_get_viewdef", "pg_total_relation_size", "pg_table_is_visible"])
 def test_functions_that_only_look_at_the_server_are_allowed(name: str) -> None:
-    assert check_statement(f"SELECT {name}(1)", "postgresql").functions == (name,)
+    assert check_statement(f"SELECT {name}(1)", "postgresql").sql == f"SELECT {name}(1)"
 
 
 def test_a_dialect_without_a_list_of_its_own_has_them_all() -> None:
@@ -259,14 +259,15 @@ def test_a_dialect_without_a_list_of_its_own_has_them_all() -> None:
 def test_a_name_with_escapes_can_not_stand_for_a_function() -> None:
     assert refusal('SELECT U&"pg\\005fsleep"(10)', "postgresql").code == "sql_unreadable"
     assert refusal("SELECT u&\"pg!005fsleep\" UESCAPE '!' (10)", "postgresql").code == "sql_unreadable"
-    assert check_statement('SELECT a&"b" FROM t', "postgresql").tables == ("t",)
+    assert check_statement('SELECT a&"b" FROM t', "postgresql").sql == 'SELECT a&"b" FROM t'
 
 
 @pytest.mark.parametrize("blank", ["\u200b", "\u2060", "\ufeff", "\u200d"])
 def test_an_invisible_character_does_not_make_another_name(blank: str) -> None:
     for sql in (f"SELECT getenv{blank}('x')", f"SELECT {blank}getenv('x')", f"SELECT * FROM{blank} glob('x')"):
         assert refusal(sql, "duckdb").code in ("sql_unreadable", "sql_function")
-    assert check_statement(f"SELECT 'a{blank}b', \"c{blank}d\" FROM t", "duckdb").tables == ("t",)
+    quoted = f"SELECT 'a{blank}b', \"c{blank}d\" FROM t"
+    assert check_statement(quoted, "duckdb").sql == quoted
 
 
 @pytest.mark.parametrize(
@@ -378,25 +379,6 @@ def test_a_comment_that_ends_sooner_for_the_database_hides_nothing() -> None:
     assert check_statement(nested, "sqlite").sql == "SELECT 1 AS a, 2 AS b"
     assert refusal("SELECT 1 /* /* */, load_extension('x') --*/", "sqlite").code == "sql_function"
     assert check_statement("SELECT 1 /*! , sleep(9) */", "mysql").sql == "SELECT 1"
-
-
-@pytest.mark.parametrize(
-    ("sql", "tables"),
-    [
-        ("SELECT 1", ()),
-        ("SELECT * FROM b, a JOIN s.c ON 1 = 1", ("a", "b", "s.c")),
-        ("SELECT * FROM a WHERE x IN (SELECT x FROM b)", ("a", "b")),
-        ("WITH a AS (SELECT * FROM b) SELECT * FROM a", ("b",)),
-        ("WITH a AS (SELECT * FROM a) SELECT * FROM a", ("a",)),
-        ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b", ()),
-        ("WITH b AS (SELECT * FROM a), a AS (SELECT 1) SELECT * FROM a, b", ("a",)),
-        ("WITH RECURSIVE a AS (SELECT 1 UNION SELECT * FROM a) SELECT * FROM A", ()),
-        ("WITH a AS (SELECT 1) SELECT * FROM s.a", ("s.a",)),
-        ("SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM a) x, a", ("a",)),
-    ],
-)
-def test_tables_are_those_of_the_database(sql: str, tables: tuple[str, ...]) -> None:
-    assert check_statement(sql, "postgresql").tables == tables
 
 
 def test_parameters_are_found_where_they_are_parameters() -> None:

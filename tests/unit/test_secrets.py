@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from unittest.mock import patch
 
 import pytest
 
@@ -23,8 +25,9 @@ PLAIN = "postgresql://me:hunter2@host:5432/sales"
 
 
 def decode_url(stored: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
-    """The URL to connect with."""
-    return resolve_references(decrypt_url(stored, keys), None, environment)
+    """The URL to connect with; `environment` is all there is, if it is given."""
+    with patch.dict(os.environ, environment or {}, clear=environment is not None):
+        return resolve_references(decrypt_url(stored, keys))
 
 
 @pytest.mark.parametrize(
@@ -116,10 +119,11 @@ def test_references_stand_for_users_and_passwords_alone(url: str) -> None:
 
 def test_variables_that_nobody_listed_are_not_read() -> None:
     url, environment = "postgresql://${USER}:${PASSWORD}@h/x", {"USER": "me", "PASSWORD": "hunter2"}
-    assert resolve_references(url, {"USER", "PASSWORD"}, environment) == "postgresql://me:hunter2@h/x"
+    with patch.dict(os.environ, environment):
+        assert resolve_references(url, {"USER", "PASSWORD"}) == "postgresql://me:hunter2@h/x"
     for known in (environment, {"USER": "me"}):
-        with pytest.raises(Forbidden) as raised:
-            resolve_references(url, {"USER"}, known)
+        with patch.dict(os.environ, known, clear=True), pytest.raises(Forbidden) as raised:
+            resolve_references(url, {"USER"})
         assert (raised.value.code, raised.value.value) == ("secret_unlisted", "PASSWORD")
         assert "hunter2" not in repr(raised.value)
 
@@ -165,9 +169,11 @@ def test_keys_change_the_first_encrypts_and_all_decrypt() -> None:
     assert reencrypt_url("sqlite:///x.db", [new]) == "sqlite:///x.db"
 
 
-def test_keys_come_from_one_variable() -> None:
-    assert keys_from({}) == ()
-    assert keys_from({"HEEDFUL_SECRET_KEY": " one, two ,"}) == ("one", "two")
+def test_keys_come_from_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEEDFUL_SECRET_KEY", raising=False)
+    assert keys_from() == ()
+    monkeypatch.setenv("HEEDFUL_SECRET_KEY", " one, two ,")
+    assert keys_from() == ("one", "two")
 
 
 @pytest.mark.parametrize(

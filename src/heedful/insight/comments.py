@@ -72,7 +72,6 @@ class Comments:
         ]
 
     def themes(self, since: int | None, until: int | None, dataset: str | None) -> Themes:
-        """The themes of the newest comments."""
         comments = self.newest(since, until, dataset)
         groups = self.groups(comments)
         other = len(comments) - sum(len(members) for _, members in groups)

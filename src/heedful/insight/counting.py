@@ -60,12 +60,8 @@ class InsightSpace:
         start, stop = checks.bound("since", since), checks.bound("until", until)
         if start is not None and stop is not None and start >= stop:
             first, last = (f"{from_stored(at):%Y-%m-%d %H:%M}" for at in (start, stop))
-            raise Invalid(
-                f"since ({first}) must be before until ({last})",
-                field="since",
-                value=since,
-                remedy="Swap the two, or leave one out",
-            )
+            remedy = "Swap the two, or leave one out"
+            raise Invalid(f"since ({first}) must be before until ({last})", field="since", value=since, remedy=remedy)
         if dataset is not None:
             with self.workspace.read() as connection:
                 self.workspace.dataset(connection, checks.name("dataset", dataset))
@@ -90,13 +86,9 @@ class InsightSpace:
             raise too_many(key, len(sessions_by_value))
         known = [] if sessions_by_value else self.store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))
         if known:
-            raise Invalid(
-                f"no session has the metadata key {quoted(key)}",
-                code="unknown_key",
-                field="by",
-                value=key,
-                remedy=f"Sessions have: {', '.join(known)}. Opinions have: {', '.join(FACETS)}",
-            )
+            message = f"no session has the metadata key {quoted(key)}"
+            remedy = f"Sessions have: {', '.join(known)}. Opinions have: {', '.join(FACETS)}"
+            raise Invalid(message, code="unknown_key", field="by", value=key, remedy=remedy)
         return sessions_by_value
 
     def telling_keys(self) -> list[str]:
@@ -120,12 +112,8 @@ class InsightSpace:
             return by, None
         key = by.removeprefix(PREFIX) if isinstance(by, str) else by
         if not isinstance(key, str) or not key.strip():
-            raise Invalid(
-                f"unknown value {quoted(by)} of by",
-                field="by",
-                value=by,
-                remedy=f"Name a key of the sessions' metadata, metadata.variant say, or one of {', '.join(FACETS)}",
-            )
+            remedy = f"Name a key of the sessions' metadata, metadata.variant say, or one of {', '.join(FACETS)}"
+            raise Invalid(f"unknown value {quoted(by)} of by", field="by", value=by, remedy=remedy)
         check_key("by", key)
         return None, key
 
@@ -147,13 +135,8 @@ def decode_tag(value: str) -> Any:
 
 
 def too_many(by: str, values: int) -> Invalid:
-    """The error for a key with too many values to compare by."""
-    return Invalid(
-        f"by is {quoted(by)}, which has {values} values; up to {MAX_VALUES} can be compared",
-        field="by",
-        value=by,
-        remedy="Name a key that distinguishes variants",
-    )
+    message = f"by is {quoted(by)}, which has {values} values; up to {MAX_VALUES} can be compared"
+    return Invalid(message, field="by", value=by, remedy="Name a key that distinguishes variants")
 
 
 def _totals(lines: Iterable[TallyCounts]) -> list[TallyCounts]:

@@ -21,14 +21,12 @@ from heedful.sessions.session_store import Transaction
 from heedful.sessions.space import SessionSpace
 
 DEFAULT_PERIOD = 7 * DAY
-"""The default period of a digest."""
 
 MAX_LISTED = 3
 """The most themes and notes in a digest."""
 
 
 def digest(space: InsightSpace, since: datetime | None, until: datetime | None) -> Digest:
-    """All of it, added up by the database."""
     first, last = space.period(since, until)
     last = space.workspace.now() + 1 if last is None else last
     first = last - DEFAULT_PERIOD if first is None else first

@@ -16,15 +16,7 @@ from heedful.api.parameters import Output
 from heedful.clock import to_stored
 from heedful.errors import Invalid, Unavailable, quoted
 from heedful.files import write_atomically
-from heedful.model import (
-    EXPORT_FORMATS,
-    TABLE_NAMES,
-    ColumnType,
-    ExportFormat,
-    ExportResult,
-    ExportTable,
-    TableName,
-)
+from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ColumnType, ExportFormat, ExportResult, ExportTable, TableName
 
 if TYPE_CHECKING:
     from heedful.sessions.session_store import Rows
@@ -69,7 +61,7 @@ def _open_target(path: Output, *, overwrite: bool) -> AbstractContextManager[IO[
     if isinstance(path, str | Path):
         return write_atomically(Path(path), overwrite=overwrite)
     if not callable(getattr(path, "write", None)):
-        raise Invalid(f"path must name a file, got {quoted(path)}", field="path", value=path)
+        raise Invalid.got("path", "must name a file", path)
     return nullcontext(path)
 
 
@@ -164,11 +156,9 @@ class _Parquet(Export):
             import pyarrow
             from pyarrow import parquet
         except ImportError as error:
-            raise Unavailable(
-                "Parquet needs an extra (pyarrow is missing)",
-                code="extra_missing",
-                remedy='Run: pip install "heedful[parquet]", or export csv or jsonl',
-            ) from error
+            message = "Parquet needs an extra (pyarrow is missing)"
+            remedy = 'Run: pip install "heedful[parquet]", or export csv or jsonl'
+            raise Unavailable(message, code="extra_missing", remedy=remedy) from error
         kinds = {
             "text": pyarrow.string(),
             "json": pyarrow.string(),
@@ -434,24 +424,19 @@ def _read_dictionary() -> Iterator[ExportTable]:
 
 
 TABLES: dict[TableName, ExportTable] = {table.name: table for table in _read_dictionary()}
-"""By name."""
 
 
 def table_named(name: Any, dataset: str | None) -> ExportTable:
     """A table by its name, which can be filtered as asked."""
     if name not in TABLE_NAMES:
-        raise Invalid(
-            f"unknown table {quoted(name)}", field="table", value=name, remedy=f"Use one of {', '.join(TABLE_NAMES)}"
-        )
+        raise Invalid.unknown("table", name, TABLE_NAMES)
     table = TABLES[name]
-    if dataset is not None and not any(column.name == "dataset" for column in table.columns):
-        with_one = [
-            other.name for other in TABLES.values() if any(column.name == "dataset" for column in other.columns)
-        ]
-        raise Invalid(
-            f"the rows of {name} belong to no dataset",
-            field="dataset",
-            value=dataset,
-            remedy=f"Leave it out, or export one of {', '.join(with_one)}",
-        )
+    if dataset is not None and not _has_dataset(table):
+        with_one = [other.name for other in TABLES.values() if _has_dataset(other)]
+        remedy = f"Leave it out, or export one of {', '.join(with_one)}"
+        raise Invalid(f"the rows of {name} belong to no dataset", field="dataset", value=dataset, remedy=remedy)
     return table
+
+
+def _has_dataset(table: ExportTable) -> bool:
+    return any(column.name == "dataset" for column in table.columns)

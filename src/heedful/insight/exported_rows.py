@@ -110,12 +110,16 @@ def _all_rows(space: InsightSpace, table: ExportTable, query: ExportQuery) -> It
                 if project is not None:
                     yield from every(connection, project, table, query, BATCH_SIZE)
             continue
-        rows, after = _session_page(space, table, query, None, BATCH_SIZE)
+        # Each in a view of its own: a long one is more than the server keeps.
+        yield from _pages(lambda after: _session_page(space, table, query, after, BATCH_SIZE))
+
+
+def _pages(read: Callable[[str | None], tuple[Rows, str | None]]) -> Iterator[Rows]:
+    rows, after = read(None)
+    yield rows
+    while after is not None:
+        rows, after = read(after)
         yield rows
-        while after is not None:
-            # Each in a view of its own: a long one is more than the server keeps.
-            rows, after = _session_page(space, table, query, after, BATCH_SIZE)
-            yield rows
 
 
 def _page(
@@ -262,11 +266,7 @@ def every(
         with closing(connection.execute(statement, execution_options={"yield_per": batch_size})) as result:
             yield from result.partitions()
         return
-    rows, after = _recalls_page(connection, project, query, None, batch_size)
-    yield rows
-    while after is not None:
-        rows, after = _recalls_page(connection, project, query, after, batch_size)
-        yield rows
+    yield from _pages(lambda after: _recalls_page(connection, project, query, after, batch_size))
 
 
 def _rows(connection: Connection, project: int, table: ExportTable, query: ExportQuery) -> Select[Any]:

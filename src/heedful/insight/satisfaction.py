@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import Any
 
+from heedful import model as m
 from heedful.api import values as checks
 from heedful.clock import DAY
 from heedful.errors import Invalid, no_dataset, quoted
@@ -16,30 +17,12 @@ from heedful.ledger import opinion_reports
 from heedful.ledger.opinion_reports import BINS
 from heedful.ledger.tallies import TallyCounts, TallyQuery
 from heedful.memory.fact_stats import MAX_RANKED, fact_stats
-from heedful.model import (
-    OPINION_TARGETS,
-    OVERS,
-    Comparison,
-    ContextScore,
-    Facet,
-    MixedFact,
-    OpinionTarget,
-    Over,
-    RankedFact,
-    Satisfaction,
-    Stopping,
-    Trend,
-    TrendLine,
-    TrendPoint,
-    UsefulnessReport,
-    Variant,
-)
 from heedful.statistics.rates import probability_best, probability_better, stopping, wilson
 from heedful.storage import facts, scopes
 from heedful.storage.rows import AnyRow, to_model
 from heedful.workspace import Workspace
 
-DEFAULT_FACETS: tuple[Facet, ...] = ("dataset", "model")
+DEFAULT_FACETS: tuple[m.Facet, ...] = ("dataset", "model")
 """The facets of opinions that somebody has chosen."""
 
 NO_COUNTS = TallyCounts(None, None, 0, 0, 0, 0, 0, 0, 0)
@@ -51,8 +34,8 @@ def satisfaction(
     since: datetime | None,
     until: datetime | None,
     dataset: str | None,
-    target_type: OpinionTarget | None,
-) -> Satisfaction:
+    target_type: m.OpinionTarget | None,
+) -> m.Satisfaction:
     """The opinions under each value, with intervals, and how sure it is which is best."""
     start, stop = space.period(since, until, dataset)
     targets = () if by == "target_type" and target_type is None else _targets(target_type)
@@ -80,7 +63,7 @@ def satisfaction(
     rated = [variant for variant in comparable if variant.up + variant.down]
     ups_and_downs = [(variant.up, variant.down) for variant in rated]
     best = dict(zip(map(id, rated), probability_best(ups_and_downs), strict=True))
-    return Satisfaction(
+    return m.Satisfaction(
         by=by if facet else str(key),
         variants=[variant.model_copy(update={"probability_best": best.get(id(variant))}) for variant in variants],
         comparisons=[_comparison(one, other) for one, other in combinations(rated, 2)],
@@ -88,12 +71,12 @@ def satisfaction(
     )
 
 
-def variant(value: Any, line: TallyCounts, sessions: int | None = None) -> Variant:
+def variant(value: Any, line: TallyCounts, sessions: int | None = None) -> m.Variant:
     """Counts with their share and its interval."""
     trials = line.up + line.down
     low, high = wilson(line.up, trials) if trials else (None, None)
     return to_model(
-        Variant,
+        m.Variant,
         line,
         value=value,
         sessions=sessions,
@@ -105,57 +88,52 @@ def variant(value: Any, line: TallyCounts, sessions: int | None = None) -> Varia
     )
 
 
-def opinions(counts: Variant | TallyCounts) -> int:
+def opinions(counts: m.Variant | TallyCounts) -> int:
     """How many opinions there are, neutral ones too."""
     return counts.up + counts.down + counts.neutral
 
 
-def _targets(target_type: Any) -> tuple[OpinionTarget, ...]:
+def _targets(target_type: Any) -> tuple[m.OpinionTarget, ...]:
     if target_type is None:
         return OUTCOMES
-    if target_type not in OPINION_TARGETS:
-        raise Invalid(
-            f"unknown target_type {quoted(target_type)}",
-            field="target_type",
-            value=target_type,
-            remedy=f"Use one of {', '.join(OPINION_TARGETS)}",
-        )
+    if target_type not in m.OPINION_TARGETS:
+        raise Invalid.unknown("target_type", target_type, m.OPINION_TARGETS)
     return (target_type,)
 
 
-def _comparison(one: Variant, other: Variant) -> Comparison:
+def _comparison(one: m.Variant, other: m.Variant) -> m.Comparison:
     chance = probability_better((one.up, one.down), (other.up, other.down))
     if chance >= 0.5:
-        return Comparison(better=one.value, than=other.value, probability=chance)
-    return Comparison(better=other.value, than=one.value, probability=1.0 - chance)
+        return m.Comparison(better=one.value, than=other.value, probability=chance)
+    return m.Comparison(better=other.value, than=one.value, probability=1.0 - chance)
 
 
-def _stopping(rated: Sequence[Variant], counts: Sequence[tuple[int, int]]) -> Stopping | None:
+def _stopping(rated: Sequence[m.Variant], counts: Sequence[tuple[int, int]]) -> m.Stopping | None:
     if len(rated) < 2:
         return None
     decision = stopping(counts, names=[str(variant.value) for variant in rated])
-    return to_model(Stopping, decision, best=rated[decision.best].value)
+    return to_model(m.Stopping, decision, best=rated[decision.best].value)
 
 
 EPOCH = date(1970, 1, 1)
-STEPS: dict[Over, int] = {"day": 1, "week": 7}
+STEPS: dict[m.Over, int] = {"day": 1, "week": 7}
 LEADING_DAYS = 364
 """Days without opinions that are shown before the first one, in whole weeks."""
 
 
 def trend(
     space: InsightSpace,
-    over: Over,
+    over: m.Over,
     by: str | None,
     since: datetime | None,
     until: datetime | None,
     dataset: str | None,
-    target_type: OpinionTarget | None,
-) -> Trend:
+    target_type: m.OpinionTarget | None,
+) -> m.Trend:
     """A line for each value, with a point for each bucket, also where there are no opinions."""
     start, stop = space.period(since, until, dataset)
-    if over not in OVERS:
-        raise Invalid(f"invalid over {quoted(over)}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
+    if over not in m.OVERS:
+        raise Invalid(f"invalid over {quoted(over)}", field="over", value=over, remedy=f"Use {' or '.join(m.OVERS)}")
     targets = _targets(target_type)
     facet, key = (None, None) if by is None else space.grouping(by)
     if key is not None:
@@ -172,11 +150,11 @@ def trend(
     ordered = sorted(lines.items(), key=lambda line: (-sum(map(opinions, line[1].values())), str(line[0])))
     if by is None and not ordered:
         ordered = [(None, {})]
-    return Trend(
+    return m.Trend(
         over=over,
         by=by if facet or by is None else key,
         lines=[
-            TrendLine(
+            m.TrendLine(
                 value=decode_tag(value) if key is not None and value is not None else value or None,
                 points=[_point(start, line.get(start, NO_COUNTS)) for start in starts],
             )
@@ -192,7 +170,7 @@ def day(number: int) -> date:
 
 
 def _period_starts(
-    lines: dict[str | None, dict[int, TallyCounts]], over: Over, since: int | None, last: int
+    lines: dict[str | None, dict[int, TallyCounts]], over: m.Over, since: int | None, last: int
 ) -> list[int]:
     """The first days of all buckets, from what was asked, or from the first with an opinion, to the last."""
     starts = [start for line in lines.values() for start in line]
@@ -207,14 +185,14 @@ def _period_starts(
     return list(range(first, max(last, *starts) + 1, STEPS[over]))
 
 
-def _total(lines: dict[str | None, dict[int, TallyCounts]]) -> Variant:
+def _total(lines: dict[str | None, dict[int, TallyCounts]]) -> m.Variant:
     every = [counts[2:] for line in lines.values() for counts in line.values()]
     sums = [sum(values) for values in zip(*every, strict=True)] or NO_COUNTS[2:]
     return variant(None, TallyCounts(None, None, *sums))
 
 
-def _point(start: int, line: TallyCounts) -> TrendPoint:
-    return to_model(TrendPoint, variant(None, line), start=day(start))
+def _point(start: int, line: TallyCounts) -> m.TrendPoint:
+    return to_model(m.TrendPoint, variant(None, line), start=day(start))
 
 
 HELPFUL_FROM, HARMFUL_TO = 0.6, 0.4
@@ -225,16 +203,15 @@ NO_DATASET = -1
 """The number that stands for the dataset of a project without data."""
 
 
-def usefulness(space: InsightSpace, dataset: str) -> UsefulnessReport:
-    """All of it, added up by the database."""
+def usefulness(space: InsightSpace, dataset: str) -> m.UsefulnessReport:
     checks.name("dataset", dataset)
     workspace, now = space.workspace, space.workspace.now()
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         names = list(scopes.dataset_names(connection, workspace.project).values())
-        if number is None and names:
-            raise no_dataset(workspace.project, dataset, names)
         if number is None:
+            if names:
+                raise no_dataset(workspace.project, dataset, names)
             number = NO_DATASET
         bins, rated, mean, signals = opinion_reports.usefulness(connection, number, now)
         best = opinion_reports.ranked(connection, number, now, MAX_RANKED, best=True)
@@ -242,7 +219,7 @@ def usefulness(space: InsightSpace, dataset: str) -> UsefulnessReport:
         divided = opinion_reports.mixed(connection, number, now, HARMFUL_TO, HELPFUL_FROM, MAX_RANKED * 2)
         total = facts.count(connection, number, now)
     mixed = [fact for fact_id in divided if (fact := _mixed(workspace, fact_id)) is not None]
-    return UsefulnessReport(
+    return m.UsefulnessReport(
         dataset=dataset,
         total_facts=total,
         facts_with_signals=rated,
@@ -255,14 +232,14 @@ def usefulness(space: InsightSpace, dataset: str) -> UsefulnessReport:
     )
 
 
-def _mixed(workspace: Workspace, fact_id: str) -> MixedFact | None:
+def _mixed(workspace: Workspace, fact_id: str) -> m.MixedFact | None:
     """A fact about which queries disagree, if its contexts do, too."""
     stats = fact_stats(workspace, fact_id)
-    ordered: list[ContextScore] = sorted(stats.contexts, key=lambda context: context.score)
+    ordered: list[m.ContextScore] = sorted(stats.contexts, key=lambda context: context.score)
     if len(ordered) < 2 or ordered[0].score > HARMFUL_TO or ordered[-1].score < HELPFUL_FROM:
         return None
-    return to_model(MixedFact, stats, fact_id=fact_id, helps=ordered[-1], hurts=ordered[0])
+    return to_model(m.MixedFact, stats, fact_id=fact_id, helps=ordered[-1], hurts=ordered[0])
 
 
-def _ranked(row: AnyRow) -> RankedFact:
-    return RankedFact(fact_id=row.id, text=row.text, overall_usefulness=row.score, signal_count=row.signals)
+def _ranked(row: AnyRow) -> m.RankedFact:
+    return m.RankedFact(fact_id=row.id, text=row.text, overall_usefulness=row.score, signal_count=row.signals)

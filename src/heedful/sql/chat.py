@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from heedful.api import values
 from heedful.clock import DAY, new_id
@@ -21,7 +22,7 @@ from heedful.sql.reuse.lookup import JudgedCandidate
 from heedful.sql.reuse.ownership import Asker
 from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, to_model
 from heedful.storage.vectors import Vectors, pack
 
 MIN_SIMILARITY = 0.65
@@ -63,42 +64,27 @@ class ChatRequest:
     remarks: Sequence[str]
 
 
-def chat_to_sql(
-    space: ExecutionSpace,
-    chat_session_id: str,
-    query: str,
-    connector_id: str | None,
-    feedback_cutoff: float,
-    remarks: Sequence[str],
-    author: str | None,
-) -> ChatSql:
-    request = _request(space, chat_session_id, query, connector_id, feedback_cutoff, remarks, author)
+def chat_to_sql(space: ExecutionSpace, **asked: Any) -> ChatSql:
+    request = _request(space, **asked)
     plan = _plan(request)
     likely = plan.suggestion
     if plan.origin == "suggested":
         assert likely is not None
-        message = f"there is no proven SQL for {query!r}. Did you mean: {likely.question}"
-        remedy = f"Confirm it: chat.confirm_suggestion({query!r}, {likely.execution_id!r})"
-        raise Unavailable(message, code="nothing_proven", field="query", value=query, remedy=remedy)
+        question = request.question
+        message = f"there is no proven SQL for {question!r}. Did you mean: {likely.question}"
+        remedy = f"Confirm it: chat.confirm_suggestion({question!r}, {likely.execution_id!r})"
+        raise Unavailable(message, code="nothing_proven", field="query", value=question, remedy=remedy)
     return _store_turn(request, plan)
 
 
-def chat_to_answer(
-    space: ExecutionSpace,
-    chat_session_id: str,
-    query: str,
-    connector_id: str | None,
-    feedback_cutoff: float,
-    remarks: Sequence[str],
-    author: str | None,
-) -> ChatAnswer:
-    request = _request(space, chat_session_id, query, connector_id, feedback_cutoff, remarks, author)
+def chat_to_answer(space: ExecutionSpace, **asked: Any) -> ChatAnswer:
+    request = _request(space, **asked)
     plan = _plan(request)
     answered = _store_turn(request, plan)
     if plan.origin == "suggested":
         return ChatAnswer(**dict(answered), answer=plan.explanation, execution_result=None)
-    audience = request.asker.audience
-    source = QuestionSource(query, answered.chat_message_id, pack(request.vector), chat_session_id, audience)
+    message, audience = answered.chat_message_id, request.asker.audience
+    source = QuestionSource(request.question, message, pack(request.vector), request.session_id, audience)
     execution = execute(space, request.connector, plan.statement, source, plan.origin, plan.derived_from)
     return ChatAnswer(**dict(answered), answer=_describe_result(execution), execution_result=execution)
 
@@ -117,8 +103,7 @@ def execution_cache_lookup(
     author: str | None,
 ) -> CacheLookup:
     limits = Limits(max_age_days, similarity_threshold, limit, only_positive_feedback, examples=False, explained=top_n)
-    with space.workspace.read() as connection:
-        connector = space.connector(connection, connector_id)
+    connector = space.read_connector(connector_id)
     return lookup.lookup(space, connector, user_query, limits, top_n, reuse, Asker(audience, author))
 
 
@@ -132,8 +117,7 @@ def confirm_suggestion(
 ) -> Execution:
     values.identifier("execution_id", execution_id)
     asker = Asker(audience, author)
-    with space.workspace.read() as connection:
-        connector = space.connector(connection, connector_id)
+    connector = space.read_connector(connector_id)
     vector = space.workspace.embed([user_query])[0]
     judged, _ = lookup.judge(space, connector, user_query, vector, _LIKELY, "sql", asker)
     likely = lookup.suggested(judged)
@@ -154,8 +138,7 @@ def confirm_suggestion(
 def execution_cache_coverage(
     space: ExecutionSpace, connector_id: str | None, max_age_days: float, limit: int
 ) -> CacheCoverage:
-    with space.workspace.read() as connection:
-        connector = space.connector(connection, connector_id)
+    connector = space.read_connector(connector_id)
     return lookup.coverage(space, connector, space.now() - int(max_age_days * DAY), limit)
 
 
@@ -164,21 +147,19 @@ def _request(
     chat_session_id: str,
     query: str,
     connector_id: str | None,
-    cutoff: float,
+    feedback_cutoff: float,
     remarks: Sequence[str],
     author: str | None,
 ) -> ChatRequest:
     values.question("query", query)
     session = chat_sessions.row_of(space, chat_session_id)
     asker = Asker(session.metadata.get("audience"), author, chat_session_id)
-    with space.workspace.read() as connection:
-        connector = space.connector(connection, connector_id)
+    connector = space.read_connector(connector_id)
     vector = space.workspace.embed([query])[0]
-    return ChatRequest(space, chat_session_id, query, vector, connector, asker, cutoff, remarks)
+    return ChatRequest(space, chat_session_id, query, vector, connector, asker, feedback_cutoff, remarks)
 
 
 def _plan(request: ChatRequest) -> SqlPlan:
-    """Finds or writes the SQL for a question."""
     space, connector, question = request.space, request.connector, request.question
     limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
     verdicts, _ = lookup.judge(space, connector, question, request.vector, limits, "sql", request.asker)
@@ -273,23 +254,14 @@ def _examples_and_warnings(request: ChatRequest) -> tuple[list[Example], list[Ex
 
 
 def _store_turn(request: ChatRequest, plan: SqlPlan) -> ChatSql:
-    """Stores a question and its SQL as a turn of the conversation."""
     session_id, question, connector = request.session_id, request.question, request.connector.id
     now, audience = request.space.now(), request.asker.audience
     turn = chat_sessions.ChatTurn(
         new_id(), question, connector, plan.statement, plan.origin, plan.derived_from, now, session_id, audience
     )
     chat_sessions.store_turn(request.space.sessions, session_id, turn)
-    return ChatSql(
-        chat_message_id=turn.message_id,
-        chat_session_id=session_id,
-        query=question,
-        sql_query=turn.sql,
-        origin=plan.origin,
-        explanation=plan.explanation,
-        derived_from=plan.derived_from,
-        model=plan.model,
-        suggestion=plan.suggestion,
+    return to_model(
+        ChatSql, plan, chat_message_id=turn.message_id, chat_session_id=session_id, query=question, sql_query=turn.sql
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import cast
 
 import orjson
@@ -11,12 +10,13 @@ import orjson
 from heedful.api import values
 from heedful.clock import from_stored, new_id
 from heedful.errors import NotFound
-from heedful.model import ChatQuestion, ChatSession, Metadata, Origin, Page
+from heedful.model import ChatQuestion, ChatSession, Metadata, Origin, Page, Session
 from heedful.sessions import conversations
 from heedful.sessions.session_store import MessageRow, SessionRow
 from heedful.sessions.space import SessionSpace
 from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import ExecutionSpace
+from heedful.storage.rows import to_model
 
 KIND = {"kind": "chat"}
 """The metadata that mark a chat session."""
@@ -34,17 +34,12 @@ def create_chat(space: ExecutionSpace, name: str | None, audience: str | None) -
 
 
 def get_chat(space: ExecutionSpace, chat_session_id: str) -> ChatSession:
-    row = row_of(space, chat_session_id)
-    return _to_session(row.session_id, row.metadata, from_stored(row.created_at), from_stored(row.updated_at))
+    return _to_chat(row_of(space, chat_session_id))
 
 
 def list_chats(space: ExecutionSpace, cursor: str | None, limit: int) -> Page[ChatSession]:
     page = conversations.list_sessions(space.sessions, dict(KIND), cursor, limit)
-    sessions = [
-        _to_session(session.session_id, session.metadata, session.created_at, session.updated_at)
-        for session in page.items
-    ]
-    return Page(items=sessions, next_cursor=page.next_cursor)
+    return Page(items=[_to_chat(session) for session in page.items], next_cursor=page.next_cursor)
 
 
 def delete_chat(space: ExecutionSpace, chat_session_id: str) -> bool:
@@ -56,12 +51,8 @@ def delete_chat(space: ExecutionSpace, chat_session_id: str) -> bool:
 def get_questions(space: ExecutionSpace, chat_session_id: str) -> list[ChatQuestion]:
     row_of(space, chat_session_id)
     return [
-        ChatQuestion(
-            chat_message_id=turn.message_id,
-            question=turn.question,
-            sql_query=turn.sql,
-            origin=turn.origin,
-            created_at=from_stored(turn.at),
+        to_model(
+            ChatQuestion, turn, chat_message_id=turn.message_id, sql_query=turn.sql, created_at=from_stored(turn.at)
         )
         for turn in turns(space.sessions, chat_session_id)
     ]
@@ -77,14 +68,9 @@ def row_of(space: ExecutionSpace, chat_session_id: str) -> SessionRow:
     return row
 
 
-def _to_session(session_id: str, metadata: Metadata, created_at: datetime, updated_at: datetime) -> ChatSession:
-    return ChatSession(
-        id=session_id,
-        name=metadata.get("name"),
-        created_at=created_at,
-        updated_at=updated_at,
-        audience=metadata.get("audience"),
-    )
+def _to_chat(session: SessionRow | Session) -> ChatSession:
+    about = session.metadata
+    return to_model(ChatSession, session, id=session.session_id, name=about.get("name"), audience=about.get("audience"))
 
 
 MAX_MESSAGES = 1_000
@@ -112,7 +98,6 @@ class ChatTurn:
 
 
 def store_turn(space: SessionSpace, session_id: str, turn: ChatTurn) -> None:
-    """Writes a question and its answer."""
     body = {
         "question": turn.question,
         "connector_id": turn.connector_id,

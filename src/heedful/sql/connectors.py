@@ -8,7 +8,7 @@ from dataclasses import asdict
 from sqlalchemy import Connection
 
 from heedful.api import values
-from heedful.clock import from_stored, new_id
+from heedful.clock import new_id
 from heedful.errors import Conflict, HeedfulError, Invalid, Unavailable, quoted
 from heedful.model import Connector, Metadata
 from heedful.sql import records, secrets
@@ -17,7 +17,7 @@ from heedful.sql.databases.any_database import is_listed
 from heedful.sql.records import SENSITIVE, dialect_of
 from heedful.sql.space import PRIVILEGED, RESTRICTED, ExecutionSpace, with_absolute_path
 from heedful.storage import Database, audit
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, to_model
 
 REMOVAL_BATCH_SIZE = 20
 """Executions that one transaction removes: each may have a result of many megabytes."""
@@ -51,7 +51,7 @@ def create_connector(
 
 
 def get_connector(space: ExecutionSpace, connector_id: str) -> Connector:
-    return _to_connector(_row(space, connector_id))
+    return _to_connector(space.read_connector(connector_id))
 
 
 def list_connectors(space: ExecutionSpace) -> list[Connector]:
@@ -60,7 +60,7 @@ def list_connectors(space: ExecutionSpace) -> list[Connector]:
 
 
 def refresh_connector(space: ExecutionSpace, connector_id: str, sensitive_columns: Sequence[str] | None) -> Connector:
-    row = _row(space, connector_id)
+    row = space.read_connector(connector_id)
     options = row.options if sensitive_columns is None else row.options | {SENSITIVE: sensitive_columns}
     schema = space.queries.read_schema(space.target(row))
     _check_sensitive(sensitive_columns or (), schema)
@@ -73,7 +73,7 @@ def refresh_connector(space: ExecutionSpace, connector_id: str, sensitive_column
 
 
 def confirm_connector(space: ExecutionSpace, connector_id: str, privileged: bool) -> Connector:
-    row = _row(space, connector_id)
+    row = space.read_connector(connector_id)
     if row.enabled:
         return _to_connector(row)
     options = _options(space, secrets.decrypt_url(row.url, secrets.keys_from()), row.options.get("role"), privileged)
@@ -87,7 +87,7 @@ def confirm_connector(space: ExecutionSpace, connector_id: str, privileged: bool
 
 
 def connector_schema(space: ExecutionSpace, connector_id: str) -> Metadata:
-    schema: Metadata = _row(space, connector_id).schema
+    schema: Metadata = space.read_connector(connector_id).schema
     return schema
 
 
@@ -103,16 +103,11 @@ def delete_connector(space: ExecutionSpace, connector_id: str) -> bool:
                 return True
 
 
-def _row(space: ExecutionSpace, connector_id: str) -> AnyRow:
-    with space.workspace.read() as connection:
-        return space.connector(connection, connector_id)
-
-
 def _options(space: ExecutionSpace, url: str, role: str | None, privileged: bool) -> Metadata:
     options: Metadata = {} if role is None else {"role": role}
     options["dialect"] = secrets.parse_url(url).get_backend_name()
     if privileged:
-        space.permissions.check_operator("privileged")
+        space.permissions.check_operator()
         options[PRIVILEGED] = True
     return options if space.permissions.everywhere else options | {RESTRICTED: True}
 
@@ -131,18 +126,15 @@ def _keep(space: ExecutionSpace, connection: Connection, connector_id: str, sche
 
 
 def _to_connector(row: AnyRow) -> Connector:
-    return Connector(
+    return to_model(
+        Connector,
+        row,
         connector_id=row.id,
-        name=row.name,
         url=secrets.masked_url(row.url, secrets.keys_from()),
         dialect=dialect_of(row),
-        enabled=bool(row.enabled),
         privileged=row.options.get(PRIVILEGED) is True,
         sensitive_columns=row.options.get(SENSITIVE, []),
         tables=None if row.schema is None else len(row.schema["tables"]),
-        fingerprint=row.fingerprint,
-        schema_at=None if row.schema_at is None else from_stored(row.schema_at),
-        created_at=from_stored(row.created_at),
     )
 
 

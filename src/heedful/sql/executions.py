@@ -22,7 +22,7 @@ from heedful.sql.records import NewRun
 from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import external_ids
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, to_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,7 @@ def execute_query(
         chat_session_id=None if turn is None else turn.chat_session_id,
         audience=audience if audience is not None or turn is None else turn.audience,
     )
-    with space.workspace.read() as connection:
-        connector = space.connector(connection, connector_id)
+    connector = space.read_connector(connector_id)
     statement = Statement(sql_query, values.metadata("parameters", parameters or {}))
     if external_id is not None:
         with space.workspace.read() as connection:
@@ -80,8 +79,7 @@ def execute_from_chat(space: ExecutionSpace, chat_message_id: str, connector_id:
         message = f"no message {chat_message_id!r} with SQL in project {space.workspace.project!r}"
         remedy = "Use the chat_message_id that chat_to_sql() returned"
         raise NotFound(message, field="chat_message_id", value=chat_message_id, remedy=remedy)
-    with space.workspace.read() as connection:
-        connector = space.connector(connection, connector_id or turn.connector_id)
+    connector = space.read_connector(connector_id or turn.connector_id)
     source = QuestionSource(
         turn.question, chat_message_id, chat_session_id=turn.chat_session_id, audience=turn.audience
     )
@@ -189,7 +187,6 @@ def _words(sql: str) -> list[str]:
 
 
 def to_execution(row: AnyRow) -> Execution:
-    """A stored execution."""
     return _execution(row, decode(row.result))
 
 
@@ -200,18 +197,12 @@ def _digest(encoded: dict[str, Any]) -> bytes:
 
 
 def _execution(row: Any, result: Result) -> Execution:
-    return Execution(
+    return to_model(
+        Execution,
+        row,
         execution_id=row.id,
-        connector_id=row.connector_id,
-        question=row.question,
-        sql_query=row.sql_query,
-        parameters=row.parameters,
         result=QueryResult.of(result),
         execution_time_ms=round(row.seconds * 1000),
-        origin=row.origin,
-        derived_from=row.derived_from,
         chat_message_id=row.message_id,
         created_at=from_stored(row.at),
-        external_id=row.external_id,
-        audience=row.audience,
     )

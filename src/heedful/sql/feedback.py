@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import Connection
 
 from heedful.api import values
 from heedful.api.parameters import UNCHANGED
 from heedful.clock import from_stored, new_id
-from heedful.errors import Conflict, Invalid, NotFound, quoted
+from heedful.errors import Conflict, Invalid, NotFound
 from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks
 from heedful.ledger.proven_sql import TARGETS
 from heedful.ledger.usefulness import kind_of, normalise_rating
@@ -18,7 +19,7 @@ from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Rating,
 from heedful.sql import records
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import requests
-from heedful.storage.rows import batches
+from heedful.storage.rows import batches, to_model
 
 DELETION_BATCH_SIZE = 50
 """Opinions that one transaction deletes."""
@@ -54,14 +55,8 @@ def create_feedback(
         return shown(put(opinions, new, before, key))
 
 
-def create_positive(
-    space: ExecutionSpace,
-    feedback_text: str | None,
-    execution_id: str | None,
-    chat_message_id: str | None,
-    author: str | None,
-) -> ExecutionFeedback:
-    return create_feedback(space, True, feedback_text, execution_id, chat_message_id, author)
+def create_positive(space: ExecutionSpace, feedback_text: str | None, **about: Any) -> ExecutionFeedback:
+    return create_feedback(space, True, feedback_text, **about)
 
 
 def get_feedback(space: ExecutionSpace, feedback_id: str) -> ExecutionFeedback:
@@ -111,8 +106,7 @@ def delete_feedback(space: ExecutionSpace, feedback_id: str) -> bool:
 
 def delete_feedbacks(space: ExecutionSpace, feedback_ids: Sequence[str]) -> BulkDeletion:
     if isinstance(feedback_ids, str) or not isinstance(feedback_ids, Sequence):
-        message = f"feedback_ids must be a list of ids, got {quoted(feedback_ids)}"
-        raise Invalid(message, field="feedback_ids", value=feedback_ids)
+        raise Invalid.got("feedback_ids", "must be a list of ids", feedback_ids)
     values.batch("feedback_ids", feedback_ids, limits.MAX_LIST)
     failed: list[str] = []
     deleted = 0
@@ -216,16 +210,14 @@ def put(opinions: SqlFeedbacks, new: FeedbackRow, before: FeedbackRow | None, ke
 
 def shown(row: FeedbackRow) -> ExecutionFeedback:
     """An opinion about an execution or a message, as callers see it."""
-    return ExecutionFeedback(
-        id=row.id,
+    return to_model(
+        ExecutionFeedback,
+        row,
         execution_id=row.target_id if row.target_type == "execution" else None,
         chat_message_id=row.message_id,
         feedback=row.comment,
         is_positive=row.rating == "up",
-        author=row.author,
-        author_kind=row.author_kind,
         created_at=from_stored(row.at),
-        updated_at=from_stored(row.updated_at),
     )
 
 

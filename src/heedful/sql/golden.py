@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -22,7 +22,7 @@ from heedful.sql.reuse.study import study
 from heedful.sql.sandbox.pool import Checked
 from heedful.sql.space import ExecutionSpace
 from heedful.sql.statements import question_digest
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import AnyRow, batches, to_model
 
 IMPORT_BATCH_SIZE = 50
 """Examples that one transaction stores."""
@@ -65,14 +65,14 @@ def promote_example(
 
 def get_example(space: ExecutionSpace, example_id: str) -> GoldenExample:
     with space.workspace.read() as connection:
-        return _to_example(_row(space, connection, example_id))
+        return to_model(GoldenExample, _row(space, connection, example_id))
 
 
 def list_examples(space: ExecutionSpace, connector_id: str | None, skip: int, limit: int) -> list[GoldenExample]:
     with space.workspace.read() as connection:
         connector = None if connector_id is None else space.connector(connection, connector_id).id
         rows = records.list_examples(connection, space.project(connection), connector, skip, limit)
-    return [_to_example(row) for row in rows]
+    return [to_model(GoldenExample, row) for row in rows]
 
 
 def update_example(
@@ -93,7 +93,7 @@ def update_example(
         changed["audience"] = audience
     with space.workspace.write() as connection:
         row = _row(space, connection, example_id)
-        values.if_match(if_match, _to_example(row))
+        values.if_match(if_match, to_model(GoldenExample, row))
         text = changed.get("question", row.question)
         changed["digest"] = question_digest(text, changed.get("audience", row.audience))
         other = records.example_for(connection, row.connector_id, changed["digest"])
@@ -102,7 +102,7 @@ def update_example(
         if "vector" in changed:
             changed["model_id"] = space.embedded(connection, changed["vector"])
         records.change_example(connection, row.id, **changed, updated_at=space.now())
-        return _to_example(_row(space, connection, example_id))
+        return to_model(GoldenExample, _row(space, connection, example_id))
 
 
 def delete_example(space: ExecutionSpace, example_id: str) -> bool:
@@ -119,7 +119,7 @@ def import_examples(
     space: ExecutionSpace, examples: Iterable[Mapping[str, Any]], connector_id: str | None
 ) -> list[GoldenExample]:
     if isinstance(examples, str | Mapping) or not isinstance(examples, Iterable):
-        raise Invalid(f"examples must be a list of mappings, got {quoted(examples)}", field="examples", value=examples)
+        raise Invalid.got("examples", "must be a list of mappings", examples)
     rows = list(examples)
     values.batch("examples", rows, limits.MAX_LIST)
     for index, row in enumerate(rows):
@@ -131,24 +131,20 @@ def import_examples(
 def _imported(
     space: ExecutionSpace, rows: Sequence[Mapping[str, Any]], connector_id: str | None, label: str
 ) -> list[GoldenExample]:
-    with space.workspace.read() as connection:
-        connector = space.connector(connection, connector_id)
+    connector = space.read_connector(connector_id)
     ready = []
     for number, row in enumerate(rows, start=1):
         try:
             question = values.question("question", row.get("question"))
             sql = _checked(space, row.get("sql_query"), connector)
-            ready.append((question, values.audience(row.get("audience") or None), sql))
+            ready.append((question, sql, values.audience(row.get("audience") or None)))
         except (Invalid, Forbidden) as error:
             message, field = f"{label}{number}: {error.message}", f"examples[{number - 1}].{error.field}"
             remedy = error.remedy or "Nothing was imported"
             raise type(error)(message, code=error.code, field=field, value=error.value, remedy=remedy) from error
     imported = []
     # An import that is interrupted can be repeated: an example that is there is replaced.
-    examples = [
-        _NewExample(question, audience, sql, space.vector(question), "imported", None)
-        for question, audience, sql in ready
-    ]
+    examples = [_new(space, question, sql, "imported", None, audience) for question, sql, audience in ready]
     for run in batches(examples, IMPORT_BATCH_SIZE):
         with space.workspace.write() as connection:
             imported += [_put(space, connection, connector, new, replace=True) for new in run]
@@ -166,24 +162,20 @@ def prepare(
 ) -> Callable[[Connection], GoldenExample]:
     """Checks and embeds an example now; returns the function that adds it in an open transaction."""
     values.question("question", question)
-    with space.workspace.read() as connection:
-        connector = space.connector(connection, connector_id)
+    connector = space.read_connector(connector_id)
     sql = _checked(space, sql_query, connector)
     if origin == "promoted" and audience is None:
         _check_impersonal(space, connector, question, sql.sql)
-    new = _NewExample(question, audience, sql, space.vector(question), origin, execution_id)
+    new = _new(space, question, sql, origin, execution_id, audience)
     return lambda connection: _put(space, connection, connector, new, replace=False)
 
 
-class _NewExample(NamedTuple):
-    """An example about to be stored."""
-
-    question: str
-    audience: str | None
-    sql: Checked
-    vector: bytes
-    origin: str
-    execution_id: str | None
+def _new(
+    space: ExecutionSpace, question: str, sql: Checked, origin: str, execution_id: str | None, audience: str | None
+) -> dict[str, Any]:
+    """The columns of an example that is about to be stored."""
+    about = {"question": question, "vector": space.vector(question), "audience": audience}
+    return about | {"sql_query": sql.sql, "template": sql.template, "origin": origin, "execution_id": execution_id}
 
 
 def _check_impersonal(space: ExecutionSpace, connector: AnyRow, question: str, sql: str) -> None:
@@ -203,36 +195,22 @@ def _check_impersonal(space: ExecutionSpace, connector: AnyRow, question: str, s
 
 
 def _put(
-    space: ExecutionSpace, connection: Connection, connector: AnyRow, new: _NewExample, *, replace: bool
+    space: ExecutionSpace, connection: Connection, connector: AnyRow, new: dict[str, Any], *, replace: bool
 ) -> GoldenExample:
     now = space.now()
-    digest = question_digest(new.question, new.audience)
+    digest = question_digest(new["question"], new["audience"])
     existing = records.example_for(connection, connector.id, digest)
     if existing is not None:
         if not replace:
-            raise _already_exists(new.question, existing.id)
-        changes = {"sql_query": new.sql.sql, "template": new.sql.template, "updated_at": now}
+            raise _already_exists(new["question"], existing.id)
+        changes = {"sql_query": new["sql_query"], "template": new["template"], "updated_at": now}
         records.change_example(connection, existing.id, **changes)
-        return _to_example(_row(space, connection, existing.id))
+        return to_model(GoldenExample, _row(space, connection, existing.id))
     example_id = new_id()
-    records.add_example(
-        connection,
-        id=example_id,
-        project_id=connector.project_id,
-        connector_id=connector.id,
-        question=new.question,
-        digest=digest,
-        model_id=space.embedded(connection, new.vector),
-        vector=new.vector,
-        sql_query=new.sql.sql,
-        template=new.sql.template,
-        origin=new.origin,
-        execution_id=new.execution_id,
-        audience=new.audience,
-        created_at=now,
-        updated_at=now,
-    )
-    return _to_example(_row(space, connection, example_id))
+    places = {"id": example_id, "project_id": connector.project_id, "connector_id": connector.id, "digest": digest}
+    model = space.embedded(connection, new["vector"])
+    records.add_example(connection, **new, **places, model_id=model, created_at=now, updated_at=now)
+    return to_model(GoldenExample, _row(space, connection, example_id))
 
 
 def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyRow:
@@ -256,17 +234,3 @@ def _checked(space: ExecutionSpace, sql_query: Any, connector: AnyRow) -> Checke
 def _already_exists(question: str, example_id: str) -> Conflict:
     message = f"{question!r} already has a golden example, {example_id}"
     return Conflict(message, field="question", value=question, remedy="Update that one, or delete it first")
-
-
-def _to_example(row: AnyRow) -> GoldenExample:
-    return GoldenExample(
-        id=row.id,
-        connector_id=row.connector_id,
-        question=row.question,
-        sql_query=row.sql_query,
-        origin=row.origin,
-        execution_id=row.execution_id,
-        audience=row.audience,
-        created_at=from_stored(row.created_at),
-        updated_at=from_stored(row.updated_at),
-    )

@@ -46,8 +46,6 @@ class CheckedStatement:
 
     sql: str
     dialect: str
-    tables: tuple[str, ...] = ()
-    functions: tuple[str, ...] = ()
     slots: tuple[ParameterPlace, ...] = ()
 
     @property
@@ -81,8 +79,7 @@ def check_statement(sql: str, dialect: str) -> CheckedStatement:
     for node in nodes:
         _check_node(node, name)
     check_names(words, nodes, name)
-    functions = tuple(sorted({called for node in nodes for called in _names(node)}))
-    return CheckedStatement(text, name, tuple(sorted(set(_tables(nodes)))), functions, _slots(words, nodes))
+    return CheckedStatement(text, name, _slots(words, nodes))
 
 
 def _parsed(text: str, first: Token, dialect: str) -> exp.Expr:
@@ -120,66 +117,22 @@ def _check_node(node: exp.Expr, dialect: str) -> None:
     if isinstance(node, _STATEMENTS) or (_is_inner(node) and not isinstance(node, (*_READS, exp.Table))):
         raise command(node.key)
     # DuckDB takes x.csv for a file without quotes, too.
-    if dialect in ("duckdb", "") and isinstance(node, exp.Table) and _is_file(table_name := _full_name(node)):
-        message = f"{table_name!r} names a file and not a table"
-        remedy = "Read tables of the connector's database only"
-        raise Forbidden(message, code="sql_file", field="sql", value=table_name, remedy=remedy)
+    if dialect in ("duckdb", "") and isinstance(node, exp.Table):
+        table_name = ".".join(part.name for part in node.parts)
+        if any(mark in table_name for mark in "/\\*?[") or _FILE.search(table_name):
+            message = f"{table_name!r} names a file and not a table"
+            remedy = "Read tables of the connector's database only"
+            raise Forbidden(message, code="sql_file", field="sql", value=table_name, remedy=remedy)
 
 
 def _is_inner(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.CTE | exp.Subquery) and node.arg_key == "this"
 
 
-def _is_file(name: str) -> bool:
-    return any(mark in name for mark in "/\\*?[") or _FILE.search(name) is not None
-
-
 def _writes(statement: str) -> Forbidden:
     message = f"{statement.upper()} changes the database; only reading is allowed"
     remedy = "Pass one SELECT statement"
     return Forbidden(message, code="sql_writes", field="sql", value=statement.upper(), remedy=remedy)
-
-
-def _names(node: exp.Expr) -> Iterator[str]:
-    """All names under which the database may know a function that is called here."""
-    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc | exp.UserDefinedFunction):
-        yield node.name.lower()
-    elif isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
-        yield from (name.lower() for name in node.sql_names())
-
-
-def _tables(nodes: list[exp.Expr]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and node.arg_key != "indexed":
-            if _is_named_by_with(node):
-                continue
-            yield _full_name(node)
-
-
-def _full_name(table: exp.Table) -> str:
-    return ".".join(part.name for part in table.parts)
-
-
-def _is_named_by_with(table: exp.Table) -> bool:
-    if table.args.get("db"):
-        return False
-    child: exp.Expr = table
-    parent = table.parent
-    while parent is not None:
-        clause = parent.args.get("with_")
-        if clause is not None and clause is not child and _has(clause.expressions, table.name):
-            return True
-        if isinstance(parent, exp.With):
-            index = next((i for i, cte in enumerate(parent.expressions) if cte is child), 0)
-            visible = parent.expressions if parent.args.get("recursive") else parent.expressions[:index]
-            if _has(visible, table.name):
-                return True
-        child, parent = parent, parent.parent
-    return False
-
-
-def _has(ctes: list[exp.Expr], name: str) -> bool:
-    return any(cte.alias.lower() == name.lower() for cte in ctes)
 
 
 def _slots(words: list[Token], nodes: list[exp.Expr]) -> tuple[ParameterPlace, ...]:
@@ -213,7 +166,7 @@ def check_names(words: Sequence[Token], nodes: Sequence[exp.Expr], dialect: str)
         if word.token_type in _TEXTS:
             continue
         name = word.text.lower()
-        if _next_is(words, index, TokenType.L_PAREN):
+        if index + 1 < len(words) and words[index + 1].token_type is TokenType.L_PAREN:
             if is_denied(name, dialect) and not (
                 _is_operator(words, index) or _is_plain(word, aliases, dialect) or _is_stored(words, index, dialect)
             ):
@@ -260,12 +213,7 @@ def _check_schemas(words: Sequence[Token], index: int, dialect: str) -> None:
             raise _refused(f"{words[index].text.lower()}.{words[index + 2].text.lower()}", dialect)
 
 
-def _next_is(words: Sequence[Token], index: int, kind: TokenType) -> bool:
-    return index + 1 < len(words) and words[index + 1].token_type is kind
-
-
 def _aliases(nodes: Iterable[exp.Expr]) -> Iterator[int]:
-    """Where aliases are defined."""
     for node in nodes:
         if isinstance(node, exp.TableAlias):
             yield from _starts(node.this, *(node.args.get("columns") or ()))

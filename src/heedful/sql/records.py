@@ -109,7 +109,6 @@ def runs_of_message(connection: Connection, project: int, message_id: str) -> li
 
 
 def remove_runs(connection: Connection, project: int, connector_id: str, ids: Sequence[str]) -> None:
-    """Removes executions of a connector."""
     if ids:
         proven_sql.bump_revisions(connection, [connector_id])
         proven_sql.remove_executions(connection, project, ids)
@@ -184,8 +183,7 @@ def stored_results(connection: Connection, ids: Sequence[str]) -> dict[str, tupl
 
 
 def _candidate(row: Sequence[Any]) -> CandidateRow:
-    values = dict(zip(CandidateRow._fields, row, strict=False))
-    return CandidateRow(**values | {"parameters": unpacked(row[4])})
+    return CandidateRow(*row[: len(CandidateRow._fields)])._replace(parameters=unpacked(row[4]))
 
 
 _QUESTIONS = select(*_CANDIDATE, _RUN.model_id, _RUN.vector).where(
@@ -363,19 +361,17 @@ def add_connector(
 
 
 _OF_PROJECT = select(connectors).where(_CONNECTOR.project_id == bindparam("project"))
-_ALL_CONNECTORS = _OF_PROJECT.order_by(_CONNECTOR.seq)
 _CONNECTOR_BY_ID = _OF_PROJECT.where(_CONNECTOR.id == bindparam("name"))
 _CONNECTOR_BY_NAME = _OF_PROJECT.where(_CONNECTOR.name == bindparam("name"))
 
 
 def get_connector(connection: Connection, project: int, id_or_name: str) -> AnyRow | None:
-    """A connector by its id, or by its name."""
     about = {"project": project, "name": id_or_name}
     return connection.execute(_CONNECTOR_BY_ID, about).first() or connection.execute(_CONNECTOR_BY_NAME, about).first()
 
 
 def list_connectors(connection: Connection, project: int) -> list[AnyRow]:
-    return list(connection.execute(_ALL_CONNECTORS, {"project": project}))
+    return list(connection.execute(_OF_PROJECT.order_by(_CONNECTOR.seq), {"project": project}))
 
 
 def all_connectors(connection: Connection) -> list[AnyRow]:
@@ -423,7 +419,6 @@ _STATE = Prepared(
 
 
 def read_state(connection: Connection, connector: str) -> ConnectorState:
-    """The state of a connector."""
     rows = Direct.on(connection).run(_STATE, connector=connector)
     if not rows:
         return ConnectorState(-1, -1, 0, None)

@@ -42,18 +42,16 @@ def encode_url(url: str, keys: Sequence[str] = ()) -> str:
     return _ENCRYPTED + _cipher(keys).encrypt(url.encode()).decode()
 
 
-def resolve_references(
-    url: str, allowed: Collection[str] | None = None, environment: Mapping[str, str] | None = None
-) -> str:
+def resolve_references(url: str, allowed: Collection[str] | None = None) -> str:
     """Replaces the references in a URL by their values; with `allowed`, only those variables may be referenced."""
-    address, values = parse_url(url), os.environ if environment is None else environment
+    address = parse_url(url)
 
     def filled(part: str | None) -> str | None:
         if part is None:
             return None
         if "${" in _REFERENCE.sub("", part):
             raise _unusable("a reference is not of the form ${NAME}")
-        return _REFERENCE.sub(lambda match: _value(match[1], allowed, values), part)
+        return _REFERENCE.sub(lambda match: _value(match[1], allowed), part)
 
     changed = address.set(username=filled(address.username), password=filled(address.password))
     return changed.render_as_string(hide_password=False)
@@ -65,7 +63,6 @@ def reencrypt_url(stored: str, keys: Sequence[str]) -> str:
 
 
 def is_encrypted(stored: str) -> bool:
-    """Whether a URL is encrypted."""
     return stored.startswith(_ENCRYPTED)
 
 
@@ -89,16 +86,15 @@ def masked_url(stored: str, keys: Sequence[str] = ()) -> str:
 
 
 def has_plain_secret(url: str) -> bool:
-    """Whether the URL itself contains a password or another secret."""
     address = parse_url(url)
     secrets = [address.password, *(value for name, value in address.query.items() if _SECRET_OPTION.search(name))]
     return any(value and not _only_references(value) for value in secrets)
 
 
-def keys_from(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def keys_from() -> tuple[str, ...]:
     """The keys in HEEDFUL_SECRET_KEY, separated by commas: the first encrypts, all decrypt."""
-    text = (os.environ if environment is None else environment).get(KEY_VARIABLE, "")
-    return tuple(key.strip() for key in text.split(",") if key.strip())
+    keys = (key.strip() for key in os.environ.get(KEY_VARIABLE, "").split(","))
+    return tuple(key for key in keys if key)
 
 
 def new_key() -> str:
@@ -145,7 +141,6 @@ def decrypt_url(stored: str, keys: Sequence[str]) -> str:
 
 
 def _without_user(url: str) -> str:
-    """The URL without user and password."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
@@ -154,7 +149,7 @@ def _without_user(url: str) -> str:
     return scheme + rest[user_end + 1 :]
 
 
-def _value(name: str, allowed: Collection[str] | None, environment: Mapping[str, str]) -> str:
+def _value(name: str, allowed: Collection[str] | None) -> str:
     # A URL is sent to another machine: Heedful's own secrets must not be in it.
     if name.upper().startswith("HEEDFUL_"):
         message = f"a connector may not use the variable {name}"
@@ -164,11 +159,11 @@ def _value(name: str, allowed: Collection[str] | None, environment: Mapping[str,
         message = f"connectors of this server may not use the variable {name}"
         remedy = "Have the operator add it to connector_secrets (HEEDFUL_CONNECTOR_SECRETS)"
         raise Forbidden(message, code="secret_unlisted", field="url", value=name, remedy=remedy)
-    if name not in environment:
+    if name not in os.environ:
         message = f"the variable {name}, which the connector's URL refers to, is not set"
         remedy = f"Set {name} where Heedful runs"
         raise Unavailable(message, code="secret_missing", field="url", value=name, remedy=remedy)
-    return environment[name]
+    return os.environ[name]
 
 
 def _cipher(keys: Sequence[str]) -> MultiFernet:
@@ -200,8 +195,6 @@ _SECONDS = r"[1-9]|[1-5][0-9]|60"
 
 @dataclass(frozen=True, slots=True)
 class DatabaseKind:
-    """One kind of database."""
-
     name: str
     drivers: tuple[str, ...]
     """The driver names that its URL may begin with."""

@@ -55,9 +55,7 @@ class Permissions:
             self._check_file(str(certificates))
         if kind.is_file:
             self._check_file(address.database or "")
-        elif _host_and_port(address.host, address.port or kind.port, kind) not in {
-            _listed(host, kind) for host in self.hosts
-        }:
+        elif _host_and_port(address.host, address.port, kind) not in {_listed(host, kind) for host in self.hosts}:
             message = "only a server-wide key may connect a host that is not listed"
             remedy = (
                 "Have the operator add host:port to connector_hosts (HEEDFUL_CONNECTOR_HOSTS), or create it "
@@ -65,12 +63,12 @@ class Permissions:
             )
             raise Forbidden(message, code="connector_host", field="url", remedy=remedy)
 
-    def check_operator(self, field: str) -> None:
+    def check_operator(self) -> None:
         """Refuses a privileged login unless this caller may accept one."""
         if not self.everywhere:
             message = "only a server-wide key may accept a login that may do more than read"
             remedy = "Connect as a role that may only read, or have the operator create the connector"
-            raise Forbidden(message, code="role_privileged", field=field, remedy=remedy)
+            raise Forbidden(message, code="role_privileged", field="privileged", remedy=remedy)
 
     def _check_file(self, file: str) -> None:
         try:
@@ -162,6 +160,11 @@ class ExecutionSpace:
             raise NotFound(message, field="connector_id", value=id_or_name, remedy=remedy)
         return row
 
+    def read_connector(self, id_or_name: str | None) -> AnyRow:
+        """The same, in a transaction of its own."""
+        with self.workspace.read() as connection:
+            return self.connector(connection, id_or_name)
+
     def execution(self, connection: Connection, execution_id: str) -> AnyRow:
         """An execution by its id or external id."""
         values.identifier("execution_id", execution_id)
@@ -178,7 +181,6 @@ class ExecutionSpace:
         return self.execution(connection, execution_id) if example is None else example
 
     def check_message(self, message_id: str) -> None:
-        """Fails if the project has no such message."""
         if self.sessions.store.read(lambda tx: tx.conversations.message(message_id)) is None:
             message = f"no message {message_id!r} in project {self.workspace.project!r}"
             raise NotFound(message, field="chat_message_id", value=message_id)
@@ -227,7 +229,6 @@ class ExecutionSpace:
         return model
 
     def vector(self, text: str) -> bytes:
-        """The stored vector of a text."""
         return pack(self.workspace.embed([text])[0])
 
 

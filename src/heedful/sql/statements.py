@@ -81,13 +81,11 @@ def not_understood(first: Token, reason: str) -> HeedfulError:
 
 
 def unreadable(reason: str) -> Invalid:
-    """The error for text that is not valid SQL of its dialect."""
     remedy = "Pass one SELECT statement in the dialect of the database"
     return Invalid(f"this SQL can't be read: {reason}", code="sql_unreadable", field="sql", remedy=remedy)
 
 
 def command(statement: str) -> Forbidden:
-    """The error for a statement of another kind."""
     message = f"{statement.upper()} is not a query; only SELECT, VALUES and WITH … SELECT are allowed"
     remedy = "Pass one SELECT statement"
     return Forbidden(message, code="sql_command", field="sql", value=statement.upper(), remedy=remedy)

@@ -124,11 +124,8 @@ def _check_store(file: str, connection: sqlite3.Connection) -> None:
     if not {"alembic_version", events.name, facts.name} <= tables:
         raise Conflict(f"{file} is not a store of Heedful", code="store_foreign", remedy="Name another file")
     if UNFINISHED in tables:
-        raise Conflict(
-            f"store {file} is a copy that was not finished",
-            code="store_unfinished",
-            remedy="Run the same heedful copy again: it resumes where it stopped",
-        )
+        remedy = "Run the same heedful copy again: it resumes where it stopped"
+        raise Conflict(f"store {file} is a copy that was not finished", code="store_unfinished", remedy=remedy)
 
 
 def _check_backup(file: Path) -> dict[str, int]:
@@ -136,11 +133,8 @@ def _check_backup(file: Path) -> dict[str, int]:
     with closing(sqlite3.connect(file)) as copy:
         result = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if result != "ok":
-            raise Unavailable(
-                f"the copy is damaged ({result})",
-                code="store_damaged",
-                remedy="The store itself may be damaged, too: run heedful doctor",
-            )
+            remedy = "The store itself may be damaged, too: run heedful doctor"
+            raise Unavailable(f"the copy is damaged ({result})", code="store_damaged", remedy=remedy)
         return {name: copy.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in _tables(copy)}
 
 
@@ -159,9 +153,6 @@ def _use_pg_dump(url: URL, file: Path) -> Invalid:
     new = shlex.quote(plain.set(database=NEW_DATABASE).render_as_string())
     extension = f"psql --dbname={new} --command='CREATE EXTENSION vector SCHEMA public'"
     restore = f"pg_restore --exit-on-error --dbname={new} {shlex.quote(str(file))}"
-    return Invalid(
-        "a store on PostgreSQL is backed up with PostgreSQL's own tools",
-        field="store",
-        value=address,
-        remedy=f"Run: {dump}\n  and to restore it into an empty database, first: {extension}\n  and then: {restore}",
-    )
+    message = "a store on PostgreSQL is backed up with PostgreSQL's own tools"
+    remedy = f"Run: {dump}\n  and to restore it into an empty database, first: {extension}\n  and then: {restore}"
+    return Invalid(message, field="store", value=address, remedy=remedy)

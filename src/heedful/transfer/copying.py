@@ -66,11 +66,9 @@ class _Copying:
             try:
                 self._fill(reading, sum(counts.values()))
             except IntegrityError as error:
-                raise Conflict(
-                    f"the target {self._target.name} can't take a row of the source ({error.orig})",
-                    code="copy_differs",
-                    remedy="Nobody else may write to it: empty it, or name another target, and copy again",
-                ) from error
+                message = f"the target {self._target.name} can't take a row of the source ({error.orig})"
+                remedy = "Nobody else may write to it: empty it, or name another target, and copy again"
+                raise Conflict(message, code="copy_differs", remedy=remedy) from error
             checksums = of_store(reading)
             # The columns that give numbers by themselves.
             columns = (table.autoincrement_column for table in table_rows.TABLES)
@@ -131,13 +129,9 @@ class _Copying:
                     self._write(table, [pair])
                 return
             key = table_rows.key(table, (new + changed)[0])
-            raise Invalid(
-                f"the target can't hold the row {quoted(key)} of {table.name}: {error.message}",
-                code=error.code,
-                field=table.name,
-                value=repr(key),
-                remedy="Correct or forget it in the source, and run the same copy again: it resumes where it stopped",
-            ) from error
+            message = f"the target can't hold the row {quoted(key)} of {table.name}: {error.message}"
+            remedy = "Correct or forget it in the source, and run the same copy again: it resumes where it stopped"
+            raise Invalid(message, code=error.code, field=table.name, value=repr(key), remedy=remedy) from error
         self._written += len(new) + len(changed)
 
     def _pairs(self, reading: Connection, table: Table) -> Iterator[list[Pair]]:
@@ -178,7 +172,6 @@ def _merge(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dict
 
 
 def _counts(connection: Connection) -> dict[str, int]:
-    """How many rows each table has."""
     return {table.name: table_rows.count(connection, table) for table in table_rows.TABLES}
 
 
@@ -206,11 +199,8 @@ class Marker:
         """Fails if another copy to the same target has begun; else keeps it out until the transaction ends."""
         statement = update(_MARKER).where(_MARKER.c.run == self._run).values(run=self._run)
         if not connection.execute(statement).rowcount:
-            raise Conflict(
-                f"another heedful copy to {self._name} has begun",
-                code="copy_taken_over",
-                remedy="Wait for it to finish; this copy has stopped",
-            )
+            remedy = "Wait for it to finish; this copy has stopped"
+            raise Conflict(f"another heedful copy to {self._name} has begun", code="copy_taken_over", remedy=remedy)
 
     def remove(self, connection: Connection) -> None:
         """The copy is whole."""
@@ -219,24 +209,16 @@ class Marker:
     def _take(self, connection: Connection, source: str) -> None:
         for table in table_rows.TABLES:
             if not table_rows.is_empty(connection, table):
-                raise Conflict(
-                    f"the target {self._name} is not empty (it has rows in {table.name})",
-                    code="target_not_empty",
-                    field="target",
-                    value=self._name,
-                    remedy="Name a new file or an empty database; nothing was changed",
-                )
+                message = f"the target {self._name} is not empty (it has rows in {table.name})"
+                remedy = "Name a new file or an empty database; nothing was changed"
+                raise Conflict(message, code="target_not_empty", field="target", value=self._name, remedy=remedy)
         _MARKER.create(connection)
         connection.execute(insert(_MARKER).values(source=source, run=self._run))
 
     def _take_over(self, connection: Connection, source: str) -> None:
         previous_source = connection.execute(select(_MARKER.c.source)).scalar_one()
         if previous_source != source:
-            raise Conflict(
-                f"the target {self._name} is an unfinished copy of {previous_source}, not of {source}",
-                code="target_not_empty",
-                field="target",
-                value=self._name,
-                remedy="Finish that copy, or name a new file or an empty database; nothing was changed",
-            )
+            message = f"the target {self._name} is an unfinished copy of {previous_source}, not of {source}"
+            remedy = "Finish that copy, or name a new file or an empty database; nothing was changed"
+            raise Conflict(message, code="target_not_empty", field="target", value=self._name, remedy=remedy)
         connection.execute(update(_MARKER).values(run=self._run))

@@ -79,12 +79,9 @@ def export(
             number = scopes.project_id(connection, project)
             if number is None:
                 names = scopes.project_names(connection)
-                raise NotFound(
-                    f"store {database.name} has no project {project!r}",
-                    field="project",
-                    value=project,
-                    remedy=f"It has: {', '.join(names)}" if names else "It is empty",
-                )
+                message = f"store {database.name} has no project {project!r}"
+                remedy = f"It has: {', '.join(names)}" if names else "It is empty"
+                raise NotFound(message, field="project", value=project, remedy=remedy)
             model = active_model(connection) if vectors else None
             return _write_lines(connection, number, project, model, write, progress)
     finally:
@@ -264,8 +261,6 @@ def renamed_entry(row: dict[str, Any], links: dict[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Kind:
-    """One type of line."""
-
     name: str
     table: Table
     derived: frozenset[str] = frozenset()
@@ -330,7 +325,6 @@ KINDS = {
 
 
 def in_project(table: Table, project: int) -> ColumnElement[bool]:
-    """The rows of a project."""
     if table is schema.projects:
         return schema.projects.c.id == project
     if table is schema.events:
@@ -442,7 +436,6 @@ class Numbers:
         return renamed
 
     def seqs(self, table: Table, ids: Iterable[str]) -> dict[str, int]:
-        """The numbers of rows, by their ids."""
         if table is not schema.sessions:
             return _look_up(self._connection, table.c.id, ids, table.c.seq)
         # Each project may have a session of this name.

@@ -32,7 +32,7 @@ from heedful.ledger.usefulness import ANYONE
 from heedful.model import DEFAULT_DATASET, Document, Metadata, Signal, SignalType
 from heedful.model.base import Model
 from heedful.model.limits import MAX_FILE, MAX_QUERY
-from heedful.storage.rows import batches
+from heedful.storage.rows import batches, to_model
 
 System = Literal["mem0", "cognee", "hindsight", "langfuse"]
 SYSTEMS: tuple[System, ...] = get_args(System)
@@ -91,7 +91,6 @@ class SourceTexts:
     """Facts of one source; imported again, they replace the earlier ones of that source."""
 
     document: Document
-    dataset: str | None = None
     expires_at: datetime | None = None
 
 
@@ -144,7 +143,6 @@ Record = SourceTexts | FactOpinion | ImportedAnswer | ImportedRating | SkippedRo
 
 
 def one_text(source: str, text: str, metadata: Metadata, expires_at: datetime | None = None) -> SourceTexts:
-    """One text of a source."""
     return SourceTexts(Document(source=source, texts=[text], metadata=[metadata]), expires_at=expires_at)
 
 
@@ -172,19 +170,17 @@ def import_from(
     work.counts.update(type(record) for _, record in records)
     if not dry_run:
         work.write(records, progress)
-    return Imported(
+    return to_model(
+        Imported,
+        work,
         system=system,
         dataset=dataset,
         dry_run=dry_run,
         sources=work.counts[SourceTexts],
-        added=work.added,
-        known=work.known,
         signals=work.counts[FactOpinion],
         answers=work.counts[ImportedAnswer],
         ratings=work.counts[ImportedRating],
-        waiting=work.waiting,
         skipped=dict(sorted(work.skipped.items())),
-        errors=work.errors,
     )
 
 

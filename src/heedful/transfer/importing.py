@@ -184,13 +184,9 @@ def _check_free(connection: Connection, name: str) -> None:
             continue
         first = select(*table.primary_key).where(in_project(table, project)).limit(1)
         if connection.execute(first).first() is not None:
-            raise Conflict(
-                f"project {name!r} is not empty (it has rows in {table.name})",
-                code="project_not_empty",
-                field="project",
-                value=name,
-                remedy="Import it under another name with --project; nothing was imported",
-            )
+            message = f"project {name!r} is not empty (it has rows in {table.name})"
+            remedy = "Import it under another name with --project; nothing was imported"
+            raise Conflict(message, code="project_not_empty", field="project", value=name, remedy=remedy)
 
 
 Row = dict[str, Any]
@@ -299,13 +295,9 @@ class Writing:
             raise run[0].damaged("or a line soon after it has an id that another line has too")
         existing = self._connection.execute(select(column).where(column.in_(list(lines))).limit(1)).scalar()
         if existing is not None:
-            raise Conflict(
-                f"the store has the {kind.name} {existing} of line {lines[existing]} already",
-                code="id_taken",
-                field="file",
-                value=existing,
-                remedy="Ids are unique: import it into another store; nothing was imported",
-            )
+            message = f"the store has the {kind.name} {existing} of line {lines[existing]} already"
+            remedy = "Ids are unique: import it into another store; nothing was imported"
+            raise Conflict(message, code="id_taken", field="file", value=existing, remedy=remedy)
 
     def _project(self, run: Sequence[FileLine], rows: list[Row]) -> None:
         """Its name may be another one here."""
@@ -406,8 +398,6 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """One line of the file, with its number."""
-
     number: int
     fields: Line
 
@@ -416,15 +406,9 @@ class FileLine:
 
 
 def damaged(number: int, fault: str) -> Invalid:
-    """The error about a line."""
     # The fault may quote the line, and be as long.
-    return Invalid(
-        f"line {number} {fault[:MAX_FAULT]}",
-        code="file_damaged",
-        field="file",
-        value=number,
-        remedy="Export the project again; nothing was imported",
-    )
+    remedy = "Export the project again; nothing was imported"
+    return Invalid(f"line {number} {fault[:MAX_FAULT]}", code="file_damaged", field="file", value=number, remedy=remedy)
 
 
 def check_file(file: IO[bytes]) -> Header:
@@ -484,12 +468,8 @@ def _header(file: IO[bytes]) -> Header:
     if header.get("type") != HEADER:
         raise damaged(1, "is not the beginning of an exported project")
     if header.get("format") not in range(1, FORMAT + 1):
-        raise Invalid(
-            f"the file has the format {quoted(header.get('format'))}, and this version reads 1 to {FORMAT}",
-            code="file_newer",
-            field="file",
-            remedy="Upgrade heedful; nothing was imported",
-        )
+        message = f"the file has the format {quoted(header.get('format'))}, and this version reads 1 to {FORMAT}"
+        raise Invalid(message, code="file_newer", field="file", remedy="Upgrade heedful; nothing was imported")
     project, model, counts = header.get("project"), header.get("model"), _counts(header.get("counts"))
     if not isinstance(project, str) or counts is None:
         raise damaged(1, "names neither the project nor the number of its lines")

@@ -26,12 +26,9 @@ def open_both(source: str | Path, target: str | Path) -> tuple[Database, Databas
     """The store to copy from, which must exist, and the one to copy to."""
     first, second = _check_persistent("source", source), _check_persistent("target", target)
     if identity(first) == identity(second):
-        raise Invalid(
-            f"source and target are the same store, {display_name(target)}",
-            field="target",
-            value=display_name(target),
-            remedy="Name another target; nothing was changed",
-        )
+        message = f"source and target are the same store, {display_name(target)}"
+        remedy = "Name another target; nothing was changed"
+        raise Invalid(message, field="target", value=display_name(target), remedy=remedy)
     opened = open_store(first, create=False)
     try:
         return opened, open_store(second, unfinished=True)
@@ -65,21 +62,14 @@ def address(url_or_path: str | Path) -> URL | None:
         return make_url(f"{scheme.lower()}{colon}{rest}")
     except (ArgumentError, ValueError) as error:
         # An address that can't be read may hold a password anywhere.
-        raise Invalid(
-            "store is not a valid URL",
-            field="store",
-            remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
-        ) from error
+        remedy = 'Use a path, "sqlite:///file.db" or "postgresql://user@host/database"'
+        raise Invalid("store is not a valid URL", field="store", remedy=remedy) from error
 
 
 def _check_persistent(field: str, url_or_path: str | Path) -> str | Path:
     if str(url_or_path) in (":memory:", "sqlite://", "sqlite:///:memory:"):
-        raise Invalid(
-            f"{field} is a store in memory, which nobody else can see",
-            field=field,
-            value=str(url_or_path),
-            remedy="Name a file, or postgresql://…",
-        )
+        message = f"{field} is a store in memory, which nobody else can see"
+        raise Invalid(message, field=field, value=str(url_or_path), remedy="Name a file, or postgresql://…")
     return url_or_path
 
 

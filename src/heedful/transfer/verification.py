@@ -312,7 +312,6 @@ def broken(table: str, column: str, stored: bytes | str | None, *, nullable: boo
 
 
 def _instance_of(*kinds: type) -> Shape:
-    """A value of one of these types."""
     expected = _KINDS[kinds[0]]
 
     def check(value: Any, name: str) -> str | None:
@@ -323,7 +322,6 @@ def _instance_of(*kinds: type) -> Shape:
 
 
 def _list_of(item: Shape) -> Shape:
-    """A list of things of one shape."""
 
     def check(value: Any, name: str) -> str | None:
         if wrong := _instance_of(list)(value, name):

@@ -22,8 +22,6 @@ from heedful.sql.guard import CheckedStatement, check_statement
 from heedful.sql.statements import write
 
 CONNECT_SECONDS = 10
-_FIRST_BATCH = 1
-"""Small, because the size of a row is unknown until one is read."""
 _LARGEST_BATCH = 1_000
 _AGAIN_SECONDS = 0.1
 
@@ -112,7 +110,8 @@ def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], li
     size, truncated_by = 0, None
     if limits.take is not None:
         return Result(tuple(columns), (), *_passed_on(fetch, limits, limits.take), monotonic() - started)
-    batch = min(_FIRST_BATCH, limits.rows + 1)
+    # The size of a row is unknown until one is read.
+    batch = 1
     while truncated_by is None:
         fetched = fetch(batch)
         for raw in fetched:

@@ -50,8 +50,6 @@ WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') AND database_name = curr
 
 
 class DuckDB:
-    """A DuckDB file."""
-
     dialect = "duckdb"
 
     def __init__(self, url: URL, memory: int, disk: int) -> None:
@@ -68,12 +66,10 @@ class DuckDB:
 
     @contextmanager
     def session(self) -> Iterator[DuckDBSession]:
-        """Opens a new connection."""
         with closing(self._connect()) as connection:
             yield DuckDBSession(connection)
 
     def read_schema(self) -> Schema:
-        """The tables and views."""
         with closing(self._connect()) as connection:
             columns = connection.execute(_COLUMNS).fetchall()
             keys = connection.execute(_KEYS).fetchall()
@@ -113,8 +109,6 @@ class DuckDB:
 
 
 class DuckDBSession:
-    """One connection to a DuckDB file."""
-
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
 

@@ -30,20 +30,17 @@ def existing_file(path: Path, product: str) -> Path:
 
 
 def not_a_database(path: Path, product: str) -> Invalid:
-    """The error for a file that is not a database of this kind."""
     message = f"{path} is not a {product} database"
     remedy = "Check the path in the connector's URL"
     return Invalid(message, code="not_a_database", field="url", value=str(path), remedy=remedy)
 
 
 def no_file(product: str) -> Invalid:
-    """The error for a URL without a file, or for a database in memory."""
     message = f"a connector to {product} needs the path of a file"
     return Invalid(message, code="not_a_database", field="url", remedy=f"Use {product.lower()}:///path/to/file")
 
 
 def missing_database(address: str) -> NotFound:
-    """The error for a server that has no database of this name."""
     remedy = "Check the database's name in the connector's URL"
     return NotFound(f"{address} does not exist on its server", code="database_missing", field="url", remedy=remedy)
 
@@ -55,52 +52,44 @@ def address(url: URL) -> str:
 
 
 def unreachable(address: str, reason: str) -> Unavailable:
-    """The error for a server that doesn't answer."""
     message = f"{address} can't be reached ({reason})"
     remedy = "Check host and port in the connector's URL, and that the server runs"
     return Unavailable(message, code="database_unreachable", field="url", remedy=remedy)
 
 
 def refused_login(address: str) -> Unavailable:
-    """The error for a wrong user or password."""
     remedy = "Check user and password of the connector's URL, and what the server allows them from here"
     return Unavailable(f"{address} refused the login", code="database_login", field="url", remedy=remedy)
 
 
 def no_tls(address: str) -> Unavailable:
-    """The error for a TLS connection that fails, or a certificate that isn't trusted."""
     message = f"{address} can't be reached over TLS as its URL asks"
     remedy = "Check sslmode, sslrootcert and the server's certificate"
     return Unavailable(message, code="database_tls", field="url", remedy=remedy)
 
 
 def in_use(address: str) -> Unavailable:
-    """The error for a database that another process has locked."""
     remedy = "Close the other connection, or try again later"
     return Unavailable(f"{address} is locked by another connection", code="database_in_use", remedy=remedy)
 
 
 def missing_driver(package: str, extra: str) -> Unavailable:
-    """The error for a driver that isn't installed."""
     message = f"the package {package}, which this database needs, is not installed"
     return Unavailable(message, code="extra_missing", remedy=f'Run: pip install "heedful[{extra}]"')
 
 
 def changes_data(reason: object) -> Forbidden:
-    """The error for a statement that the database refuses on a read-only connection."""
     message = f"the database refused this: it is open for reading only ({one_line(reason)})"
     return Forbidden(message, code="read_only", field="sql", remedy="Pass one SELECT statement")
 
 
 def not_allowed(reason: object) -> Forbidden:
-    """The error for a table that this user may not read."""
     message = f"this user lacks the rights for that ({one_line(reason)})"
     remedy = "Grant the right to the connector's user or role"
     return Forbidden(message, code="database_forbidden", field="sql", remedy=remedy)
 
 
 def failed(reason: object) -> Invalid:
-    """The error for a statement that the database can't run."""
     return Invalid(_cannot_run(reason), code="query_failed", field="sql", remedy="Correct the SQL")
 
 
@@ -119,20 +108,17 @@ def _cannot_run(reason: object) -> str:
 
 
 def out_of_memory() -> Unavailable:
-    """The error for a query that needs more memory than it may have."""
     remedy = "Ask for fewer or shorter values; whoever runs the server can raise query_memory in its settings"
     return Unavailable("the query needs more memory than a query may use", code="query_memory", remedy=remedy)
 
 
 def out_of_disk() -> Unavailable:
-    """The error for a query that needs more room for temporary files than it may have."""
     message = "the query needs more room for temporary files than a query may use, to sort or to group"
     remedy = "Ask for less; whoever runs the server can raise query_disk in its settings"
     return Unavailable(message, code="query_disk", remedy=remedy)
 
 
 def timed_out(seconds: float) -> Unavailable:
-    """The error for a query that was stopped."""
     message = f"the query took longer than {seconds:g} seconds and was stopped"
     remedy = "Ask for less, or add an index"
     return Unavailable(message, code="query_timeout", field="seconds", value=seconds, remedy=remedy)

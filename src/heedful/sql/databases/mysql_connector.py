@@ -53,8 +53,6 @@ _STOPPED = {1317, 1969, 3024}
 
 
 class MySQL:
-    """A database of a MySQL or MariaDB server."""
-
     def __init__(self, url: URL) -> None:
         self.dialect = parser_dialect(url.get_backend_name())
         self.address = errors.address(url)
@@ -70,12 +68,8 @@ class MySQL:
         self._engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
         event.listen(self._engine, "connect", _wait_for_queries)
 
-    def __repr__(self) -> str:
-        return f"MySQL({self.address!r})"
-
     @contextmanager
     def session(self) -> Iterator[MySQLSession]:
-        """Opens a read-only connection."""
         with self._connected() as connection:
             modes = str(connection.execute(text("SELECT @@sql_mode")).scalar()).split(",")
             connection.execute(text(_NAMES))
@@ -85,7 +79,6 @@ class MySQL:
             yield MySQLSession(connection)
 
     def read_schema(self) -> Schema:
-        """The tables and views."""
         with self._connected() as connection:
             try:
                 return reflected(connection)
@@ -124,8 +117,6 @@ class MySQL:
 
 
 class MySQLSession:
-    """One connection to a MySQL or MariaDB server."""
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

@@ -73,12 +73,8 @@ class PostgreSQL:
         self._role = role
         self.address = errors.address(url)
 
-    def __repr__(self) -> str:
-        return f"PostgreSQL({self.address!r})"
-
     @contextmanager
     def session(self) -> Iterator[PostgreSQLSession]:
-        """Opens a new connection."""
         with closing(self._connect()) as connection:
             yield PostgreSQLSession(connection, self._role)
 
@@ -137,8 +133,6 @@ class PostgreSQL:
 
 
 class PostgreSQLSession:
-    """One connection to a PostgreSQL database."""
-
     def __init__(self, connection: psycopg.Connection[Any], role: str | None) -> None:
         self._connection = connection
         self._role = role

@@ -21,8 +21,6 @@ _SYSTEM = ("information_schema", "performance_schema", "mysql", "sys")
 
 @dataclass(frozen=True, slots=True)
 class SchemaColumn:
-    """A column of a table."""
-
     name: str
     type: str
     nullable: bool = True

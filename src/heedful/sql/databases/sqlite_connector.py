@@ -46,8 +46,6 @@ _TYPES = {int: "integer", float: "real", str: "text", bytes: "blob"}
 
 
 class SQLite:
-    """A SQLite file."""
-
     dialect = "sqlite"
 
     def __init__(self, url: URL) -> None:
@@ -60,12 +58,10 @@ class SQLite:
 
     @contextmanager
     def session(self) -> Iterator[SQLiteSession]:
-        """Opens a new connection."""
         with closing(self._connect()) as connection:
             yield SQLiteSession(connection)
 
     def read_schema(self) -> Schema:
-        """The tables and views."""
         engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool, hide_parameters=True)
         try:
             with engine.connect() as connection:
@@ -117,8 +113,6 @@ class SQLite:
 
 
 class SQLiteSession:
-    """One connection to a SQLite file."""
-
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         _open_virtual_tables(connection)

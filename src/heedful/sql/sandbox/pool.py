@@ -90,7 +90,6 @@ class Pool:
         return answer["result"]
 
     def close(self) -> None:
-        """Ends the processes."""
         with self._lock:
             if self._is_open:
                 IDLE_PROCESSES.close(self._processes)
@@ -162,7 +161,6 @@ class ConcurrencyLimit:
 
 
 def busy() -> Unavailable:
-    """The error for a query that found no free slot."""
     remedy = "Wait for them to end and send it again, or raise query_processes in the settings"
     return Unavailable("too many queries are running", code="query_busy", value=RETRY_SECONDS, remedy=remedy)
 
@@ -185,7 +183,6 @@ class IdleProcesses:
             self._stores.append(limit)
 
     def close(self, limit: int) -> None:
-        """Unregisters a store."""
         with self._lock:
             if limit in self._stores:
                 self._stores.remove(limit)
@@ -217,7 +214,6 @@ class IdleProcesses:
             self._start().add_done_callback(self._add)
 
     def end(self) -> None:
-        """Ends all that are idle."""
         with self._lock:
             idle, self._idle = self._idle, []
         for process in idle:
@@ -327,7 +323,6 @@ class Queries:
         return Checked(reply["sql"], tuple(reply["parameters"]), bytes.fromhex(reply["template"]))
 
     def run(self, target: Target, statement: Statement) -> QueryRun:
-        """Runs one read-only statement."""
         reply = self._run(target, statement, self._pool.config.query_rows, keep=True)
         result, hashed = reply["result"], bytes.fromhex(reply["template"])
         return QueryRun(reply["sql"], hashed, decode(result), result, reply["version"])
@@ -380,7 +375,6 @@ class Queries:
         return last
 
     def data_version(self, target: Target) -> str | None:
-        """A value that changes whenever data change; None if the database has none."""
         version: str | None = self._ask(target, _CONNECT, do="version")
         return version
 
@@ -461,7 +455,7 @@ class Process:
         """
         try:
             if not self._is_ready:
-                self._watched(START_SECONDS)
+                WATCHDOG.watch(self, START_SECONDS)
                 self._receive()
                 self._is_ready = True
             self._enter("start", stages)
@@ -480,11 +474,11 @@ class Process:
             self.end()
             raise
         finally:
-            self._watched(None)
+            WATCHDOG.watch(self, None)
 
     def end(self) -> None:
         """Kills the process and waits for its end."""
-        self._watched(None)
+        WATCHDOG.watch(self, None)
         with contextlib.suppress(ProcessLookupError):
             self._popen.kill()
         self._popen.wait()
@@ -516,11 +510,7 @@ class Process:
 
     def _enter(self, stage: str, stages: Mapping[str, float]) -> None:
         self._stage = stage
-        self._watched(stages[stage])
-
-    def _watched(self, seconds: float | None) -> None:
-        """Replaces the process's deadline by one in so many seconds."""
-        WATCHDOG.watch(self, seconds)
+        WATCHDOG.watch(self, stages[stage])
 
     def expire(self) -> None:
         """Kills the process because its time is up."""

@@ -21,7 +21,6 @@ class BadFrame(Exception):
 
 
 def send(descriptor: int, message: dict[str, Any]) -> None:
-    """Writes one message."""
     body = orjson.dumps(message)
     remaining = memoryview(_LENGTH.pack(len(body)) + body)
     while remaining:
@@ -65,13 +64,11 @@ _KINDS = {
 
 
 def encode_error(error: HeedfulError) -> dict[str, Any]:
-    """An error as JSON."""
     details = {"code": error.code, "field": error.field, "value": _plain(error.value), "remedy": error.remedy}
     return {"kind": type(error).__name__, "message": error.message, "about": details}
 
 
 def decode_error(sent: Mapping[str, Any]) -> HeedfulError:
-    """The error that was sent."""
     return _KINDS.get(sent["kind"], errors.Unavailable)(sent["message"], **sent["about"])
 
 
@@ -81,7 +78,6 @@ def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode_parameters(sent: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that were sent."""
     result = decode(sent)
     return dict(zip((column.name for column in result.columns), result.rows[0], strict=True))
 
