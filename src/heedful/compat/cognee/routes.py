@@ -55,8 +55,6 @@ class Camel(Body):
 
 
 class Remembering(Camel):
-    """Texts to remember."""
-
     data: NotBlank | list[NotBlank] = Field(validation_alias=AliasChoices("data", "raw_data", "rawData"))
     dataset_name: str = DEFAULT_DATASET
     dataset_id: str | None = None
@@ -66,9 +64,12 @@ class Remembering(Camel):
     external_metadata: list[Metadata | None] | None = None
 
 
-class SessionEntry(Camel):
-    """A question and answer, or feedback on one."""
+class AnswerRating(Camel):
+    feedback_text: str | None = None
+    feedback_score: int | None = None
 
+
+class SessionEntry(Camel):
     type: Literal["qa", "feedback"]
     qa_id: str | None = None
     question: str | None = None
@@ -79,16 +80,12 @@ class SessionEntry(Camel):
 
 
 class RememberingEntry(Camel):
-    """An entry to keep in a session."""
-
     entry: SessionEntry
     session_id: NotBlank
     dataset_name: str = DEFAULT_DATASET
 
 
 class Asking(Camel):
-    """A question."""
-
     query: NotBlank = Field(validation_alias=AliasChoices("query", "query_text", "queryText"))
     search_type: str | None = Field(
         None, validation_alias=AliasChoices("search_type", "searchType", "query_type", "queryType")
@@ -108,16 +105,12 @@ class Asking(Camel):
 
 
 class Improving(Camel):
-    """The dataset to improve, and the sessions to learn from."""
-
     dataset_name: str | None = Field(None, validation_alias=AliasChoices("dataset_name", "datasetName", "dataset"))
     dataset_id: str | None = None
     session_ids: list[str] | None = None
 
 
 class Forgetting(Camel):
-    """The facts to forget."""
-
     dataset: str | None = None
     dataset_id: str | None = None
     data_id: str | None = None
@@ -125,16 +118,7 @@ class Forgetting(Camel):
     memory_only: bool = False
 
 
-class AnswerRating(Camel):
-    """Feedback on an answer."""
-
-    feedback_text: str | None = None
-    feedback_score: int | None = None
-
-
 class SessionPage(Camel):
-    """The parameters of a list of sessions."""
-
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     offset: Annotated[int, Field(ge=0)] = 0
     range: str = "all"
@@ -142,8 +126,6 @@ class SessionPage(Camel):
 
 
 class Last(Camel):
-    """How much of a session is wanted."""
-
     last_n: Annotated[int, Field(ge=1)] | None = None
 
 

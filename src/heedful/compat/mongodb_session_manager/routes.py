@@ -16,14 +16,11 @@ STATUSES: Mapping[int, int] = {422: 400}
 
 
 class FeedbackBody(Body):
-    """Feedback on a session."""
-
     rating: str | None = None
     comment: str = ""
 
 
 def error_body(error: HeedfulError, status: int) -> Any:
-    """The body of an error."""
     return {"detail": str(error)}
 
 

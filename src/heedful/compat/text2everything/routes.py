@@ -151,7 +151,6 @@ def url_of(body: dict[str, Any]) -> str:
 
 
 def config_of(body: dict[str, Any]) -> dict[str, Any]:
-    """The options of a connector."""
     options = body.get("config") or {}
     if not isinstance(options, dict) or not all(isinstance(value, str | int) for value in options.values()):
         raise Invalid("config must be an object of texts and numbers", field="config")

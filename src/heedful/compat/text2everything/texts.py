@@ -36,8 +36,6 @@ _OWN_KEYS = ("remark_id", "place", "made_at", "changed_at")
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A text with its metadata."""
-
     id: str
     text: str
     metadata: Metadata
@@ -70,12 +68,10 @@ class Remarks:
         return remark
 
     def find(self, remark_id: str) -> Remark | None:
-        """The remark with this id, if there is one."""
         values.identifier("id", remark_id)
         return next(iter(self._read(remark_id)), None)
 
     def get(self, remark_id: str) -> Remark:
-        """The remark with this id."""
         remark = self.find(remark_id)
         if remark is None:
             message = f"nothing with the id {remark_id!r} in {self._dataset} of project {self._workspace.project!r}"

@@ -40,8 +40,6 @@ SLOW_FACTOR = 10
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A request to be sent."""
-
     method: str
     path: str
     headers: dict[str, str]
@@ -53,8 +51,6 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """A pause."""
-
     seconds: float
 
 

@@ -34,17 +34,15 @@ class Transport:
 
     def run(self, call: Call, arguments: Arguments) -> Any:
         steps = exchange(self.project, call, arguments)
-        try:
-            step = next(steps)
-            while True:
-                answer = None
-                if isinstance(step, Sleep):
-                    time.sleep(step.seconds)
-                else:
-                    answer = self._send(step)
-                step = steps.send(answer)
-        except StopIteration as done:
-            return done.value
+        step = _next(steps, None)
+        while isinstance(step, Send | Sleep):
+            answer = None
+            if isinstance(step, Sleep):
+                time.sleep(step.seconds)
+            else:
+                answer = self._send(step)
+            step = _next(steps, answer)
+        return step[0]
 
     def close(self) -> None:
         self._client.close()
@@ -75,7 +73,7 @@ class AsyncTransport:
 
     async def run(self, call: Call, arguments: Arguments) -> Any:
         # Files that are named are read at once, in a thread.
-        steps: Exchange = exchange(self._project, call, arguments)
+        steps = exchange(self._project, call, arguments)
         step = await asyncio.to_thread(_next, steps, None)
         while isinstance(step, Send | Sleep):
             answer = None

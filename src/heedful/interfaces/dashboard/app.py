@@ -191,9 +191,6 @@ class SecurityHeaders:
         await self._app(scope, receive, sending)
 
 
-PORT = 8001
-
-
 def run(store: str | None, host: str, port: int, ready: Callable[[str, NewKey | None], None]) -> None:
     """Serves the dashboard of a store until it is stopped; `ready` gets the address, and the first key."""
     serve(Config(store=store, host=host, port=port, quiet=True), ready)

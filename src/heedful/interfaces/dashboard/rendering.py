@@ -167,7 +167,6 @@ def asset_address(name: str) -> str:
 
 
 async def serve_asset(request: Request) -> Response:
-    """One of the files."""
     name = request.path_params["name"]
     if name not in ("dashboard.css", "dashboard.js", "icon.svg") or request.url.path != asset_address(name):
         return Response("not found", 404, media_type="text/plain")

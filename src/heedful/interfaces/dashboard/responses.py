@@ -53,8 +53,6 @@ def status_of(error: HeedfulError) -> int:
 
 
 def page(site: Site, definition: PageRoute) -> Endpoint:
-    """The route of a page."""
-
     def work(request: Request, visitor: Visitor | None) -> Response:
         if visitor is None:
             target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -120,7 +118,7 @@ def act(site: Site, request: Request, visitor: Visitor | None, form: dict[str, s
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
         pending = PendingAction(path["project"], action.name, form)
-        return login_page(site, request, status=401, pending=pending, about=describe(action, form))
+        return login_page(site, request, status=401, pending=pending)
     try:
         visitor.caller.check(action.scope)
         caller = visitor.caller.calling(request)
@@ -244,12 +242,12 @@ def login_page(
     to: str = "/",
     name: str = "",
     pending: PendingAction | None = None,
-    about: str | None = None,
 ) -> Response:
     """The page that asks for a key; what somebody was about to do is kept in it."""
-    cookie, sealed = request.cookies.get(COOKIE), ""
+    cookie, sealed, about = request.cookies.get(COOKIE), "", None
     before = site.logins.read(cookie)
     if pending is not None:
+        about = describe(site.actions[pending.action], pending.fields)
         sealed = site.logins.sealed(PENDING_PURPOSE, [pending.project, pending.action, pending.fields])
     page = site.templates.get_template("login.html").render(
         theme=theme_of(request),
@@ -264,19 +262,16 @@ def login_page(
 
 
 async def show_login(site: Site, request: Request) -> Response:
-    """The page that asks for a key."""
     to = local(request.query_params.get("to"), "/")
     return await site.run(request, None, lambda: login_page(site, request, to=to))
 
 
 async def log_in(site: Site, request: Request) -> Response:
-    """Logs in."""
     form = await form_of(site, request)
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
     pending = await site.run(request, None, lambda: _read_pending(site, form.get("pending", "")))
-    about = None if pending is None else describe(site.actions[pending.action], pending.fields)
     client = address_of(request) or "unknown"
-    ask_again = partial(login_page, site, request, to=to, name=name, pending=pending, about=about)
+    ask_again = partial(login_page, site, request, to=to, name=name, pending=pending)
     try:
         site.limiter.check(client, ATTEMPTS, asyncio.get_running_loop().time())
         key = form.get("api_key", "").strip()

@@ -128,7 +128,6 @@ def _known_events(here: PageContext) -> int:
 
 
 def ask_again(here: PageContext) -> Response:
-    """The same question asked now, beside what was disliked."""
     item_id = here.path["item_id"]
     comparison = here.heedful.review.ask_again(item_id)
     return here.part(
@@ -225,7 +224,6 @@ class ShownTurn:
 
 
 def sessions_page(here: PageContext) -> Response:
-    """All sessions, the newest first."""
     typed, sessions = here.query.get("q", "").strip(), here.heedful.sessions
     page: Page[Session] = here.attempt(lambda: sessions.list(where=_where(typed), **here.paging), EMPTY)
     summaries = views.summaries(here.heedful, [session.session_id for session in page.items])
@@ -233,7 +231,6 @@ def sessions_page(here: PageContext) -> Response:
 
 
 def session_page(here: PageContext) -> Response:
-    """One conversation, in time order."""
     sessions, session_id = here.heedful.sessions, here.path["session_id"]
     session = sessions.get(session_id)
     messages = sessions.messages(session_id, limit=MAX_TURNS)

@@ -18,7 +18,6 @@ from heedful.storage import scopes
 
 
 def settings_page(here: PageContext, **more: Any) -> Response:
-    """Everything, on one page."""
     pending = here.query.get("alerts", "pending") == "pending"
     alerts = here.heedful.sessions.alerts(pending=pending, **here.paging)
     response = here.html(
@@ -42,7 +41,6 @@ def settings_page(here: PageContext, **more: Any) -> Response:
 
 
 def make_key(here: PageContext) -> Response:
-    """Makes a key, and shows it this once."""
     scopes = cast(list[Scope], here.form.get("scopes", "").split())
     if not scopes:
         raise Invalid("no scope is chosen", field="scopes", remedy="Choose what the key may do")

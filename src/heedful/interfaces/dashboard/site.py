@@ -110,8 +110,6 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """An entry of the navigation."""
-
     name: str
     title: str
     key: str | None = None
@@ -201,7 +199,6 @@ class Logins:
         self.seconds = int(hours * 3600)
 
     def close(self) -> None:
-        """Writes what is left to note of keys."""
         self._callers.close()
 
     def enter(self, api_key: str, name: str, address: str | None) -> str:
@@ -370,7 +367,6 @@ class PageContext:
 
     @property
     def author(self) -> str:
-        """Under whose name things are done."""
         return self.visitor.author
 
     @property
@@ -397,7 +393,6 @@ class PageContext:
         return self.site.store.clock().date()
 
     def may(self, operation: str) -> bool:
-        """Whether this person may call an operation of the engine."""
         return CALLS[operation].scope in self.visitor.caller.scopes
 
     def at(self, *parts: str, **query: str | int | None) -> str:
@@ -405,7 +400,6 @@ class PageContext:
         return address(self.project, *parts, **query)
 
     def elsewhere(self, project: str) -> str:
-        """The same kind of page in another project."""
         return address(project, self.section)
 
     def also(self, **changes: str | int | None) -> str:
@@ -440,7 +434,6 @@ class PageContext:
             return otherwise
 
     def range(self, usual: int | None = 14) -> DayRange:
-        """The days that the page is about."""
         return comparison.from_request(self.query, self.today, usual)
 
     def field(self, name: str) -> str:

@@ -47,8 +47,6 @@ INSIDE = {"review.get": "item"}
 
 
 def endpoint(operation: Call, state: ServerState) -> Endpoint:
-    """The endpoint of an operation."""
-
     async def answer(request: Request) -> Response:
         request.scope["heedful.operation"] = operation.name
         caller = await state.caller(request, None)
@@ -260,7 +258,6 @@ def _too_many(values: str, most: int) -> Invalid:
 
 
 def query_of(request: Request) -> list[tuple[str, str]]:
-    """The pairs of a query string."""
     raw = request.scope["query_string"]
     if len(raw) > MAX_QUERY:
         raise Invalid(f"the query string has {len(raw)} bytes, the limit is {MAX_QUERY}", code="malformed")

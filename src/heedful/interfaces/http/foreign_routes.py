@@ -54,8 +54,6 @@ class CallerProjects:
 
 
 def endpoint(route: ForeignRoute, module: ModuleType, state: ServerState) -> Endpoint:
-    """The endpoint of one route of another system."""
-
     async def answer(request: Request) -> Response:
         try:
             return await _respond(route, state, request)

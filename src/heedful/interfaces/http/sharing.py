@@ -103,8 +103,6 @@ class _Project(_Account):
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call under way."""
-
     project: str
     caller: str
     time: ProcessorTime | None = None
@@ -411,7 +409,6 @@ class WriteLimiter(Buckets[Account]):
         self._megabytes = megabytes
 
     def charge(self, account: Account, size: int, now: float) -> None:
-        """Counts bytes that a call has stored."""
         self.take(account, size, self._rate, self._burst, now)
 
     def check(self, account: Account, now: float) -> None:
@@ -496,7 +493,6 @@ class ShortCalls:
         return await future
 
     def close(self) -> None:
-        """Does what is waiting, and ends."""
         for _ in self._threads:
             self._waiting.put(None)
         for thread in self._threads:

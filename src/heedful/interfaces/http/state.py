@@ -68,7 +68,6 @@ class Caller:
     """The permissions of a token, if it is one."""
 
     def calling(self, request: Request) -> CallerIdentity:
-        """The identity under which this request is handled."""
         return CallerIdentity(self.key_id, address_of(request))
 
     def check(self, scope: Scope) -> None:
@@ -197,13 +196,11 @@ def address_of(request: Request) -> str | None:
 
 
 def caller_of(row: AnyRow) -> Caller:
-    """Whoever has this key."""
     allowed = frozenset(SCOPES) if "admin" in row.scopes else frozenset(row.scopes)
     return Caller(row.id, row.project, allowed, row.rate_limit)
 
 
 def presented_key(authorization: str | None, api_key: str | None) -> str:
-    """The key in the headers of a request."""
     scheme, _, key = (authorization or "").partition(" ")
     if scheme.lower() == "bearer" and key.strip():
         return key.strip()
@@ -219,8 +216,6 @@ def presented_key(authorization: str | None, api_key: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """The most that a body may have."""
-
     size: int
     """In bytes."""
     values: int = limits.MAX_VALUES
@@ -372,7 +367,6 @@ class ServerState:
         self._worker = worker_of(store) if config.worker else None
 
     def start(self) -> None:
-        """Begins to do jobs."""
         if self._worker is not None:
             self.store.job_added = self._worker.wake
             self._worker.start()
