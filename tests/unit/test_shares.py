@@ -17,8 +17,8 @@ from heedful.interfaces.http import sharing
 from heedful.interfaces.http.sharing import Lane, Room, RoomLimiter, Shares, WriteLimiter, server_busy
 from heedful.threads import ProcessorTime, in_parallel, work_alone
 
-CALLS = Lane("call", 4, 3, 4)
-OTHERS = Lane("other", 4, 3, 4)
+CALLS = Lane("call", 3, 4)
+OTHERS = Lane("other", 3, 4)
 
 
 class Calls:

@@ -35,7 +35,6 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
         "/visualize": "GET",
     },
 }
-"""Routes that have no like, under the reason and what to use."""
 
 GRAPH = (None, "auto", "graph", "all", ["graph"])
 """Scopes that mean the facts."""
@@ -141,7 +140,7 @@ def error_body(error: HeedfulError, status: int) -> Any:
 
 
 def remember(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Remembering, _form(request) if request.files or request.fields else request.body, {})
+    body = read(Remembering, _form(request) if request.files or request.fields else request.body)
     body.refuse("dataset_id", "content_type")
     texts = [body.data] if isinstance(body.data, str) else body.data
     metadata = [dict(fields or {}) for fields in body.external_metadata or [None] * len(texts)]
@@ -153,7 +152,7 @@ def remember(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def remember_entry(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(RememberingEntry, request.body, {})
+    body = read(RememberingEntry, request.body)
     entry = body.entry
     if entry.type == "qa":
         qa_id = store.sessions.add_entry(
@@ -168,7 +167,7 @@ def remember_entry(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def recall(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Asking, request.body, {})
+    body = read(Asking, request.body)
     body.refuse("dataset_ids", "node_name", "response_schema", "code_query", "tool_connections", "stream")
     if body.scope not in GRAPH:
         body.refuse("scope")
@@ -186,7 +185,7 @@ def recall(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def improve(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Improving, request.body, {})
+    body = read(Improving, request.body)
     body.refuse("dataset_id")
     result = store.improve(body.dataset_name, body.session_ids)
     counts = {
@@ -209,7 +208,7 @@ def improve(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def forget(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Forgetting, request.body, {})
+    body = read(Forgetting, request.body)
     if body.everything:
         names = store.datasets()
         for name in names:
@@ -272,7 +271,7 @@ def entries(store: Heedful, request: ForeignRequest) -> list[Entry]:
 
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(AnswerRating, request.body, {})
+    body = read(AnswerRating, request.body)
     _rate(store, request, request.path["session_id"], request.path["qa_id"], body)
     return {"success": True}
 

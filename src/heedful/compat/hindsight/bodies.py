@@ -326,7 +326,6 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
     },
     "webhooks are not here; Heedful's alerts go out on feedback": {"/webhooks": "GET POST"},
 }
-"""Routes of the clients that do nothing here, by the reason."""
 
 
 def profile(bank: Dataset) -> dict[str, Any]:

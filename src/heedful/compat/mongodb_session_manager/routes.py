@@ -25,7 +25,7 @@ def error_body(error: HeedfulError, status: int) -> Any:
 
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(FeedbackBody, request.body, {})
+    body = read(FeedbackBody, request.body)
     # Each request is another visitor's: all of them are kept.
     author = request.author or f"{VISITOR}{new_id()}"
     try:

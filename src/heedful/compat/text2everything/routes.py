@@ -52,7 +52,7 @@ _IN_A_PATH = re.compile(r"[^/?#%\\\x00-\x1f]+")
 
 def list_projects(heedful: Heedful, request: ForeignRequest) -> Any:
     """The projects that the key opens: all, or its own."""
-    names = sorted(request.server.projects(), key=str.casefold)
+    names = sorted(request.projects(), key=str.casefold)
     matching = [name for name in names if requests.has(request, name)]
     return requests.paginate(matching, request, 50, lambda name: _to_project(_open(heedful, request, name)))
 
@@ -90,7 +90,7 @@ def update_project(heedful: Heedful, request: ForeignRequest) -> Any:
 
 
 def _open(heedful: Heedful, request: ForeignRequest, name: str) -> Heedful:
-    return heedful if name == requests.project(heedful) else request.server.opened(name)
+    return heedful if name == requests.project(heedful) else request.opened(name)
 
 
 def _describe_project(heedful: Heedful, description: str | None) -> None:

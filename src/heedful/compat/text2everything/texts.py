@@ -3,6 +3,7 @@ Heedful has no field for."""
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -78,7 +79,7 @@ class Remarks:
             raise NotFound(message, field="id", value=remark_id)
         return remark
 
-    def list(self) -> RemarkList:
+    def list(self) -> builtins.list[Remark]:
         """All of them, the oldest first."""
         return sorted(self._read(None), key=lambda remark: (remark.made_at, remark.id))
 
@@ -91,7 +92,7 @@ class Remarks:
                 seqs = [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
                 supersessions.remove_facts(connection, number, seqs)
 
-    def _read(self, remark_id: str | None) -> RemarkList:
+    def _read(self, remark_id: str | None) -> builtins.list[Remark]:
         with self._workspace.read() as connection:
             number = self._number(connection)
             seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
@@ -105,10 +106,6 @@ class Remarks:
 
     def _number(self, connection: Connection) -> int | None:
         return scopes.dataset_id(connection, self._workspace.project, self._dataset)
-
-
-# Inside the class, `list` is a method.
-RemarkList = list[Remark]
 
 
 def _joined(pieces: Sequence[AnyRow]) -> Remark:

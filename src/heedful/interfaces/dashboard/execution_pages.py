@@ -11,7 +11,6 @@ from heedful.interfaces.dashboard.site import EMPTY, PAGE_SIZE, Action, ActionRe
 from heedful.model import Execution, ExecutionFeedback, Page
 
 MAX_ROWS = 50
-"""Rows of a result that are shown."""
 
 
 def list_page(here: PageContext) -> Response:

@@ -13,16 +13,7 @@ from heedful.interfaces.charts import Point, Series, line_chart
 from heedful.interfaces.dashboard import comparison, rendering, views
 from heedful.interfaces.dashboard.site import Action, PageContext, PageRoute
 from heedful.ledger.ranking_policy import DEFAULT_POLICY
-from heedful.model import (
-    DEFAULT_DATASET,
-    POLICY_NAMES,
-    Coverage,
-    Covered,
-    Note,
-    ReplayReport,
-    Satisfaction,
-    Trend,
-)
+from heedful.model import DEFAULT_DATASET, POLICY_NAMES, Coverage, Covered, Note, ReplayReport, Satisfaction, Trend
 
 
 def overview_page(here: PageContext) -> Response:

@@ -32,7 +32,7 @@ from heedful.interfaces.dashboard.site import (
 from heedful.interfaces.http.calls import query_of
 from heedful.interfaces.http.middleware import Endpoint
 from heedful.interfaces.http.state import BodyLimit, address_of, body_of, path_of
-from heedful.interfaces.problems import BY_KIND
+from heedful.interfaces.problems import status_of_kind
 from heedful.storage.audit import Refusal
 
 MAX_FORM = 2_000_000
@@ -45,11 +45,6 @@ MAX_FIELDS = 1_000
 
 TOKEN, BACK = "token", "back"
 """Fields of the form itself, which are not the action's."""
-
-
-def status_of(error: HeedfulError) -> int:
-    """The status of a page that shows an error: by its kind, whatever its code."""
-    return next((status for kind, status in BY_KIND.items() if isinstance(error, kind)), 500)
 
 
 def page(site: Site, definition: PageRoute) -> Endpoint:
@@ -149,7 +144,7 @@ def _run_action(here: PageContext, action: Action, token: tuple[str, str, str] |
             raise
         if action.refused is not None:
             return action.refused(here, error)
-        return retry_page(here, action, here.form, rendering.full_text(error), status=status_of(error))
+        return retry_page(here, action, here.form, rendering.full_text(error), status=status_of_kind(error))
     here.site.pending.take(login.number)
     return result if isinstance(result, Response) else _after_action(here, result, back)
 
@@ -190,7 +185,7 @@ def error_page(site: Site, request: Request, visitor: Visitor | None, error: Hee
         operation = site.actions[action_name].operation if action_name in site.actions else "dashboard.page"
         caller = visitor.caller
         site.refusals.note(Refusal(operation, error.code, caller.project, caller.key_id, address_of(request)))
-    status = status_of(error)
+    status = status_of_kind(error)
     projects, name = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
     try:
         with _page_context(site, request, visitor, {}, project=name if name in projects else projects[0]) as here:
@@ -201,7 +196,7 @@ def error_page(site: Site, request: Request, visitor: Visitor | None, error: Hee
 
 def plain_page(site: Site, request: Request, error: HeedfulError) -> Response:
     """The same, where it is not known who asks."""
-    template, status = site.templates.get_template("bare_error.html"), status_of(error)
+    template, status = site.templates.get_template("bare_error.html"), status_of_kind(error)
     headers = {"Retry-After": str(error.value)} if error.code in ("server_busy", "rate_limited") else None
     return HTMLResponse(template.render(error=error, code=status, theme=theme_of(request)), status, headers)
 
@@ -394,4 +389,3 @@ SUBJECTS: Mapping[str, Callable[[PageContext, str], list[tuple[str, str]]]] = {
     "fact_id": _fact,
     "execution_id": _execution,
 }
-"""The readers of the things that actions concern, by the fields that name these."""

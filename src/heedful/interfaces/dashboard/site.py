@@ -43,13 +43,11 @@ Refused = type[HeedfulError] | tuple[type[HeedfulError], ...]
 EMPTY: Page[Any] = Page(items=[], next_cursor=None)
 
 PAGE_SIZE = 50
-"""Rows of a list that are shown at once."""
 
 STRANGER = Caller("", "", frozenset())
 """Everybody who isn't logged in."""
 
 MAX_NOTES = 10_000
-"""Notes that are kept at once."""
 
 MAX_PENDING = 20_000_000
 """Characters of the forms that are kept at once."""

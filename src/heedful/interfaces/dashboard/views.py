@@ -19,7 +19,6 @@ from heedful.storage import facts, scopes
 from heedful.storage.schema import review_items, review_members
 
 MAX_RESULTS = 20
-"""Facts that a search shows."""
 
 
 @dataclass(slots=True)

@@ -63,12 +63,10 @@ class Lane:
     """A kind of call: how many are done at the same time."""
 
     name: str
-    total: int
-    """Of all projects together."""
     first: int
     """Of one project, as long as it is not known that they leave the processor alone."""
     most: int
-    """Of one project whose calls wait for something else."""
+    """Of one project whose calls wait for something else, and of all projects together."""
 
 
 @dataclass(slots=True)
@@ -232,7 +230,7 @@ class Shares:
         most = int(account.windows.setdefault(lane.name, lane.first))
         if others:
             most = min(most, _half(lane.most))
-        if self._running[lane.name] >= lane.total or account.running[lane.name] >= most:
+        if self._running[lane.name] >= lane.most or account.running[lane.name] >= most:
             return None
         return False if own.running[lane.name] < (_half(most) if colleagues else most) else None
 

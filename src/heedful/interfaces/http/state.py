@@ -340,9 +340,9 @@ class ServerState:
         # A database of many writers, or one on the network, keeps more threads waiting.
         shared = store.sessions or store.database.many_writers
         # More threads than processors only take turns, unless they wait for something else.
-        self.calls = Lane("call", config.threads, processors + 1, config.threads)
-        self.recalls = Lane("recall", processors + 1, processors + 1, processors + 1)
-        self.short = self.calls if shared else Lane("feedback", FEEDBACK_THREADS, FEEDBACK_THREADS, FEEDBACK_THREADS)
+        self.calls = Lane("call", processors + 1, config.threads)
+        self.recalls = Lane("recall", processors + 1, processors + 1)
+        self.short = self.calls if shared else Lane("feedback", FEEDBACK_THREADS, FEEDBACK_THREADS)
         slow = max(1, processors // 2)
         self._shares = sharing.Shares((self.calls, self.recalls, self.short), slow, WAIT, time.monotonic)
         self._pool = ThreadPoolExecutor(config.threads + processors + 1, thread_name_prefix="heedful-call")
