@@ -1,7 +1,7 @@
 """The parts that the HTTP interface of a foreign system is made of; the server mounts its ROUTES.
 
-`<system>.routes` has ROUTES, STATUSES (statuses that its clients know by another number) and `error_body`. Nothing here
-needs a server: a route is a function of the engine and a request that was read and authorised.
+`<system>.routes` has ROUTES, `error_body` and perhaps STATUSES (those that its clients know by another number). Nothing
+here needs a server: a route is a function of the engine and a request that was read and authorised.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -128,7 +127,7 @@ class Last(Camel):
     last_n: Annotated[int, Field(ge=1)] | None = None
 
 
-STATUSES: Mapping[int, int] = {422: 400}
+STATUSES = {422: 400}
 TOP_K = 15
 
 

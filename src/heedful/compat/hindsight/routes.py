@@ -5,7 +5,7 @@ A bank is a dataset of the key's project. Banks need not be made: one that is no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -14,8 +14,6 @@ from heedful.compat.hindsight import bodies
 from heedful.engine import Heedful, project_of
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.model import Dataset, Fact, Metadata, Signal
-
-STATUSES: Mapping[int, int] = {}
 
 
 def error_body(error: HeedfulError, status: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from heedful.clock import new_id
@@ -12,7 +11,7 @@ from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
 from heedful.model import VISITOR
 
-STATUSES: Mapping[int, int] = {422: 400}
+STATUSES = {422: 400}
 
 
 class FeedbackBody(Body):

@@ -7,7 +7,6 @@ nothing here: a key says which projects it opens.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -28,7 +27,7 @@ from heedful.sql import secrets
 from heedful.storage import scopes
 from heedful.storage.schema import projects
 
-STATUSES: Mapping[int, int] = {422: 400}
+STATUSES = {422: 400}
 """The client knows a value that can't be accepted by 400 alone."""
 
 

@@ -77,7 +77,7 @@ def create(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        site.close()
+        state.close()
 
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, HeedfulError):

@@ -64,13 +64,8 @@ def waiting(here: PageContext) -> Response:
 def changes(here: PageContext) -> Response:
     days = here.range()
     notes = here.heedful.insight.notes(since=days.start, until=days.end, dataset=_dataset(here))
-    return here.part(
-        "overview_changes.html",
-        "What changed",
-        here.at("overview"),
-        notes=[(note, _note_link(here, note)) for note in notes],
-        range=days,
-    )
+    linked = [(note, _note_link(here, note)) for note in notes]
+    return here.part("overview_changes.html", "What changed", here.at("overview"), notes=linked, range=days)
 
 
 def themes(here: PageContext) -> Response:

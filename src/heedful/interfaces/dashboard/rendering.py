@@ -41,34 +41,15 @@ def icon(name: str, label: str = "", extra: str = "") -> Markup:
 @cache
 def environment() -> Environment:
     """The templates of the dashboard, compiled once. Every value is escaped; a name that is not there is an error."""
+    loader = PackageLoader("heedful.interfaces.dashboard")
     templates = Environment(
-        loader=PackageLoader("heedful.interfaces.dashboard"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters.update(
-        when=when,
-        day=day,
-        number=number,
-        score=score,
-        percent=percent,
-        short=short,
-        fact_line=fact_line,
-        plain=plain,
-        svg=Markup,
-        fault=problem_text,
-        advice=remedy_text,
-        listed=list_page_for,
-    )
-    templates.globals.update(
-        asset=asset_address,
-        icon=icon,
-        version=__version__,
-        range_presets=comparison.PRESETS,
-        range_preset=comparison.preset,
-    )
+    templates.filters.update(when=when, day=day, number=number, score=score, percent=percent)
+    templates.filters.update(short=short, fact_line=fact_line, plain=plain, svg=Markup)
+    templates.filters.update(fault=problem_text, advice=remedy_text, listed=list_page_for)
+    templates.globals.update(asset=asset_address, icon=icon, version=__version__)
+    templates.globals.update(range_presets=comparison.PRESETS, range_preset=comparison.preset)
     return templates
 
 

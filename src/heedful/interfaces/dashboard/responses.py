@@ -287,14 +287,8 @@ async def log_in(site: Site, request: Request) -> Response:
         to = "/resume"
     response = RedirectResponse(to, 303)
     # The cookie is kept longer than the login is valid, so that a form sent too late is still recognised.
-    response.set_cookie(
-        COOKIE,
-        cookie,
-        max_age=site.logins.seconds + 7 * 86_400,
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
+    kept = site.logins.seconds + 7 * 86_400
+    response.set_cookie(COOKIE, cookie, kept, httponly=True, samesite="lax", secure=request.url.scheme == "https")
     return response
 
 

@@ -334,7 +334,7 @@ class ServerState:
         """Whether it was closed while calls were still running."""
         store.serve_others()
         self.refusals = Refusals(store.database, store.now)
-        self._callers = Callers(store, config.admin_key)
+        self.callers = Callers(store, config.admin_key)
         self._limiter = RateLimiter()
         processors = os.cpu_count() or 1
         # A database of many writers, or one on the network, keeps more threads waiting.
@@ -447,9 +447,9 @@ class ServerState:
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """The caller of a request, if they may do this now."""
         key = presented_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
-        caller = self._callers.remembered(key)
+        caller = self.callers.remembered(key)
         if caller is None:
-            caller = await self.run_lookup(lambda: self._callers.find(key))
+            caller = await self.run_lookup(lambda: self.callers.find(key))
         await self.admit(request, caller)
         if scope is not None:
             caller.check(scope)
@@ -490,7 +490,7 @@ class ServerState:
             self._feedback.close()
         for pool in (self._slow_pool, self._querying, self._pool, self._auth_pool):
             pool.shutdown()
-        self._callers.close()
+        self.callers.close()
         if self._worker is not None:
             self._worker.close()
         self.refusals.close()
