@@ -7,7 +7,6 @@ settings is used.
 
 from __future__ import annotations
 
-import builtins
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -163,17 +162,17 @@ class Feedback(_Calls):
 
     def list(
         self, project_id: str, skip: int = 0, limit: int | None = None, search: str | None = None
-    ) -> builtins.list[ExecutionFeedback]:
+    ) -> list[ExecutionFeedback]:
         """As many as `limit` says; all, if it says nothing."""
         return _paged(partial(self._in(project_id).feedback.list, search=search), skip, limit)
 
-    def list_positive(self, project_id: str) -> builtins.list[ExecutionFeedback]:
+    def list_positive(self, project_id: str) -> Feedbacks:
         return _paged(self._in(project_id).feedback.list_positive)
 
-    def list_negative(self, project_id: str) -> builtins.list[ExecutionFeedback]:
+    def list_negative(self, project_id: str) -> Feedbacks:
         return _paged(self._in(project_id).feedback.list_negative)
 
-    def get_feedback_for_message(self, project_id: str, chat_message_id: str) -> builtins.list[ExecutionFeedback]:
+    def get_feedback_for_message(self, project_id: str, chat_message_id: str) -> Feedbacks:
         return _paged(partial(self._in(project_id).feedback.get_feedback_for_message, chat_message_id))
 
     def update(
@@ -186,6 +185,14 @@ class Feedback(_Calls):
 
     def bulk_delete(self, project_id: str, feedback_ids: Sequence[str]) -> BulkDeletion:
         return self._in(project_id).feedback.bulk_delete(feedback_ids)
+
+
+# Inside the class above, `list` is a method.
+Feedbacks = list[ExecutionFeedback]
+Questions = list[ChatQuestion]
+ManySessions = list[ChatSession]
+ManyConnectors = list[Connector]
+Examples = list[GoldenExample]
 
 
 class Executions(_Calls):
@@ -267,13 +274,13 @@ class ChatSessions(_Calls):
     def get(self, project_id: str, chat_session_id: str) -> ChatSession:
         return self._in(project_id).chat_sessions.get(chat_session_id)
 
-    def list(self, project_id: str) -> builtins.list[ChatSession]:
+    def list(self, project_id: str) -> ManySessions:
         return [*every(self._in(project_id).chat_sessions.list)]
 
     def delete(self, project_id: str, chat_session_id: str) -> bool:
         return self._in(project_id).chat_sessions.delete(chat_session_id)
 
-    def get_questions(self, project_id: str, chat_session_id: str) -> builtins.list[ChatQuestion]:
+    def get_questions(self, project_id: str, chat_session_id: str) -> Questions:
         return self._in(project_id).chat_sessions.get_questions(chat_session_id)
 
 
@@ -281,7 +288,7 @@ class Connectors(_Calls):
     def create(self, project_id: str, name: str, url: str, privileged: bool = False) -> Connector:
         return self._in(project_id).connectors.create(name, url, privileged=privileged)
 
-    def list(self, project_id: str) -> builtins.list[Connector]:
+    def list(self, project_id: str) -> ManyConnectors:
         return self._in(project_id).connectors.list()
 
     def delete(self, project_id: str, connector_id: str) -> bool:
@@ -301,7 +308,7 @@ class GoldenExamples(_Calls):
             user_query, sql_query, connector_id=connector_id, audience=audience
         )
 
-    def list(self, project_id: str) -> builtins.list[GoldenExample]:
+    def list(self, project_id: str) -> Examples:
         return self._in(project_id).golden_examples.list(limit=10_000)
 
     def delete(self, project_id: str, example_id: str) -> bool:
