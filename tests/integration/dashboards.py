@@ -46,7 +46,7 @@ class Dashboard:
 
     def close(self) -> None:
         self.store.close()
-        self.app.state.site.close()
+        self.app.state.site.state.close()
 
 
 def token(page: str) -> str:

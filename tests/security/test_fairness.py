@@ -234,7 +234,7 @@ def test_authentication_does_not_wait_for_a_writer(path: Path, caller: Caller) -
     with running(path) as server:
         quiet = caller(server, "quiet")
         assert quiet("GET", "facts").status_code == 200
-        server.state._callers._noted.clear()
+        server.state.callers._noted.clear()
         with server.state.store.database.write():
-            server.state._callers._cache.clear()
+            server.state.callers._cache.clear()
             assert quiet("GET", "facts").status_code == 200

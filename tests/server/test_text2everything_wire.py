@@ -712,14 +712,14 @@ def test_only_those_who_may_can_change_things() -> None:
     ],
 )
 def test_a_page_is_a_part_of_what_is_asked_for(query: dict[str, str], start: int, count: int, ends: bool) -> None:
-    part = window(ForeignRequest({}, query, {}, None, None), 100)  # type: ignore[arg-type]
+    part = window(ForeignRequest({}, query, {}, None, None, None), 100)  # type: ignore[arg-type]
     assert (part.start, part.count, part.ends) == (start, count, ends)
 
 
 @pytest.mark.parametrize("query", [{"page": "x"}, {"skip": "-1"}, {"limit": "0"}, {"per_page": "0", "page": "1"}])
 def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(Invalid) as caught:
-        window(ForeignRequest({}, query, {}, None, None), 100)  # type: ignore[arg-type]
+        window(ForeignRequest({}, query, {}, None, None, None), 100)  # type: ignore[arg-type]
     assert caught.value.field == next(iter(query))
 
 

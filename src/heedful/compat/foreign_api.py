@@ -1,7 +1,7 @@
 """The parts that the HTTP interface of a foreign system is made of; the server mounts its ROUTES.
 
-`<system>.routes` has ROUTES, STATUSES (statuses that its clients know by another number) and `error_body`. Nothing here
-needs a server: a route is a function of the engine and a request that was read and authorised.
+`<system>.routes` has ROUTES, `error_body` and perhaps STATUSES (those that its clients know by another number). Nothing
+here needs a server: a route is a function of the engine and a request that was read and authorised.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -24,16 +24,6 @@ PAGE_LIMIT = 1_000
 """Items that are read at once."""
 
 
-class Server(Protocol):
-    """The projects of the store, as far as a caller's key opens them."""
-
-    def projects(self) -> list[str]:
-        """The names of the projects that exist."""
-
-    def opened(self, project: str) -> Heedful:
-        """One project."""
-
-
 @dataclass(frozen=True, slots=True)
 class ForeignRequest:
     """A request of another system's client, read and authorised."""
@@ -46,7 +36,10 @@ class ForeignRequest:
     """All values of each parameter of the query, or of each field of a form."""
     body: Any
     """Parsed JSON; None without a body."""
-    server: Server
+    projects: Callable[[], list[str]]
+    """The names of the projects of the store, as far as the caller's key opens them."""
+    opened: Callable[[str], Heedful]
+    """One of these projects."""
     author: str | None = None
     """Who gives feedback, if the header X-Heedful-Author or the setting `foreign_author` names somebody."""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -57,12 +50,10 @@ class ForeignRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRoute:
-    """One route of another system."""
-
     method: str
     path: str
     handle: Callable[[Heedful, ForeignRequest], Any]
-    """Returns what JSON or pydantic can say, or a `Reply`."""
+    """Returns what JSON or pydantic can say."""
     scope: Scope
     project: str | None = None
     """The parameter that names the project; None: the key's own."""
@@ -75,15 +66,6 @@ class ForeignRoute:
     """Whether feedback comes by the thousands, so that only the server's own limit bounds the body."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer with a status of its own."""
-
-    status: int
-    body: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
 class Body(FailFastModel):
     """A body or query; fields that mean nothing here are left out."""
 
@@ -93,17 +75,16 @@ class Body(FailFastModel):
 Read = TypeVar("Read", bound=Body)
 
 
-def read(model: type[Read], value: Any, fallback: Any = None) -> Read:
+def read(model: type[Read], value: Any) -> Read:
     """The request as `model` reads it; its first problem is raised, under the kind that pydantic gives it."""
-    adapter, given = TypeAdapter(model), fallback if value is None else value
+    adapter, given = TypeAdapter(model), {} if value is None else value
     try:
         return adapter.validate_python(given)
     except ValidationError as error:
         few = few_errors(error, lambda: adapter.validate_python(first_members(given)))
         invalid = Invalid.from_validation(few)
-        kind = few[0]["type"]
-        remedy = invalid.remedy
-        raise Invalid(invalid.message, code=kind, field=invalid.field, value=invalid.value, remedy=remedy) from None
+        invalid.code = few[0]["type"]
+        raise invalid from None
 
 
 def unsupported(prefix: str, methods_by_reason: Mapping[str, Mapping[str, str]]) -> Iterator[ForeignRoute]:
@@ -112,11 +93,11 @@ def unsupported(prefix: str, methods_by_reason: Mapping[str, Mapping[str, str]])
     for reason, paths in methods_by_reason.items():
         for path, methods in paths.items():
             for method in methods.split():
-                yield ForeignRoute(method, prefix + path, partial(_refuse, reason), "read")
+                yield ForeignRoute(method, prefix + path, partial(_refuse, reason), "read", status=501)
 
 
-def _refuse(reason: str, store: Heedful, request: ForeignRequest) -> Reply:
-    return Reply(501, {"detail": reason})
+def _refuse(reason: str, store: Heedful, request: ForeignRequest) -> Any:
+    return {"detail": reason}
 
 
 def problem(error: Invalid) -> dict[str, Any]:

@@ -27,5 +27,4 @@ LABELS = {
 
 
 def label(gate: str) -> str:
-    """Why a gate decides as it does."""
     return LABELS.get(gate, gate.replace("_", " "))

@@ -61,8 +61,11 @@ MAX_VALUE_LENGTH = 200
 
 
 def status_of(error: HeedfulError) -> int:
-    if error.code in BY_CODE:
-        return BY_CODE[error.code]
+    return BY_CODE.get(error.code) or status_of_kind(error)
+
+
+def status_of_kind(error: HeedfulError) -> int:
+    """The status of an error, whatever its code."""
     return next((status for kind, status in BY_KIND.items() if isinstance(error, kind)), 500)
 
 

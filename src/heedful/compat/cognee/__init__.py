@@ -232,7 +232,6 @@ def _open_for() -> _Opened:
 
 
 def search_type_of(value: Any) -> SearchType:
-    """The search type of that name."""
     try:
         return SearchType(value)
     except ValueError:

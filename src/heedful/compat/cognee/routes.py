@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -35,7 +34,6 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
         "/visualize": "GET",
     },
 }
-"""Routes that have no like, under the reason and what to use."""
 
 GRAPH = (None, "auto", "graph", "all", ["graph"])
 """Scopes that mean the facts."""
@@ -55,8 +53,6 @@ class Camel(Body):
 
 
 class Remembering(Camel):
-    """Texts to remember."""
-
     data: NotBlank | list[NotBlank] = Field(validation_alias=AliasChoices("data", "raw_data", "rawData"))
     dataset_name: str = DEFAULT_DATASET
     dataset_id: str | None = None
@@ -66,9 +62,12 @@ class Remembering(Camel):
     external_metadata: list[Metadata | None] | None = None
 
 
-class SessionEntry(Camel):
-    """A question and answer, or feedback on one."""
+class AnswerRating(Camel):
+    feedback_text: str | None = None
+    feedback_score: int | None = None
 
+
+class SessionEntry(Camel):
     type: Literal["qa", "feedback"]
     qa_id: str | None = None
     question: str | None = None
@@ -79,16 +78,12 @@ class SessionEntry(Camel):
 
 
 class RememberingEntry(Camel):
-    """An entry to keep in a session."""
-
     entry: SessionEntry
     session_id: NotBlank
     dataset_name: str = DEFAULT_DATASET
 
 
 class Asking(Camel):
-    """A question."""
-
     query: NotBlank = Field(validation_alias=AliasChoices("query", "query_text", "queryText"))
     search_type: str | None = Field(
         None, validation_alias=AliasChoices("search_type", "searchType", "query_type", "queryType")
@@ -108,16 +103,12 @@ class Asking(Camel):
 
 
 class Improving(Camel):
-    """The dataset to improve, and the sessions to learn from."""
-
     dataset_name: str | None = Field(None, validation_alias=AliasChoices("dataset_name", "datasetName", "dataset"))
     dataset_id: str | None = None
     session_ids: list[str] | None = None
 
 
 class Forgetting(Camel):
-    """The facts to forget."""
-
     dataset: str | None = None
     dataset_id: str | None = None
     data_id: str | None = None
@@ -125,16 +116,7 @@ class Forgetting(Camel):
     memory_only: bool = False
 
 
-class AnswerRating(Camel):
-    """Feedback on an answer."""
-
-    feedback_text: str | None = None
-    feedback_score: int | None = None
-
-
 class SessionPage(Camel):
-    """The parameters of a list of sessions."""
-
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     offset: Annotated[int, Field(ge=0)] = 0
     range: str = "all"
@@ -142,12 +124,10 @@ class SessionPage(Camel):
 
 
 class Last(Camel):
-    """How much of a session is wanted."""
-
     last_n: Annotated[int, Field(ge=1)] | None = None
 
 
-STATUSES: Mapping[int, int] = {422: 400}
+STATUSES = {422: 400}
 TOP_K = 15
 
 
@@ -159,7 +139,7 @@ def error_body(error: HeedfulError, status: int) -> Any:
 
 
 def remember(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Remembering, _form(request) if request.files or request.fields else request.body, {})
+    body = read(Remembering, _form(request) if request.files or request.fields else request.body)
     body.refuse("dataset_id", "content_type")
     texts = [body.data] if isinstance(body.data, str) else body.data
     metadata = [dict(fields or {}) for fields in body.external_metadata or [None] * len(texts)]
@@ -171,7 +151,7 @@ def remember(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def remember_entry(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(RememberingEntry, request.body, {})
+    body = read(RememberingEntry, request.body)
     entry = body.entry
     if entry.type == "qa":
         qa_id = store.sessions.add_entry(
@@ -186,7 +166,7 @@ def remember_entry(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def recall(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Asking, request.body, {})
+    body = read(Asking, request.body)
     body.refuse("dataset_ids", "node_name", "response_schema", "code_query", "tool_connections", "stream")
     if body.scope not in GRAPH:
         body.refuse("scope")
@@ -204,7 +184,7 @@ def recall(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def improve(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Improving, request.body, {})
+    body = read(Improving, request.body)
     body.refuse("dataset_id")
     result = store.improve(body.dataset_name, body.session_ids)
     counts = {
@@ -227,7 +207,7 @@ def improve(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def forget(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Forgetting, request.body, {})
+    body = read(Forgetting, request.body)
     if body.everything:
         names = store.datasets()
         for name in names:
@@ -290,7 +270,7 @@ def entries(store: Heedful, request: ForeignRequest) -> list[Entry]:
 
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(AnswerRating, request.body, {})
+    body = read(AnswerRating, request.body)
     _rate(store, request, request.path["session_id"], request.path["qa_id"], body)
     return {"success": True}
 

@@ -31,15 +31,11 @@ Trait = Annotated[int, Field(ge=1, le=5)]
 
 
 class Block(Body):
-    """A part of a content."""
-
     type: str
     text: str | None = None
 
 
 class Item(Body):
-    """One memory to retain."""
-
     content: NotBlank | list[Block]
     timestamp: datetime | Literal["unset"] | None = None
     context: Text | None = None
@@ -50,7 +46,6 @@ class Item(Body):
 
     @property
     def text(self) -> str:
-        """The content as one text."""
         if isinstance(self.content, str):
             return self.content
         other = next((block.type for block in self.content if block.type != "text"), None)
@@ -73,15 +68,11 @@ class Item(Body):
 
 
 class Retain(Body):
-    """A request to retain."""
-
     items: list[Item]
     document_tags: list[NotBlank] | None = None
 
 
 class LeastScores(Body):
-    """The least that scores must be."""
-
     final: float | None = None
     semantic: float | None = None
     keyword: float | None = None
@@ -89,8 +80,6 @@ class LeastScores(Body):
 
 
 class Recalling(Body):
-    """A request to recall."""
-
     query: NotBlank
     types: list[str] | None = None
     type: str | None = None
@@ -162,8 +151,6 @@ class TagFilter(Body):
 
 
 class SignalItem(Body):
-    """One signal."""
-
     fact_id: NotBlank
     signal_type: SignalType
     confidence: Fraction = 1.0
@@ -172,14 +159,10 @@ class SignalItem(Body):
 
 
 class Signals(Body):
-    """A request to signal."""
-
     signals: list[SignalItem]
 
 
 class Traits(Body):
-    """The disposition of a bank."""
-
     skepticism: Trait | None = None
     literalism: Trait | None = None
     empathy: Trait | None = None
@@ -198,7 +181,6 @@ class Profile(Body):
     disposition_empathy: Trait | None = None
 
     def merged(self, earlier: Mapping[str, Any]) -> Metadata:
-        """The profile with these changes."""
         changes = {
             "name": self.name,
             "mission": self.mission if self.mission is not None else self.reflect_mission,
@@ -231,8 +213,6 @@ class Settings(Body):
 
 
 class Listing(Body):
-    """The parameters of a list."""
-
     q: str | None = None
     limit: Annotated[int, Field(ge=0)] = 100
     offset: Annotated[int, Field(ge=0)] = 0
@@ -346,11 +326,9 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
     },
     "webhooks are not here; Heedful's alerts go out on feedback": {"/webhooks": "GET POST"},
 }
-"""Routes of the clients that do nothing here, by the reason."""
 
 
 def profile(bank: Dataset) -> dict[str, Any]:
-    """A bank, as it describes itself."""
     extra = extras(bank.metadata)
     return {
         "bank_id": bank.name,
@@ -371,13 +349,11 @@ def config(bank: Dataset) -> dict[str, Any]:
 
 
 def bank_summary(bank: Dataset) -> dict[str, Any]:
-    """A bank in a list."""
     counts = {"fact_count": bank.facts, "memory_count": bank.facts}
     return profile(bank) | counts | {"created_at": bank.created_at.isoformat()}
 
 
 def result(hit: Hit) -> dict[str, Any]:
-    """A hit, as recall shows it."""
     return _common(hit.fact_id, hit.text, hit.source, hit.metadata) | {
         "type": TYPE,
         "metadata": own_metadata(hit.metadata),
@@ -386,7 +362,6 @@ def result(hit: Hit) -> dict[str, Any]:
 
 
 def unit(fact: Fact) -> dict[str, Any]:
-    """A fact in a list."""
     common = _common(fact.fact_id, fact.text, fact.source, fact.metadata)
     return common | {
         "type": TYPE,

@@ -5,37 +5,15 @@ A bank is a dataset of the key's project. Banks need not be made: one that is no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 from heedful.compat.foreign_api import ForeignRequest, ForeignRoute, every, problem, read, unsupported
-from heedful.compat.hindsight.bodies import (
-    METADATA_KEY,
-    NO_USEFULNESS,
-    RAW,
-    UNSUPPORTED,
-    VERSION,
-    Listing,
-    Profile,
-    Recalling,
-    Retain,
-    Settings,
-    Signals,
-    bank_summary,
-    config,
-    extras,
-    profile,
-    ranked,
-    result,
-    unit,
-    within,
-)
+from heedful.compat.hindsight import bodies
 from heedful.engine import Heedful, project_of
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.model import Dataset, Fact, Metadata, Signal
-
-STATUSES: Mapping[int, int] = {}
 
 
 def error_body(error: HeedfulError, status: int) -> Any:
@@ -46,8 +24,10 @@ def error_body(error: HeedfulError, status: int) -> Any:
 
 
 def list_banks(store: Heedful, request: ForeignRequest) -> Any:
-    query = read(Listing, {name: request.query[name] for name in ("q", "limit", "offset") if name in request.query})
-    banks = [bank_summary(store.get_dataset(name)) for name in reversed(store.datasets())]
+    query = read(
+        bodies.Listing, {name: request.query[name] for name in ("q", "limit", "offset") if name in request.query}
+    )
+    banks = [bodies.bank_summary(store.get_dataset(name)) for name in reversed(store.datasets())]
     if query.q:
         banks = [bank for bank in banks if query.q.lower() in f"{bank['bank_id']}\n{bank['name']}".lower()]
     limit = query.limit if "limit" in request.query else max(len(banks), 1)
@@ -61,14 +41,14 @@ def list_banks(store: Heedful, request: ForeignRequest) -> Any:
 
 def put_bank(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
-    changes = read(Profile, request.body, {})
+    changes = read(bodies.Profile, request.body)
     existing = _bank(store, bank)
-    merged = changes.merged({} if existing is None else extras(existing.metadata))
-    return profile(store.create_dataset(bank, metadata={METADATA_KEY: merged}))
+    merged = changes.merged({} if existing is None else bodies.extras(existing.metadata))
+    return bodies.profile(store.create_dataset(bank, metadata={bodies.METADATA_KEY: merged}))
 
 
 def get_bank(store: Heedful, request: ForeignRequest) -> Any:
-    return profile(store.get_dataset(request.path["bank_id"]))
+    return bodies.profile(store.get_dataset(request.path["bank_id"]))
 
 
 def change_bank(store: Heedful, request: ForeignRequest) -> Any:
@@ -77,19 +57,23 @@ def change_bank(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def get_config(store: Heedful, request: ForeignRequest) -> Any:
-    return config(store.get_dataset(request.path["bank_id"]))
+    return bodies.config(store.get_dataset(request.path["bank_id"]))
 
 
 def change_config(store: Heedful, request: ForeignRequest) -> Any:
-    changes = read(Settings, request.body, {}).profile
+    changes = read(bodies.Settings, request.body).profile
     bank = store.get_dataset(request.path["bank_id"])
-    return config(store.create_dataset(bank.name, metadata={METADATA_KEY: changes.merged(extras(bank.metadata))}))
+    return bodies.config(
+        store.create_dataset(bank.name, metadata={bodies.METADATA_KEY: changes.merged(bodies.extras(bank.metadata))})
+    )
 
 
 def reset_config(store: Heedful, request: ForeignRequest) -> Any:
     bank = store.get_dataset(request.path["bank_id"])
-    stays = {name: value for name, value in extras(bank.metadata).items() if name not in ("mission", "disposition")}
-    return config(store.create_dataset(bank.name, metadata={METADATA_KEY: stays}))
+    stays = {
+        name: value for name, value in bodies.extras(bank.metadata).items() if name not in ("mission", "disposition")
+    }
+    return bodies.config(store.create_dataset(bank.name, metadata={bodies.METADATA_KEY: stays}))
 
 
 def delete_bank(store: Heedful, request: ForeignRequest) -> Any:
@@ -110,7 +94,7 @@ def clear_bank(store: Heedful, request: ForeignRequest) -> Any:
 
 def retain(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
-    body = read(Retain, request.body, {})
+    body = read(bodies.Retain, request.body)
     documents: dict[str | None, list[tuple[str, Metadata]]] = {}
     appended = {item.document_id for item in body.items if item.update_mode == "append"}
     for item in body.items:
@@ -129,7 +113,7 @@ def retain(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def recall(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(Recalling, request.body, {})
+    body = read(bodies.Recalling, request.body)
     body.refuse_what_has_no_like()
     if not body.wants_facts or _bank(store, request.path["bank_id"]) is None:
         return {"results": []}
@@ -152,15 +136,15 @@ def recall(store: Heedful, request: ForeignRequest) -> Any:
     ]
     least = body.min_scores.final if body.min_scores is not None else None
     best = sorted((hit for hit in hits if least is None or hit.score >= least), key=lambda hit: -hit.score)
-    return {"results": [result(hit) for hit in within(best[: body.top_k], body.max_tokens)]}
+    return {"results": [bodies.result(hit) for hit in bodies.within(best[: body.top_k], body.max_tokens)]}
 
 
 def list_memories(store: Heedful, request: ForeignRequest) -> Any:
-    query = read(Listing, {**request.query, "tags": list(request.every.get("tags", [])) or None})
+    query = read(bodies.Listing, {**request.query, "tags": list(request.every.get("tags", [])) or None})
     query.refuse_what_has_no_like()
     bank = _bank(store, request.path["bank_id"])
     stop = query.offset + query.limit
-    if bank is None or query.state == "invalidated" or (query.type is not None and query.type not in RAW):
+    if bank is None or query.state == "invalidated" or (query.type is not None and query.type not in bodies.RAW):
         facts, total = [], 0
     elif query.filters:
         facts = [fact for fact in _facts(store, bank.name, query.document_id) if query.passes(fact)]
@@ -168,7 +152,7 @@ def list_memories(store: Heedful, request: ForeignRequest) -> Any:
     else:
         facts, total = list(islice(_facts(store, bank.name, None), stop)), bank.facts
     return {
-        "items": [unit(fact) for fact in facts[query.offset : stop]],
+        "items": [bodies.unit(fact) for fact in facts[query.offset : stop]],
         "total": total,
         "limit": query.limit,
         "offset": query.offset,
@@ -176,7 +160,7 @@ def list_memories(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def get_memory(store: Heedful, request: ForeignRequest) -> Any:
-    return unit(_fact(store, request.path["bank_id"], request.path["memory_id"]))
+    return bodies.unit(_fact(store, request.path["bank_id"], request.path["memory_id"]))
 
 
 def delete_document(store: Heedful, request: ForeignRequest) -> Any:
@@ -192,7 +176,7 @@ def delete_document(store: Heedful, request: ForeignRequest) -> Any:
 
 def signal(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
-    signals = read(Signals, request.body, {}).signals
+    signals = read(bodies.Signals, request.body).signals
     given = [Signal(**item.model_dump(), author=request.author) for item in signals]
     try:
         result = store.signal(given, dataset=bank)
@@ -229,7 +213,7 @@ def fact_stats(store: Heedful, request: ForeignRequest) -> Any:
 def usefulness_stats(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
     if _bank(store, bank) is None:
-        return NO_USEFULNESS | {"bank_id": bank}
+        return bodies.NO_USEFULNESS | {"bank_id": bank}
     stats = store.usefulness_stats(bank)
     return {
         "bank_id": bank,
@@ -237,13 +221,13 @@ def usefulness_stats(store: Heedful, request: ForeignRequest) -> Any:
         "average_usefulness": stats.average_overall_usefulness,
         "total_signals": stats.total_signals,
         "signal_distribution": stats.signal_breakdown,
-        "top_useful_facts": [ranked(fact) for fact in stats.most_useful],
-        "least_useful_facts": [ranked(fact) for fact in stats.least_useful],
+        "top_useful_facts": [bodies.ranked(fact) for fact in stats.most_useful],
+        "least_useful_facts": [bodies.ranked(fact) for fact in stats.least_useful],
     }
 
 
 def version(store: Heedful, request: ForeignRequest) -> Any:
-    return VERSION
+    return bodies.VERSION
 
 
 def _bank(store: Heedful, bank: str) -> Dataset | None:
@@ -289,5 +273,5 @@ ROUTES: tuple[ForeignRoute, ...] = (
     ForeignRoute("POST", f"{BANK}/signal", signal, "feedback", batch=True),
     ForeignRoute("GET", f"{BANK}/facts/{{fact_id}}/stats", fact_stats, "read"),
     ForeignRoute("GET", f"{BANK}/stats/usefulness", usefulness_stats, "read"),
-    *unsupported(BANK, UNSUPPORTED),
+    *unsupported(BANK, bodies.UNSUPPORTED),
 )

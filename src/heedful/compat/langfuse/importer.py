@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic.alias_generators import to_snake
+
 from heedful.transfer.foreign import Fields, ImportedAnswer, ImportedRating, Record, Row, SkippedRow, wrong
 
 QUESTION_FIELDS = ("question", "query", "input", "prompt", "message", "text", "content")
@@ -79,7 +81,4 @@ def _words(value: Any, role: str, fields: tuple[str, ...]) -> str:
 
 
 def _in_snake_case(value: dict[str, Any]) -> Fields:
-    def snake(name: str) -> str:
-        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-    return Fields({snake(name): field for name, field in value.items()})
+    return Fields({to_snake(name): field for name, field in value.items()})

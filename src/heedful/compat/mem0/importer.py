@@ -24,13 +24,8 @@ def records(row: Row, now: datetime, path: Path) -> Iterator[Record]:
         if feedback not in FEEDBACK:
             raise wrong("feedback", feedback, "one of POSITIVE, NEGATIVE and VERY_NEGATIVE")
         signal_type, confidence = FEEDBACK[feedback]
-        yield FactOpinion(
-            f"mem0/{memory}",
-            signal_type,
-            f"mem0/{memory}/{feedback}",
-            confidence=confidence,
-            comment=value.optional("feedback_reason"),
-        )
+        fact, comment = f"mem0/{memory}", value.optional("feedback_reason")
+        yield FactOpinion(fact, signal_type, f"{fact}/{feedback}", confidence=confidence, comment=comment)
         return
     expires = value.time("expiration_date")
     if expires is not None and expires <= now:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from heedful.clock import new_id
@@ -12,23 +11,20 @@ from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
 from heedful.model import VISITOR
 
-STATUSES: Mapping[int, int] = {422: 400}
+STATUSES = {422: 400}
 
 
 class FeedbackBody(Body):
-    """Feedback on a session."""
-
     rating: str | None = None
     comment: str = ""
 
 
 def error_body(error: HeedfulError, status: int) -> Any:
-    """The body of an error."""
     return {"detail": str(error)}
 
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
-    body = read(FeedbackBody, request.body, {})
+    body = read(FeedbackBody, request.body)
     # Each request is another visitor's: all of them are kept.
     author = request.author or f"{VISITOR}{new_id()}"
     try:

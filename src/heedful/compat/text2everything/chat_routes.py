@@ -89,7 +89,6 @@ def always_shown(heedful: Heedful, audience: str | None) -> list[str]:
 
 
 def example_text(heedful: Heedful, example_id: str) -> str:
-    """An example as a text about the data."""
     example = heedful.golden_examples.get(example_id)
     return f"For example, {example.question}\n{example.sql_query}"
 
@@ -255,7 +254,6 @@ def look_up(heedful: Heedful, request: ForeignRequest) -> Any:
 
 
 def is_execution(heedful: Heedful, some_id: str) -> bool:
-    """Whether an id is that of an execution."""
     try:
         heedful.executions.get(some_id)
     except NotFound:

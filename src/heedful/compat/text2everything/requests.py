@@ -17,7 +17,6 @@ from heedful.model import Scope, limits
 def project_route(
     method: str, path: str, handle: Callable[[Heedful, ForeignRequest], Any], scope: Scope, **options: bool
 ) -> ForeignRoute:
-    """A route below the address of a project."""
     return ForeignRoute(method, "/api/projects/{project_id}" + path, handle, scope, "project_id", **options)  # type: ignore[arg-type]
 
 
@@ -61,7 +60,6 @@ def query_flag(request: ForeignRequest, field: str) -> bool | None:
 
 
 def ids(request: ForeignRequest) -> list[str]:
-    """The ids in the body of a bulk deletion."""
     value = body(request).get("ids")
     if not isinstance(value, list) or not value or not all(isinstance(entity_id, str) for entity_id in value):
         raise Invalid("ids must be a list of at least one id", field="ids", value=value)
@@ -81,7 +79,6 @@ def bulk(delete: Callable[[str], object], request: ForeignRequest) -> dict[str, 
 
 
 def project(heedful: Heedful) -> str:
-    """The project's name, which is its id."""
     return project_of(heedful).name
 
 

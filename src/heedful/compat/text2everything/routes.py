@@ -7,7 +7,6 @@ nothing here: a key says which projects it opens.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -28,7 +27,7 @@ from heedful.sql import secrets
 from heedful.storage import scopes
 from heedful.storage.schema import projects
 
-STATUSES: Mapping[int, int] = {422: 400}
+STATUSES = {422: 400}
 """The client knows a value that can't be accepted by 400 alone."""
 
 
@@ -52,7 +51,7 @@ _IN_A_PATH = re.compile(r"[^/?#%\\\x00-\x1f]+")
 
 def list_projects(heedful: Heedful, request: ForeignRequest) -> Any:
     """The projects that the key opens: all, or its own."""
-    names = sorted(request.server.projects(), key=str.casefold)
+    names = sorted(request.projects(), key=str.casefold)
     matching = [name for name in names if requests.has(request, name)]
     return requests.paginate(matching, request, 50, lambda name: _to_project(_open(heedful, request, name)))
 
@@ -90,7 +89,7 @@ def update_project(heedful: Heedful, request: ForeignRequest) -> Any:
 
 
 def _open(heedful: Heedful, request: ForeignRequest, name: str) -> Heedful:
-    return heedful if name == requests.project(heedful) else request.server.opened(name)
+    return heedful if name == requests.project(heedful) else request.opened(name)
 
 
 def _describe_project(heedful: Heedful, description: str | None) -> None:
@@ -151,7 +150,6 @@ def url_of(body: dict[str, Any]) -> str:
 
 
 def config_of(body: dict[str, Any]) -> dict[str, Any]:
-    """The options of a connector."""
     options = body.get("config") or {}
     if not isinstance(options, dict) or not all(isinstance(value, str | int) for value in options.values()):
         raise Invalid("config must be an object of texts and numbers", field="config")

@@ -3,6 +3,7 @@ Heedful has no field for."""
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,8 +37,6 @@ _OWN_KEYS = ("remark_id", "place", "made_at", "changed_at")
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A text with its metadata."""
-
     id: str
     text: str
     metadata: Metadata
@@ -70,19 +69,17 @@ class Remarks:
         return remark
 
     def find(self, remark_id: str) -> Remark | None:
-        """The remark with this id, if there is one."""
         values.identifier("id", remark_id)
         return next(iter(self._read(remark_id)), None)
 
     def get(self, remark_id: str) -> Remark:
-        """The remark with this id."""
         remark = self.find(remark_id)
         if remark is None:
             message = f"nothing with the id {remark_id!r} in {self._dataset} of project {self._workspace.project!r}"
             raise NotFound(message, field="id", value=remark_id)
         return remark
 
-    def list(self) -> RemarkList:
+    def list(self) -> builtins.list[Remark]:
         """All of them, the oldest first."""
         return sorted(self._read(None), key=lambda remark: (remark.made_at, remark.id))
 
@@ -95,7 +92,7 @@ class Remarks:
                 seqs = [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
                 supersessions.remove_facts(connection, number, seqs)
 
-    def _read(self, remark_id: str | None) -> RemarkList:
+    def _read(self, remark_id: str | None) -> builtins.list[Remark]:
         with self._workspace.read() as connection:
             number = self._number(connection)
             seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
@@ -109,10 +106,6 @@ class Remarks:
 
     def _number(self, connection: Connection) -> int | None:
         return scopes.dataset_id(connection, self._workspace.project, self._dataset)
-
-
-# Inside the class, `list` is a method.
-RemarkList = list[Remark]
 
 
 def _joined(pieces: Sequence[AnyRow]) -> Remark:

@@ -141,7 +141,8 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
     """Fills a store, if it is not there yet, and serves its dashboard until Ctrl-C; only what is kept stays."""
     # Loaded before anything is filled, because it is an extra.
     with extra("server", "the dashboard"):
-        from heedful.interfaces.dashboard.app import run
+        from heedful.interfaces.dashboard.app import serve
+        from heedful.interfaces.http.config import Config
     folder: AbstractContextManager[str] = nullcontext(str(keep))
     if keep is None:
         folder = tempfile.TemporaryDirectory(prefix="heedful-demo-", ignore_cleanup_errors=True)
@@ -157,7 +158,7 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
             echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
             echo("Ctrl-C stops it", err=True)
 
-        run(str(store), "127.0.0.1", port, ready)
+        serve(Config(store=str(store), port=port, quiet=True), ready)
 
 
 def _fill_or_remove(store: Path, embedding: Embedding) -> NewKey | None:

@@ -40,8 +40,6 @@ SLOW_FACTOR = 10
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A request to be sent."""
-
     method: str
     path: str
     headers: dict[str, str]
@@ -49,13 +47,6 @@ class Send:
     slow: bool
     callbacks: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     """The functions to call for events of a stream; without any, no stream is asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    """A pause."""
-
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +63,8 @@ class Reply:
     """Whether a callback was called; a retry would call it again."""
 
 
-Exchange = Generator[Send | Sleep, Reply | None, Any]
+Exchange = Generator[Send | float, Reply | None, Any]
+"""Yields requests, and the seconds of pauses; a request is answered with a reply."""
 
 
 def exchange(project: str, call: Call, arguments: Arguments) -> Exchange:
@@ -88,9 +80,9 @@ def exchange(project: str, call: Call, arguments: Arguments) -> Exchange:
         in_progress = answer.status == 409 and _document(answer).get("code") == "in_progress"
         if waits < MAX_POLLS and in_progress:
             waits += 1
-            yield Sleep(max(1.0, _retry_after(answer)))
+            yield max(1.0, _retry_after(answer))
         elif attempt < ATTEMPTS and _is_retryable(answer):
-            yield Sleep(max(_retry_after(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)))
+            yield max(_retry_after(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))
             attempt += 1
         else:
             result = _result(call, answer, attempt)
@@ -99,7 +91,7 @@ def exchange(project: str, call: Call, arguments: Arguments) -> Exchange:
 
 def _export(
     project: str, table: str, path: Any, format: str | None = None, overwrite: bool = False, **filters: Any
-) -> Generator[Send | Sleep, Reply | None, ExportResult]:
+) -> Generator[Send | float, Reply | None, ExportResult]:
     """A table, page by page, in a file that is written here."""
     with export(table, path, format, filters.get("dataset"), overwrite) as output:
         cursor = None

@@ -17,7 +17,7 @@ from heedful.aio import AsyncHeedful
 from heedful.api import values
 from heedful.api.calls import Arguments, Call
 from heedful.errors import Invalid, quoted
-from heedful.interfaces.client.exchange import SLOW_FACTOR, Exchange, Reply, Send, Sleep, exchange
+from heedful.interfaces.client.exchange import SLOW_FACTOR, Exchange, Reply, Send, exchange
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.version import __version__
 
@@ -34,17 +34,15 @@ class Transport:
 
     def run(self, call: Call, arguments: Arguments) -> Any:
         steps = exchange(self.project, call, arguments)
-        try:
-            step = next(steps)
-            while True:
-                answer = None
-                if isinstance(step, Sleep):
-                    time.sleep(step.seconds)
-                else:
-                    answer = self._send(step)
-                step = steps.send(answer)
-        except StopIteration as done:
-            return done.value
+        step = _next(steps, None)
+        while isinstance(step, Send | float):
+            answer = None
+            if isinstance(step, float):
+                time.sleep(step)
+            else:
+                answer = self._send(step)
+            step = _next(steps, answer)
+        return step[0]
 
     def close(self) -> None:
         self._client.close()
@@ -75,12 +73,12 @@ class AsyncTransport:
 
     async def run(self, call: Call, arguments: Arguments) -> Any:
         # Files that are named are read at once, in a thread.
-        steps: Exchange = exchange(self._project, call, arguments)
+        steps = exchange(self._project, call, arguments)
         step = await asyncio.to_thread(_next, steps, None)
-        while isinstance(step, Send | Sleep):
+        while isinstance(step, Send | float):
             answer = None
-            if isinstance(step, Sleep):
-                await asyncio.sleep(step.seconds)
+            if isinstance(step, float):
+                await asyncio.sleep(step)
             else:
                 answer = await self._send(step)
             step = _next(steps, answer)
@@ -105,7 +103,7 @@ class AsyncTransport:
             return _connection_error(error, events)
 
 
-def _next(steps: Exchange, answer: Reply | None) -> Send | Sleep | tuple[Any]:
+def _next(steps: Exchange, answer: Reply | None) -> Send | float | tuple[Any]:
     """The next step, or the result in a tuple: StopIteration can't leave a coroutine."""
     try:
         return steps.send(answer)
@@ -174,7 +172,6 @@ def connect(
     ten times as long where it is known to be slow. Calls that fail in a way that may pass are sent again; they count
     once.
     """
-
     name, key = _check_options(project, api_key, timeout)
     return RemoteHeedful(Transport(url, name, key, timeout), f"<RemoteHeedful {url} project={name!r}>")
 
@@ -183,7 +180,6 @@ async def aconnect(
     url: str, *, api_key: str | None = None, project: str | None = None, timeout: float = TIMEOUT
 ) -> AsyncHeedful:
     """Connects to a server for asyncio; see `connect`."""
-
     name, key = _check_options(project, api_key, timeout)
     transport = AsyncTransport(url, name, key, timeout)
     return AsyncHeedful(transport.run, transport.close, f"<AsyncHeedful {url} project={name!r}>")

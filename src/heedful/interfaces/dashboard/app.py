@@ -53,7 +53,6 @@ PAGES: tuple[PageRoute, ...] = tuple(page for module in _MODULES for page in mod
 ACTIONS: tuple[Action, ...] = tuple(action for module in _MODULES for action in module.ACTIONS)
 
 LOGIN_HOURS = 8.0
-"""Hours that a login is valid."""
 
 INTERNAL_ERROR = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
 
@@ -78,7 +77,7 @@ def create(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        site.close()
+        state.close()
 
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, HeedfulError):
@@ -180,8 +179,7 @@ class SecurityHeaders:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
+                headers.update(HEADERS)
                 headers.setdefault("Cache-Control", "private, no-cache")
             await send(message)
 
@@ -191,16 +189,8 @@ class SecurityHeaders:
         await self._app(scope, receive, sending)
 
 
-PORT = 8001
-
-
-def run(store: str | None, host: str, port: int, ready: Callable[[str, NewKey | None], None]) -> None:
-    """Serves the dashboard of a store until it is stopped; `ready` gets the address, and the first key."""
-    serve(Config(store=store, host=host, port=port, quiet=True), ready)
-
-
 def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
-    """The same, with all options of the server."""
+    """Serves the dashboard of a store until it is stopped; `ready` gets the address, and the first key."""
     set_up(config)
     listening, address = listen(config)
     store = open_store(config, background_jobs=True)

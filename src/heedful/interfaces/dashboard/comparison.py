@@ -157,14 +157,12 @@ def intervals_overlap(now: Variant, earlier: Variant | None) -> bool:
 
 
 def value_label(value: Any, by: str) -> str:
-    """A value of what is compared, in words."""
     if value is None:
         return f"no {NAMES.get(by, by.removeprefix(PREFIX))}"
     return value if isinstance(value, str) else str(value)
 
 
 def trend_chart(trend: Trend, words: str) -> str:
-    """Satisfaction over time, with its band."""
     line = trend.lines[0].points if trend.lines else []
     points = [Point(day.start, day.satisfaction, day.low, day.high, day.up + day.down) for day in line]
     return line_chart(
@@ -178,7 +176,6 @@ def trend_chart(trend: Trend, words: str) -> str:
 
 
 def variants_chart(satisfaction: Satisfaction) -> str:
-    """Each variant with its interval."""
     rows = []
     for variant in satisfaction.variants:
         label, count = value_label(variant.value, satisfaction.by), variant.up + variant.down

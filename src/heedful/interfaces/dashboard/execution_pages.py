@@ -11,11 +11,9 @@ from heedful.interfaces.dashboard.site import EMPTY, PAGE_SIZE, Action, ActionRe
 from heedful.model import Execution, ExecutionFeedback, Page
 
 MAX_ROWS = 50
-"""Rows of a result that are shown."""
 
 
 def list_page(here: PageContext) -> Response:
-    """The executions, the newest first."""
     connector, executions = here.query.get("connector") or None, here.heedful.executions
     page: Page[Execution] = here.attempt(
         lambda: executions.list(connector_id=connector, **here.paging), EMPTY, (Invalid, NotFound)
@@ -30,7 +28,6 @@ def list_page(here: PageContext) -> Response:
 
 
 def cache_page(here: PageContext) -> Response:
-    """The decisions of the cache, by reason."""
     days = here.range(30)
     report = here.heedful.insight.cache(since=days.start, until=days.end, limit=PAGE_SIZE)
     rows = [
@@ -53,7 +50,6 @@ def coverage_page(here: PageContext) -> Response:
 
 
 def detail_page(here: PageContext) -> Response:
-    """One execution, with its result and what people say of it."""
     execution = here.heedful.executions.get(here.path["execution_id"])
     opinions = views.feedback(here.heedful, [execution.execution_id])[execution.execution_id]
     return here.html(
@@ -83,7 +79,6 @@ def rate(here: PageContext) -> ActionResult:
 
 
 def unrate(here: PageContext) -> ActionResult:
-    """Retracts an opinion about an execution."""
     feedback = here.heedful.feedback.get(here.field("feedback_id"))
     here.heedful.retract(feedback.id, author=here.author)
     own = feedback.execution_id and feedback.author == here.author
@@ -101,13 +96,11 @@ def confirm(here: PageContext) -> ActionResult:
 
 
 def promote(here: PageContext) -> ActionResult:
-    """Makes a golden example of an execution."""
     example = here.heedful.golden_examples.promote(here.field("execution_id"), question=here.optional("question"))
     return ActionResult("It is a golden example now.", undo=Undo("remove_example", {"example_id": example.id}))
 
 
 def remove_example(here: PageContext) -> ActionResult:
-    """Removes a golden example."""
     example = here.heedful.golden_examples.get(here.field("example_id"))
     here.heedful.golden_examples.delete(example.id)
     undo = None
@@ -124,7 +117,6 @@ def _undo(feedback: ExecutionFeedback) -> Undo:
 
 
 def _own_opinion(here: PageContext, opinions: list[ExecutionFeedback]) -> ExecutionFeedback | None:
-    """The opinion that this person gave already."""
     return next((opinion for opinion in opinions if opinion.author == here.author), None)
 
 

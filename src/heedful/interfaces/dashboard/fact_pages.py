@@ -61,7 +61,6 @@ def usefulness_page(here: PageContext) -> Response:
 
 
 def fact_page(here: PageContext) -> Response:
-    """One fact."""
     fact_id = here.path["fact_id"]
     history = here.heedful.fact_history(fact_id)
     related = [history.supersedes.fact_id] if history.supersedes else []
@@ -114,7 +113,6 @@ def _score_chart(history: FactHistory, now: datetime) -> str:
 
 
 def supersede(here: PageContext) -> ActionResult:
-    """Replaces a fact with a new text."""
     fact_id, text = here.field("fact_id"), here.field("text")
     result = here.heedful.supersede(fact_id, text, author=here.author)
     undo = Undo("retract", {"event_id": result.event_id}, here.at("facts", fact_id))
@@ -124,7 +122,6 @@ def supersede(here: PageContext) -> ActionResult:
 
 
 def retract(here: PageContext) -> ActionResult:
-    """Retracts an opinion or a supersession."""
     event_id = here.field("event_id")
     here.visitor.caller.check(project_of(here.heedful).scope_to_retract(event_id))
     here.heedful.retract(event_id, author=here.author)

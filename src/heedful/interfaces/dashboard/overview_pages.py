@@ -13,16 +13,7 @@ from heedful.interfaces.charts import Point, Series, line_chart
 from heedful.interfaces.dashboard import comparison, rendering, views
 from heedful.interfaces.dashboard.site import Action, PageContext, PageRoute
 from heedful.ledger.ranking_policy import DEFAULT_POLICY
-from heedful.model import (
-    DEFAULT_DATASET,
-    POLICY_NAMES,
-    Coverage,
-    Covered,
-    Note,
-    ReplayReport,
-    Satisfaction,
-    Trend,
-)
+from heedful.model import DEFAULT_DATASET, POLICY_NAMES, Coverage, Covered, Note, ReplayReport, Satisfaction, Trend
 
 
 def overview_page(here: PageContext) -> Response:
@@ -66,26 +57,18 @@ def overview_page(here: PageContext) -> Response:
 
 
 def waiting(here: PageContext) -> Response:
-    """The number of items that wait for review."""
     counts = views.count_by_status(here.heedful, dataset=_dataset(here))
     return here.part("overview_waiting.html", "Open review items", here.at("overview"), counts=counts)
 
 
 def changes(here: PageContext) -> Response:
-    """The changes that are not luck."""
     days = here.range()
     notes = here.heedful.insight.notes(since=days.start, until=days.end, dataset=_dataset(here))
-    return here.part(
-        "overview_changes.html",
-        "What changed",
-        here.at("overview"),
-        notes=[(note, _note_link(here, note)) for note in notes],
-        range=days,
-    )
+    linked = [(note, _note_link(here, note)) for note in notes]
+    return here.part("overview_changes.html", "What changed", here.at("overview"), notes=linked, range=days)
 
 
 def themes(here: PageContext) -> Response:
-    """The themes of negative comments."""
     days = here.range()
     report = here.heedful.insight.themes(since=days.start, until=days.end, dataset=_dataset(here))
     return here.part(
@@ -142,7 +125,6 @@ LIKELY_KEYS = ("variant", "experiment", "arm", "version")
 
 
 def experiments_page(here: PageContext) -> Response:
-    """Variants by a metadata key, and the policy."""
     days, keys = here.range(None), comparison.keys(here.heedful)
     by = here.choice("by", keys) or next((key for key in LIKELY_KEYS if key in keys), keys[0] if keys else None)
     satisfaction: Satisfaction | None = None

@@ -32,7 +32,7 @@ from heedful.interfaces.dashboard.site import (
 from heedful.interfaces.http.calls import query_of
 from heedful.interfaces.http.middleware import Endpoint
 from heedful.interfaces.http.state import BodyLimit, address_of, body_of, path_of
-from heedful.interfaces.problems import BY_KIND
+from heedful.interfaces.problems import status_of_kind
 from heedful.storage.audit import Refusal
 
 MAX_FORM = 2_000_000
@@ -47,14 +47,7 @@ TOKEN, BACK = "token", "back"
 """Fields of the form itself, which are not the action's."""
 
 
-def status_of(error: HeedfulError) -> int:
-    """The status of a page that shows an error: by its kind, whatever its code."""
-    return next((status for kind, status in BY_KIND.items() if isinstance(error, kind)), 500)
-
-
 def page(site: Site, definition: PageRoute) -> Endpoint:
-    """The route of a page."""
-
     def work(request: Request, visitor: Visitor | None) -> Response:
         if visitor is None:
             target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -120,7 +113,7 @@ def act(site: Site, request: Request, visitor: Visitor | None, form: dict[str, s
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
         pending = PendingAction(path["project"], action.name, form)
-        return login_page(site, request, status=401, pending=pending, about=describe(action, form))
+        return login_page(site, request, status=401, pending=pending)
     try:
         visitor.caller.check(action.scope)
         caller = visitor.caller.calling(request)
@@ -151,7 +144,7 @@ def _run_action(here: PageContext, action: Action, token: tuple[str, str, str] |
             raise
         if action.refused is not None:
             return action.refused(here, error)
-        return retry_page(here, action, here.form, rendering.full_text(error), status=status_of(error))
+        return retry_page(here, action, here.form, rendering.full_text(error), status=status_of_kind(error))
     here.site.pending.take(login.number)
     return result if isinstance(result, Response) else _after_action(here, result, back)
 
@@ -192,7 +185,7 @@ def error_page(site: Site, request: Request, visitor: Visitor | None, error: Hee
         operation = site.actions[action_name].operation if action_name in site.actions else "dashboard.page"
         caller = visitor.caller
         site.refusals.note(Refusal(operation, error.code, caller.project, caller.key_id, address_of(request)))
-    status = status_of(error)
+    status = status_of_kind(error)
     projects, name = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
     try:
         with _page_context(site, request, visitor, {}, project=name if name in projects else projects[0]) as here:
@@ -203,7 +196,7 @@ def error_page(site: Site, request: Request, visitor: Visitor | None, error: Hee
 
 def plain_page(site: Site, request: Request, error: HeedfulError) -> Response:
     """The same, where it is not known who asks."""
-    template, status = site.templates.get_template("bare_error.html"), status_of(error)
+    template, status = site.templates.get_template("bare_error.html"), status_of_kind(error)
     headers = {"Retry-After": str(error.value)} if error.code in ("server_busy", "rate_limited") else None
     return HTMLResponse(template.render(error=error, code=status, theme=theme_of(request)), status, headers)
 
@@ -244,12 +237,12 @@ def login_page(
     to: str = "/",
     name: str = "",
     pending: PendingAction | None = None,
-    about: str | None = None,
 ) -> Response:
     """The page that asks for a key; what somebody was about to do is kept in it."""
-    cookie, sealed = request.cookies.get(COOKIE), ""
+    cookie, sealed, about = request.cookies.get(COOKIE), "", None
     before = site.logins.read(cookie)
     if pending is not None:
+        about = describe(site.actions[pending.action], pending.fields)
         sealed = site.logins.sealed(PENDING_PURPOSE, [pending.project, pending.action, pending.fields])
     page = site.templates.get_template("login.html").render(
         theme=theme_of(request),
@@ -264,19 +257,16 @@ def login_page(
 
 
 async def show_login(site: Site, request: Request) -> Response:
-    """The page that asks for a key."""
     to = local(request.query_params.get("to"), "/")
     return await site.run(request, None, lambda: login_page(site, request, to=to))
 
 
 async def log_in(site: Site, request: Request) -> Response:
-    """Logs in."""
     form = await form_of(site, request)
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
     pending = await site.run(request, None, lambda: _read_pending(site, form.get("pending", "")))
-    about = None if pending is None else describe(site.actions[pending.action], pending.fields)
     client = address_of(request) or "unknown"
-    ask_again = partial(login_page, site, request, to=to, name=name, pending=pending, about=about)
+    ask_again = partial(login_page, site, request, to=to, name=name, pending=pending)
     try:
         site.limiter.check(client, ATTEMPTS, asyncio.get_running_loop().time())
         key = form.get("api_key", "").strip()
@@ -297,14 +287,8 @@ async def log_in(site: Site, request: Request) -> Response:
         to = "/resume"
     response = RedirectResponse(to, 303)
     # The cookie is kept longer than the login is valid, so that a form sent too late is still recognised.
-    response.set_cookie(
-        COOKIE,
-        cookie,
-        max_age=site.logins.seconds + 7 * 86_400,
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
+    kept = site.logins.seconds + 7 * 86_400
+    response.set_cookie(COOKIE, cookie, kept, httponly=True, samesite="lax", secure=request.url.scheme == "https")
     return response
 
 
@@ -399,4 +383,3 @@ SUBJECTS: Mapping[str, Callable[[PageContext, str], list[tuple[str, str]]]] = {
     "fact_id": _fact,
     "execution_id": _execution,
 }
-"""The readers of the things that actions concern, by the fields that name these."""

@@ -13,21 +13,9 @@ from starlette.responses import Response
 
 from heedful.errors import HeedfulError, Invalid, NotFound, no_dataset, quoted
 from heedful.interfaces.dashboard import views
-from heedful.interfaces.dashboard.responses import status_of
 from heedful.interfaces.dashboard.site import EMPTY, Action, ActionResult, PageContext, PageRoute, Undo
-from heedful.model import (
-    FIXES,
-    OPINION_TARGETS,
-    Entry,
-    Fix,
-    Message,
-    Metadata,
-    OpinionTarget,
-    Page,
-    ReviewItem,
-    Session,
-    etag,
-)
+from heedful.interfaces.problems import status_of_kind
+from heedful.model import FIXES, OPINION_TARGETS, Entry, Fix, Message, Metadata, OpinionTarget, etag
 
 ALL = "all"
 
@@ -44,7 +32,6 @@ ACTION_MESSAGES = {
     "promote": "made a golden example of the execution",
     "add_example": "added a golden example",
 }
-"""The actions of reviewers, in words."""
 
 FIX_MESSAGES: dict[Fix, str] = {
     "supersede": "The fact was corrected: the new text is recalled from now on.",
@@ -56,7 +43,6 @@ FIX_MESSAGES: dict[Fix, str] = {
 }
 
 REDO_PREFIX = "again_"
-"""The prefix of fields that redo what is undone."""
 
 
 def queue_page(here: PageContext) -> Response:
@@ -66,7 +52,7 @@ def queue_page(here: PageContext) -> Response:
     kind = cast(OpinionTarget | None, here.query.get("kind") or here.query.get("target_type") or None)
     counts = here.attempt(lambda: _count(here, kind, filters, datasets), None, (Invalid, NotFound))
     options = {"status": None if status == ALL else status, "target_type": kind, **filters, **here.paging}
-    page: Page[ReviewItem] = EMPTY
+    page = EMPTY
     if counts is not None:
         page = here.attempt(lambda: here.heedful.review.list(**options), EMPTY, (Invalid, NotFound))
     return here.html(
@@ -103,7 +89,7 @@ def item_page(here: PageContext, refused: HeedfulError | None = None) -> Respons
     fact_ids = [str(event.details[name]) for event in case.history for name in FACTS if event.details.get(name)]
     return here.html(
         "review_item.html",
-        status=None if refused is None else status_of(refused),
+        status=None if refused is None else status_of_kind(refused),
         case=case,
         item=case.item,
         hidden={"item_id": item_id, "if_match": etag(case.item), "seen": str(len(case.history))},
@@ -128,7 +114,6 @@ def _known_events(here: PageContext) -> int:
 
 
 def ask_again(here: PageContext) -> Response:
-    """The same question asked now, beside what was disliked."""
     item_id = here.path["item_id"]
     comparison = here.heedful.review.ask_again(item_id)
     return here.part(
@@ -217,23 +202,19 @@ MAX_TURNS = 500
 
 @dataclass(frozen=True, slots=True)
 class ShownTurn:
-    """A message, or a question with its answer."""
-
     at: datetime
     message: Message | None = None
     entry: Entry | None = None
 
 
 def sessions_page(here: PageContext) -> Response:
-    """All sessions, the newest first."""
     typed, sessions = here.query.get("q", "").strip(), here.heedful.sessions
-    page: Page[Session] = here.attempt(lambda: sessions.list(where=_where(typed), **here.paging), EMPTY)
+    page = here.attempt(lambda: sessions.list(where=_where(typed), **here.paging), EMPTY)
     summaries = views.summaries(here.heedful, [session.session_id for session in page.items])
     return here.html("sessions.html", typed=typed, page=page, summaries=summaries)
 
 
 def session_page(here: PageContext) -> Response:
-    """One conversation, in time order."""
     sessions, session_id = here.heedful.sessions, here.path["session_id"]
     session = sessions.get(session_id)
     messages = sessions.messages(session_id, limit=MAX_TURNS)
@@ -296,4 +277,3 @@ ACTIONS = (
     Action("review_undo", "review.undo", "undo what was done", undo),
 )
 REDOABLE = frozenset(action.name for action in ACTIONS if action.refused is not None)
-"""The actions that can be redone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from starlette.responses import Response
 
@@ -12,13 +12,12 @@ from heedful.errors import Invalid
 from heedful.interfaces.dashboard import views
 from heedful.interfaces.dashboard.site import Action, ActionResult, PageContext, PageRoute, Undo
 from heedful.ledger.ranking_policy import DEFAULT_POLICY
-from heedful.model import POLICY_NAMES, SCOPES, Key, PolicyName, Scope
+from heedful.model import POLICY_NAMES, SCOPES, Key, NewKey, PolicyName, Scope
 from heedful.storage import key_rows as keys
 from heedful.storage import scopes
 
 
-def settings_page(here: PageContext, **more: Any) -> Response:
-    """Everything, on one page."""
+def settings_page(here: PageContext, new_key: NewKey | None = None) -> Response:
     pending = here.query.get("alerts", "pending") == "pending"
     alerts = here.heedful.sessions.alerts(pending=pending, **here.paging)
     response = here.html(
@@ -33,16 +32,15 @@ def settings_page(here: PageContext, **more: Any) -> Response:
         names=POLICY_NAMES,
         usual=DEFAULT_POLICY,
         scopes=SCOPES,
-        **({"new_key": None} | more),
+        new_key=new_key,
     )
-    if more:
+    if new_key is not None:
         # A key is shown once, and not kept by browsers either.
         response.headers["Cache-Control"] = "no-store"
     return response
 
 
 def make_key(here: PageContext) -> Response:
-    """Makes a key, and shows it this once."""
     scopes = cast(list[Scope], here.form.get("scopes", "").split())
     if not scopes:
         raise Invalid("no scope is chosen", field="scopes", remedy="Choose what the key may do")

@@ -26,12 +26,11 @@ from heedful.interfaces.dashboard import comparison
 from heedful.interfaces.dashboard.comparison import DayRange
 from heedful.interfaces.dashboard.rendering import address, environment, full_text
 from heedful.interfaces.http.sharing import RateLimiter
-from heedful.interfaces.http.state import KEY_CACHE_SECONDS, Caller, Callers, ServerState, caller_of, path_of
+from heedful.interfaces.http.state import KEY_CACHE_SECONDS, Caller, ServerState, caller_of, path_of
 from heedful.model import DEFAULT_DATASET, SCOPES, Page, Scope
 from heedful.request_context import CallerIdentity
 from heedful.storage import audit
 from heedful.storage import key_rows as keys
-from heedful.store import Store
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")
@@ -43,13 +42,11 @@ Refused = type[HeedfulError] | tuple[type[HeedfulError], ...]
 EMPTY: Page[Any] = Page(items=[], next_cursor=None)
 
 PAGE_SIZE = 50
-"""Rows of a list that are shown at once."""
 
 STRANGER = Caller("", "", frozenset())
 """Everybody who isn't logged in."""
 
 MAX_NOTES = 10_000
-"""Notes that are kept at once."""
 
 MAX_PENDING = 20_000_000
 """Characters of the forms that are kept at once."""
@@ -110,8 +107,6 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """An entry of the navigation."""
-
     name: str
     title: str
     key: str | None = None
@@ -190,19 +185,16 @@ class Visitor:
 class Logins:
     """Makes logins and forms of a store, and knows its own again."""
 
-    def __init__(self, store: Store, admin_key: str | None, hours: float) -> None:
-        self._store = store
-        self._callers = Callers(store, admin_key)
+    def __init__(self, state: ServerState, hours: float) -> None:
+        self._store = store = state.store
+        self._callers = state.callers
+        admin_key = state.config.admin_key
         with store.database.write() as connection:
             keys.ensure_signing_secret(connection, store.now())
         self._secrets: tuple[list[bytes], float] = ([], -KEY_CACHE_SECONDS)
         # Another admin key makes the logins of the former one useless.
         self._admin = None if admin_key is None else f"{ADMIN}:{credentials.digest(admin_key).hex()[:16]}"
         self.seconds = int(hours * 3600)
-
-    def close(self) -> None:
-        """Writes what is left to note of keys."""
-        self._callers.close()
 
     def enter(self, api_key: str, name: str, address: str | None) -> str:
         """The cookie for a key that is good; `Forbidden` otherwise, in the same words for every reason."""
@@ -308,7 +300,7 @@ class Site:
         self.state = state
         self.store = state.store
         self.actions = actions
-        self.logins = Logins(state.store, state.config.admin_key, hours)
+        self.logins = Logins(state, hours)
         self.refusals = state.refusals
         self.limiter = RateLimiter()
         self.templates = environment()
@@ -343,10 +335,6 @@ class Site:
             project = path_of(request.path_params).get("project", "")
         return await self.state.run(self.state.calls, project, caller, work)
 
-    def close(self) -> None:
-        self.logins.close()
-        self.state.close()
-
 
 THEMES = ("auto", "light", "dark")
 
@@ -370,7 +358,6 @@ class PageContext:
 
     @property
     def author(self) -> str:
-        """Under whose name things are done."""
         return self.visitor.author
 
     @property
@@ -397,7 +384,6 @@ class PageContext:
         return self.site.store.clock().date()
 
     def may(self, operation: str) -> bool:
-        """Whether this person may call an operation of the engine."""
         return CALLS[operation].scope in self.visitor.caller.scopes
 
     def at(self, *parts: str, **query: str | int | None) -> str:
@@ -405,7 +391,6 @@ class PageContext:
         return address(self.project, *parts, **query)
 
     def elsewhere(self, project: str) -> str:
-        """The same kind of page in another project."""
         return address(project, self.section)
 
     def also(self, **changes: str | int | None) -> str:
@@ -440,7 +425,6 @@ class PageContext:
             return otherwise
 
     def range(self, usual: int | None = 14) -> DayRange:
-        """The days that the page is about."""
         return comparison.from_request(self.query, self.today, usual)
 
     def field(self, name: str) -> str:

@@ -19,7 +19,6 @@ from heedful.storage import facts, scopes
 from heedful.storage.schema import review_items, review_members
 
 MAX_RESULTS = 20
-"""Facts that a search shows."""
 
 
 @dataclass(slots=True)
@@ -35,7 +34,6 @@ class Summary:
 
 
 def summaries(heedful: Heedful, session_ids: Sequence[str]) -> dict[str, Summary]:
-    """A summary of each of these sessions."""
     by_session = {session_id: Summary() for session_id in session_ids}
 
     def read(tx: Transaction) -> None:
@@ -64,7 +62,6 @@ def opinions(heedful: Heedful, qa_ids: Sequence[str]) -> dict[str, list[Feedback
 
 
 def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
-    """The texts of the facts that are there."""
     workspace = project_of(heedful).workspace
     with workspace.read() as connection:
         located = facts.locate(connection, workspace.project, sorted(set(fact_ids)))
@@ -92,14 +89,11 @@ def search(heedful: Heedful, query: str, dataset: str, *, boost: bool, explain: 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The rules that were chosen; None where the usual one is used."""
-
     project: str | None
     datasets: dict[str, str | None] = field(default_factory=dict)
 
 
 def policies(heedful: Heedful) -> Policies:
-    """The rules that a project recalls by."""
     workspace = project_of(heedful).workspace
     with workspace.read() as connection:
         return Policies(*scopes.policies(connection, workspace.project))
@@ -159,7 +153,6 @@ def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[E
 
 
 def example(heedful: Heedful, connector_id: str, execution_id: str) -> GoldenExample | None:
-    """The golden example that an execution was made to."""
     with project_of(heedful).workspace.read() as connection:
         row = records.example_of_execution(connection, connector_id, execution_id)
     return None if row is None else heedful.golden_examples.get(row.id)

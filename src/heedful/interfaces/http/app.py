@@ -141,7 +141,6 @@ def _rename_uvicorn(record: logging.LogRecord) -> bool:
 
 
 def open_store(config: Config, *, background_jobs: bool = False) -> Store:
-    """The store that a server serves."""
     return Store(
         config.store,
         embedding=config.embedding,
@@ -200,7 +199,6 @@ def first_key(config: Config, store: Store) -> NewKey | None:
 
 
 def admin_key(store: Store) -> NewKey:
-    """A new key for everything."""
     workspace = Workspace(store.database, store.embedder, store.default_project, store.clock, shared=True)
     return new_key(workspace, None, "admin", ["admin"], None)
 

@@ -47,8 +47,6 @@ INSIDE = {"review.get": "item"}
 
 
 def endpoint(operation: Call, state: ServerState) -> Endpoint:
-    """The endpoint of an operation."""
-
     async def answer(request: Request) -> Response:
         request.scope["heedful.operation"] = operation.name
         caller = await state.caller(request, None)
@@ -109,6 +107,7 @@ def _result(
 ) -> bytes:
     """The result of a call, as JSON."""
     project = caller.connected(project)
+    database, now = state.store.database, state.store.now
     if operation.undoes is not None:
         caller.check(project.scope_to_retract(values[operation.undoes]))
     writing: AbstractContextManager[None] = nullcontext()
@@ -116,7 +115,7 @@ def _result(
         size = visitors.size_of(values)
         values, target = check_token(caller.claims, operation.name, values, project)
         visitor, most = (caller.claims.author, target), state.store.config.visitor_daily_bytes
-        writing = visitors.counted(state.store.database, project.name, state.store.now, visitor, size, most)
+        writing = visitors.counted(database, project.name, now, visitor, size, most)
 
     def work() -> Any:
         result = run(project, operation, {**values, **callbacks})
@@ -125,21 +124,15 @@ def _result(
             raise NotFound(f"no such {missing} in project {project.name!r}", code=f"{missing}_not_found")
         return result
 
+    def as_json() -> Any:
+        return operation.result.dump_python(work(), mode="json")
+
     with writing:
         if key is None:
             return operation.result.dump_json(work())
         # Numbers of any size: they are refused later, and by name.
         digest = fingerprint(operation.name, json.dumps(to_jsonable_python(values), sort_keys=True))
-        stored = run_once(
-            state.store.database,
-            project.name,
-            state.store.now,
-            key,
-            digest,
-            lambda: operation.result.dump_python(work(), mode="json"),
-            secret=operation.secret,
-        )
-        return orjson.dumps(stored)
+        return orjson.dumps(run_once(database, project.name, now, key, digest, as_json, secret=operation.secret))
 
 
 def _response(request: Request, operation: Call, body: bytes, answer: Callable[..., Response]) -> Response:
@@ -260,7 +253,6 @@ def _too_many(values: str, most: int) -> Invalid:
 
 
 def query_of(request: Request) -> list[tuple[str, str]]:
-    """The pairs of a query string."""
     raw = request.scope["query_string"]
     if len(raw) > MAX_QUERY:
         raise Invalid(f"the query string has {len(raw)} bytes, the limit is {MAX_QUERY}", code="malformed")

@@ -77,11 +77,9 @@ class Connections:
         """Those of each share; the one that waited longest first."""
 
     def count(self, share: Share = ALL) -> int:
-        """Connections in a share."""
         return len(self._held.get(share, ()))
 
     def most(self, share: Share) -> int:
-        """Connections that a share may have."""
         return self._most[share[0]]
 
     def move(self, connection: LimitedProtocol, shares: Sequence[Share]) -> Share | None:
@@ -94,7 +92,6 @@ class Connections:
         return full
 
     def remove(self, connection: LimitedProtocol) -> None:
-        """Counts a connection no longer."""
         for share in connection.shares:
             del self._held[share][connection]
             if not self._held[share]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
-from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -16,12 +16,12 @@ from starlette.responses import Response
 
 from heedful import compat, request_context
 from heedful.api import values
-from heedful.compat.foreign_api import ForeignRequest, ForeignRoute, Reply
+from heedful.compat.foreign_api import ForeignRequest, ForeignRoute
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces.http.calls import body_limit, header_of, json_of, query_of
 from heedful.interfaces.http.middleware import Endpoint, document, headers_of
-from heedful.interfaces.http.state import AllowedCalls, Caller, ServerState, path_of
+from heedful.interfaces.http.state import AllowedCalls, ServerState, path_of
 from heedful.interfaces.problems import status_of
 from heedful.store import Store
 
@@ -35,27 +35,7 @@ AUTHOR = "x-heedful-author"
 """The header that names the author of feedback."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallerProjects:
-    """The projects of the store, as far as a caller's key opens them."""
-
-    store: Store
-    caller: Caller
-    resources: ExitStack
-    """Projects that were opened stay open until the request is answered."""
-
-    def projects(self) -> list[str]:
-        only = self.caller.project
-        return [name for name in (self.store.projects() if only is None else [only]) if self.store.exists(name)]
-
-    def opened(self, project: str) -> Heedful:
-        opened = self.resources.enter_context(self.store.using(self.caller.choose(project)))
-        return AllowedCalls(opened, self.caller)
-
-
 def endpoint(route: ForeignRoute, module: ModuleType, state: ServerState) -> Endpoint:
-    """The endpoint of one route of another system."""
-
     async def answer(request: Request) -> Response:
         try:
             return await _respond(route, state, request)
@@ -96,18 +76,26 @@ async def _respond(route: ForeignRoute, state: ServerState, request: Request) ->
 
         def work() -> Response:
             acting = request_context.acting_as(caller.calling(request))
-            with acting, state.storing(project, route), ExitStack() as resources:
-                server = CallerProjects(state.store, caller, resources)
+            # Projects that are opened stay open until the request is answered.
+            with acting, state.storing(project, route), ExitStack() as opened_projects:
+
+                def opened(name: str) -> Heedful:
+                    inside = opened_projects.enter_context(state.store.using(caller.choose(name)))
+                    return AllowedCalls(inside, caller)
+
                 author = values.author((header_of(request, AUTHOR) or "").strip() or state.store.config.foreign_author)
-                foreign = ForeignRequest(path, dict(pairs), every, body, server, author, files, dict(form))
-                result = route.handle(server.opened(project), foreign)
-                reply = result if isinstance(result, Reply) else Reply(route.status, result)
-            content = b"" if reply.status == 204 else to_json(reply.body)
-            return state.answer(content, project, caller, reply.status, reply.headers)
+                projects = partial(_projects, state.store, caller.project)
+                foreign = ForeignRequest(path, dict(pairs), every, body, projects, opened, author, files, dict(form))
+                result = route.handle(opened(project), foreign)
+            return state.answer(to_json(result), project, caller, route.status)
 
         if route.queries:
             return await state.query(project, caller, work)
         return await state.run(state.short if route.scope == "feedback" else state.calls, project, caller, work)
+
+
+def _projects(store: Store, only: str | None) -> list[str]:
+    return [name for name in (store.projects() if only is None else [only]) if store.exists(name)]
 
 
 async def _form(request: Request, raw: bytes) -> tuple[list[tuple[str, str]], dict[str, bytes]]:

@@ -168,7 +168,6 @@ def _split(body: bytes, most: int) -> tuple[bytes, dict[str, Any]]:
 
 
 def _tools(request: Request) -> Collection[Tool]:
-    """The tools that the caller may use."""
     from heedful.interfaces.mcp.tools import TOOLS
 
     return [tool for tool in TOOLS.values() if tool.scope in request.scope[ACCESS].caller.scopes]

@@ -124,7 +124,6 @@ def _stopping() -> Unavailable:
 
 
 def headers_of(error: HeedfulError, status: int) -> dict[str, str]:
-    """Headers that a status needs."""
     if status == 401:
         return {"WWW-Authenticate": "Bearer"}
     if status == 429:
@@ -265,7 +264,6 @@ class Measures:
         )
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Counts one request."""
         method = method if method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS") else "other"
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)

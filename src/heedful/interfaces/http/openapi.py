@@ -66,7 +66,6 @@ PROBLEM: Document = {
 
 
 def _meaning(kind: Any) -> str:
-    """The meaning of a parameter, from its type."""
     return str(get_args(kind)[1].meaning)
 
 

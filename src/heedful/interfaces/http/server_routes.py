@@ -32,8 +32,6 @@ logger = logging.getLogger("heedful")
 
 
 class ServerRoutes:
-    """Endpoints about the server as a whole."""
-
     def __init__(self, state: ServerState, measures: Measures) -> None:
         self._state = state
         self._measures = measures
@@ -136,7 +134,6 @@ SCRIPT, STYLE = "application/javascript; charset=utf-8", "text/css; charset=utf-
 
 
 def widget() -> Endpoint:
-    """The widget, for everybody."""
     headers = {
         "Cache-Control": "public, max-age=300, stale-while-revalidate=86400",
         # Any page may load it, also as a module or with an integrity hash; whether it may call is another question.

@@ -63,12 +63,10 @@ class Lane:
     """A kind of call: how many are done at the same time."""
 
     name: str
-    total: int
-    """Of all projects together."""
     first: int
     """Of one project, as long as it is not known that they leave the processor alone."""
     most: int
-    """Of one project whose calls wait for something else."""
+    """Of one project whose calls wait for something else, and of all projects together."""
 
 
 @dataclass(slots=True)
@@ -103,8 +101,6 @@ class _Project(_Account):
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call under way."""
-
     project: str
     caller: str
     time: ProcessorTime | None = None
@@ -234,7 +230,7 @@ class Shares:
         most = int(account.windows.setdefault(lane.name, lane.first))
         if others:
             most = min(most, _half(lane.most))
-        if self._running[lane.name] >= lane.total or account.running[lane.name] >= most:
+        if self._running[lane.name] >= lane.most or account.running[lane.name] >= most:
             return None
         return False if own.running[lane.name] < (_half(most) if colleagues else most) else None
 
@@ -411,7 +407,6 @@ class WriteLimiter(Buckets[Account]):
         self._megabytes = megabytes
 
     def charge(self, account: Account, size: int, now: float) -> None:
-        """Counts bytes that a call has stored."""
         self.take(account, size, self._rate, self._burst, now)
 
     def check(self, account: Account, now: float) -> None:
@@ -496,7 +491,6 @@ class ShortCalls:
         return await future
 
     def close(self) -> None:
-        """Does what is waiting, and ends."""
         for _ in self._threads:
             self._waiting.put(None)
         for thread in self._threads:

@@ -68,7 +68,6 @@ class Caller:
     """The permissions of a token, if it is one."""
 
     def calling(self, request: Request) -> CallerIdentity:
-        """The identity under which this request is handled."""
         return CallerIdentity(self.key_id, address_of(request))
 
     def check(self, scope: Scope) -> None:
@@ -197,13 +196,11 @@ def address_of(request: Request) -> str | None:
 
 
 def caller_of(row: AnyRow) -> Caller:
-    """Whoever has this key."""
     allowed = frozenset(SCOPES) if "admin" in row.scopes else frozenset(row.scopes)
     return Caller(row.id, row.project, allowed, row.rate_limit)
 
 
 def presented_key(authorization: str | None, api_key: str | None) -> str:
-    """The key in the headers of a request."""
     scheme, _, key = (authorization or "").partition(" ")
     if scheme.lower() == "bearer" and key.strip():
         return key.strip()
@@ -219,8 +216,6 @@ def presented_key(authorization: str | None, api_key: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """The most that a body may have."""
-
     size: int
     """In bytes."""
     values: int = limits.MAX_VALUES
@@ -339,15 +334,15 @@ class ServerState:
         """Whether it was closed while calls were still running."""
         store.serve_others()
         self.refusals = Refusals(store.database, store.now)
-        self._callers = Callers(store, config.admin_key)
+        self.callers = Callers(store, config.admin_key)
         self._limiter = RateLimiter()
         processors = os.cpu_count() or 1
         # A database of many writers, or one on the network, keeps more threads waiting.
         shared = store.sessions or store.database.many_writers
         # More threads than processors only take turns, unless they wait for something else.
-        self.calls = Lane("call", config.threads, processors + 1, config.threads)
-        self.recalls = Lane("recall", processors + 1, processors + 1, processors + 1)
-        self.short = self.calls if shared else Lane("feedback", FEEDBACK_THREADS, FEEDBACK_THREADS, FEEDBACK_THREADS)
+        self.calls = Lane("call", processors + 1, config.threads)
+        self.recalls = Lane("recall", processors + 1, processors + 1)
+        self.short = self.calls if shared else Lane("feedback", FEEDBACK_THREADS, FEEDBACK_THREADS)
         slow = max(1, processors // 2)
         self._shares = sharing.Shares((self.calls, self.recalls, self.short), slow, WAIT, time.monotonic)
         self._pool = ThreadPoolExecutor(config.threads + processors + 1, thread_name_prefix="heedful-call")
@@ -372,7 +367,6 @@ class ServerState:
         self._worker = worker_of(store) if config.worker else None
 
     def start(self) -> None:
-        """Begins to do jobs."""
         if self._worker is not None:
             self.store.job_added = self._worker.wake
             self._worker.start()
@@ -453,9 +447,9 @@ class ServerState:
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """The caller of a request, if they may do this now."""
         key = presented_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
-        caller = self._callers.remembered(key)
+        caller = self.callers.remembered(key)
         if caller is None:
-            caller = await self.run_lookup(lambda: self._callers.find(key))
+            caller = await self.run_lookup(lambda: self.callers.find(key))
         await self.admit(request, caller)
         if scope is not None:
             caller.check(scope)
@@ -496,7 +490,7 @@ class ServerState:
             self._feedback.close()
         for pool in (self._slow_pool, self._querying, self._pool, self._auth_pool):
             pool.shutdown()
-        self._callers.close()
+        self.callers.close()
         if self._worker is not None:
             self._worker.close()
         self.refusals.close()
