@@ -36,7 +36,7 @@ from heedful.ledger.adaptive_policy import (
 )
 from heedful.ledger.fold_cache import ContextIndex, folds_of
 from heedful.ledger.replay_statistics import Floats, Trial
-from heedful.ledger.usefulness import Candidate, Documented, Opinion, Tally, Usefulness, counted_votes
+from heedful.ledger.usefulness import Candidate, Documented, Opinion, Tally, effective_vote
 from heedful.model import (
     POLICY_NAMES,
     Estimate,
@@ -411,30 +411,102 @@ def replay_orders(
         yield [order for fold in folds for order in fold.orders(recall, weights)]
 
 
+class _Growing:
+    """A tally that takes opinions in any order, and folds them in the order they were given."""
+
+    __slots__ = ("_folded", "_opinions", "_tally")
+
+    def __init__(self) -> None:
+        self._opinions: list[Opinion] = []
+        self._tally = Tally()
+        self._folded = 0
+
+    def add(self, opinion: Opinion) -> None:
+        if self._folded and opinion.at < self._opinions[self._folded - 1].at:
+            self._tally, self._folded = Tally(), 0
+        insort(self._opinions, opinion, key=_by_time)
+
+    def remove(self, opinion: Opinion) -> None:
+        self._opinions.remove(opinion)
+        self._tally, self._folded = Tally(), 0
+
+    def __len__(self) -> int:
+        return len(self._opinions)
+
+    def tally(self, policy: Documented) -> Tally:
+        self._tally = policy.fold(self._opinions[self._folded :], self._tally)
+        self._folded = len(self._opinions)
+        return self._tally
+
+
+@dataclass(slots=True)
+class _Context:
+    """The tallies of the queries that mean the same as one, and how many opinions for each are in them."""
+
+    taken: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    tallies: dict[int, _Growing] = field(default_factory=lambda: defaultdict(_Growing))
+
+
 class DocumentedFold:
     """The documented rule."""
 
     def __init__(self) -> None:
         self._policy = Documented()
-        self._opinions: dict[int, list[Opinion]] = defaultdict(list)
-        self._folded: dict[int, tuple[list[Opinion], Tally]] = {}
-        """Of facts about which no opinion came since: the opinions that count, and their tally."""
+        self._evidence = 0
+        self._voters: dict[tuple[int, int, str], list[Opinion]] = defaultdict(list)
+        self._opinions: dict[int, list[tuple[int, Opinion]]] = defaultdict(list)
+        self._overall: dict[int, _Growing] = defaultdict(_Growing)
+        self._contexts: dict[int, _Context] = defaultdict(_Context)
 
     def add(self, opinion: Opinion) -> None:
-        insort(self._opinions[opinion.fact], opinion, key=_by_time)
-        self._folded.pop(opinion.fact, None)
+        before, after = self._replaced(opinion)
+        if before is not None:
+            self._remove(before)
+        if after is not None:
+            self._evidence += 1
+            self._opinions[after.query].append((self._evidence, after))
+            self._overall[after.fact].add(after)
+
+    def _replaced(self, opinion: Opinion) -> tuple[Opinion | None, Opinion | None]:
+        """The opinion that no longer counts, and the one that does now, when this one comes."""
+        if opinion.author is None:
+            return None, opinion
+        own = self._voters[opinion.fact, opinion.query, opinion.author]
+        before = effective_vote(own) if own else None
+        insort(own, opinion, key=_by_time)
+        after = effective_vote(own)
+        return (None, None) if after is before else (before, after)
+
+    def _remove(self, opinion: Opinion) -> None:
+        for_query = self._opinions[opinion.query]
+        del for_query[next(place for place, (_, given) in enumerate(for_query) if given is opinion)]
+        self._overall[opinion.fact].remove(opinion)
+        if not self._overall[opinion.fact]:
+            del self._overall[opinion.fact]
+        self._contexts.clear()
 
     def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
-        usefulness = {fact: self._usefulness(fact, recall) for fact, _ in recall.shown}
+        context = self._contexts[recall.query]
+        self._follow(context, recall.context)
+        usefulness = {
+            fact: self._policy.usefulness(
+                self._tally(context.tallies, fact), self._tally(self._overall, fact), recall.at
+            )
+            for fact, _ in recall.shown
+        }
         return [[line.fact for line in self._policy.rank(recall.shown, usefulness, weight)] for weight in weights]
 
-    def _usefulness(self, fact: int, recall: LoggedRecall) -> Usefulness:
-        if fact not in self._folded:
-            counted = counted_votes(self._opinions[fact])
-            self._folded[fact] = counted, self._policy.fold(counted)
-        counted, overall = self._folded[fact]
-        in_context = self._policy.fold(opinion for opinion in counted if opinion.query in recall.context)
-        return self._policy.usefulness(in_context, overall, recall.at)
+    def _follow(self, context: _Context, queries: Iterable[int]) -> None:
+        new: list[tuple[int, Opinion]] = []
+        for query in queries:
+            opinions = self._opinions.get(query, ())
+            new += opinions[context.taken[query] :]
+            context.taken[query] = len(opinions)
+        for _, opinion in sorted(new, key=lambda numbered: (numbered[1].at, numbered[0])):
+            context.tallies[opinion.fact].add(opinion)
+
+    def _tally(self, tallies: Mapping[int, _Growing], fact: int) -> Tally | None:
+        return tallies[fact].tally(self._policy) if fact in tallies else None
 
 
 class AdaptiveFold:
