@@ -163,7 +163,7 @@ def create_token(
     if author is not None and subject is not None:
         remedy = "Pass author for somebody you can name, or subject for a visitor"
         raise Invalid("author and subject can't be combined", field="subject", value=subject, remedy=remedy)
-    identity = values.author(author) or ANYONE
+    identity = values.author("author", author) or ANYONE
     if subject is not None:
         apart = f"{workspace.project}\0{values.name('subject', subject)}"
         identity = VISITOR + hashlib.sha256(apart.encode()).hexdigest()[:12]

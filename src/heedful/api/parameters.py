@@ -134,7 +134,7 @@ _FEEDBACK = FEEDBACK_LIMITS, partial(values.any_text, limit=limits.MAX_FEEDBACK)
 # Used in many calls.
 Author = Annotated[
     str,
-    Means("Whose opinion it is; your program's if left out.", NAME_LIMITS, lambda field, value: values.author(value)),
+    Means("Whose opinion it is; your program's if left out.", NAME_LIMITS, values.author),
 ]
 Cursor = Annotated[str, Means("The `next_cursor` of the previous page.", CURSOR_LIMITS)]
 DatasetName = Annotated[str, Means("The dataset.", NAME_LIMITS)]
@@ -309,7 +309,7 @@ Audience = Annotated[
     Means(
         "Whom it is for, such as a user or tenant ID (case-sensitive); everybody if left out.",
         NAME_LIMITS,
-        lambda field, value: values.audience(value),
+        values.audience,
     ),
 ]
 ChatMessageId = Annotated[

@@ -90,18 +90,18 @@ def seed(value: Any) -> int | None:
     return value
 
 
-def author(value: Any) -> str | None:
+def author(field: str, value: Any) -> str | None:
     """The name of the author of feedback, as it is stored; None for the program itself."""
     if value is None:
         return None
-    return _named("author", author_name, any_text("author", value))
+    return _named(field, author_name, any_text(field, value))
 
 
-def audience(value: Any) -> str | None:
+def audience(field: str, value: Any) -> str | None:
     """The name of those whom something is for, compared to the letter; None for everybody."""
     if value is None:
         return None
-    text = name("audience", value)
+    text = name(field, value)
     if not (text[0].isprintable() and text[-1].isprintable() and text == text.strip()):
         remedy = "Pass the name alone, or leave it out for everybody"
         raise Invalid.got("audience", "must not begin or end with a space or an invisible character", value, remedy)

@@ -55,7 +55,7 @@ class HeedfulEvaluationExporter(LogRecordExporter):
         self._answer_id = answer_id
         self._scale = scale
         self._labels = labels
-        self._author = values.author(author)
+        self._author = values.author("author", author)
         self._guard = Guard()
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:

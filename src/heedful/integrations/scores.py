@@ -93,7 +93,7 @@ def import_scores(
     of the system, as `langfuse/<user>`, and each has one opinion of an answer: the latest. Scores that name no user are
     one visitor's; `author` names who gave them, if you know it.
     """
-    author = values.author(author)
+    author = values.author("author", author)
     here = _Here(memory, system)
     counts = {"stored": 0, "waiting": 0, "unchanged": 0, "retracted": 0}
     errors: list[str] = []

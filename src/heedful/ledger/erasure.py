@@ -83,7 +83,7 @@ def erase(workspace: Workspace, author: str, handlers: ErasureHandlers) -> Forge
     With facts and sessions in one database that is one transaction. Otherwise sessions come first; should the process
     die between the two, doing it again finishes it, under the same pseudonym.
     """
-    name = str(values.author(author))
+    name = str(values.author("author", author))
     # A random name of the same kind of author.
     new = Erased(name, f"{VISITOR if name.startswith(VISITOR) else ''}erased-{secrets.token_hex(8)}")
     erased, remote_records, rated_entries = _erase_remote(workspace, handlers.sessions, new)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, exists, func, insert, select, text, update
 
+from heedful import request_context
 from heedful.clock import new_id
 from heedful.ledger.adaptive_policy import Strengths, prefix
 from heedful.ledger.usefulness import Opinion, counted_votes, kind_of
@@ -265,6 +266,19 @@ def get(connection: Connection, project: str, event_id: str) -> AnyRow | None:
         event_keys.c.project_id == projects.c.id, event_keys.c.idempotency_key == external_key(event_id)
     )
     return connection.execute(by_key).first()
+
+
+def event_key(kind: str, key: str | None) -> str | None:
+    """The ledger's key for a caller's idempotency key, distinct from those of other callers."""
+    if key is None:
+        return None
+    caller = request_context.subject()
+    return f"{kind}@{caller}/{key}" if caller else f"{kind}/{key}"
+
+
+def idempotency_key_of(event_key: str) -> str:
+    """The key as the caller passed it."""
+    return event_key.partition("/")[2]
 
 
 def external_key(external_id: str) -> str:

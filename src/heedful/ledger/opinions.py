@@ -23,7 +23,6 @@ from heedful.ledger.usefulness import suffices
 from heedful.model import AuthorKind, Metadata, OpinionTarget, Rating
 from heedful.storage import external_ids
 from heedful.storage.external_ids import WaitingRow
-from heedful.storage.requests import idempotency_key_of
 from heedful.storage.rows import Direct, Prepared, of_project, one_of, select_in, unpacked
 from heedful.storage.schema import feedbacks, projects, session_tags, sessions
 
@@ -509,7 +508,7 @@ class Feedbacks(Protocol):
 def deleted_key_error(key: str) -> Conflict:
     """The error for an idempotency key whose opinion was deleted with its session."""
     return Conflict(
-        f"idempotency_key {idempotency_key_of(key)!r} was used for feedback that was deleted with its session",
+        f"idempotency_key {ledger.idempotency_key_of(key)!r} was used for feedback that was deleted with its session",
         code="idempotency_key_reused",
         field="idempotency_key",
         value=key.partition("/")[2],

@@ -106,7 +106,7 @@ def _some(result: SignalResult) -> SignalResult:
 
 def _key(signal: Signal) -> str | None:
     if signal.external_id is None:
-        return requests.event_key("signal", signal.idempotency_key)
+        return ledger.event_key("signal", signal.idempotency_key)
     return ledger.external_key(signal.external_id)
 
 
@@ -280,7 +280,7 @@ def signal_recall(
     """Signals about what a recall showed: what is named, and for the rest what the answer shows, or `ignored`."""
     values.identifier("recall_id", recall_id)
     values.fraction("confidence", confidence)
-    author = values.author(author)
+    author = values.author("author", author)
     values.idempotency_key(idempotency_key)
     if answer is not None:
         values.any_text("answer", answer)

@@ -31,7 +31,7 @@ def prepare(
 ) -> Callable[[Connection], Supersession]:
     """The function that does it in an open transaction; the model has read the text by then."""
     values.identifier("fact_id", fact_id)
-    author = values.author(author)
+    author = values.author("author", author)
     if (text is None) == (by is None):
         raise Invalid(
             "the replacement is missing", field="text", value=text, remedy="Pass text, or by=FACT_ID, and not both"

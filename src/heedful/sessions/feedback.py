@@ -29,7 +29,6 @@ from heedful.sessions.metadata import check_keys
 from heedful.sessions.session_store import Transaction, page
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.sql_store import SqlTransaction
-from heedful.storage import requests
 from heedful.storage.external_ids import WaitingRow
 from heedful.storage.rows import to_model
 from heedful.workspace import Workspace
@@ -245,7 +244,7 @@ def rate_session(
     checks.idempotency_key(idempotency_key)
     fields = dict(_mapping(feedback))
     unrated = "rating" not in fields
-    key = requests.event_key("feedback", idempotency_key)
+    key = events.event_key("feedback", idempotency_key)
 
     def store(fields: Any) -> FeedbackRow:
         checked = dict(_mapping(fields))
@@ -454,7 +453,7 @@ def _append(
     if key is not None and first is not None:
         if first.says() == row.says() and (first.session_id, first.author) == (row.session_id, row.author):
             return first
-        idempotency_key = requests.idempotency_key_of(key)
+        idempotency_key = events.idempotency_key_of(key)
         raise Conflict(
             f"idempotency_key {idempotency_key!r} was used for another feedback",
             code="idempotency_key_reused",

@@ -12,13 +12,13 @@ from heedful.api import values
 from heedful.api.parameters import UNCHANGED
 from heedful.clock import from_stored, new_id
 from heedful.errors import Conflict, Invalid, NotFound
+from heedful.ledger import events
 from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks
 from heedful.ledger.proven_sql import TARGETS
 from heedful.ledger.usefulness import kind_of, normalise_rating
 from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Rating, limits
 from heedful.sql import records
 from heedful.sql.space import ExecutionSpace
-from heedful.storage import requests
 from heedful.storage.rows import batches, to_model
 
 DELETION_BATCH_SIZE = 50
@@ -35,7 +35,7 @@ def create_feedback(
     idempotency_key: str | None = None,
 ) -> ExecutionFeedback:
     values.idempotency_key(idempotency_key)
-    key = requests.event_key("feedback", idempotency_key)
+    key = events.event_key("feedback", idempotency_key)
     if execution_id is not None:
         # Before the message is looked at: of two things that are missing, the execution is what it is about.
         values.identifier("execution_id", execution_id)

@@ -137,7 +137,7 @@ def _imported(
         try:
             question = values.question("question", row.get("question"))
             sql = _checked(space, row.get("sql_query"), connector)
-            ready.append((question, sql, values.audience(row.get("audience") or None)))
+            ready.append((question, sql, values.audience("audience", row.get("audience") or None)))
         except (Invalid, Forbidden) as error:
             message, field = f"{label}{number}: {error.message}", f"examples[{number - 1}].{error.field}"
             remedy = error.remedy or "Nothing was imported"

@@ -23,19 +23,6 @@ def fingerprint(call: str, arguments: Any) -> bytes:
     return hashlib.blake2b(canonical, digest_size=16).digest()
 
 
-def event_key(kind: str, key: str | None) -> str | None:
-    """The ledger's key for a caller's idempotency key, distinct from those of other callers."""
-    if key is None:
-        return None
-    caller = request_context.subject()
-    return f"{kind}@{caller}/{key}" if caller else f"{kind}/{key}"
-
-
-def idempotency_key_of(event_key: str) -> str:
-    """The key as the caller passed it."""
-    return event_key.partition("/")[2]
-
-
 def earlier_result(
     connection: Connection, project: int, key: str, fingerprint: bytes, *, lock: bool = False
 ) -> Metadata | None:

@@ -83,7 +83,9 @@ async def _respond(route: ForeignRoute, state: ServerState, request: Request) ->
                     inside = opened_projects.enter_context(state.store.using(caller.choose(name)))
                     return AllowedCalls(inside, caller)
 
-                author = values.author((header_of(request, AUTHOR) or "").strip() or state.store.config.foreign_author)
+                author = values.author(
+                    "author", (header_of(request, AUTHOR) or "").strip() or state.store.config.foreign_author
+                )
                 projects = partial(_projects, state.store, caller.project)
                 foreign = ForeignRequest(path, dict(pairs), every, body, projects, opened, author, files, dict(form))
                 result = route.handle(opened(project), foreign)
