@@ -104,7 +104,7 @@ def audience(field: str, value: Any) -> str | None:
     text = name(field, value)
     if not (text[0].isprintable() and text[-1].isprintable() and text == text.strip()):
         remedy = "Pass the name alone, or leave it out for everybody"
-        raise Invalid.got("audience", "must not begin or end with a space or an invisible character", value, remedy)
+        raise Invalid.got(field, "must not begin or end with a space or an invisible character", value, remedy)
     return text
 
 
