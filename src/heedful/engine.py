@@ -38,7 +38,7 @@ from heedful.model import (
 )
 from heedful.notifications import Channel
 from heedful.notifications.outbox import AlertRow
-from heedful.review import actions, follow, undo_actions
+from heedful.review import actions, fixes, follow
 from heedful.sessions import alerts, conversations, entries, feedback, health, improve
 from heedful.sessions.space import SessionSpace
 from heedful.sql import chat, chat_sessions, connectors, executions, golden
@@ -181,7 +181,7 @@ def _forget(
 
 
 def _retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retraction:
-    handlers = {FEEDBACK: feedback.undo_handler(space.sessions), REVIEW: undo_actions.undo_handler(space)}
+    handlers = {FEEDBACK: feedback.undo_handler(space.sessions), REVIEW: fixes.undo_handler(space)}
     retraction = retract.retract(space.workspace, event_id, author, handlers)
     space.sessions.feedback_changed()
     return retraction

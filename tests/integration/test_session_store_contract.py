@@ -274,8 +274,6 @@ def test_an_entry_comes_back_as_it_was_stored(store: SessionStore) -> None:
     assert (replace(first, number=0), replace(second, number=0)) == (full, bare)
     assert store.read(lambda t: t.conversations.entry("s", full.id)) == first
     assert store.read(lambda t: t.conversations.entry("other", full.id)) is None
-    assert store.read(lambda t: t.conversations.entry_id("s", full.id)) == full.id
-    assert store.read(lambda t: t.conversations.entry_id("other", full.id)) is None
     assert of(store).updated_at == AT
 
 

@@ -39,17 +39,13 @@ def list_entries(
 
 logger = logging.getLogger("heedful.audit")
 
-BURST_LIMIT = 300
-"""Entries that a process writes at once at most."""
+BURST_LIMIT = 300  # Entries that a process writes at once at most.
 
 RATE_PER_SECOND = 0.1
 """Entries a second that it writes in the long run; what is beyond is added up in one entry a minute."""
 
-FLUSH_SECONDS = 1.0
-"""Seconds between two batches."""
-
-SUMMARY_CODE = "more_like_this"
-"""The code of an entry that summarises others; `times` has their number."""
+FLUSH_SECONDS = 1.0  # Seconds between two batches.
+SUMMARY_CODE = "more_like_this"  # The code of an entry that summarises others; `times` has their number.
 
 _CODES = frozenset(
     {
@@ -97,7 +93,6 @@ class Refusals:
         self._arrived.set()
 
     def flush(self, *, last: bool = False) -> None:
-        """Writes what was counted."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
             at = time.monotonic()
@@ -119,7 +114,6 @@ class Refusals:
             logger.error("%d refusals are not in the audit trail: %s", sum(times for _, times in fitting), error)
 
     def close(self) -> None:
-        """Writes what is left."""
         self._closing.set()
         self._arrived.set()
         if self._thread is not None:

@@ -21,9 +21,10 @@ from heedful.clock import from_stored, new_id
 from heedful.errors import Forbidden, Invalid, NotFound, quoted
 from heedful.ledger.usefulness import ANYONE, kind_of
 from heedful.model import SCOPES, VISITOR, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target, limits
-from heedful.storage import audit, scopes
+from heedful.storage import audit
 from heedful.storage import key_rows as keys
 from heedful.storage.rows import AnyRow, to_model
+from heedful.storage.scopes import ensure_project, project_id
 from heedful.workspace import Workspace
 
 PREFIX = "hf_"
@@ -97,8 +98,7 @@ class Claims:
     project: str
     author: str
     targets: tuple[dict[str, str], ...]
-    expires_at: int
-    """In stored time."""
+    expires_at: int  # In stored time.
 
     def names(self, target: dict[str, str]) -> bool:
         """Whether it allows feedback about this."""
@@ -106,7 +106,6 @@ class Claims:
 
 
 def sign_claims(claims: Claims, secret: bytes) -> str:
-    """The token that says this."""
     body = orjson.dumps([claims.project, claims.author, list(claims.targets), claims.expires_at])
     return TOKEN_PREFIX + sign(body, secret, _PURPOSE)
 
@@ -134,7 +133,7 @@ _TARGETS = TypeAdapter(dict[str, list[Target]])
 
 def list_keys(workspace: Workspace) -> list[Key]:
     with workspace.read() as connection:
-        project = scopes.project_id(connection, workspace.project)
+        project = project_id(connection, workspace.project)
         return [] if project is None else [to_key(row) for row in keys.list_keys(connection, project)]
 
 
@@ -192,22 +191,17 @@ def rotate_signing(workspace: Workspace, grace: int) -> SigningRotation:
     return SigningRotation(rotated_at=from_stored(now), former_good_until=from_stored(until))
 
 
-def create_key(workspace: Workspace, name: str, scopes: Sequence[Scope], rate_limit: int | None) -> NewKey:
-    """Creates a key of the project."""
-    return new_key(workspace, workspace.project, name, scopes, rate_limit)
-
-
-def new_key(
-    workspace: Workspace, project: str | None, name: str, key_scopes: Sequence[Scope], rate_limit: int | None
+def create_key(
+    workspace: Workspace, name: str, scopes: Sequence[Scope], rate_limit: int | None, *, of_all_projects: bool = False
 ) -> NewKey:
-    """Creates a key of a project, or of all."""
     values.name("name", name)
-    checked = _scopes(key_scopes)
+    checked = _scopes(scopes)
+    project = None if of_all_projects else workspace.project
     key_id = new_id()
     api_key = new_secret(key_id)
     with workspace.database.write(project) as connection:
         now = workspace.now()
-        number = None if project is None else scopes.ensure_project(connection, project, now)
+        number = None if project is None else ensure_project(connection, project, now)
         keys.add(connection, key_id, number, name, digest(api_key), checked, rate_limit, now)
         audit.note_action(connection, "keys.create", now, number, key_id)
         row = keys.get(connection, key_id)
@@ -216,7 +210,6 @@ def new_key(
 
 
 def to_key(row: AnyRow) -> Key:
-    """A key as callers see it."""
     return to_model(Key, row, key_id=row.id)
 
 

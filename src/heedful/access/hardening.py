@@ -21,17 +21,10 @@ from heedful.storage.schema import connectors, keys, projects
 ADMIN_KEY = "HEEDFUL_ADMIN_KEY"
 SECRET_KEY = "HEEDFUL_SECRET_KEY"
 
-MIN_KEY_LENGTH = 32
-"""Characters of an admin key that nobody can guess."""
-
-UNUSED_DAYS = 90
-"""Days after which a key that nobody used should be revoked."""
-
-MIN_PREFIX_BITS = 8
-"""Bits that a network of proxies has to fix, at least."""
-
-MAX_LISTED = 5
-"""Names that a finding lists; the others are counted."""
+MIN_KEY_LENGTH = 32  # Characters of an admin key that nobody can guess.
+UNUSED_DAYS = 90  # Days after which a key that nobody used should be revoked.
+MIN_PREFIX_BITS = 8  # Bits that a network of proxies has to fix, at least.
+MAX_LISTED = 5  # Names that a finding lists; the others are counted.
 
 
 def check_security(

@@ -18,8 +18,7 @@ from heedful.model import Metadata
 from heedful.storage import Database, requests, scopes
 from heedful.threads import leave_parent_when_forked
 
-LEASE = 60_000_000
-"""How long after its last sign of life another call may take the place of one, in stored time."""
+LEASE = 60_000_000  # How long after its last sign of life another call may take the place of one, in stored time.
 
 
 def run_once(
@@ -89,8 +88,7 @@ def _holds(connection: Connection, project: int, key: str, fingerprint: bytes, h
     return stored is not None and stored.get("holder") == holder
 
 
-RENEW_SECONDS = 15.0
-"""Seconds between two renewals."""
+RENEW_SECONDS = 15.0  # Seconds between two renewals.
 
 logger = logging.getLogger("heedful")
 

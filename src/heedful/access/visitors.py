@@ -23,20 +23,11 @@ MAX_CHANGES = 500
 """Opinions, changes and retractions about one target by one author of tokens in a day: each stays in the ledger, and
 visitors without a subject are one author."""
 
-MAX_BYTES = 1_000_000
-"""Bytes of these."""
-
-EVENT_BYTES = 500
-"""Bytes that an opinion takes in the store besides what was sent."""
-
-MAX_BARE_BYTES = 500
-"""Bytes of the arguments of a bare rating."""
-
-AUTHORS = 20
-"""One author may use one part in so many of the project's bytes, though at least `MAX_BYTES`."""
-
-RESERVE = 10
-"""One part in so many of a limit that visitors share is added to it for bare ratings."""
+MAX_BYTES = 1_000_000  # Bytes of these.
+EVENT_BYTES = 500  # Bytes that an opinion takes in the store besides what was sent.
+MAX_BARE_BYTES = 500  # Bytes of the arguments of a bare rating.
+AUTHORS = 20  # One author may use one part in so many of the project's bytes, though at least `MAX_BYTES`.
+RESERVE = 10  # One part in so many of a limit that visitors share is added to it for bare ratings.
 
 _ALL = ""
 _COMMENTS = ("comment", "feedback", "feedback_text")
@@ -45,10 +36,8 @@ _COMMENTS = ("comment", "feedback", "feedback_text")
 class Size(NamedTuple):
     """The room that a call takes in the store."""
 
-    bytes: int
-    """About; texts count as UTF-8."""
-    bare: bool
-    """Whether it is short and has no comment: a rating alone, or a retraction."""
+    bytes: int  # About; texts count as UTF-8.
+    bare: bool  # Whether it is short and has no comment: a rating alone, or a retraction.
 
 
 def size_of(arguments: Mapping[str, Any]) -> Size:
@@ -61,13 +50,9 @@ def size_of(arguments: Mapping[str, Any]) -> Size:
     size = _bytes(details)
     if size > limits.MAX_VISITOR_DETAILS:
         largest = max(details, key=lambda name: _bytes(details[name]))
-        raise Invalid(
-            f"{largest} and what else is sent with the comment take {size} bytes, the limit for a token is "
-            f"{limits.MAX_VISITOR_DETAILS}",
-            field=largest,
-            value=size,
-            remedy="Send less, or let your own server send it with a key",
-        )
+        most, remedy = limits.MAX_VISITOR_DETAILS, "Send less, or let your own server send it with a key"
+        message = f"{largest} and what else is sent with the comment take {size} bytes, the limit for a token is {most}"
+        raise Invalid(message, field=largest, value=size, remedy=remedy)
     return Size(_bytes(arguments) + EVENT_BYTES, size <= MAX_BARE_BYTES and not any(comments))
 
 
@@ -119,8 +104,7 @@ class _Limit(NamedTuple):
 
     bytes: int
     whose: str
-    shared: bool
-    """Whether visitors share it, so that one of them can use up what others need."""
+    shared: bool  # Whether visitors share it, so that one of them can use up what others need.
 
     def check(self, used: int, bare: bool, wait: int) -> None:
         reserve = self.bytes // RESERVE if bare and self.shared else 0
@@ -166,12 +150,10 @@ def _read_usage(
     connection: Connection, project: int, day: int, subjects: tuple[str, ...]
 ) -> dict[str, tuple[int, int]]:
     """The changes and bytes of each subject on a day."""
-    chosen = select(visitor_usage.c.subject, visitor_usage.c.changes, visitor_usage.c.bytes).where(
-        visitor_usage.c.project_id == project, visitor_usage.c.day == day, visitor_usage.c.subject.in_(subjects)
-    )
-    return dict.fromkeys(subjects, (0, 0)) | {
-        row.subject: (row.changes, row.bytes) for row in connection.execute(chosen)
-    }
+    usage = visitor_usage.c
+    chosen = (usage.project_id == project, usage.day == day, usage.subject.in_(subjects))
+    rows = connection.execute(select(usage.subject, usage.changes, usage.bytes).where(*chosen))
+    return dict.fromkeys(subjects, (0, 0)) | {row.subject: (row.changes, row.bytes) for row in rows}
 
 
 def _write_usage(connection: Connection, project: int, day: int, usage: dict[str, tuple[int, int]]) -> None:
@@ -182,6 +164,5 @@ def _write_usage(connection: Connection, project: int, day: int, usage: dict[str
     ]
     connection.execute(upsert(dialect_of(connection), visitor_usage, _USAGE_KEY, ("changes", "bytes")), rows)
     if any(changes == 1 for changes, _ in usage.values()):
-        connection.execute(
-            delete(visitor_usage).where(visitor_usage.c.project_id == project, visitor_usage.c.day < day)
-        )
+        old = (visitor_usage.c.project_id == project, visitor_usage.c.day < day)
+        connection.execute(delete(visitor_usage).where(*old))

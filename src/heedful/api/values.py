@@ -252,9 +252,12 @@ def _count_values(value: Any) -> int:
 def if_match(expected: Any, current: Model | Metadata) -> None:
     """Refuses to change what is no longer as the caller has seen it, if that is said."""
     if expected is not None and identifier("if_match", expected) != etag(current):
-        message = "it was changed after you read it"
-        remedy = "Read it again, then retry"
-        raise Conflict(message, code="changed_meanwhile", field="if_match", value=expected, remedy=remedy)
+        raise changed_meanwhile(expected)
+
+
+def changed_meanwhile(if_match: str) -> Conflict:
+    message, remedy = "it was changed after you read it", "Read it again, then retry"
+    return Conflict(message, code="changed_meanwhile", field="if_match", value=if_match, remedy=remedy)
 
 
 def question(field: str, value: Any, most: int = limits.MAX_QUERY) -> str:

@@ -12,7 +12,7 @@ from heedful.sessions import alerts as session_alerts
 from heedful.sessions.improve import check_exist, session_names
 from heedful.sessions.session_store import page
 from heedful.sessions.space import SessionSpace
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, to_model
 
 PAGE_LIMIT = 100
 
@@ -115,17 +115,14 @@ class ProjectJobs(StoreJobs):
     def _delivery(self, alert: Alert) -> Job:
         """An alert as a job, which the dispatcher of a process with its channel delivers."""
         discarded = alert.delivered_at is None and alert.next_at is None
-        return Job(
+        return to_model(
+            Job,
+            alert,
             job_id=alert.alert_id,
             kind="deliver",
             project=self._project,
             arguments={"channel": alert.channel},
             status="done" if alert.delivered_at else "cancelled" if discarded else "waiting",
-            attempts=alert.attempts,
-            done=None,
-            total=None,
-            error=alert.error,
-            created_at=alert.created_at,
-            started_at=None,
             finished_at=alert.delivered_at,
+            **dict.fromkeys(("done", "total", "started_at")),
         )

@@ -156,7 +156,6 @@ KINDS: Mapping[str, Callable[[OpenStore, Task, Report], object]] = {
 
 
 def run_job(store: OpenStore, task: Task, report: Report) -> None:
-    """Runs a job of any kind."""
     if task.kind not in KINDS:
         raise Invalid(f"unknown job kind {quoted(task.kind)}", field="kind", value=task.kind, remedy="Upgrade heedful")
     KINDS[task.kind](store, task, report)

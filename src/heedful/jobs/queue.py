@@ -23,27 +23,18 @@ from heedful.threads import start_unless_ending
 
 logger = logging.getLogger("heedful.jobs")
 
-SERIAL_KINDS = ("reembed", "maintain", "index", "digest")
-"""Kinds of jobs that run one at a time, in order."""
+SERIAL_KINDS = ("reembed", "maintain", "index", "digest")  # Kinds of jobs that run one at a time, in order.
 
 ENDED = ("done", "failed", "cancelled")
 
-WORKER_DIED = "the worker died"
-"""The error of a job whose workers died repeatedly."""
-
-RETRY_SECONDS = 30
-"""The Retry-After of a caller whose project has too many waiting jobs."""
-
-MAX_BACKOFF = 3600.0
-"""The longest pause between two attempts, in seconds."""
-
-BATCH_SIZE = 500
-"""How many old jobs a transaction removes."""
+WORKER_DIED = "the worker died"  # The error of a job whose workers died repeatedly.
+RETRY_SECONDS = 30  # The Retry-After of a caller whose project has too many waiting jobs.
+MAX_BACKOFF = 3600.0  # The longest pause between two attempts, in seconds.
+BATCH_SIZE = 500  # How many old jobs a transaction removes.
 
 SECOND = 1_000_000
 
-Report = Callable[[int, int], None]
-"""Called by a job with its progress (done, total); raises if the job should end."""
+Report = Callable[[int, int], None]  # Called by a job with its progress (done, total); raises if the job should end.
 
 
 class Cancelled(Exception):
@@ -65,22 +56,17 @@ class Task:
     attempts: int
 
 
-Work = Callable[[Task, Report], object]
-"""Runs a job; it must be repeatable, since what is done stays done."""
+Work = Callable[[Task, Report], object]  # Runs a job; it must be repeatable, since what is done stays done.
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerTiming:
     """Attempts, pauses and leases of workers."""
 
-    attempts: int = 5
-    """How often a job is attempted before it fails."""
-    pause: float = 1.0
-    """Seconds before the second attempt; four times as long before each further one."""
-    lease: float = 60.0
-    """Seconds without a heartbeat after which a worker counts as dead."""
-    poll: float = 2.0
-    """Seconds between polls for jobs of other processes."""
+    attempts: int = 5  # How often a job is attempted before it fails.
+    pause: float = 1.0  # Seconds before the second attempt; four times as long before each further one.
+    lease: float = 60.0  # Seconds without a heartbeat after which a worker counts as dead.
+    poll: float = 2.0  # Seconds between polls for jobs of other processes.
 
     def before(self, attempts: int) -> float:
         """Seconds to wait after so many attempts.
@@ -93,8 +79,6 @@ class WorkerTiming:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended."""
-
     kind: Literal["done", "cancelled", "stopped", "failed"]
     error: str | None = None
 
@@ -211,7 +195,6 @@ class Queue:
         self._woken.set()
 
     def _claim(self, project: str | None) -> AnyRow | None:
-        """Claims the next job."""
         while True:
             # Read first, because usually there is nothing to claim, and claiming locks.
             with self._database.read() as connection:
@@ -307,7 +290,6 @@ class Queue:
 
 
 def run_attempt(work: Work, task: Task, report: Report) -> Outcome:
-    """One attempt at a job."""
     try:
         work(task, report)
     except Cancelled:
@@ -322,7 +304,6 @@ def run_attempt(work: Work, task: Task, report: Report) -> Outcome:
 
 
 def to_job(row: AnyRow) -> Job:
-    """A job as callers see it."""
     return to_model(Job, row, job_id=row.id)
 
 
@@ -339,13 +320,9 @@ def _check_room(connection: Connection, project: int, most: int) -> None:
     """Refuses a further job of a project of which so many wait."""
     waiting = select(jobs.c.seq).where(jobs.c.project_id == project, jobs.c.status == "waiting").limit(most)
     if connection.execute(select(func.count()).select_from(waiting.subquery())).scalar_one() >= most:
-        raise Unavailable(
-            f"{most} jobs of this project are waiting, which is the limit",
-            code="server_busy",
-            value=RETRY_SECONDS,
-            remedy="Wait until some are done, or cancel some; improve() without session_ids does all sessions in one"
-            " job",
-        )
+        message = f"{most} jobs of this project are waiting, which is the limit"
+        remedy = "Wait until some are done, or cancel some; improve() without session_ids does all sessions in one job"
+        raise Unavailable(message, code="server_busy", value=RETRY_SECONDS, remedy=remedy)
 
 
 def _is_free(now: int) -> ColumnElement[bool]:

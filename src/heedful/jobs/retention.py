@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Concatenate, ParamSpec
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_, update
+from sqlalchemy import Column, ColumnElement, Connection, delete, exists, func, select, tuple_, update
 
 from heedful.clock import DAY
 from heedful.ledger import proven_sql, receipts, supersessions, tallies
@@ -14,7 +13,7 @@ from heedful.model import TableSize
 from heedful.settings import Retention
 from heedful.storage.database import Database
 from heedful.storage.postgresql import tables
-from heedful.storage.rows import dialect_of
+from heedful.storage.rows import batches, dialect_of
 from heedful.storage.schema import (
     audit,
     changes,
@@ -32,26 +31,22 @@ from heedful.storage.schema import (
 from heedful.storage.schema import facts as fact_rows
 from heedful.storage.schema import receipts as receipt_rows
 
-BATCH_SIZE = 2000
-"""Rows per transaction."""
-
-HITS_BATCH_SIZE = 20
-"""Hits per transaction: each may have a result of many megabytes."""
-
-Parameters = ParamSpec("Parameters")
-
-Removal = Callable[[Connection, int], int]
-"""Removes at most one batch of rows older than a time; returns how many."""
+BATCH_SIZE = 2000  # Rows per transaction.
+HITS_BATCH_SIZE = 20  # Hits per transaction: each may have a result of many megabytes.
+Removal = Callable[[Connection, int], int]  # Removes at most one batch of rows older than a time; returns how many.
 
 
-def _rows_of(table: Table, old: Callable[[int], ColumnElement[bool]]) -> Removal:
+def _rows_of(at: Column[int], *conditions: ColumnElement[bool]) -> Removal:
+    """Of the rows that meet all conditions, those with an earlier time in this column."""
+    table = at.table
     key = list(table.primary_key.columns)
 
     def remove(connection: Connection, before: int) -> int:
-        rows = connection.execute(select(*key).where(old(before)).limit(BATCH_SIZE)).all()
+        old = (*conditions, at < before)
+        rows = connection.execute(select(*key).where(*old).limit(BATCH_SIZE)).all()
         if rows:
             condition = key[0].in_([row[0] for row in rows]) if len(key) == 1 else tuple_(*key).in_(map(tuple, rows))
-            connection.execute(delete(table).where(condition, old(before)))
+            connection.execute(delete(table).where(condition, *old))
         return len(rows)
 
     return remove
@@ -63,32 +58,15 @@ _DATASETS = select(projects.c.name, datasets.c.id).join(projects, projects.c.id 
 
 _RULES: tuple[tuple[str, str, Removal], ...] = (
     ("receipts", "receipt_days", lambda connection, before: receipts.expire(connection, before, BATCH_SIZE)),
-    (
-        "decisions of the cache",
-        "decision_days",
-        _rows_of(decisions, lambda before: and_(decisions.c.project_id.in_(_PROJECTS), decisions.c.at < before)),
-    ),
-    ("results kept for retries", "idempotency_days", _rows_of(requests, lambda before: requests.c.at < before)),
-    (
-        "external ids of recalls",
-        "receipt_days",
-        _rows_of(external_ids, lambda before: and_(external_ids.c.kind == "recall", external_ids.c.at < before)),
-    ),
-    (
-        "ratings that waited for an answer in vain",
-        "waiting_days",
-        _rows_of(waiting_feedbacks, lambda before: waiting_feedbacks.c.at < before),
-    ),
-    ("entries of the audit trail", "audit_days", _rows_of(audit, lambda before: audit.c.at < before)),
+    ("decisions of the cache", "decision_days", _rows_of(decisions.c.at, decisions.c.project_id.in_(_PROJECTS))),
+    ("results kept for retries", "idempotency_days", _rows_of(requests.c.at)),
+    ("external ids of recalls", "receipt_days", _rows_of(external_ids.c.at, external_ids.c.kind == "recall")),
+    ("ratings that waited for an answer in vain", "waiting_days", _rows_of(waiting_feedbacks.c.at)),
+    ("entries of the audit trail", "audit_days", _rows_of(audit.c.at)),
     (
         "delivered alerts",
         "alert_days",
-        _rows_of(
-            outbox,
-            lambda before: and_(
-                outbox.c.project_id.in_(_PROJECTS), outbox.c.next_at.is_(None), outbox.c.created_at < before
-            ),
-        ),
+        _rows_of(outbox.c.created_at, outbox.c.project_id.in_(_PROJECTS), outbox.c.next_at.is_(None)),
     ),
 )
 """The name of what is removed, the setting with its days, and how it is removed."""
@@ -113,18 +91,12 @@ def apply(database: Database, now: int, retention: Retention) -> list[str]:
     return messages
 
 
-def _in_batches(
-    database: Database,
-    project: str | None,
-    remove: Callable[Concatenate[Connection, Parameters], int],
-    *args: Parameters.args,
-    **kwargs: Parameters.kwargs,
-) -> int:
+def _in_batches(database: Database, project: str | None, remove: Callable[..., int], *which: int) -> int:
     """Removes batches, each in a transaction, until there are no more; returns how many rows."""
     total = 0
     while True:
         with database.write(project, durable=False) as connection:
-            removed = remove(connection, *args, **kwargs)
+            removed = remove(connection, *which)
         total += removed
         if not removed:
             return total
@@ -139,9 +111,8 @@ def _retire_facts(database: Database, now: int) -> list[str]:
     with database.read() as connection:
         due = exists().where(fact_rows.c.dataset_id == datasets.c.id, fact_rows.c.expires_at <= now)
         owners = connection.execute(_DATASETS.where(due)).all()
-    removed = 0
-    for project, dataset in owners:
-        removed += _in_batches(database, project, supersessions.retire, dataset, now, BATCH_SIZE)
+    retire = supersessions.retire
+    removed = sum(_in_batches(database, project, retire, dataset, now, BATCH_SIZE) for project, dataset in owners)
     return _removed(removed, "facts that had expired")
 
 
@@ -149,9 +120,8 @@ def _prune_hits(database: Database, before: int) -> list[str]:
     """Removes unrated hits of the cache."""
     with database.read() as connection:
         owners = proven_sql.hit_owners(connection, before)
-    removed = 0
-    for name, project in owners:
-        removed += _in_batches(database, name, proven_sql.prune_hits, project, before, HITS_BATCH_SIZE)
+    prune = proven_sql.prune_hits
+    removed = sum(_in_batches(database, name, prune, project, before, HITS_BATCH_SIZE) for name, project in owners)
     return _removed(removed, "hits of the cache")
 
 
@@ -185,20 +155,14 @@ def _prune_queries(database: Database) -> list[str]:
             ).scalar()
             shown = select(receipt_rows.c.query_id).where(receipt_rows.c.dataset_id == dataset)
             unused = (queries.c.dataset_id == dataset, queries.c.id.not_in(shown), _NO_EVENT)
-            candidates = list(connection.execute(select(queries.c.id).where(*unused)).scalars())
-        for start in range(0, len(candidates), BATCH_SIZE):
+            candidates = connection.execute(select(queries.c.id).where(*unused)).scalars().all()
+        since = shown.where(receipt_rows.c.at >= (newest or 0) - DAY)
+        for run in batches(candidates, BATCH_SIZE):
             with database.write(project, durable=False) as connection:
                 # Waits for recalls that are writing a receipt.
                 connection.execute(select(datasets.c.id).where(datasets.c.id == dataset).with_for_update())
-                since = select(receipt_rows.c.query_id).where(
-                    receipt_rows.c.dataset_id == dataset, receipt_rows.c.at >= (newest or 0) - DAY
-                )
-                result = connection.execute(
-                    delete(queries).where(
-                        queries.c.id.in_(candidates[start : start + BATCH_SIZE]), queries.c.id.not_in(since), _NO_EVENT
-                    )
-                )
-                removed += result.rowcount
+                unused = (queries.c.id.in_(run), queries.c.id.not_in(since), _NO_EVENT)
+                removed += connection.execute(delete(queries).where(*unused)).rowcount
     return _removed(removed, "questions that nothing refers to")
 
 
@@ -224,12 +188,9 @@ def _next_partition(database: Database, now: int) -> str | None:
 
 def table_sizes(connection: Connection) -> list[TableSize]:
     """All tables, the largest first."""
-    result = connection.execute(dialect_of(connection).table_sizes)
-    sizes = {row.name: int(row.bytes) for row in result}
-    row_counts = {
-        name: connection.execute(select(func.count()).select_from(metadata.tables[name])).scalar_one()
-        for name in sizes
-        if name in metadata.tables
-    }
-    tables = [TableSize(table=name, rows=row_counts.get(name), bytes=size) for name, size in sizes.items()]
-    return sorted(tables, key=lambda table: -table.bytes)
+    sizes = []
+    for name, size in connection.execute(dialect_of(connection).table_sizes).all():
+        counting = select(func.count()).select_from(metadata.tables[name]) if name in metadata.tables else None
+        rows = None if counting is None else connection.execute(counting).scalar_one()
+        sizes.append(TableSize(table=name, rows=rows, bytes=int(size)))
+    return sorted(sizes, key=lambda table: -table.bytes)

@@ -13,23 +13,15 @@ from heedful.jobs.queue import Queue, Report, Task, Work, logger
 from heedful.model import Over
 from heedful.threads import leave_parent_when_forked, start_unless_ending
 
-STORE_RETRY_SECONDS = 5.0
-"""Seconds until a failed store is retried."""
-
-MIN_POLL_SECONDS = 0.2
-"""The shortest pause between polls: the clock of a database may be behind."""
+STORE_RETRY_SECONDS = 5.0  # Seconds until a failed store is retried.
+MIN_POLL_SECONDS = 0.2  # The shortest pause between polls: the clock of a database may be behind.
 
 FEEDBACK_SECONDS = 2.0
 """Seconds from the first new feedback until a program improves its project: what comes meanwhile is done with it."""
 
-END_POLL_SECONDS = 0.05
-"""Seconds between checks whether the main thread has ended."""
-
-MAINTENANCE_POLL_SECONDS = 60.0
-"""Seconds between two checks whether maintenance is due."""
-
-MAINTENANCE_INTERVAL = DAY // 24
-"""Between two rounds of maintenance, in stored time."""
+END_POLL_SECONDS = 0.05  # Seconds between checks whether the main thread has ended.
+MAINTENANCE_POLL_SECONDS = 60.0  # Seconds between two checks whether maintenance is due.
+MAINTENANCE_INTERVAL = DAY // 24  # Between two rounds of maintenance, in stored time.
 
 
 class Worker:
@@ -56,7 +48,6 @@ class Worker:
         self._checked_at = -MAINTENANCE_POLL_SECONDS
 
     def start(self) -> None:
-        """Works in a thread of its own."""
         self._thread = threading.Thread(target=self.run, name="heedful-worker", daemon=True)
         self._thread.start()
 
@@ -77,7 +68,6 @@ class Worker:
         self._queue.work(self._work, None, self._stopped.is_set, once=True)
 
     def wake(self, job_id: str) -> None:
-        """Wakes it to look for jobs."""
         self._queue.wake()
 
     def stop(self) -> None:

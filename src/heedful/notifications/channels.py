@@ -40,12 +40,10 @@ class Channel(Protocol):
         Of a `HeedfulError` the message is kept with the alert and logged. Of any other error it is only the kind:
         what libraries say may hold an address or a key that nobody should read.
         """
-        ...
 
 
 MAX_NAME = 200
-MAX_TIMEOUT = 30.0
-"""So that an attempt is over before its alert may be claimed by somebody else."""
+MAX_TIMEOUT = 30.0  # So that an attempt is over before its alert may be claimed by somebody else.
 
 
 def check_name(name: str | None, default: str) -> str:
@@ -198,7 +196,16 @@ def alert_page(payload: Mapping[str, Any]) -> str | None:
     return f"<!doctype html><html><body>{''.join(parts)}</body></html>\n"
 
 
-class Webhook:
+class _Named:
+    """Shows its name and nothing else: an address or a key may be a secret."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class Webhook(_Named):
     """POSTs the payload as JSON. The receiver checks it with `verify` and the same `secret`.
 
     Without a `name` it is known by its host and path: give it one if the path is a secret.
@@ -212,9 +219,6 @@ class Webhook:
         self._url = url
         self._secret = _secret_bytes(secret)
         self._timeout = check_timeout(timeout)
-
-    def __repr__(self) -> str:
-        return f"Webhook({self.name!r})"
 
     def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
         body = orjson.dumps(dict(payload))
@@ -272,13 +276,10 @@ def verify(
     return payload
 
 
-MAX_COMMENT = 1_500
-"""A block holds 3,000 characters, and some count twice."""
-
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+MAX_COMMENT = 1_500  # A block holds 3,000 characters, and some count twice.
 
 
-class Slack:
+class Slack(_Named):
     """POSTs a readable message to an incoming webhook. Its address is a secret, and shown nowhere."""
 
     def __init__(self, url: str, *, name: str | None = None, timeout: float = 10.0) -> None:
@@ -286,9 +287,6 @@ class Slack:
         self.name = check_name(name, f"slack:{fingerprint(url)}")
         self._url = url
         self._timeout = check_timeout(timeout)
-
-    def __repr__(self) -> str:
-        return f"Slack({self.name!r})"
 
     def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
         post(self._url, orjson.dumps(slack_message(payload)), {}, channel=self.name, timeout=self._timeout)
@@ -315,7 +313,7 @@ def escaped(text: str, limit: int) -> str:
     >>> escaped("<!channel>", 8)
     '&lt;!ch…'
     """
-    parts = [_ENTITIES.get(character, character) for character in text]
+    parts = [escape(character, quote=False) for character in text]
     if sum(map(len, parts)) <= limit:
         return "".join(parts)
     count = length = 0
@@ -334,7 +332,7 @@ _ARN = re.compile(r"arn:[\w-]+:sns:(?P<region>[\w-]+):\d+:(?P<topic>[\w.-]+)")
 TIMEOUT = 10.0
 
 
-class Sns:
+class Sns(_Named):
     """Publishes the payload as JSON, and in words to subscribers by e-mail; needs the extra `sns`.
 
     Credentials are found the way boto3 finds them, unless a `client` is given.
@@ -352,9 +350,6 @@ class Sns:
         self._ordered = match["topic"].endswith(".fifo")
         self._injected_client = client
         self._made: tuple[int, Any] | None = None
-
-    def __repr__(self) -> str:
-        return f"Sns({self.name!r})"
 
     def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
         texts = {"default": orjson.dumps(dict(payload)).decode(), "email": alert_text(payload)}
@@ -396,7 +391,7 @@ def _sns_problem(error: Exception) -> str:
 logger = logging.getLogger("heedful.notifications")
 
 
-class Email:
+class Email(_Named):
     """Sends a plain text through an SMTP server; `port` is 587 with STARTTLS and 25 without.
 
     An alert counts as delivered when the server took it for at least one recipient: sending it again would reach
@@ -431,9 +426,6 @@ class Email:
         self._starttls = starttls
         self._timeout = check_timeout(timeout)
         self.name = check_name(name, "email:" + ",".join(recipient.addr_spec for recipient in self._recipients))
-
-    def __repr__(self) -> str:
-        return f"Email({self.name!r})"
 
     def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
         message = self.message(alert_id, payload)

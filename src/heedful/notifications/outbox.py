@@ -37,11 +37,9 @@ class Outbox(Protocol):
 
     def add(self, session_id: str | None, new: Sequence[AlertRow]) -> None:
         """Stores alerts, which are deleted with their session, if they have one."""
-        ...
 
     def claim(self, channels: Sequence[str], now: int, until: int, limit: int) -> list[AlertRow]:
         """Claims the due alerts of these channels until `until`."""
-        ...
 
     def settle(
         self, alert_id: str, attempts: int, next_at: int | None, delivered_at: int | None, error: str | None
@@ -49,11 +47,9 @@ class Outbox(Protocol):
 
     def due_at(self, channels: Sequence[str]) -> int | None:
         """When the next alert of these channels is due."""
-        ...
 
     def list(self, after: int | None, limit: int, pending: bool) -> list[AlertRow]:
         """The newest first; with `pending`, those that are still to be delivered."""
-        ...
 
     def get(self, alert_id: str) -> AlertRow | None: ...
 
@@ -65,25 +61,19 @@ class OutboxStore(Protocol):
 
     def read(self, body: Callable[[Any], Result]) -> Result:
         """Runs `body` in a read transaction, whose `outbox` it may use."""
-        ...
 
     def write(self, body: Callable[[Any], Result]) -> Result:
         """Runs `body` in a transaction and commits it. A retry may call it again."""
-        ...
 
 
 logger = logging.getLogger("heedful.notifications")
 
-SECOND = 1_000_000
-"""In stored time, as all times here."""
-LEASE = 60 * SECOND
-"""How long an alert is leased to the process that claimed it."""
-MAX_BACKOFF = 3600 * SECOND
-"""The longest wait between two attempts."""
+SECOND = 1_000_000  # In stored time, as all times here.
+LEASE = 60 * SECOND  # How long an alert is leased to the process that claimed it.
+MAX_BACKOFF = 3600 * SECOND  # The longest wait between two attempts.
 MIN_PAUSE, MAX_PAUSE = 0.05, 60.0
 """Seconds between two looks at the outbox; other processes may leave alerts behind at any time."""
-STORE_PAUSE = 5.0
-"""Seconds until a store that failed is tried again."""
+STORE_PAUSE = 5.0  # Seconds until a store that failed is tried again.
 MAX_ERROR = 300
 
 

@@ -42,7 +42,6 @@ from heedful.review.items import (
     refold,
 )
 from heedful.review.tables import Place
-from heedful.review.undo_actions import undo_action
 from heedful.sessions.entries import answer
 from heedful.sql import records
 from heedful.sql.chat import MAX_CANDIDATES, MIN_SIMILARITY
@@ -54,8 +53,7 @@ from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts
 from heedful.storage.rows import AnyRow, to_model
 
-MAX_OPINIONS = 100
-"""How many opinions of each kind are shown."""
+MAX_OPINIONS = 100  # How many opinions of each kind are shown.
 
 
 def list_items(
@@ -146,23 +144,16 @@ def ask_again(space: ExecutionSpace, item_id: str) -> ReviewComparison:
 
 
 def undo(space: ExecutionSpace, event_id: str, author: str | None) -> ReviewEvent:
-    if not undo_action(space, event_id, author):
+    if not fixes.undo_action(space, event_id, author):
         with space.workspace.read() as connection:
             is_opinion = bool(tables.members_by_event(connection, space.project(connection), [event_id]))
         if is_opinion:
             # Its item shows a reopening that it caused, not a reviewer.
-            raise Invalid(
-                f"event {event_id} is an opinion, not a review action",
-                field="event_id",
-                value=event_id,
-                remedy="Retract it: retract(event_id), or heedful retract",
-            )
-        raise NotFound(
-            f"no action {event_id!r} in project {space.workspace.project!r}",
-            field="event_id",
-            value=event_id,
-            remedy="Use the event_id of an item's history",
-        )
+            message = f"event {event_id} is an opinion, not a review action"
+            remedy = "Retract it: retract(event_id), or heedful retract"
+            raise Invalid(message, field="event_id", value=event_id, remedy=remedy)
+        message = f"no action {event_id!r} in project {space.workspace.project!r}"
+        raise NotFound(message, field="event_id", value=event_id, remedy="Use the event_id of an item's history")
     return _event(space, event_id)
 
 
@@ -218,26 +209,16 @@ def _load_matching(space: ExecutionSpace, item_id: str, if_match: str | None) ->
 
 def _current(space: ExecutionSpace, connection: Connection, before: LoadedItem, if_match: str | None) -> AnyRow:
     """The item in the transaction that changes it."""
-    row = tables.get_item(connection, before.row.project_id, before.row.id)
-    if row is None:
-        raise _missing(space, before.row.id)
+    row = _row(space, connection, before.row.project_id, before.row.id)
     if if_match is not None and tuple(row) != tuple(before.row):
-        raise Conflict(
-            "it was changed after you read it",
-            code="changed_meanwhile",
-            field="if_match",
-            value=if_match,
-            remedy="Read it again, then retry",
-        )
+        raise values.changed_meanwhile(if_match)
     return row
 
 
 def _load(space: ExecutionSpace, item_id: str, latest: int = LATEST_OPINIONS) -> LoadedItem:
     catch_up(space)
     with space.workspace.read() as connection:
-        row = tables.get_item(connection, space.project(connection), item_id)
-    if row is None:
-        raise _missing(space, item_id)
+        row = _row(space, connection, space.project(connection), item_id)
     return load_items(space, [row], latest)[0]
 
 
@@ -249,13 +230,13 @@ def _event(space: ExecutionSpace, event_id: str) -> ReviewEvent:
     return _to_event(row, note)
 
 
-def _missing(space: ExecutionSpace, item_id: str) -> NotFound:
-    return NotFound(
-        f"no review item {item_id!r} in project {space.workspace.project!r}",
-        field="item_id",
-        value=item_id,
-        remedy="review.list(), or heedful review list, shows them",
-    )
+def _row(space: ExecutionSpace, connection: Connection, project: int, item_id: str) -> AnyRow:
+    row = tables.get_item(connection, project, item_id)
+    if row is None:
+        message = f"no review item {item_id!r} in project {space.workspace.project!r}"
+        remedy = "review.list(), or heedful review list, shows them"
+        raise NotFound(message, field="item_id", value=item_id, remedy=remedy)
+    return row
 
 
 def _check_unclaimed(item_id: str, state: ItemState, author: str | None) -> None:
@@ -263,13 +244,9 @@ def _check_unclaimed(item_id: str, state: ItemState, author: str | None) -> None
     if state.closed is None or (author is not None and state.closed.author == author):
         return
     reviewer = state.closed.author or "somebody"
-    raise Conflict(
-        f"{reviewer} {state.status} item {item_id} at {from_stored(state.closed.at):%Y-%m-%d %H:%M:%S}",
-        code="closed_already",
-        field="item_id",
-        value=item_id,
-        remedy="Look at what was done; pass if_match to decide otherwise, or reopen it",
-    )
+    message = f"{reviewer} {state.status} item {item_id} at {from_stored(state.closed.at):%Y-%m-%d %H:%M:%S}"
+    remedy = "Look at what was done; pass if_match to decide otherwise, or reopen it"
+    raise Conflict(message, code="closed_already", field="item_id", value=item_id, remedy=remedy)
 
 
 def _check_choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -289,15 +266,14 @@ def _parse_cursor(cursor: Any) -> Place | None:
 
 
 def _case(space: ExecutionSpace, loaded: LoadedItem) -> ReviewCase:
-    """An item with its evidence, its opinions and its history."""
     subject = loaded.subject
     entry, run, turn = (None, None, None) if subject is None else (subject.entry, subject.run, subject.turn)
     shown = _evidence(space, loaded)
     execution_id = None if run is None else run.id
-    with space.workspace.read() as connection:
-        project = space.project(connection)
-        if turn is not None:
-            execution_id = next((row.id for row in records.runs_of_message(connection, project, turn.message_id)), None)
+    if turn is not None:
+        with space.workspace.read() as connection:
+            runs = records.runs_of_message(connection, space.project(connection), turn.message_id)
+        execution_id = next((row.id for row in runs), None)
     active = [opinion for opinion in loaded.newest if opinion.active] if loaded.row.opinions else []
     against = sorted(loaded.against, key=lambda opinion: opinion.at, reverse=True)[:MAX_OPINIONS]
     return ReviewCase(
@@ -393,7 +369,6 @@ def _history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
 
 
 def _to_event(row: AnyRow, note: str | None) -> ReviewEvent:
-    """An action as reviewers see it; `row` says whether it was undone."""
     undone = bool(row.retracted)
     return to_model(ReviewEvent, row, event_id=row.id, action=row.value, note=note, details=row.body, undone=undone)
 
@@ -413,20 +388,15 @@ def _resolved(rows: Sequence[AnyRow]) -> list[tuple[int, int, int | None]]:
     ]
 
 
-TOP_K = 10
-"""How many facts are recalled if the original number is unknown."""
+TOP_K = 10  # How many facts are recalled if the original number is unknown.
 
 
 def _compare(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> ReviewComparison:
-    """Compares today's answer with the one that was disliked."""
     question = loaded.item.question
     if question is None:
-        raise Invalid(
-            f"item {loaded.row.id} has no question",
-            field="item_id",
-            value=loaded.row.id,
-            remedy="It is about a whole session, or about something that was deleted",
-        )
+        message = f"item {loaded.row.id} has no question"
+        remedy = "It is about a whole session, or about something that was deleted"
+        raise Invalid(message, field="item_id", value=loaded.row.id, remedy=remedy)
     if loaded.row.target_type in ("execution", "message"):
         return _compare_cached(space, loaded, case, question)
     with space.workspace.read() as connection:

@@ -24,17 +24,13 @@ from heedful.storage.rows import AnyRow, batches
 from heedful.storage.vectors import Vectors, pack, unpack
 from heedful.text.same_question import SAME_NEED, similarity
 
-BATCH_SIZE = 2_000
-"""Opinions per transaction."""
-
-MAX_SKIPPED = 10_000
-"""How many irrelevant events are read again each time before the watermark skips them."""
+BATCH_SIZE = 2_000  # Opinions per transaction.
+MAX_SKIPPED = 10_000  # How many irrelevant events are read again each time before the watermark skips them.
 
 FULL_COMPARISON_INTERVAL = DAY
 """How often all opinions in another database are compared with the known ones. Reads all of them."""
 
-CATCH_UP_SECONDS = 3.0
-"""How long a reader of the queue waits for updates; a worker does the rest."""
+CATCH_UP_SECONDS = 3.0  # How long a reader of the queue waits for updates; a worker does the rest.
 
 
 def follow(space: ExecutionSpace) -> None:
@@ -233,18 +229,12 @@ def _new_members(ids: Sequence[str], without: AbstractSet[str] = frozenset()) ->
 
 # The items of opinions.
 
-MAX_NEAREST = 5
-"""How many of the nearest open items are compared in full."""
-
-MAX_OPEN_ITEMS = 5_000
-"""How many open items of a dataset are compared at all, the newest; keeps a long queue fast."""
-
-Item = int | NewItem
-"""The number of an existing item, or a new one."""
+MAX_NEAREST = 5  # How many of the nearest open items are compared in full.
+MAX_OPEN_ITEMS = 5_000  # How many open items of a dataset are compared at all, the newest; keeps a long queue fast.
+Item = int | NewItem  # The number of an existing item, or a new one.
 
 
-Placed = tuple[NewMember, Item]
-"""An opinion with its item."""
+Placed = tuple[NewMember, Item]  # An opinion with its item.
 
 
 class _OpenQuestions:

@@ -28,10 +28,7 @@ from heedful.text.same_question import normal
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of an opinion."""
-
-    group: tuple[str, ...]
-    """Opinions with equal groups belong to one item."""
+    group: tuple[str, ...]  # Opinions with equal groups belong to one item.
     question: str | None = None
     dataset: str | None = None
     entry: EntryRow | None = None
@@ -60,11 +57,7 @@ def find_subjects(space: ExecutionSpace, opinions: Iterable[Opinion]) -> dict[st
             opinion.event_id: _subject_of_run(opinion, runs[opinion.target_id]) for opinion in by_type["execution"]
         }
     for opinion in by_type.get("message", ()):
-        turn = chat_sessions.turn(space.sessions, opinion.target_id)
-        subjects[opinion.event_id] = Subject(opinion.target)
-        if turn is not None:
-            group = ("message", turn.connector_id, normal(turn.question))
-            subjects[opinion.event_id] = Subject(group, turn.question, turn=turn)
+        subjects[opinion.event_id] = _of_message(opinion, chat_sessions.turn(space.sessions, opinion.target_id))
     for opinion in (*by_type.get("session", ()), *by_type.get("fact", ())):
         subjects[opinion.event_id] = Subject(opinion.target, opinion.question, opinion.dataset)
     return subjects
@@ -108,14 +101,12 @@ class Opinion:
     comment: str | None = None
     session_id: str | None = None
     active: bool = True
-    sql: tuple[str, str] | None = None
-    """The connector and the template of an execution that is gone."""
+    sql: tuple[str, str] | None = None  # The connector and the template of an execution that is gone.
     question: str | None = None
     dataset: str | None = None
     receipt_id: str | None = None
     rank: int | None = None
-    conflicts_with: str | None = None
-    """The fact that says otherwise, where it is a conflict between two facts."""
+    conflicts_with: str | None = None  # The fact that says otherwise, where it is a conflict between two facts.
 
     @property
     def target(self) -> tuple[str, str]:
@@ -205,12 +196,9 @@ class ReviewAct(NamedTuple):
 
 
 class ItemState(NamedTuple):
-    """The state of an item."""
-
     status: ReviewStatus = "open"
     assignee: str | None = None
-    closed: ReviewAct | None = None
-    """The action that closed it."""
+    closed: ReviewAct | None = None  # The action that closed it.
 
 
 def fold(acts: Iterable[ReviewAct], last_at: int | None) -> ItemState:
@@ -230,12 +218,10 @@ def fold(acts: Iterable[ReviewAct], last_at: int | None) -> ItemState:
 
 
 def remaining_acts(rows: Iterable[AnyRow]) -> list[ReviewAct]:
-    """The actions of an item that were not undone."""
     return [ReviewAct(row.value, row.at, row.author, row.body.get("assignee")) for row in rows if not row.retracted]
 
 
 def item_state(connection: Connection, item: AnyRow) -> ItemState:
-    """The state of one item."""
     rows = tables.actions_of_items(connection, item.project_id, [item.id])[item.id]
     return fold(remaining_acts(rows), tables.active_counts(connection, [item.seq])[item.seq].last_at)
 
@@ -254,14 +240,9 @@ def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
     tables.remove_items(connection, [seq for seq in rows if not counts[seq].members])
 
 
-LATEST_OPINIONS = 10
-"""How many opinions are searched for the newest comment."""
-
-MAX_TARGETS = 1_000
-"""How many of its newest opinions have their targets checked for contrary opinions."""
-
-MAX_COMMENT = 200
-"""Characters of a comment that are shown."""
+LATEST_OPINIONS = 10  # How many opinions are searched for the newest comment.
+MAX_TARGETS = 1_000  # How many of its newest opinions have their targets checked for contrary opinions.
+MAX_COMMENT = 200  # Characters of a comment that are shown.
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +251,7 @@ class LoadedItem:
 
     row: AnyRow
     item: ReviewItem
-    newest: list[Opinion]
-    """The active ones, newest first; the retracted ones if none is active."""
+    newest: list[Opinion]  # The active ones, newest first; the retracted ones if none is active.
     against: list[Opinion]
     subject: Subject | None
 
@@ -322,14 +302,10 @@ def find_opinion(space: ExecutionSpace, loaded: LoadedItem, event_id: str) -> Op
         if opinion.event_id == event_id and opinion.active:
             return opinion
     with space.workspace.read() as connection:
-        row = tables.get_member(connection, loaded.row.seq, event_id)
-    if row is None:
-        raise NotFound(
-            f"item {loaded.row.id} has no opinion {event_id!r}",
-            field="event_id",
-            value=event_id,
-            remedy="Use the event_id of one of its opinions",
-        )
+        row = tables.members_by_event(connection, loaded.row.project_id, [event_id]).get(event_id)
+    if row is None or row.item_seq != loaded.row.seq:
+        message, remedy = f"item {loaded.row.id} has no opinion {event_id!r}", "Use the event_id of one of its opinions"
+        raise NotFound(message, field="event_id", value=event_id, remedy=remedy)
     if not row.active:
         raise already_retracted(event_id)
     return NewMember(row.event_id, row.target_type, row.target_id, row.at)

@@ -26,7 +26,7 @@ from heedful.clock import new_id
 from heedful.ledger import events as ledger
 from heedful.ledger.events import CONFLICT, FEEDBACK, IMPROVE, RETRACTION, REVIEW, SIGNAL, Event, is_retracted
 from heedful.model import FeedbackTarget, Metadata
-from heedful.storage.rows import AnyRow, batches, of_project
+from heedful.storage.rows import AnyRow, batches, of_project, select_in
 from heedful.storage.schema import (
     changes,
     datasets,
@@ -83,21 +83,15 @@ def list_items(
 
 
 def items_by_seq(connection: Connection, seqs: Iterable[int]) -> dict[int, AnyRow]:
-    return {
-        row.seq: row
-        for run in batches(sorted(set(seqs)))
-        for row in connection.execute(select(review_items).where(review_items.c.seq.in_(run)))
-    }
+    rows = select_in(connection, select(review_items), review_items.c.seq, sorted(set(seqs)))
+    return {row.seq: row for row in rows}
 
 
 def items_by_digest(connection: Connection, project: int, digests: Iterable[bytes]) -> dict[bytes, int]:
     """The numbers of existing items, by digest."""
     statement = select(review_items.c.digest, review_items.c.seq).where(review_items.c.project_id == project)
-    return {
-        row.digest: row.seq
-        for run in batches(sorted(set(digests)))
-        for row in connection.execute(statement.where(review_items.c.digest.in_(run)))
-    }
+    rows = select_in(connection, statement, review_items.c.digest, sorted(set(digests)))
+    return {row.digest: row.seq for row in rows}
 
 
 def open_vectors(
@@ -135,8 +129,6 @@ def add_items(connection: Connection, project: int, new: Sequence[NewItem], mode
 
 
 class Fold(NamedTuple):
-    """The folded state of an item."""
-
     seq: int
     status: str
     assignee: str | None
@@ -158,7 +150,6 @@ def set_folds(connection: Connection, folds: Sequence[Fold]) -> None:
 
 
 def touch_item(connection: Connection, seq: int, at: int) -> None:
-    """Updates the time of an item's last action."""
     connection.execute(update(review_items).where(review_items.c.seq == seq).values(changed_at=at))
 
 
@@ -171,8 +162,6 @@ def remove_items(connection: Connection, seqs: Sequence[int]) -> None:
 
 
 class NewMember(NamedTuple):
-    """An opinion to add to an item."""
-
     event_id: str
     target_type: str
     target_id: str
@@ -191,11 +180,8 @@ def items_of_targets(connection: Connection, project: int, targets: Iterable[str
     """The items that have an opinion about one of these targets, by type and id of the target."""
     columns = (review_members.c.target_type, review_members.c.target_id, review_members.c.item_seq)
     statement = select(*columns).where(review_members.c.project_id == project)
-    return {
-        (row.target_type, row.target_id): row.item_seq
-        for run in batches(sorted(set(targets)))
-        for row in connection.execute(statement.where(review_members.c.target_id.in_(run)))
-    }
+    rows = select_in(connection, statement, review_members.c.target_id, sorted(set(targets)))
+    return {(row.target_type, row.target_id): row.item_seq for row in rows}
 
 
 def add_members(connection: Connection, project: int, new: Sequence[tuple[NewMember, int]]) -> None:
@@ -208,22 +194,11 @@ def add_members(connection: Connection, project: int, new: Sequence[tuple[NewMem
 def members_by_event(connection: Connection, project: int, event_ids: Iterable[str]) -> dict[str, AnyRow]:
     """The opinions of items with these events, by event."""
     statement = select(review_members).where(review_members.c.project_id == project)
-    return {
-        row.event_id: row
-        for run in batches(sorted(set(event_ids)))
-        for row in connection.execute(statement.where(review_members.c.event_id.in_(run)))
-    }
-
-
-def get_member(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
-    """One opinion of an item."""
-    return connection.execute(
-        select(review_members).where(review_members.c.item_seq == seq, review_members.c.event_id == event_id)
-    ).first()
+    rows = select_in(connection, statement, review_members.c.event_id, sorted(set(event_ids)))
+    return {row.event_id: row for row in rows}
 
 
 def mark_members(connection: Connection, event_ids: Sequence[str], *, active: bool) -> None:
-    """Marks opinions as active or inactive."""
     for run in batches(event_ids):
         statement = update(review_members).where(review_members.c.event_id.in_(run))
         connection.execute(statement.values(active=int(active)))
@@ -244,8 +219,7 @@ def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, Acti
     ).group_by(review_members.c.item_seq)
     counts = {
         row.item_seq: ActiveCounts(int(row.members), int(row.opinions), row.last_at)
-        for run in batches(sorted(set(seqs)))
-        for row in connection.execute(statement.where(review_members.c.item_seq.in_(run)))
+        for row in select_in(connection, statement, review_members.c.item_seq, sorted(set(seqs)))
     }
     return {seq: counts.get(seq, ActiveCounts(0, 0, None)) for seq in seqs}
 
@@ -253,22 +227,19 @@ def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, Acti
 def newest_members(connection: Connection, seqs: Sequence[int], limit: int) -> dict[int, list[AnyRow]]:
     """Some opinions of each item: those that are active first, then the newest."""
     result: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
-    for run in batches(seqs):
-        rows = connection.execute(_newest(*review_members.c, seqs=run, limit=limit))
-        for row in sorted(rows, key=lambda row: (row.active, row.at, row.event_id), reverse=True):
-            result[row.item_seq].append(row)
+    rows = select_in(connection, _newest(*review_members.c, limit=limit), review_items.c.seq, seqs)
+    for row in sorted(rows, key=lambda row: (row.active, row.at, row.event_id), reverse=True):
+        result[row.item_seq].append(row)
     return result
 
 
 def newest_targets(connection: Connection, seqs: Sequence[int], limit: int) -> list[AnyRow]:
     """The targets of the newest opinions of each item, as (item_seq, target_type, target_id)."""
     columns = (review_members.c.item_seq, review_members.c.target_type, review_members.c.target_id)
-    return [
-        row for run in batches(seqs) for row in connection.execute(_newest(*columns, seqs=run, limit=limit).distinct())
-    ]
+    return list(select_in(connection, _newest(*columns, limit=limit).distinct(), review_items.c.seq, seqs))
 
 
-def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], limit: int) -> Select[Any]:
+def _newest(*columns: ColumnElement[Any], limit: int) -> Select[Any]:
     """Some opinions of each item, reading no more rows than needed."""
     same_item = review_members.alias("ours")
     order = (same_item.c.active.desc(), same_item.c.at.desc(), same_item.c.event_id.desc())
@@ -279,7 +250,6 @@ def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], limit: int) -> Se
         select(*columns)
         .select_from(review_items)
         .join(review_members, review_members.c.event_id.in_(chosen.correlate(review_items)))
-        .where(review_items.c.seq.in_(seqs))
     )
 
 
@@ -293,13 +263,8 @@ def first_between(connection: Connection, seq: int, after: int, before: int | No
 
 
 def session_members(connection: Connection, project: int, *, active: bool) -> list[str]:
-    """The active or the inactive opinions about sessions and entries."""
-    return _members(
-        connection,
-        project,
-        review_members.c.target_type.in_(SESSION_TARGETS),
-        review_members.c.active == int(active),
-    )
+    of_sessions = review_members.c.target_type.in_(SESSION_TARGETS)
+    return _members(connection, project, of_sessions, review_members.c.active == int(active))
 
 
 def has_facts(connection: Connection, project: int) -> bool:
@@ -363,9 +328,8 @@ def actions_of_items(connection: Connection, project: int, item_ids: Sequence[st
     """The actions on items, in order, by item; `retracted` says whether they were undone."""
     result: dict[str, list[AnyRow]] = {item_id: [] for item_id in item_ids}
     statement = _ACTIONS.where(of_project(connection, events.c.project_id, project), events.c.kind == REVIEW)
-    for run in batches(item_ids):
-        for row in connection.execute(statement.where(events.c.target_id.in_(run)).order_by(events.c.seq)):
-            result[row.target_id].append(row)
+    for row in select_in(connection, statement.order_by(events.c.seq), events.c.target_id, item_ids):
+        result[row.target_id].append(row)
     return result
 
 
@@ -375,28 +339,20 @@ def get_action(connection: Connection, project: int, event_id: str) -> AnyRow:
 
 
 def notes_of(connection: Connection, project: int, event_ids: Sequence[str]) -> dict[str, str]:
-    """The notes of actions, by event."""
     statement = select(review_notes).where(review_notes.c.project_id == project)
-    return {
-        row.event_id: row.text
-        for run in batches(event_ids)
-        for row in connection.execute(statement.where(review_notes.c.event_id.in_(run)))
-    }
+    return {row.event_id: row.text for row in select_in(connection, statement, review_notes.c.event_id, event_ids)}
 
 
 def signals(connection: Connection, project: int, event_ids: Sequence[str]) -> list[AnyRow]:
     """These signals, if their facts exist."""
-    statement = _signals(connection, project)
-    return [row for run in batches(event_ids) for row in connection.execute(statement.where(events.c.id.in_(run)))]
+    return list(select_in(connection, _signals(connection, project), events.c.id, event_ids))
 
 
 def helpful_signals(connection: Connection, project: int, fact_ids: Sequence[str]) -> list[AnyRow]:
     """The active helpful signals about these facts."""
     is_helpful = (events.c.kind == SIGNAL, events.c.value == "helpful", events.c.source != IMPROVE, ~is_retracted())
     statement = _signals(connection, project).where(*is_helpful)
-    return [
-        row for run in batches(fact_ids) for row in connection.execute(statement.where(events.c.target_id.in_(run)))
-    ]
+    return list(select_in(connection, statement, events.c.target_id, fact_ids))
 
 
 def _signals(connection: Connection, project: int) -> Select[Any]:
@@ -413,22 +369,18 @@ def _signals(connection: Connection, project: int) -> Select[Any]:
 
 # How far the queue has read the ledger.
 
-EVENTS, FACTS = "review", "review_facts"
-"""The watermarks: the last event and the last change of facts that were read."""
+EVENTS, FACTS = "review", "review_facts"  # The watermarks: the last event and the last change of facts that were read.
 
 PARTITION_PREFIX, FULL_COMPARISON = "review_partition_", "review_full_comparison"
 """The watermarks of sessions in another database: each partition's position, and the last full comparison."""
 
-NEGATIVE = ("down", "1", "2")
-"""The values of a negative opinion's event: a rating, or a score."""
-
-MAX_BACKLOG = 5_000
-"""With more new opinions than this, a worker updates the queue."""
+NEGATIVE = ("down", "1", "2")  # The values of a negative opinion's event: a rating, or a score.
+MAX_BACKLOG = 5_000  # With more new opinions than this, a worker updates the queue.
 
 
 def get_watermark(connection: Connection, project: int, name: str) -> int:
-    seq = connection.execute(select(watermarks.c.seq).where(*_of_queue(project), watermarks.c.name == name)).scalar()
-    return int(seq or 0)
+    statement = select(watermarks.c.seq).where(*_of_queue(project), watermarks.c.name == name)
+    return connection.execute(statement).scalar() or 0
 
 
 def set_watermark(connection: Connection, project: int, name: str, seq: int) -> None:
@@ -484,7 +436,6 @@ def newest_event(connection: Connection) -> int:
 
 
 def newest_change(connection: Connection) -> int:
-    """The number of the newest change of facts."""
     return int(connection.execute(select(func.max(changes.c.seq))).scalar() or 0)
 
 

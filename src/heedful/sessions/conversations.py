@@ -23,8 +23,7 @@ from heedful.storage.rows import MAX_ROWS, to_model
 MAX_LESSONS = MAX_ROWS // 10
 """How many facts learnt in a session one transaction forgets, until the last one. An opinion teaches two at most."""
 
-ATTEMPTS = 100
-"""How often a change of metadata is retried when others change them concurrently."""
+ATTEMPTS = 100  # How often a change of metadata is retried when others change them concurrently.
 
 
 def create(space: SessionSpace, session_id: str | None, metadata: Metadata | None) -> Session:
@@ -93,7 +92,7 @@ def add_messages(
 ) -> list[Message]:
     """Adds messages in order; creates the session if it is new."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
-        raise Invalid(f"messages must be a list, got {quoted(messages)}", field="messages", value=messages)
+        raise Invalid.got("messages", "must be a list", messages)
     items = list(messages)
     values.batch("messages", items, limits.MAX_MESSAGES)
     return _add(space, session_id, [_new_row(space, item, f"messages[{index}]") for index, item in enumerate(items)])
@@ -165,12 +164,9 @@ def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
     if visible is None:
         return {}
     if not isinstance(visible, Mapping):
-        raise Invalid(
-            f"the metadata hook returned {quoted(visible)} for get",
-            field="metadata_hook",
-            value=visible,
-            remedy="Return what original_func() returns, or a part of it",
-        )
+        message = f"the metadata hook returned {quoted(visible)} for get"
+        remedy = "Return what original_func() returns, or a part of it"
+        raise Invalid(message, field="metadata_hook", value=visible, remedy=remedy)
     return dict(visible)
 
 
@@ -185,7 +181,6 @@ def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata, if
 def delete_metadata(
     space: SessionSpace, session_id: str, keys: str | Sequence[str], if_match: str | None = None
 ) -> Metadata:
-    """Removes keys and returns the new metadata."""
 
     def store(requested: Any) -> Metadata:
         checked = check_key_list(requested)
@@ -233,12 +228,8 @@ def _apply_changes(
         changed = space.store.write(attempt)
         if changed is not None:
             return changed
-    raise Conflict(
-        f"the metadata of session {session_id!r} is being changed by too many callers at once",
-        field="metadata",
-        value=session_id,
-        remedy="Try again; nothing was changed",
-    )
+    message = f"the metadata of session {session_id!r} is being changed by too many callers at once"
+    raise Conflict(message, field="metadata", value=session_id, remedy="Try again; nothing was changed")
 
 
 def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], field: str) -> MessageRow:
@@ -249,12 +240,8 @@ def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], field: str)
         raise Invalid(f"a message must be a mapping, got {quoted(item)}", field=field, value=item)
     unknown = sorted(set(item) - {"role", "content", "at"})
     if unknown:
-        raise Invalid(
-            f"a message has the key {quoted(unknown[0])}",
-            field=f"{field}.{unknown[0]}",
-            value=unknown[0],
-            remedy="Use role, content and, if known, at",
-        )
+        message, remedy = f"a message has the key {quoted(unknown[0])}", "Use role, content and, if known, at"
+        raise Invalid(message, field=f"{field}.{unknown[0]}", value=unknown[0], remedy=remedy)
     return _row(space, item.get("role"), item.get("content"), item.get("at"), f"{field}.")
 
 
@@ -270,12 +257,8 @@ def _row(space: SessionSpace, role: Any, content: Any, at: Any, prefix: str = ""
 
 def _check_role(field: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > limits.MAX_ROLE:
-        raise Invalid(
-            f"{field} must be a name of up to {limits.MAX_ROLE} characters, got {quoted(value)}",
-            field=field,
-            value=value,
-            remedy='Use "user", "assistant", "system" or "tool"',
-        )
+        problem = f"must be a name of up to {limits.MAX_ROLE} characters"
+        raise Invalid.got(field, problem, value, 'Use "user", "assistant", "system" or "tool"')
     return values.identifier(field, value)
 
 

@@ -156,12 +156,8 @@ def _weights(used: Shares, shown: Sequence[str], recall_id: str) -> Mapping[str,
         values.identifier("used", fact)
         values.fraction("used", weight)
         if fact not in shown:
-            raise NotFound(
-                f"fact {fact!r} was not shown by recall {recall_id}",
-                field="used",
-                value=fact,
-                remedy="Name facts by the fact_id of that recall's hits",
-            )
+            message = f"fact {fact!r} was not shown by recall {recall_id}"
+            raise NotFound(message, field="used", value=fact, remedy="Name facts by the fact_id of that recall's hits")
     return weights
 
 
@@ -203,8 +199,7 @@ def _to_entry(row: EntryRow, opinions: Sequence[FeedbackRow], contexts: Mapping[
     )
 
 
-MAX_EARLIER = 6
-"""How many turns of the conversation a language model gets."""
+MAX_EARLIER = 6  # How many turns of the conversation a language model gets.
 
 
 def answer(

@@ -37,8 +37,7 @@ logger = logging.getLogger("heedful.feedback")
 
 Result = TypeVar("Result")
 
-ORIGINAL_RATING = "original_rating"
-"""Under this key, the `extra` of an opinion has the rating as it was given."""
+ORIGINAL_RATING = "original_rating"  # Under this key, the `extra` of an opinion has the rating as it was given.
 
 RESERVED_KEYS = frozenset({"id", "feedback_id", "created_at", "rating", "comment", "qa_id", "feedback_score"})
 """Keys of a feedback that are not extras."""
@@ -56,10 +55,8 @@ class RetractedFeedback:
     """Opinions that a transaction retracted, and what is still active about the same entries."""
 
     rows: list[FeedbackRow] = field(default_factory=list)
-    session_id: str | None = None
-    """The session, if it is deleted."""
-    limit: int | None = None
-    """How many of the facts learnt in that session go now, unless all do."""
+    session_id: str | None = None  # The session, if it is deleted.
+    limit: int | None = None  # How many of the facts learnt in that session go now, unless all do.
     entries: list[tuple[EntryRow, list[FeedbackRow]]] = field(default_factory=list)
 
     @property
@@ -143,10 +140,10 @@ def rate_entry(
         _check_comment("feedback_text", feedback_text)
         _check_content(feedback_text, feedback_score)
     else:
-        entry_id = space.store.read(lambda tx: tx.conversations.entry_id(session_id, qa_id))
-        if entry_id is None:
+        entry = space.store.read(lambda tx: tx.conversations.entry(session_id, qa_id))
+        if entry is None:
             return False
-        qa_id = entry_id
+        qa_id = entry.id
 
     def store(feedback: Any) -> FeedbackRow | None:
         checked = {**_mapping(feedback), **(extra or {})}
@@ -225,16 +222,16 @@ def pass_waiting(space: SessionSpace, entry: EntryRow) -> None:
     is the business of whoever added the entry."""
     external_id = entry.external_id
     assert external_id is not None
+
+    def end(feedback_id: str, tx: Transaction) -> None:
+        tx.feedbacks.end_waiting(external_id, [feedback_id])
+
     for row in space.store.write(lambda tx: tx.feedbacks.waiting(external_id, space.now())):
         try:
             rate_entry(space, entry.session_id, entry.id, row.comment, row.score, row.author, row.extra)
         except HeedfulError as error:
             logger.warning("the feedback hook refused a rating that waited for entry %s: %s", entry.id, error)
-        space.store.write(partial(_end_waiting, external_id=external_id, feedback_id=row.id))
-
-
-def _end_waiting(tx: Transaction, external_id: str, feedback_id: str) -> None:
-    tx.feedbacks.end_waiting(external_id, [feedback_id])
+        space.store.write(partial(end, row.id))
 
 
 def rate_session(
@@ -268,10 +265,10 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
     """Retracts opinions about an answer: this author's, or without one, all. False if there is no such entry."""
 
     def clear(tx: Transaction, retracted: RetractedFeedback) -> bool:
-        entry_id = tx.conversations.entry_id(session_id, qa_id)
-        if entry_id is None:
+        entry = tx.conversations.entry(session_id, qa_id)
+        if entry is None:
             return tx.feedbacks.stop_waiting(qa_id, author) > 0
-        active = [row for row in tx.feedbacks.active("entry", [entry_id]) if author in (None, row.author)]
+        active = [row for row in tx.feedbacks.active("entry", [entry.id]) if author in (None, row.author)]
         retracted.withdraw(tx, active, author, space.now())
         return True
 
@@ -354,12 +351,8 @@ def _check_rating(value: Any) -> Rating | None:
 
 def _check_score(value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 5):
-        raise Invalid(
-            f"feedback_score must be a whole number from 1 to 5, got {quoted(value)}",
-            field="feedback_score",
-            value=value,
-            remedy="Use 1 (worst) to 5 (best)",
-        )
+        problem, remedy = "must be a whole number from 1 to 5", "Use 1 (worst) to 5 (best)"
+        raise Invalid.got("feedback_score", problem, value, remedy)
     return None if value is None else int(value)
 
 
@@ -368,7 +361,6 @@ def _check_comment(field: str, value: Any) -> str | None:
 
 
 def _check_extra(feedback: Mapping[str, Any]) -> Metadata:
-    """The values that hooks added to a feedback."""
     extra = {name: value for name, value in feedback.items() if name not in RESERVED_KEYS}
     return check_keys("feedback", checks.metadata("feedback", extra)) if extra else {}
 
@@ -377,22 +369,13 @@ def _check_content(
     text: str | None, score: int | None, fields: tuple[str, str] = ("feedback_text", "feedback_score")
 ) -> None:
     if score is None and not (text or "").strip():
-        raise Invalid(
-            f"{fields[0]} and {fields[1]} are both missing",
-            field=fields[1],
-            value=score,
-            remedy="Pass at least one of them; delete_feedback clears both",
-        )
+        remedy = "Pass at least one of them; delete_feedback clears both"
+        raise Invalid(f"{fields[0]} and {fields[1]} are both missing", field=fields[1], value=score, remedy=remedy)
 
 
 def _mapping(feedback: Any) -> Mapping[str, Any]:
     if not isinstance(feedback, Mapping):
-        raise Invalid(
-            f"feedback must be a mapping, got {quoted(feedback)}",
-            field="feedback",
-            value=feedback,
-            remedy='Pass {"rating": "up", "comment": "…"}',
-        )
+        raise Invalid.got("feedback", "must be a mapping", feedback, 'Pass {"rating": "up", "comment": "…"}')
     return feedback
 
 
@@ -406,12 +389,9 @@ def _row(
 ) -> FeedbackRow:
     comment = _check_comment("comment", feedback.get("comment"))
     if qa_id is None and rating is None and "rating" not in feedback and not (comment or "").strip():
-        raise Invalid(
-            "feedback has neither a rating nor a comment",
-            field="feedback",
-            value=dict(feedback),
-            remedy='Pass {"rating": "up" | "down" | None, "comment": "…"}',
-        )
+        message = "feedback has neither a rating nor a comment"
+        remedy = 'Pass {"rating": "up" | "down" | None, "comment": "…"}'
+        raise Invalid(message, field="feedback", value=dict(feedback), remedy=remedy)
     feedback_id, now = new_id(), space.now()
     given = feedback.get("rating")
     other_form = {} if given is None or given in RATINGS else {ORIGINAL_RATING: given}
@@ -436,10 +416,10 @@ def _replace(
     space: SessionSpace, tx: Transaction, retracted: RetractedFeedback, row: FeedbackRow
 ) -> FeedbackRow | None:
     """Stores an opinion about an entry, unless the author's active one says the same; returns the active one."""
-    entry_id = tx.conversations.entry_id(row.session_id, row.target_id)
-    if entry_id is None:
+    entry = tx.conversations.entry(row.session_id, row.target_id)
+    if entry is None:
         return None
-    row = replace(row, target_id=entry_id)
+    row = replace(row, target_id=entry.id)
     before = tx.feedbacks.active_by(row.author, "entry", row.target_id)
     if len(before) == 1 and before[0].says() == row.says():
         return before[0]
@@ -453,14 +433,10 @@ def _append(
     if key is not None and first is not None:
         if first.says() == row.says() and (first.session_id, first.author) == (row.session_id, row.author):
             return first
-        idempotency_key = events.idempotency_key_of(key)
-        raise Conflict(
-            f"idempotency_key {idempotency_key!r} was used for another feedback",
-            code="idempotency_key_reused",
-            field="idempotency_key",
-            value=idempotency_key,
-            remedy="Use a new key for each different call",
-        )
+        given = events.idempotency_key_of(key)
+        message = f"idempotency_key {given!r} was used for another feedback"
+        remedy = "Use a new key for each different call"
+        raise Conflict(message, code="idempotency_key_reused", field="idempotency_key", value=given, remedy=remedy)
     before = [] if row.author is None else tx.feedbacks.active_by(row.author, "session", row.target_id)
     return _put(space, tx, retracted, row, before, key or row.id)
 
@@ -498,8 +474,7 @@ def _alert_channels(space: SessionSpace) -> tuple[Channel, ...]:
 
 def _alert(space: SessionSpace) -> None:
     """Wakes the dispatcher if a hook asked for alerts; called after they are stored."""
-    channels = _alert_channels(space)
-    if channels:
+    if channels := _alert_channels(space):
         space.dispatcher.add(*channels)
         space.dispatcher.wake()
 

@@ -12,8 +12,7 @@ from heedful.sessions.space import SessionSpace
 
 logger = logging.getLogger("heedful")
 
-LATE = 60 * MINUTE
-"""After how long an answer should have come for which a rating waits."""
+LATE = 60 * MINUTE  # After how long an answer should have come for which a rating waits.
 
 SHOWN = 3
 

@@ -62,12 +62,8 @@ def validation_hook(original_func: Original, action: str, session_id: str, **kwa
         raise Invalid(f"comment must be a string, got {quoted(comment)}", field="comment", value=comment)
     comment = comment.strip()
     if feedback.get("rating") == "down" and not comment:
-        raise Invalid(
-            'comment is required with the rating "down"',
-            field="comment",
-            value=feedback.get("comment"),
-            remedy="Say in a few words what was wrong",
-        )
+        message, remedy = 'comment is required with the rating "down"', "Say in a few words what was wrong"
+        raise Invalid(message, field="comment", value=feedback.get("comment"), remedy=remedy)
     if len(comment) > MAX_COMMENT:
         raise Invalid(
             f"comment has {len(comment)} characters, the limit is {MAX_COMMENT}", field="comment", value=comment[:50]
@@ -136,11 +132,8 @@ class AnalyticsHook:
     def get_metrics(self) -> dict[str, Any]:
         """`total`, `positive`, `negative`, `neutral` and `avg_comment_length` of all active feedback."""
         if self._metrics is None:
-            raise Unavailable(
-                "this hook is not attached to a store yet",
-                code="hook_unbound",
-                remedy="Pass it as feedback_hook when the store is opened",
-            )
+            message = "this hook is not attached to a store yet"
+            raise Unavailable(message, code="hook_unbound", remedy="Pass it as feedback_hook when the store is opened")
         return self._metrics().model_dump()
 
 

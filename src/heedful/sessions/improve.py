@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import Connection
 
 from heedful.api import values
 from heedful.api.parameters import Progress
-from heedful.errors import Invalid, quoted
+from heedful.errors import Invalid
 from heedful.ledger import events as ledger
 from heedful.ledger import receipts
 from heedful.ledger.derived_signals import (
@@ -46,23 +46,14 @@ from heedful.storage import facts, scopes
 from heedful.storage.rows import AnyRow, batches
 from heedful.workspace import Workspace
 
-LOOKUP_LIMIT = 100
-"""Up to so many ratings, signals are looked up one by one; above, all of the dataset are read."""
-
-BATCH_SIZE = 500
-"""Signals per transaction."""
-
-NEW_SESSIONS = 500
-"""Sessions with new feedback that are improved together."""
-
-MAX_AGREEING = 500
-"""The newest signals among which others are looked for who agree with a correction."""
+LOOKUP_LIMIT = 100  # Up to so many ratings, signals are looked up one by one; above, all of the dataset are read.
+BATCH_SIZE = 500  # Signals per transaction.
+NEW_SESSIONS = 500  # Sessions with new feedback that are improved together.
+MAX_AGREEING = 500  # The newest signals among which others are looked for who agree with a correction.
 
 
 @dataclass(slots=True)
 class ChangedSignals:
-    """Signals that were added or retracted, and the facts they are about."""
-
     signals: int = 0
     link_signals: int = 0
     facts: list[str] = field(default_factory=list)
@@ -186,14 +177,10 @@ def _total(done: Sequence[Improvement]) -> Improvement:
     """The improvements of some datasets as one."""
     if len(done) == 1:
         return done[0]
-    numbers = ("entries", "signals_added", "signals_retracted", "link_signals_added", "link_signals_retracted")
-    lists = ("learnt", "forgotten", "not_learnt")
-    totals: dict[str, Any] = {name: [] for name in lists}
-    for improvement in done:
-        for name in lists:
-            totals[name] += getattr(improvement, name)
-    for name in (*numbers, "entities_added"):
-        totals[name] = sum(getattr(improvement, name) for improvement in done)
+    counts = ("entries", "signals_added", "signals_retracted", "link_signals_added", "link_signals_retracted")
+    totals: dict[str, Any] = {name: sum(getattr(one, name) for one in done) for name in (*counts, "entities_added")}
+    for name in ("learnt", "forgotten", "not_learnt"):
+        totals[name] = [item for improvement in done for item in getattr(improvement, name)]
     return Improvement(
         dataset=None,
         updated_facts=sorted(fact for improvement in done for fact in improvement.updated_facts),
@@ -208,15 +195,12 @@ def session_names(session_ids: Sequence[str]) -> list[str]:
     if isinstance(session_ids, str):
         return [values.name("session_id", session_ids)]
     if not isinstance(session_ids, Sequence):
-        raise Invalid(
-            f"session_ids must be a list of names, got {quoted(session_ids)}", field="session_ids", value=session_ids
-        )
+        raise Invalid.got("session_ids", "must be a list of names", session_ids)
     values.batch("session_ids", session_ids, limits.MAX_LIST)
     return list(dict.fromkeys(values.name("session_id", session_id) for session_id in session_ids))
 
 
 def check_exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
-    """Fails if one of these sessions does not exist."""
 
     def read(tx: Transaction) -> None:
         for session_id in session_ids:
@@ -233,8 +217,7 @@ class SessionRatings:
     by_dataset: dict[str, DatasetRatings]
     unprocessed: dict[str, str]
     """The newest event of each session that was not processed before and is processed with this."""
-    retracted: set[str]
-    """Opinions whose signals may still be there."""
+    retracted: set[str]  # Opinions whose signals may still be there.
 
 
 def _read(space: SessionSpace, dataset: str | None, session_ids: Sequence[str] | None) -> SessionRatings:
@@ -310,10 +293,10 @@ def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derive
     project = scopes.project_id(connection, workspace.project)
     present = facts.present(connection, sorted({signal.fact_id for signal in run}))
     possible: list[Derived] = []
-    remaining = [signal for signal in run if signal.fact_id in present and project is not None]
+    remaining = [signal for signal in run if signal.fact_id in present]
     attempt = 1
-    while remaining:
-        existing = ledger.with_keys(connection, cast(int, project), [signal.key for signal in remaining])
+    while remaining and project is not None:
+        existing = ledger.with_keys(connection, project, [signal.key for signal in remaining])
         possible += [signal for signal in remaining if signal.key not in existing]
         # Some may have been stored by another process meanwhile.
         retracted = _retracted(workspace, connection, [event.id for event in existing.values()])
@@ -353,7 +336,6 @@ def _events(workspace: Workspace, dataset: str, ratings: Set[str] | None = None)
 
 
 def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> ChangedSignals:
-    """Retracts signals that no rating justifies any more."""
     changed = ChangedSignals()
     for run in batches(stale, BATCH_SIZE):
         with workspace.write() as connection:
@@ -367,6 +349,5 @@ def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> ChangedSignals:
 
 
 def _retracted(workspace: Workspace, connection: Connection, event_ids: Sequence[str]) -> set[str]:
-    """Which of these events were retracted."""
     keys = {f"retract/{event_id}": event_id for event_id in event_ids}
     return {keys[key] for key in ledger.known_keys(connection, workspace.project, list(keys))}

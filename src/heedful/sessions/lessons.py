@@ -28,20 +28,11 @@ from heedful.text.complaints import personal_data, statement
 from heedful.text.corrections import corrected, replacement_terms
 from heedful.workspace import Workspace
 
-WELL_RATED = 4.0
-"""Answers with a lower mean score teach nothing."""
-
-MAY_CORRECT = 3
-"""Comments with a higher score are praise, not corrections."""
-
-TAUGHT_BY = "taught_by"
-"""The key under which the metadata of a lesson name the opinions that teach it together."""
-
-MAX_TEACHERS = 20
-"""The opinions that a lesson names at most, unless more are needed to teach."""
-
-SOURCE_PREFIX = "session/"
-"""The source of facts that were learnt in a session: this and its id."""
+WELL_RATED = 4.0  # Answers with a lower mean score teach nothing.
+MAY_CORRECT = 3  # Comments with a higher score are praise, not corrections.
+TAUGHT_BY = "taught_by"  # The key under which the metadata of a lesson name the opinions that teach it together.
+MAX_TEACHERS = 20  # The opinions that a lesson names at most, unless more are needed to teach.
+SOURCE_PREFIX = "session/"  # The source of facts that were learnt in a session: this and its id.
 
 OWN_KEYS = frozenset({LEARNT, "session_id", "qa_id", facts.CORRECTS, facts.MADE_FROM, TAUGHT_BY, PROVENANCE})
 """Keys of metadata that say how a fact came about; all others say where it belongs."""
@@ -62,8 +53,7 @@ class Lesson:
     """The facts that the answer used, or that the comment corrects: the lesson is hidden and removed with them."""
     scope: Metadata = field(default_factory=dict)
     """The metadata of these facts: a filter that excludes one of them excludes the lesson."""
-    taught_by: tuple[str, ...] = ()
-    """The opinions that teach it together: the lesson goes when too few are left."""
+    taught_by: tuple[str, ...] = ()  # The opinions that teach it together: the lesson goes when too few are left.
 
     @property
     def source(self) -> str:
@@ -149,7 +139,6 @@ def corrections(entry: EntryRow, active: Sequence[FeedbackRow]) -> list[tuple[Fe
 
 
 def votes(active: Sequence[FeedbackRow]) -> list[tuple[AuthorKind, str | None]]:
-    """The authors of these opinions."""
     return [(row.author_kind, row.author) for row in active]
 
 
@@ -323,8 +312,7 @@ def _refused(row: FeedbackRow, kind: Kind, reason: NotLearntReason, detail: str)
     )
 
 
-MAX_REPORTED = 100
-"""How many rejected opinions are reported, the newest first."""
+MAX_REPORTED = 100  # How many rejected opinions are reported, the newest first.
 
 
 class Lessons(NamedTuple):

@@ -34,7 +34,7 @@ def check_key_list(value: Any) -> list[str]:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, Sequence):
-        raise Invalid(f"keys must be a list of names, got {quoted(value)}", field="keys", value=value)
+        raise Invalid.got("keys", "must be a list of names", value)
     for name in value:
         check_key("keys", name)
     return list(value)
@@ -77,12 +77,9 @@ def merge(current: Metadata, changes: Metadata) -> Metadata:
         _descend(result, parents, key, make=True)[name] = value
     packed = orjson.dumps(result)
     if len(packed) > MAX_METADATA:
-        raise Invalid(
-            f"metadata would take {len(packed)} bytes, the limit is {MAX_METADATA}",
-            field="metadata",
-            value=len(packed),
-            remedy="Delete keys that are no longer needed; nothing was changed",
-        )
+        message = f"metadata would take {len(packed)} bytes, the limit is {MAX_METADATA}"
+        remedy = "Delete keys that are no longer needed; nothing was changed"
+        raise Invalid(message, field="metadata", value=len(packed), remedy=remedy)
     return result
 
 
@@ -107,11 +104,8 @@ def _descend(values: Metadata, parents: Sequence[str], key: str, *, make: bool) 
         if not isinstance(child, dict):
             if not make:
                 return {}
-            raise Invalid(
-                f"metadata key {quoted(key)} reaches into {quoted(name)}, which is {quoted(child)}",
-                field="metadata",
-                value=key,
-                remedy=f"Replace {quoted(name)} as a whole, or delete it first",
-            )
+            message = f"metadata key {quoted(key)} reaches into {quoted(name)}, which is {quoted(child)}"
+            remedy = f"Replace {quoted(name)} as a whole, or delete it first"
+            raise Invalid(message, field="metadata", value=key, remedy=remedy)
         node = child
     return node

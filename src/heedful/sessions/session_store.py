@@ -16,9 +16,8 @@ from heedful.ledger.derived_signals import EntryRow, Uses
 from heedful.ledger.erasure import Erased, PersonRecords
 from heedful.ledger.opinions import FeedbackRow, Feedbacks
 from heedful.model import Metadata, Page
-from heedful.notifications.outbox import Outbox
+from heedful.notifications.outbox import Outbox, OutboxStore
 
-Result = TypeVar("Result")
 Row = TypeVar("Row")
 Item = TypeVar("Item")
 
@@ -32,8 +31,7 @@ class SessionRow:
     metadata: Metadata
     created_at: int
     updated_at: int
-    revision: int = 0
-    """Changes with the metadata, where the store needs that."""
+    revision: int = 0  # Changes with the metadata, where the store needs that.
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +48,8 @@ class Removed(NamedTuple):
 
     messages: int
     entries: int
-    feedbacks: list[FeedbackRow]
-    """The active ones."""
-    is_last: bool
-    """Whether the session itself was deleted."""
+    feedbacks: list[FeedbackRow]  # The active ones.
+    is_last: bool  # Whether the session itself was deleted.
 
 
 OPINION_ROWS = 20
@@ -67,12 +63,9 @@ Rows = Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ExportQuery:
-    """The rows to export."""
-
     now: int
     since: int | None = None
-    until: int | None = None
-    """Exclusive."""
+    until: int | None = None  # Exclusive.
     dataset: str | None = None
 
 
@@ -83,19 +76,15 @@ class Conversations(Protocol):
 
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
         """Creates a session; False if it exists already, unchanged."""
-        ...
 
     def touch(self, session_id: str, at: int) -> bool:
         """Updates the time of a session; False if there is no such session."""
-        ...
 
     def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
         """The newest first; `where` compares metadata."""
-        ...
 
     def set_metadata(self, current: SessionRow, metadata: Metadata, at: int) -> bool:
         """Replaces the metadata; False if somebody else changed them since `current` was read in this transaction."""
-        ...
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None: ...
 
@@ -103,42 +92,31 @@ class Conversations(Protocol):
 
     def message(self, message_id: str, session_id: str | None = None) -> MessageRow | None:
         """One message of a session, or of any."""
-        ...
 
     def set_content(self, message_id: str, content: str) -> None:
         """Changes the text of a message of the project."""
-        ...
 
     def delete_message(self, message_id: str) -> None: ...
 
     def add_entry(self, new: EntryRow) -> bool:
         """Stores an entry; False if there is no such session. Its external id must be free."""
-        ...
-
-    def entry_id(self, session_id: str, qa_id: str) -> str | None:
-        """The id of an entry of a session, given that id or its external id; None if there is none."""
-        ...
 
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
         """An entry of a session, by its id or its external id."""
-        ...
 
     def external_entry(self, external_id: str) -> EntryRow | None:
         """The entry of any session with this external id."""
-        ...
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]: ...
 
     def entries_of(self, session_ids: Sequence[str] | None) -> Iterable[EntryRow]:
         """All entries of these sessions, or of all; those of one session in their order."""
-        ...
 
     def set_used(self, qa_id: str, used: Uses) -> None: ...
 
     def delete(self, session_id: str, at: int) -> Removed | None:
         """Removes up to `MAX_ROWS` rows of a session's content, and with the last of them the session; None if there is
         no such session. Its opinions go first: they are retracted in the ledger, which has no text."""
-        ...
 
 
 class Erasure(Protocol):
@@ -146,12 +124,10 @@ class Erasure(Protocol):
 
     def is_known(self, name: str) -> bool:
         """Whether any record has this name."""
-        ...
 
     def erase(self, erased: Erased, at: int) -> PersonRecords:
         """Puts the pseudonym in place of the name, and clears the words. Doing it again finishes what was begun, and
         returns the same."""
-        ...
 
 
 class Change(NamedTuple):
@@ -168,15 +144,12 @@ class Changes(Protocol):
 
     def newest(self) -> dict[int, int]:
         """The position that was assigned last, by partition; its change may not be visible yet."""
-        ...
 
     def positions(self) -> dict[int, int]:
         """The last position with a visible change, by partition."""
-        ...
 
     def changes_after(self, partition: int, position: int, limit: int) -> list[Change]:
         """The changes after a position in a partition, in order."""
-        ...
 
 
 class Transaction(Protocol):
@@ -185,7 +158,6 @@ class Transaction(Protocol):
     @property
     def connection(self) -> Connection | None:
         """The open transaction of the store of facts, if this is part of it; None in a database of its own."""
-        ...
 
     @property
     def conversations(self) -> Conversations: ...
@@ -209,33 +181,20 @@ class RemoteTransaction(Transaction, Protocol):
     def exported(self, table: str, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         """The next rows of `sessions`, `messages`, `entries`, `feedback` or `events` for an export, and where to go on:
         None at the end. With a dataset, there may be fewer than `limit` before it."""
-        ...
 
 
-class SessionStore(Protocol):
-    """The sessions of one project."""
+class SessionStore(OutboxStore, Protocol):
+    """The sessions of one project; `name` says where they are, without secrets."""
 
-    name: str
-    """Where it is, without secrets."""
     remote: bool
     """Whether it is a database of its own: no transaction spans it and the store of facts, whose ledger does not have
     its events. Its transactions are `RemoteTransaction`."""
 
-    def read(self, body: Callable[[Any], Result]) -> Result:
-        """Runs `body` in a read transaction."""
-        ...
-
-    def write(self, body: Callable[[Any], Result]) -> Result:
-        """Runs `body` in a transaction and commits it. A retry may call it again."""
-        ...
-
     def check(self) -> str:
         """ "ok", or what is wrong."""
-        ...
 
     def repair(self) -> str:
         """Fixes what `check` finds; returns a description, or ""."""
-        ...
 
     def close(self) -> None: ...
 

@@ -27,10 +27,8 @@ class SessionSpace:
     workspace: Workspace | None = None
     feedback_hook: Hook | None = None
     metadata_hook: Hook | None = None
-    waiting_days: int = 1
-    """How long a rating waits for its entry; 0 is for ever."""
-    feedback_changed: Callable[[], object] = do_nothing
-    """Called after feedback was stored or retracted."""
+    waiting_days: int = 1  # How long a rating waits for its entry; 0 is for ever.
+    feedback_changed: Callable[[], object] = do_nothing  # Called after feedback was stored or retracted.
 
     def session(self, tx: Transaction, session_id: str) -> SessionRow:
         """A session, which must exist."""
@@ -41,9 +39,6 @@ class SessionSpace:
 
     def missing(self, session_id: str) -> NotFound:
         """The error for an unknown session."""
-        return NotFound(
-            f"no session {session_id!r} in project {self.project!r}",
-            field="session_id",
-            value=session_id,
-            remedy="Create it first: sessions.create(session_id), or recall(…, session_id=…)",
-        )
+        message = f"no session {session_id!r} in project {self.project!r}"
+        remedy = "Create it first: sessions.create(session_id), or recall(…, session_id=…)"
+        return NotFound(message, field="session_id", value=session_id, remedy=remedy)

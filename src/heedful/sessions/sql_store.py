@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 
 import orjson
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Connection,
-    FromClause,
     Select,
     Table,
     bindparam,
@@ -33,7 +31,7 @@ from heedful.sessions.session_store import OPINION_ROWS, MessageRow, Removed, Se
 from heedful.storage import external_ids, facts, scopes
 from heedful.storage.database import Database
 from heedful.storage.filters import SESSIONS, selections
-from heedful.storage.rows import MAX_ROWS, AnyRow, Direct, Prepared, batches, insert_many, unpacked
+from heedful.storage.rows import MAX_ROWS, Direct, Prepared, batches, insert_many, unpacked
 from heedful.storage.schema import (
     connectors,
     entries,
@@ -48,13 +46,10 @@ from heedful.storage.schema import external_ids as external_id_rows
 
 Result = TypeVar("Result")
 
-NO_PROJECT = -1
-"""The number of a project that nothing was written to yet."""
+NO_PROJECT = -1  # The number of a project that nothing was written to yet.
 
 
 class _InTransaction:
-    """Statements in a transaction of the database."""
-
     def __init__(self, direct: Direct, project: int) -> None:
         self._direct = direct
         self._project = project
@@ -62,6 +57,10 @@ class _InTransaction:
     @property
     def connection(self) -> Connection:
         return self._direct.connection
+
+    def _session_number(self, session_id: str) -> int | None:
+        rows = self._direct.run(_SEQ, project=self._project, session=session_id)
+        return rows[0][0] if rows else None
 
 
 class SqlTransaction(_InTransaction):
@@ -112,29 +111,28 @@ class SqlSessionStore:
         """Nothing to close."""
 
 
+_ALERTS = select(*(outbox.c["seq" if name == "number" else name] for name in AlertRow.__slots__))
+
+
 class SqlOutbox(_InTransaction):
     """See `Outbox`."""
 
     def add(self, session_id: str | None, new: Sequence[AlertRow]) -> None:
         if not new:
             return
-        seq = None
-        if session_id is not None:
-            session = select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
-            seq = self.connection.execute(session).scalar()
         names = ("id", "channel", "payload", "created_at", "attempts", "next_at")
-        owner = {"project_id": self._project, "session_seq": seq}
+        session = None if session_id is None else self._session_number(session_id)
+        owner = {"project_id": self._project, "session_seq": session}
         rows = [{name: getattr(alert, name) for name in names} | owner for alert in new]
         self.connection.execute(insert(outbox), rows)
 
     def claim(self, channels: Sequence[str], now: int, until: int, limit: int) -> list[AlertRow]:
         due = (
-            select(outbox)
-            .where(outbox.c.project_id == self._project, outbox.c.next_at <= now, outbox.c.channel.in_(channels))
+            _ALERTS.where(outbox.c.project_id == self._project, outbox.c.next_at <= now, outbox.c.channel.in_(channels))
             .order_by(outbox.c.next_at, outbox.c.seq)
             .limit(limit)
         )
-        claimed = [_alert(row) for row in self.connection.execute(due)]
+        claimed = list(starmap(AlertRow, self.connection.execute(due)))
         self.connection.execute(
             update(outbox).where(outbox.c.id.in_([alert.id for alert in claimed])).values(next_at=until)
         )
@@ -157,24 +155,17 @@ class SqlOutbox(_InTransaction):
         ).scalar()
 
     def list(self, after: int | None, limit: int, pending: bool) -> list[AlertRow]:
-        statement = select(outbox).where(outbox.c.project_id == self._project)
+        statement = _ALERTS.where(outbox.c.project_id == self._project)
         if pending:
             statement = statement.where(outbox.c.next_at.is_not(None))
         if after is not None:
             statement = statement.where(outbox.c.seq < after)
-        rows = self.connection.execute(statement.order_by(outbox.c.seq.desc()).limit(limit))
-        return [_alert(row) for row in rows]
+        newest = statement.order_by(outbox.c.seq.desc()).limit(limit)
+        return list(starmap(AlertRow, self.connection.execute(newest)))
 
     def get(self, alert_id: str) -> AlertRow | None:
-        row = self.connection.execute(
-            select(outbox).where(outbox.c.project_id == self._project, outbox.c.id == alert_id)
-        ).first()
-        return None if row is None else _alert(row)
-
-
-def _alert(row: AnyRow) -> AlertRow:
-    names = (name for name in AlertRow.__slots__ if name != "number")
-    return AlertRow(**{name: getattr(row, name) for name in names}, number=row.seq)
+        this = _ALERTS.where(outbox.c.project_id == self._project, outbox.c.id == alert_id)
+        return next(starmap(AlertRow, self.connection.execute(this)), None)
 
 
 class SqlErasure(_InTransaction):
@@ -297,12 +288,10 @@ _ENTRIES = entries.outerjoin(
 _SEQ = Prepared(select(sessions.c.seq).where(_THIS))
 _SESSION = Prepared(select(*_SESSION_ROW).where(_THIS))
 _ADD_ENTRY = Prepared(insert(entries), _ENTRY_COLUMNS)
-_IS_ENTRY = _THIS & (entries.c.id == bindparam("entry"))
-_HAS_ENTRY = Prepared(select(entries.c.seq).join(sessions, sessions.c.seq == entries.c.session_seq).where(_IS_ENTRY))
 _SELECT_ENTRIES = select(sessions.c.id, *_ENTRY_ROW).select_from(
     _ENTRIES.join(sessions, sessions.c.seq == entries.c.session_seq)
 )
-_ENTRY = Prepared(_SELECT_ENTRIES.where(_IS_ENTRY))
+_ENTRY = Prepared(_SELECT_ENTRIES.where(_THIS & (entries.c.id == bindparam("entry"))))
 
 
 class SqlConversations(_InTransaction):
@@ -313,7 +302,7 @@ class SqlConversations(_InTransaction):
         return _session(rows[0]) if rows else None
 
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
-        if self._seq(session_id) is not None:
+        if self._session_number(session_id) is not None:
             return False
         inserted = self.connection.execute(
             insert(sessions)
@@ -352,7 +341,8 @@ class SqlConversations(_InTransaction):
         insert_many(self.connection, messages, insert(messages), rows)
 
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]:
-        return [MessageRow(*row) for row in self._page(messages, _MESSAGE_ROW, session_id, after, limit, newest_first)]
+        rows = self._page(select(*_MESSAGE_ROW), messages, session_id, after, limit, newest_first)
+        return list(starmap(MessageRow, rows))
 
     def message(self, message_id: str, session_id: str | None = None) -> MessageRow | None:
         statement = (
@@ -362,8 +352,7 @@ class SqlConversations(_InTransaction):
         )
         if session_id is not None:
             statement = statement.where(sessions.c.id == session_id)
-        row = self.connection.execute(statement).first()
-        return None if row is None else MessageRow(*row)
+        return next(starmap(MessageRow, self.connection.execute(statement)), None)
 
     def set_content(self, message_id: str, content: str) -> None:
         self.connection.execute(update(messages).where(self._own_message(message_id)).values(content=content))
@@ -388,28 +377,23 @@ class SqlConversations(_InTransaction):
             external_ids.add(self.connection, self._project, "entry", new.external_id, new.id, new.at)
         return True
 
-    def entry_id(self, session_id: str, qa_id: str) -> str | None:
-        if self._has_entry(session_id, qa_id):
-            return qa_id
-        target = external_ids.target(self.connection, self._project, "entry", qa_id)
-        return target if target is not None and self._has_entry(session_id, target) else None
-
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
-        name = self.entry_id(session_id, qa_id)
-        rows = [] if name is None else self._direct.run(_ENTRY, project=self._project, session=session_id, entry=name)
+        found = self._entry(session_id, qa_id)
+        target = None if found else external_ids.target(self.connection, self._project, "entry", qa_id)
+        return found if target is None else self._entry(session_id, target)
+
+    def _entry(self, session_id: str, entry_id: str) -> EntryRow | None:
+        rows = self._direct.run(_ENTRY, project=self._project, session=session_id, entry=entry_id)
         return _entry(*rows[0]) if rows else None
 
     def external_entry(self, external_id: str) -> EntryRow | None:
-        conditions = (
-            external_id_rows.c.project_id == self._project,
-            external_id_rows.c.kind == "entry",
-            external_id_rows.c.external_id == external_id,
-        )
-        rows = self.connection.execute(_SELECT_ENTRIES.where(*conditions))
-        return next(starmap(_entry, rows), None)
+        of_project = (external_id_rows.c.project_id == self._project, external_id_rows.c.kind == "entry")
+        statement = _SELECT_ENTRIES.where(*of_project, external_id_rows.c.external_id == external_id)
+        return next(starmap(_entry, self.connection.execute(statement)), None)
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]:
-        rows = self._page(entries, _ENTRY_ROW, session_id, after, limit, newest_first, _ENTRIES)
+        statement = select(*_ENTRY_ROW).select_from(_ENTRIES)
+        rows = self._page(statement, entries, session_id, after, limit, newest_first)
         return [_entry(session_id, *row) for row in rows]
 
     def entries_of(self, session_ids: Sequence[str] | None) -> Iterable[EntryRow]:
@@ -422,7 +406,7 @@ class SqlConversations(_InTransaction):
         self.connection.execute(update(entries).where(entries.c.id == qa_id).values(used=used))
 
     def delete(self, session_id: str, at: int) -> Removed | None:
-        seq = self._seq(session_id)
+        seq = self._session_number(session_id)
         if seq is None:
             return None
         opinions = SqlFeedbacks(self._direct, self._project)
@@ -451,30 +435,14 @@ class SqlConversations(_InTransaction):
             self.connection.execute(delete(table).where(these))
         return len(numbers)
 
-    def _has_entry(self, session_id: str, qa_id: str) -> bool:
-        return bool(self._direct.run(_HAS_ENTRY, project=self._project, session=session_id, entry=qa_id))
-
-    def _seq(self, session_id: str) -> int | None:
-        rows = self._direct.run(_SEQ, project=self._project, session=session_id)
-        return rows[0][0] if rows else None
-
     def _page(
-        self,
-        table: Table,
-        columns: Sequence[Column[Any]],
-        session_id: str,
-        after: int | None,
-        limit: int,
-        newest_first: bool,
-        joined: FromClause | None = None,
+        self, rows: Select[Any], table: Table, session_id: str, after: int | None, limit: int, newest_first: bool
     ) -> Iterable[Any]:
-        statement: Select[Any] = select(*columns).select_from(table if joined is None else joined)
-        statement = statement.where(table.c.session_seq == self._seq(session_id))
+        rows = rows.where(table.c.session_seq == self._session_number(session_id))
         if after is not None:
-            statement = statement.where(table.c.seq < after if newest_first else table.c.seq > after)
-        return self.connection.execute(
-            statement.order_by(table.c.seq.desc() if newest_first else table.c.seq).limit(limit)
-        )
+            rows = rows.where(table.c.seq < after if newest_first else table.c.seq > after)
+        order = table.c.seq.desc() if newest_first else table.c.seq
+        return self.connection.execute(rows.order_by(order).limit(limit))
 
     def _tag(self, seq: int, metadata: Metadata) -> None:
         tags = [{"session_seq": seq, "project_id": self._project, **tag} for tag in facts.flattened(metadata)]

@@ -17,17 +17,10 @@ from itertools import accumulate, pairwise
 
 from heedful.errors import Invalid
 
-SIGNIFICANCE = 0.05
-"""A change is reported if chance alone makes one with at most this probability, over all series."""
-
-MIN_FACTOR = 1.5
-"""A rate that changed by less is not worth telling."""
-
-MIN_EVENTS = 8
-"""Events that the busier side has at least."""
-
-MIN_DAYS_BEFORE = 2
-"""Days that there are at least before a change."""
+SIGNIFICANCE = 0.05  # A change is reported if chance alone makes one with at most this probability, over all series.
+MIN_FACTOR = 1.5  # A rate that changed by less is not worth telling.
+MIN_EVENTS = 8  # Events that the busier side has at least.
+MIN_DAYS_BEFORE = 2  # Days that there are at least before a change.
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +276,8 @@ def _check(days: Sequence[int], events: Sequence[int], exposure: Sequence[float]
         if not 0 <= exposed < math.inf:
             raise Invalid(f"exposure must be 0 or more, got {exposed}", field="exposure", value=exposed)
         if count and not exposed:
-            raise Invalid(
-                f"exposure must not be 0 on a day with {count} events",
-                field="exposure",
-                value=exposed,
-                remedy="Count what the events are a share of, or pass 1 a day",
-            )
+            message = f"exposure must not be 0 on a day with {count} events"
+            remedy = "Count what the events are a share of, or pass 1 a day"
+            raise Invalid(message, field="exposure", value=exposed, remedy=remedy)
     if tests < 1:
         raise Invalid(f"tests must be 1 or more, got {tests}", field="tests", value=tests)

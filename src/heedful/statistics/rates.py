@@ -26,10 +26,8 @@ from numpy.typing import NDArray
 
 from heedful.errors import Invalid
 
-NODES = 12
-"""Points in each panel of the grid."""
-NEGLIGIBLE = 45.0
-"""A density is left out where it is below its peak by this much, in natural logarithms."""
+NODES = 12  # Points in each panel of the grid.
+NEGLIGIBLE = 45.0  # A density is left out where it is below its peak by this much, in natural logarithms.
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
 
@@ -139,8 +137,7 @@ def _inside() -> Array:
 _INSIDE = _inside()
 
 
-Z_95 = 1.959963984540054
-"""How many standard deviations hold 95% of a normal distribution."""
+Z_95 = 1.959963984540054  # How many standard deviations hold 95% of a normal distribution.
 
 
 def wilson(successes: int, trials: int, z: float = Z_95) -> tuple[float, float]:
@@ -187,20 +184,11 @@ def probability_best(counts: Sequence[tuple[int, int]]) -> list[float]:
     return Rates(counts).chances().tolist() if counts else []
 
 
-MIN_PROBABILITY = 0.95
-"""The probability of being the best from which a variant is taken."""
-
-MAX_LOSS = 0.005
-"""The loss on average that taking the best one may have, as a share of satisfaction."""
-
-EQUIVALENCE_LOSS = 0.001
-"""Variants are alike when taking any of them loses at most this on average."""
-
-MIN_RATINGS = 20
-"""Ratings that every variant needs."""
-
-MAX_RATINGS = 1_000_000
-"""More ratings than this are not waited for."""
+MIN_PROBABILITY = 0.95  # The probability of being the best from which a variant is taken.
+MAX_LOSS = 0.005  # The loss on average that taking the best one may have, as a share of satisfaction.
+EQUIVALENCE_LOSS = 0.001  # Variants are alike when taking any of them loses at most this on average.
+MIN_RATINGS = 20  # Ratings that every variant needs.
+MAX_RATINGS = 1_000_000  # More ratings than this are not waited for.
 
 Counts = tuple[float, float]
 
@@ -241,14 +229,8 @@ def stopping(counts: Sequence[tuple[int, int]], names: Sequence[str] = ()) -> St
         raise Invalid(f"names must be {len(counts)}, one a variant, got {len(names)}", field="names", value=names)
     state = _State(counts)
     needed = None if state.decided else _needed(counts)
-    return Stopping(
-        decided=state.decided,
-        best=state.best,
-        probability=state.probability,
-        expected_loss=state.loss,
-        needed=needed,
-        reason=_reason(state, names or _letters(len(counts)), needed),
-    )
+    reason = _reason(state, names or _letters(len(counts)), needed)
+    return Stopping(state.decided, state.best, state.probability, state.loss, needed, reason)
 
 
 class _State:

@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from uvicorn.supervisors import Multiprocess
 
-from heedful.access.credentials import new_key
+from heedful.access.credentials import create_key
 from heedful.api import CALLS
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
 from heedful.interfaces.http import calls, foreign_routes, middleware
@@ -200,7 +200,7 @@ def first_key(config: Config, store: Store) -> NewKey | None:
 
 def admin_key(store: Store) -> NewKey:
     workspace = Workspace(store.database, store.embedder, store.default_project, store.clock, shared=True)
-    return new_key(workspace, None, "admin", ["admin"], None)
+    return create_key(workspace, "admin", ["admin"], None, of_all_projects=True)
 
 
 def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:

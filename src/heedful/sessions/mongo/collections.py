@@ -19,14 +19,14 @@ from heedful.clock import from_stored
 from heedful.ledger.events import RETRACTION
 from heedful.model import DEFAULT_PROJECT, Metadata
 from heedful.sessions.session_store import Change
-from heedful.storage.facts import tag
+from heedful.storage.facts import flattened, tag
 from heedful.storage.filters import conditions
 from heedful.storage.rows import batches, count_with
 
 Document = dict[str, Any]
 
-IN_ORDER = [("session", ASCENDING), ("number", ASCENDING)]
-"""Content of sessions, one session after the other."""
+BY_ID = [("_id", ASCENDING)]
+IN_ORDER = [("session", ASCENDING), ("number", ASCENDING)]  # Content of sessions, one session after the other.
 
 Row = TypeVar("Row")
 
@@ -42,8 +42,7 @@ class _PlainIntegers(TypeDecoder):
 
 CODEC: CodecOptions[Document] = CodecOptions(tz_aware=True, type_registry=TypeRegistry([_PlainIntegers()]))
 
-PARTITIONS = 16
-"""Partitions of a project's negative opinions; writers of the same one wait for each other."""
+PARTITIONS = 16  # Partitions of a project's negative opinions; writers of the same one wait for each other.
 
 
 def _index(*fields: str, **options: Any) -> IndexModel:
@@ -96,12 +95,29 @@ class Part:
         return self._collection.find_one(self._in_project(query), fields, session=self._session)
 
     def find(
-        self, query: Document, sort: Sequence[tuple[str, int]], limit: int = 0, fields: Sequence[str] | None = None
+        self,
+        query: Document,
+        sort: Sequence[tuple[str, int]] = BY_ID,
+        limit: int = 0,
+        fields: Sequence[str] | None = None,
     ) -> Iterator[Document]:
         with self._collection.find(
             self._in_project(query), fields, sort=list(sort), limit=limit, session=self._session
         ) as cursor:
             yield from cursor
+
+    def page(
+        self,
+        query: Document,
+        after: int | None,
+        limit: int,
+        newest_first: bool = True,
+        fields: Sequence[str] | None = None,
+    ) -> Iterator[Document]:
+        """Documents in the order of their numbers, from the one after a number on."""
+        if after is not None:
+            query = {**query, "number": {"$lt" if newest_first else "$gt": after}}
+        return self.find(query, [("number", DESCENDING if newest_first else ASCENDING)], limit, fields)
 
     def aggregate(self, query: Document, *steps: Document) -> list[Document]:
         with self._collection.aggregate(
@@ -170,6 +186,10 @@ class View:
             return session_id
         return {"project": self.project, "session_id": session_id}
 
+    def session_number(self, session_id: str) -> int | None:
+        document = self.sessions.find_one({"_id": self.session_key(session_id)}, ["number"])
+        return None if document is None else document["number"]
+
     def in_sessions(self, session_ids: Sequence[str] | None) -> Iterator[Document]:
         """Conditions for documents of these sessions, or of all."""
         if session_ids is None:
@@ -177,7 +197,7 @@ class View:
             return
         for run in batches(session_ids):
             keys = [self.session_key(session_id) for session_id in run]
-            documents = self.sessions.find({"_id": {"$in": keys}}, [("_id", ASCENDING)], fields=["number"])
+            documents = self.sessions.find({"_id": {"$in": keys}}, fields=["number"])
             yield {"session": {"$in": [document["number"] for document in documents]}}
 
     def next_numbers(self, name: str, count: int = 1) -> int:
@@ -216,14 +236,16 @@ def updated(at: int) -> Document:
     return {"updated_at": from_stored(at), "at.updated": at}
 
 
+def described(metadata: Metadata) -> Document:
+    return {"metadata": metadata, "tags": flattened(metadata)}
+
+
 def without_journal(database: Database[Document], name: str) -> Collection[Document]:
     """A collection whose writes don't wait for the journal: the next durable write covers them."""
     return database.get_collection(name, write_concern=WriteConcern(1, j=False))
 
 
 class InView:
-    """Statements on a view."""
-
     def __init__(self, view: View) -> None:
         self._view = view
 
@@ -297,10 +319,8 @@ def _one(key: str, operator: str, value: Any) -> Document:
         return _having(key, value={"$in": [tag(item) for item in value]})
     if operator == "only":
         return _lacking(key, value={"$nin": [tag(item) for item in value]})
-    if operator == "=":
-        return _having(key, value=tag(value))
-    if operator == "!=":
-        return _lacking(key, value=tag(value))
+    if operator in ("=", "!="):
+        return (_having if operator == "=" else _lacking)(key, value=tag(value))
     if isinstance(value, str):
         return _having(key, value={**_TEXTS[operator], _COMPARISONS[operator]: tag(value)})
     return _having(key, number={_COMPARISONS[operator]: float(value)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from pymongo.errors import (
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailable
 from heedful.sessions.mongo.collections import Document
 from heedful.storage.database import unstorable
+from heedful.threads import leave_parent_when_forked
 
 
 def connect(url: str, **caller_options: Any) -> MongoClient[Document]:
@@ -50,6 +52,7 @@ class Clients:
         self._lock = threading.Lock()
         self._shared: dict[str, _Shared] = {}
         self._inherited: list[_Shared] = []
+        self._process = os.getpid()
 
     def borrow(self, url: str) -> MongoClient[Document]:
         """The client of a URL, to be returned after use."""
@@ -69,14 +72,17 @@ class Clients:
             del self._shared[url]
         shared.client.close()
 
-    def after_fork(self) -> None:
+    def leave_parent(self) -> None:
         """Starts empty in a forked child; keeps the parent's clients open, since closing would use its connections."""
-        self._lock = threading.Lock()
-        self._inherited += self._shared.values()
-        self._shared = {}
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._lock = threading.Lock()
+            self._inherited += self._shared.values()
+            self._shared = {}
 
 
 CLIENTS = Clients()
+leave_parent_when_forked(CLIENTS)
 
 
 DEFAULT_DATABASE = "heedful"
@@ -92,8 +98,7 @@ DEFAULTS: dict[str, Any] = {
 }
 """Defaults for options that are not set; an acknowledged write survives the loss of a server."""
 
-_IMPLIED_BY = {"sockettimeoutms": {"timeoutms"}, "journal": {"w"}}
-"""Options that exclude the default of another one."""
+_IMPLIED_BY = {"sockettimeoutms": {"timeoutms"}, "journal": {"w"}}  # Options that exclude the default of another one.
 
 
 def address(url: str, database: str | None) -> tuple[str, str]:
@@ -124,11 +129,9 @@ def options(url: str, caller_options: dict[str, Any]) -> dict[str, Any]:
 
 def malformed(reason: str) -> Invalid:
     """The error for an invalid URL; quotes none of it, since any part may be the password."""
-    return Invalid(
-        f"the MongoDB URL can't be used: {reason}",
-        field="url",
-        remedy="Use mongodb://user:password@host:27017/database, with percent-encoded user and password",
-    )
+    message = f"the MongoDB URL can't be used: {reason}"
+    remedy = "Use mongodb://user:password@host:27017/database, with percent-encoded user and password"
+    return Invalid(message, field="url", remedy=remedy)
 
 
 DUPLICATE_KEY = 11000
@@ -154,19 +157,13 @@ def translate_error(error: Exception, store: object) -> HeedfulError:
     """The error to raise instead of one from pymongo or bson."""
     code = code_of(error)
     if isinstance(error, DocumentTooLarge) or code in _TOO_LARGE:
-        return Invalid(
-            "this is too large for a document of MongoDB, which holds up to 16 MB",
-            code="too_large",
-            remedy="Shorten the text; nothing was stored",
-        )
+        message = "this is too large for a document of MongoDB, which holds up to 16 MB"
+        return Invalid(message, code="too_large", remedy="Shorten the text; nothing was stored")
     if isinstance(error, BSONError | OverflowError) or code in _UNSTORABLE:
         return unstorable("MongoDB")
     if is_duplicate(error):
-        return Conflict(
-            "this was stored already, under the same id or idempotency key",
-            code="idempotency_key_reused",
-            remedy="Use a new key",
-        )
+        message = "this was stored already, under the same id or idempotency key"
+        return Conflict(message, code="idempotency_key_reused", remedy="Use a new key")
     return _unusable(error, code, store)
 
 
@@ -174,19 +171,14 @@ def _unusable(error: Exception, code: int | None, store: object) -> HeedfulError
     if code in _LOGIN:
         return Forbidden(f"{store} refused the login", code="store_login", remedy="Check user, password and authSource")
     if code in _RIGHTS:
-        return Forbidden(
-            f"{store} refused the operation: this user lacks the rights",
-            code="store_forbidden",
-            remedy="Grant the role readWrite on the database",
-        )
+        message = f"{store} refused the operation: this user lacks the rights"
+        return Forbidden(message, code="store_forbidden", remedy="Grant the role readWrite on the database")
     if isinstance(error, ConfigurationError):
         return Invalid(f"{store} can't be used with these options", field="url", remedy="Check the options of the URL")
     if isinstance(error, ConnectionFailure):
-        return Unavailable(
-            f"{store} can't be reached ({type(error).__name__})",
-            code="store_unreachable",
-            remedy="Check that the server runs and has a primary; a retry with an idempotency key counts once",
-        )
+        message = f"{store} can't be reached ({type(error).__name__})"
+        remedy = "Check that the server runs and has a primary; a retry with an idempotency key counts once"
+        return Unavailable(message, code="store_unreachable", remedy=remedy)
     if isinstance(error, ExecutionTimeout) or is_transient(error):
         return Unavailable(f"{store} is too busy", code="store_busy", remedy="Try again")
     if isinstance(error, InvalidOperation):

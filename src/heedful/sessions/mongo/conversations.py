@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pymongo import ASCENDING, DESCENDING
-
 from heedful.clock import from_stored
 from heedful.errors import NotFound
 from heedful.ledger.derived_signals import EntryRow, Uses
 from heedful.model import Metadata
-from heedful.sessions.mongo.collections import IN_ORDER, Document, InView, Part, matching, to_document, to_row, updated
+from heedful.sessions.mongo.collections import (
+    IN_ORDER,
+    Document,
+    InView,
+    Part,
+    described,
+    matching,
+    to_document,
+    to_row,
+    updated,
+)
 from heedful.sessions.mongo.feedback import MongoFeedbacks
 from heedful.sessions.session_store import OPINION_ROWS, MessageRow, Removed, SessionRow
-from heedful.storage.facts import flattened
 from heedful.storage.rows import MAX_ROWS
 
 _HEAD = ("number", "session_id", "metadata", "at", "revision")
@@ -27,13 +34,13 @@ class MongoConversations(InView):
         return None if document is None else _session(document)
 
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
-        if self._number(session_id) is not None:
+        if self._view.session_number(session_id) is not None:
             return False
         new = {
             **self._key(session_id),
             "session_id": session_id,
             "number": self._view.next_numbers("sessions"),
-            **_described(metadata),
+            **described(metadata),
             "created_at": from_stored(at),
             "updated_at": from_stored(at),
             "at": {"created": at, "updated": at},
@@ -48,15 +55,12 @@ class MongoConversations(InView):
         return self._view.sessions.update(self._key(session_id), {"$set": updated(at)}) == 1
 
     def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
-        query: Document = {} if after is None else {"number": {"$lt": after}}
-        if where:
-            query["$and"] = matching(where)
-        documents = self._view.sessions.find(query, [("number", DESCENDING)], limit, _HEAD)
-        return [_session(document) for document in documents]
+        query = {"$and": matching(where)} if where else {}
+        return [_session(document) for document in self._view.sessions.page(query, after, limit, fields=_HEAD)]
 
     def set_metadata(self, current: SessionRow, metadata: Metadata, at: int) -> bool:
         query = {**self._key(current.session_id), "number": current.number, "revision": current.revision}
-        change = {"$set": {**_described(metadata), **updated(at)}, "$inc": {"revision": 1}}
+        change = {"$set": {**described(metadata), **updated(at)}, "$inc": {"revision": 1}}
         return self._view.sessions.update(query, change) == 1
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None:
@@ -75,7 +79,7 @@ class MongoConversations(InView):
     def message(self, message_id: str, session_id: str | None = None) -> MessageRow | None:
         query: Document = {"_id": message_id}
         if session_id is not None:
-            query["session"] = self._number(session_id)
+            query["session"] = self._view.session_number(session_id)
         document = self._view.messages.find_one(query)
         return None if document is None else to_row(MessageRow, document)
 
@@ -92,17 +96,12 @@ class MongoConversations(InView):
         self._view.entries.insert([to_document(new) | {"session": numbers[0], "number": numbers[1]}])
         return True
 
-    def entry_id(self, session_id: str, qa_id: str) -> str | None:
-        document = self._find_entry(session_id, qa_id, ["_id"])
-        return None if document is None else document["_id"]
-
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
-        document = self._find_entry(session_id, qa_id)
-        return None if document is None else _entry(document)
+        in_session = {"session_id": session_id}
+        return self._find_entry({"_id": qa_id, **in_session}) or self._find_entry({"external_id": qa_id, **in_session})
 
     def external_entry(self, external_id: str) -> EntryRow | None:
-        document = self._view.entries.find_one({"external_id": external_id})
-        return None if document is None else _entry(document)
+        return self._find_entry({"external_id": external_id})
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]:
         return [_entry(document) for document in self._page(self._view.entries, session_id, after, limit, newest_first)]
@@ -115,7 +114,7 @@ class MongoConversations(InView):
         self._view.entries.update({"_id": qa_id}, {"$set": {"used": used}})
 
     def delete(self, session_id: str, at: int) -> Removed | None:
-        session = self._number(session_id)
+        session = self._view.session_number(session_id)
         if session is None:
             return None
         opinions = MongoFeedbacks(self._view)
@@ -134,18 +133,12 @@ class MongoConversations(InView):
             Part(self._view, name).delete({"_id": {"$in": these}})
         return Removed(len(ids["messages"]), len(ids["entries"]), withdrawn, is_last=room > 0)
 
-    def _find_entry(self, session_id: str, qa_id: str, fields: Sequence[str] | None = None) -> Document | None:
-        in_session = {"session_id": session_id}
-        return self._view.entries.find_one({"_id": qa_id, **in_session}, fields) or self._view.entries.find_one(
-            {"external_id": qa_id, **in_session}, fields
-        )
+    def _find_entry(self, query: Document) -> EntryRow | None:
+        document = self._view.entries.find_one(query)
+        return None if document is None else _entry(document)
 
     def _key(self, session_id: str) -> Document:
         return {"_id": self._view.session_key(session_id)}
-
-    def _number(self, session_id: str) -> int | None:
-        document = self._view.sessions.find_one(self._key(session_id), ["number"])
-        return None if document is None else document["number"]
 
     def _numbers(self, session_id: str, count: int, at: int) -> tuple[int, int] | None:
         """The number of a session, and the first of `count` new numbers in it."""
@@ -157,14 +150,7 @@ class MongoConversations(InView):
     def _page(
         self, part: Part, session_id: str, after: int | None, limit: int, newest_first: bool
     ) -> Iterator[Document]:
-        query: Document = {"session": self._number(session_id)}
-        if after is not None:
-            query["number"] = {"$lt" if newest_first else "$gt": after}
-        return part.find(query, [("number", DESCENDING if newest_first else ASCENDING)], limit)
-
-
-def _described(metadata: Metadata) -> Document:
-    return {"metadata": metadata, "tags": flattened(metadata)}
+        return part.page({"session": self._view.session_number(session_id)}, after, limit, newest_first)
 
 
 def _session(document: Document) -> SessionRow:

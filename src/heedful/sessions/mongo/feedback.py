@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
 from pymongo import ASCENDING, DESCENDING
 
-from heedful.clock import DAY, from_stored, new_id
+from heedful.clock import DAY, from_stored
 from heedful.errors import Conflict, NotFound
-from heedful.ledger.events import FEEDBACK, RETRACTION
+from heedful.ledger import events
+from heedful.ledger.events import FEEDBACK, RETRACTION, Event
 from heedful.ledger.opinions import FeedbackRow, deleted_key_error
-from heedful.ledger.usefulness import kind_of
 from heedful.model import OpinionTarget
 from heedful.sessions.mongo.collections import IN_ORDER, Document, View, to_row, updated
 from heedful.sessions.mongo.reports import MongoReports
@@ -25,8 +25,8 @@ _STORED_FIELDS = (
     *("rating", "score", "comment", "extra", "at"),
 )
 
-MAX_EMBEDDED = 100
-"""How many opinions, the newest, are embedded in a session's document; all are in `feedbacks`."""
+_PROJECT = 0  # Stands for the number of the project, which documents name instead.
+MAX_EMBEDDED = 100  # How many opinions, the newest, are embedded in a session's document; all are in `feedbacks`.
 
 
 class MongoFeedbacks(MongoReports):
@@ -34,12 +34,8 @@ class MongoFeedbacks(MongoReports):
 
     def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
         if self._view.session is None and self._view.events.find_one({"idempotency_key": key}, ["_id"]):
-            raise Conflict(
-                "this idempotency_key was used already",
-                code="idempotency_key_reused",
-                field="idempotency_key",
-                remedy="Use a new key",
-            )
+            message = "this idempotency_key was used already"
+            raise Conflict(message, code="idempotency_key_reused", field="idempotency_key", remedy="Use a new key")
         document = {name: getattr(new, name) for name in _STORED_FIELDS}
         document |= {"_id": new.id, "created_at": from_stored(new.at), "active": True}
         document |= {"idempotency_key": key, "recorded_at": recorded_at}
@@ -76,28 +72,21 @@ class MongoFeedbacks(MongoReports):
         return [
             _feedback(document)
             for run in batches(event_ids)
-            for document in self._view.feedbacks.find({"_id": {"$in": list(run)}}, [("_id", ASCENDING)])
+            for document in self._view.feedbacks.find({"_id": {"$in": list(run)}})
         ]
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
         query: Document = {"active": True, "rating": "down"}
         if after is not None:
             query["_id"] = {"$gt": after}
-        documents = self._view.feedbacks.find(query, [("_id", ASCENDING)], limit, ["_id"])
-        return [document["_id"] for document in documents]
+        return [document["_id"] for document in self._view.feedbacks.find(query, limit=limit, fields=["_id"])]
 
     def active(self, target_type: OpinionTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
-        return [
-            _feedback(document)
-            for run in batches(target_ids)
-            for document in self._view.feedbacks.find(
-                {"target_type": target_type, "target_id": {"$in": list(run)}, "active": True}, IN_ORDER
-            )
-        ]
+        of_type = {"target_type": target_type}
+        return [row for run in batches(target_ids) for row in self._active(of_type | {"target_id": {"$in": list(run)}})]
 
     def active_by(self, author: str | None, target_type: OpinionTarget, target_id: str) -> list[FeedbackRow]:
-        query = {"target_type": target_type, "target_id": target_id, "author": author, "active": True}
-        return [_feedback(document) for document in self._view.feedbacks.find(query, IN_ORDER)]
+        return list(self._active({"target_type": target_type, "target_id": target_id, "author": author}))
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         ids: dict[str, str] = {}
@@ -108,42 +97,29 @@ class MongoFeedbacks(MongoReports):
     def _withdraw(self, session_id: str, rows: Sequence[FeedbackRow], author: str | None, at: int) -> dict[str, str]:
         """Retracts opinions about one session and its entries; returns the retractions by opinion."""
         ids = [row.id for row in rows]
-        event_ids = [new_id() for _ in rows]
+        retractions = [events.retraction(_PROJECT, row.id, author, at) for row in rows]
         key = {"_id": self._view.session_key(session_id)}
         change = {
             "$inc": {"last": len(rows)},
             "$pull": {"feedbacks": {"id": {"$in": ids}}},
-            "$set": {"unprocessed_event": event_ids[-1]},
+            "$set": {"unprocessed_event": retractions[-1].id},
         }
         session = self._view.sessions.change(key, change, ["number", "last", "feedbacks.id"])
         if session is None:
             raise NotFound(f"there is no session {session_id!r}", field="session_id", value=session_id)
         negative = [row.id for row in rows if row.rating == "down"]
         positions = dict(zip(negative, self._view.places(session["number"], len(negative)), strict=True))
-        retractions = [
-            _event(
-                _id=event_id,
-                kind=RETRACTION,
-                target_type="event",
-                target_id=row.id,
-                source="retract",
-                author=author,
-                author_kind=kind_of(author),
-                at=at,
-                recorded_at=at,
-                idempotency_key=f"retract/{row.id}",
-                session=session["number"],
-                seq=number,
-                **positions.get(row.id, {}),
-            )
-            for number, (row, event_id) in enumerate(zip(rows, event_ids, strict=True), session["last"] + 1)
-        ]
-        self._view.events.insert(retractions)
+        self._view.events.insert(
+            [
+                _event(event, session=session["number"], seq=number, **positions.get(event.target_id, {}))
+                for number, event in enumerate(retractions, session["last"] + 1)
+            ]
+        )
         self._view.feedbacks.update({"_id": {"$in": ids}}, {"$set": {"active": False}})
         embedded = [document["id"] for document in session["feedbacks"]]
         if len(embedded) == MAX_EMBEDDED and not set(ids).isdisjoint(embedded):
             update_embedded(self._view, session["number"])
-        return {document["target_id"]: document["_id"] for document in retractions}
+        return {event.target_id: event.id for event in retractions}
 
     def retracted(self, session_ids: Sequence[str]) -> list[str]:
         return [
@@ -203,20 +179,19 @@ class MongoFeedbacks(MongoReports):
         return None if event is None else event["_id"]
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
-        query: Document = {"target_type": "session", "target_id": session_id, "active": True}
-        if after is not None:
-            query["number"] = {"$lt" if newest_first else "$gt": after}
-        order = [("number", DESCENDING if newest_first else ASCENDING)]
-        return [_feedback(document) for document in self._view.feedbacks.find(query, order, limit)]
+        query = {"target_type": "session", "target_id": session_id, "active": True}
+        return [_feedback(document) for document in self._view.feedbacks.page(query, after, limit, newest_first)]
 
     def in_session(self, number: int, limit: int) -> list[FeedbackRow]:
         """The oldest active opinions about a session and its entries."""
-        documents = self._view.feedbacks.find({"session": number, "active": True}, IN_ORDER, limit)
-        return [_feedback(document) for document in documents]
+        return list(self._active({"session": number}, limit))
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         for query in self._view.in_sessions(session_ids):
-            yield from map(_feedback, self._view.feedbacks.find({**query, "active": True}, IN_ORDER))
+            yield from self._active(query)
+
+    def _active(self, query: Document, limit: int = 0) -> Iterator[FeedbackRow]:
+        return map(_feedback, self._view.feedbacks.find({**query, "active": True}, IN_ORDER, limit))
 
 
 def embedded_document(document: Document) -> Document:
@@ -240,24 +215,20 @@ def update_embedded(view: View, session: int) -> None:
 
 
 def event_of(document: Document) -> Document:
-    """The event of an opinion, without its text."""
     score = document["score"]
-    names = ("target_type", "target_id", "author", "author_kind", "at", "recorded_at", "idempotency_key", "session")
-    return _event(
-        _id=document["_id"],
-        kind=FEEDBACK,
-        source="add_feedback",
-        value=document["rating"] if score is None else str(score),
-        seq=document["number"],
-        **{name: document[name] for name in names},
-        **{name: document[name] for name in ("partition", "place") if name in document},
-    )
+    value = document["rating"] if score is None else str(score)
+    names = ("target_type", "target_id", "author", "author_kind", "at", "recorded_at", "idempotency_key")
+    same = {name: document[name] for name in names}
+    event = Event(_PROJECT, FEEDBACK, source="add_feedback", value=value, id=document["_id"], **same)
+    place = {name: document[name] for name in ("partition", "place") if name in document}
+    return _event(event, session=document["session"], seq=document["number"], **place)
 
 
-def _event(**fields: Any) -> Document:
-    """A document of the ledger; those about sessions leave the fields of other kinds empty."""
-    empty = dict.fromkeys(("dataset_id", "query_id", "value", "confidence", "receipt_id", "rank", "body"))
-    return {**empty, **fields}
+def _event(event: Event, **fields: Any) -> Document:
+    """A document of the ledger."""
+    row = event.row()
+    del row["project_id"]
+    return {"_id": row.pop("id"), **row, **fields}
 
 
 def _feedback(document: Document) -> FeedbackRow:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pymongo import ASCENDING, DESCENDING, ReturnDocument
+from pymongo import ASCENDING, ReturnDocument
 from pymongo.database import Database
 from pymongo.errors import ConnectionFailure, DuplicateKeyError
 
@@ -23,15 +23,10 @@ class MongoOutbox(InView):
     def add(self, session_id: str | None, new: Sequence[AlertRow]) -> None:
         if not new:
             return
-        session = None
-        if session_id is not None:
-            session = self._view.sessions.find_one({"_id": self._view.session_key(session_id)}, ["number"])
-        number = None if session is None else session["number"]
+        session = None if session_id is None else self._view.session_number(session_id)
+        numbered = enumerate(new, self._view.next_numbers("outbox", len(new)))
         self._view.outbox.insert(
-            [
-                to_document(alert) | {"session": number, "number": position}
-                for position, alert in enumerate(new, self._view.next_numbers("outbox", len(new)))
-            ]
+            [to_document(alert) | {"session": session, "number": number} for number, alert in numbered]
         )
 
     def claim(self, channels: Sequence[str], now: int, until: int, limit: int) -> list[AlertRow]:
@@ -56,19 +51,15 @@ class MongoOutbox(InView):
         return None
 
     def list(self, after: int | None, limit: int, pending: bool) -> list[AlertRow]:
-        query: Document = {"next_at": {"$ne": None}} if pending else {}
-        if after is not None:
-            query["number"] = {"$lt": after}
-        documents = self._view.outbox.find(query, [("number", DESCENDING)], limit)
-        return [to_row(AlertRow, document) for document in documents]
+        query = {"next_at": {"$ne": None}} if pending else {}
+        return [to_row(AlertRow, document) for document in self._view.outbox.page(query, after, limit)]
 
     def get(self, alert_id: str) -> AlertRow | None:
         document = self._view.outbox.find_one({"_id": alert_id})
         return None if document is None else to_row(AlertRow, document)
 
 
-LEASE_MS = 20_000
-"""How long a lease lasts unless it is returned."""
+LEASE_MS = 20_000  # How long a lease lasts unless it is returned.
 
 
 class ProjectLeases:
@@ -94,7 +85,6 @@ class ProjectLeases:
             raise
 
     def release(self, database: Database[Document]) -> None:
-        """Returns the lease."""
         try:
             without_journal(database, "leases").update_one(
                 {"_id": self._project, "holder": self._holder}, {"$set": {"holder": None}}

@@ -22,17 +22,13 @@ Row = tuple[Any, ...]
 def exported(view: View, table: str, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
     """See `RemoteTransaction.exported`."""
     if table == "sessions":
-        where = _after("number", checks.cursor(after)) | between("at.created", query.since, query.until)
-        documents = list(view.sessions.find(where, [("number", ASCENDING)], limit))
+        where = between("at.created", query.since, query.until)
+        documents = list(view.sessions.page(where, checks.cursor(after), limit, newest_first=False))
         last = str(documents[-1]["number"]) if len(documents) == limit else None
-        rows = []
-        for document in documents:
-            created_at, updated_at = document["at"]["created"], document["at"]["updated"]
-            rows.append((document["session_id"], _json(document["metadata"]), created_at, updated_at))
-        return rows, last
+        return [_session(document) for document in documents], last
     if table == "events":
-        where = _after("_id", after) | between("at", query.since, query.until)
-        documents = [] if query.dataset is not None else list(view.events.find(where, [("_id", ASCENDING)], limit))
+        where = between("at", query.since, query.until) | ({} if after is None else {"_id": {"$gt": after}})
+        documents = [] if query.dataset is not None else list(view.events.find(where, limit=limit))
         last = documents[-1]["_id"] if len(documents) == limit else None
         return [_event(document) for document in documents], last
     part, to_rows = {
@@ -74,14 +70,10 @@ def _entries(view: View, documents: Sequence[Document], query: ExportQuery) -> R
 
 def _feedback(view: View, documents: Sequence[Document], query: ExportQuery) -> Rows:
     ids = list({document["target_id"] for document in documents if document["target_type"] == "entry"})
-    entries = view.entries.find({"_id": {"$in": ids}}, [("_id", ASCENDING)], fields=["dataset"])
+    entries = view.entries.find({"_id": {"$in": ids}}, fields=["dataset"])
     datasets = {entry["_id"]: entry["dataset"] for entry in entries}
     rows = [_opinion_row(document, datasets.get(document["target_id"])) for document in documents]
     return [row for row in rows if query.dataset in (None, row[4])]
-
-
-def _after(field: str, position: Any) -> Document:
-    return {} if position is None else {field: {"$gt": position}}
 
 
 def _parse_position(position: str) -> tuple[int, int]:
@@ -109,6 +101,11 @@ def _opinion_row(document: Document, dataset: str | None) -> Row:
         *(document["rating"], document["score"], document["comment"], _json(document["extra"]), at, at),
         *(document["active"], document["_id"], None),
     )
+
+
+def _session(document: Document) -> Row:
+    at = document["at"]
+    return document["session_id"], _json(document["metadata"]), at["created"], at["updated"]
 
 
 def _event(document: Document) -> Row:

@@ -16,7 +16,6 @@ to replace after a fork, as pymongo asks.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 import weakref
@@ -42,18 +41,17 @@ from heedful.sessions.mongo.connection import (
     translate_errors,
 )
 from heedful.sessions.mongo.conversations import MongoConversations
+from heedful.sessions.mongo.erasure import MongoErasure
 from heedful.sessions.mongo.feedback import MongoFeedbacks
 from heedful.sessions.mongo.outbox import MongoOutbox, ProjectLeases
-from heedful.sessions.mongo.repair import MongoErasure
 from heedful.sessions.mongo.reports import exported
 from heedful.sessions.session_store import ExportQuery, Rows
+from heedful.threads import leave_parent_when_forked
 
 Result = TypeVar("Result")
 
-RETRY_SECONDS = 25.0
-"""Seconds for which a change is retried."""
-MAX_DUPLICATE_RETRIES = 3
-"""How often a change is retried because another writer stored the same key first."""
+RETRY_SECONDS = 25.0  # Seconds for which a change is retried.
+MAX_DUPLICATE_RETRIES = 3  # How often a change is retried because another writer stored the same key first.
 
 
 @dataclass(slots=True)
@@ -61,8 +59,7 @@ class ServerState:
     """The properties of a server, shared by all stores of one client."""
 
     transactions: bool | None = None
-    prepared: set[str] = field(default_factory=set)
-    """Databases whose indexes exist."""
+    prepared: set[str] = field(default_factory=set)  # Databases whose indexes exist.
 
 
 _SERVERS: weakref.WeakKeyDictionary[MongoClient[Document], ServerState] = weakref.WeakKeyDictionary()
@@ -110,7 +107,7 @@ class MongoSessionStore:
         self._closed = False
         self._client = self._connected() if client is None else client
         self._reset()
-        _OPEN.add(self)
+        leave_parent_when_forked(self)
 
     def __repr__(self) -> str:
         return f"MongoSessionStore({self.name!r}, project={self._project!r})"
@@ -167,7 +164,8 @@ class MongoSessionStore:
         self._server = _SERVERS.setdefault(self._client, ServerState())
         self._leases = ProjectLeases(self._project)
 
-    def _after_fork(self) -> None:
+    def leave_parent(self) -> None:
+        CLIENTS.leave_parent()
         if self._owned and not self._closed:
             # Not closed, which would use the parent's connections.
             self._inherited = self._client
@@ -262,17 +260,3 @@ class MongoSessionStore:
             self._leases.abandon()
             return
         self._leases.release(self._database)
-
-
-_OPEN: weakref.WeakSet[MongoSessionStore] = weakref.WeakSet()
-
-
-def _forget_connections() -> None:
-    """A forked child must not use its parent's connections, nor wait for its parent's threads."""
-    CLIENTS.after_fork()
-    for store in list(_OPEN):
-        store._after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_connections)
