@@ -6,7 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 from heedful.engine import Heedful
@@ -266,11 +266,6 @@ class Timeline:
             self.now, _, action = heapq.heappop(self._due)
             action()
         self.now = self.until
-
-
-def utc(moment: datetime) -> datetime:
-    """The same moment in UTC; without a zone, it is read as UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def arrivals(start: datetime, until: datetime, count: int, random: Random) -> list[datetime]:
