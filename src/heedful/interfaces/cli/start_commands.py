@@ -14,7 +14,7 @@ import heedful
 from heedful.bootstrap import store_file
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.interfaces.cli.runner import Options, command, yes
+from heedful.interfaces.cli.runner import Options, command, force, yes
 from heedful.interfaces.cli.screen import counted, echo, progress, show_table
 from heedful.model import DEFAULT_PROJECT, FactRef, Hit
 from heedful.settings import CONFIG, FILE, Settings, ignored_for
@@ -39,7 +39,7 @@ RATER = "you"
 
 @command(None, as_json=False)
 @yes
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force
 def init(options: Options, yes: bool, force: bool) -> None:
     """Each has a default. Options such as --store answer them beforehand. With --yes, nothing is asked."""
     file = Path.cwd() / FILE
