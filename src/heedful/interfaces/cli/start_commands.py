@@ -33,9 +33,6 @@ _ASKED = {
 }
 """The questions of `init` by setting, with their defaults."""
 
-RATER = "you"
-"""The author of ratings in `try`."""
-
 
 @command(None, as_json=False)
 @yes
@@ -162,7 +159,7 @@ def _round(memory: Heedful, question: str, rated: int) -> int:
         if answer:
             echo(f"There is no rank {answer}; nothing was rated.")
         return 0
-    memory.signal_recall(recall.recall_id, helpful=helpful, author=RATER)
+    memory.signal_recall(recall.recall_id, helpful=helpful, author="you")
     echo("Noted. Ask again, in the same or other words, and see where it ranks; then ask about something else.")
     return 1
 
