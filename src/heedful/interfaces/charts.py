@@ -167,22 +167,17 @@ def format_value(value: float, percent: bool = False) -> str:
     return f"{value:.4g}"
 
 
-def day(seconds: float) -> str:
-    """A day in words.
+def moment(seconds: float, span: float) -> str:
+    """A moment on an axis of this length: its day, with the hour or the year where they tell something.
 
-    >>> day(number(date(2026, 11, 3)))
+    >>> moment(number(date(2026, 11, 3)), span=30 * DAY)
     '3 Nov'
     """
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    return f"{moment.day} {MONTHS[moment.month - 1]}"
-
-
-def moment(seconds: float, span: float) -> str:
-    """A moment on an axis of this length: its day, with the hour or the year where they tell something."""
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    day = f"{at.day} {MONTHS[at.month - 1]}"
     if span <= 2 * DAY and seconds % DAY:
-        return f"{day(seconds)} {at:%H:%M}"
-    return f"{day(seconds)} {at.year}" if span > 400 * DAY else day(seconds)
+        return f"{day} {at:%H:%M}"
+    return f"{day} {at.year}" if span > 400 * DAY else day
 
 
 def extent(values: Sequence[float], least: float | None = None, most: float | None = None) -> tuple[float, float]:

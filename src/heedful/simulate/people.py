@@ -150,19 +150,20 @@ def comment(person: Person, want: Want, score: int, *, is_long: bool, random: Ra
 
 def complaint(person: Person, want: Want, *, is_long: bool, random: Random) -> str:
     """The comment of somebody who is not content."""
-    return remark(_subject(person, want, is_long, random), random)
-
-
-def _subject(person: Person, want: Want, is_long: bool, random: Random) -> Subject:
+    subject: Subject = "wrong"
     if person.language != "en" and random.random() < 0.6:
-        return "language"
-    if person.channel == "app" and random.random() < 0.12:
-        return "crash"
-    if OUTDATED_REFUND in want.answers or (want.theme == "refunds" and random.random() < 0.7):
-        return "refunds"
-    if PRICED.intersection(want.answers):
-        return "price"
-    return "length" if random.random() < (0.6 if is_long else 0.15) else "wrong"
+        subject = "language"
+    elif person.channel == "app" and random.random() < 0.12:
+        subject = "crash"
+    elif OUTDATED_REFUND in want.answers or (
+        want.answers[0].startswith(("refund-", "return-")) and random.random() < 0.7
+    ):
+        subject = "refunds"
+    elif PRICED.intersection(want.answers):
+        subject = "price"
+    elif random.random() < (0.6 if is_long else 0.15):
+        subject = "length"
+    return remark(subject, random)
 
 
 __all__ = ["Judgement", "Need", "SimulatedUser"]
@@ -256,22 +257,8 @@ class SimulatedUser:
 
 Subject = Literal["refunds", "length", "price", "language", "crash", "wrong", "praise"]
 
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """The parts that remarks about one subject are put together from."""
-
-    openings: tuple[str, ...]
-    complaints: tuple[str, ...]
-    endings: tuple[str, ...]
-
-
-def _wording(openings: str, complaints: str, endings: str) -> Wording:
-    return Wording(tuple(openings.split("|")), tuple(complaints.split("|")), tuple(endings.split("|")))
-
-
-WORDINGS: Mapping[Subject, Wording] = {
-    "refunds": _wording(
+WORDINGS: Mapping[Subject, tuple[str, str, str]] = {
+    "refunds": (
         "||Sorry, but |Honestly, |Third time I ask: |Again: |No, ",
         "my refund took {weeks} weeks, not 5 days|the refund is not on my account after {days} days|"
         "still no refund, it has been {days} days since you got the parcel|"
@@ -283,14 +270,14 @@ WORDINGS: Mapping[Subject, Wording] = {
         "I was told 5 days for my refund, that was {weeks} weeks ago",
         "||.|!!|. Please check.|. Very disappointed.| and nobody answers.",
     ),
-    "length": _wording(
+    "length": (
         "||Well, |To be fair, it is right, but ",
         "way too long, I had to search for the one sentence I need|the answer took ages to appear|slow, slow, slow|"
         "too much text for a simple question|why tell me two things when I asked for one|"
         "I waited {seconds} seconds for this|could be half as long|it loads so slowly that I nearly left",
         "|.|...|. Keep it short.|. On the phone it is unreadable.",
     ),
-    "price": _wording(
+    "price": (
         "||Sorry, |No, ",
         "that price is wrong, the checkout says something else|the shop page shows {price} euros|"
         "old price, at the checkout I paid {price} euros|the price you tell is not the price I see|"
@@ -298,14 +285,14 @@ WORDINGS: Mapping[Subject, Wording] = {
         "wrong price again",
         "|.|!|. Please correct it.",
     ),
-    "language": _wording(
+    "language": (
         "||Bitte: |Perdón, ",
         "I asked in my language and got English|Frage auf Deutsch, Antwort auf Englisch|bitte auf Deutsch antworten|"
         "warum auf Englisch?|la respuesta está en inglés|no entiendo, contesta en español por favor|wrong language|"
         "ich verstehe kein Englisch",
         "|.|!| :(",
     ),
-    "crash": _wording(
+    "crash": (
         "||Hi, |By the way, ",
         "the app crashed while I was reading this|app closes itself when I open the chat|"
         "had to start the app {times} times to see the answer|white screen in the app after the update|"
@@ -313,7 +300,7 @@ WORDINGS: Mapping[Subject, Wording] = {
         "the app crashes as soon as I open the chat",
         "|.|!|. On the website it works.|. Android.",
     ),
-    "wrong": _wording(
+    "wrong": (
         "||Sorry, |No, ",
         "wrong answer, I asked something else|wrong answer, that was not my question|"
         "the answer does not fit my question|that is not an answer to my question|"
@@ -321,19 +308,20 @@ WORDINGS: Mapping[Subject, Wording] = {
         "the answer is wrong",
         "|.|!",
     ),
-    "praise": _wording(
+    "praise": (
         "||Wow, |Oh, ",
         "thanks, exactly what I needed|great, solved in a minute|clear and short|good answer|better than the hotline|"
         "finally somebody who knows|perfect",
         "|.|!| :)|, thank you.",
     ),
 }
+"""Openings, complaints and endings, from which remarks about a subject are put together."""
 
 
 def remark(subject: Subject, random: Random) -> str:
     """One remark about a subject."""
-    wording = WORDINGS[subject]
-    opening, complaint = random.choice(wording.openings), random.choice(wording.complaints)
+    openings, complaints, endings = (part.split("|") for part in WORDINGS[subject])
+    opening, complaint = random.choice(openings), random.choice(complaints)
     text = complaint.format(
         weeks=random.randint(2, 4),
         days=random.randint(9, 24),
@@ -345,4 +333,4 @@ def remark(subject: Subject, random: Random) -> str:
     )
     if not opening and random.random() < 0.6:
         text = text[0].upper() + text[1:]
-    return opening + text + random.choice(wording.endings)
+    return opening + text + random.choice(endings)

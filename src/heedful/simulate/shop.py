@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Literal, cast
+from typing import Literal
 
 Language = Literal["en", "de", "es"]
-Theme = Literal["refunds", "price", "shipping", "account", "warranty", "staff"]
 Quality = Literal["good", "mixed", "bad"]
 """The quality of an answer."""
 
@@ -149,21 +148,15 @@ REPLACED: Mapping[str, str] = {
 class Want:
     """Something people want to know, in the ways they ask; `answers` are the keys of the facts that are right."""
 
-    theme: Theme
     answers: tuple[str, ...]
     queries: Mapping[Language, tuple[str, ...]] = field(hash=False)
     weight: float = 1.0
 
 
-_THEMES: Mapping[str, Theme] = {"refund": "refunds", "return": "refunds", "ship": "shipping"}
-
-
 def _want(answers: str, en: str, de: str = "", es: str = "", weight: float = 1.0) -> Want:
     languages: dict[Language, str] = {"en": en, "de": de, "es": es}
     queries = {language: tuple(text.split(" | ")) if text else () for language, text in languages.items()}
-    keys = tuple(answers.split())
-    theme = keys[0].partition("-")[0]
-    return Want(_THEMES.get(theme) or cast(Theme, theme), keys, queries, weight)
+    return Want(tuple(answers.split()), queries, weight)
 
 
 WANTS: tuple[Want, ...] = (

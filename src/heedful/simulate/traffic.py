@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 from heedful import settings
 from heedful.bootstrap import open as open_store
 from heedful.bootstrap import store_file
-from heedful.clock import system_clock
+from heedful.clock import from_stored, system_clock, to_stored
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid
 from heedful.model import Metadata
@@ -25,7 +25,7 @@ from heedful.providers.embedding import Embedder, Vectors
 from heedful.simulate import people, shop
 from heedful.simulate.people import STAFF, Clerk
 from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, OUTDATED_REFUND, OUTDATED_SHIPPING, STAFF_WANTS, WANTS
-from heedful.simulate.visits import CONNECTOR, Analysts, HelpDesk, Reviewers, Timeline, Truth, arrivals, utc
+from heedful.simulate.visits import CONNECTOR, Analysts, HelpDesk, Reviewers, Timeline, Truth, arrivals
 from heedful.text.same_question import Calibration
 
 __all__ = ["Embedding", "Filled", "Progress", "fill", "is_filled"]
@@ -96,7 +96,7 @@ def fill(
     if days <= 0 or sessions < 0:
         message, remedy = f"days is {days} and sessions is {sessions}", "Fill at least a part of a day"
         raise Invalid(message, field="days", remedy=remedy)
-    end = utc(until or system_clock())
+    end = from_stored(to_stored(until or system_clock()))
     start = end - timedelta(days=days)
     timeline = Timeline(start, end)
     clerk = Clerk(
@@ -138,48 +138,48 @@ def _texts() -> list[str]:
     return list(dict.fromkeys([*facts, *CORRECTIONS.values(), *questions, *reports]))
 
 
+@dataclass(slots=True)
 class _Traffic:
     """The plan of what happens when."""
 
-    def __init__(self, memory: Heedful, timeline: Timeline, clerk: Clerk, seed: int, progress: Progress) -> None:
-        self._memory = memory
-        self._timeline = timeline
-        self._clerk = clerk
-        self._seed = seed
-        self._progress = progress
-        self._facts: dict[str, str] = {}
-        self.counts: Counter[str] = Counter()
+    memory: Heedful
+    timeline: Timeline
+    clerk: Clerk
+    seed: int
+    progress: Progress
+    facts: dict[str, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def stock(self, file: Path) -> None:
         """Puts in what is there before anybody comes: facts, and the shop's database."""
         for dataset, facts in FACTS.items():
-            stored = self._memory.remember(
+            stored = self.memory.remember(
                 list(facts.values()),
                 dataset=dataset,
                 metadata=[{"topic": key.partition("-")[0]} for key in facts],
                 source="handbook.md" if dataset != HELP else "help-pages",
             )
-            self._facts |= zip(facts, stored.fact_ids, strict=True)
+            self.facts |= zip(facts, stored.fact_ids, strict=True)
             self.counts["facts"] += stored.added
         file.unlink(missing_ok=True)
-        shop.build(file, self._timeline.until, self._random("warehouse"))
-        self._memory.connectors.create(CONNECTOR, f"sqlite:///{file}")
+        shop.build(file, self.timeline.until, self._random("warehouse"))
+        self.memory.connectors.create(CONNECTOR, f"sqlite:///{file}")
 
     def plan(self, start: datetime, end: datetime, sessions: int) -> None:
         """Puts all that happens on the timeline."""
-        at, length = self._timeline.at, end - start
-        truth = Truth(self._facts, self._timeline, {key: start + part * length for key, part in CHANGES.items()})
+        at, length = self.timeline.at, end - start
+        truth = Truth(self.facts, self.timeline, {key: start + part * length for key, part in CHANGES.items()})
         customers = people.customers(self._random("people"))
-        desk = HelpDesk(self._memory, self._timeline, self._clerk, truth, customers, self.counts)
+        desk = HelpDesk(self.memory, self.timeline, self.clerk, truth, customers, self.counts)
         for number, moment in enumerate(arrivals(start, end, sessions, self._random("arrivals"))):
             at(moment, partial(self._visit, desk, number, sessions))
-        counters = Analysts(self._memory, self._clerk, self.counts)
+        counters = Analysts(self.memory, self.clerk, self.counts)
         at(start + length / 28, counters.give_examples)
         at(start + length / 2, counters.promote)
         executions = round(EXECUTIONS * min(1, sessions / SESSIONS))
         for number, moment in enumerate(arrivals(start, end, executions, self._random("figures"))):
             at(moment, partial(counters.ask, self._random(f"figures/{number}")))
-        reviewers = Reviewers(self._memory, truth, self.counts)
+        reviewers = Reviewers(self.memory, truth, self.counts)
         for part in REVIEWS:
             at(start + part * length, reviewers.work)
         at(start + LIES_RETRACTED * length, partial(self._retract, desk))
@@ -188,20 +188,20 @@ class _Traffic:
             at(night, self._improve)
 
     def _visit(self, desk: HelpDesk, number: int, sessions: int) -> None:
-        self._progress(number, sessions)
+        self.progress(number, sessions)
         # One of each variant wants the same, so that no variant has the easier questions.
         desk.visit(number, self._random(f"visit/{number}"), self._random(f"wishes/{number // 2}"))
 
     def _retract(self, desk: HelpDesk) -> None:
         if desk.lies:
-            self._memory.retract(desk.lies[-1], author=STAFF[0])
+            self.memory.retract(desk.lies[-1], author=STAFF[0])
             self.counts["retractions"] += 1
 
     def _improve(self) -> None:
         for dataset in FACTS:
-            done = self._memory.improve(dataset)
+            done = self.memory.improve(dataset)
             self.counts["learnt facts"] += len(done.learnt) - len(done.forgotten)
         self.counts["improvements"] += 1
 
     def _random(self, purpose: str) -> Random:
-        return Random(f"{self._seed}/{purpose}")
+        return Random(f"{self.seed}/{purpose}")

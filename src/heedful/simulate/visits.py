@@ -6,28 +6,15 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 from heedful.engine import Heedful
 from heedful.errors import Conflict
 from heedful.model import VISITOR, Hit, Recall, ReviewCase, ReviewItem, Signal, SignalType
-from heedful.simulate import people
+from heedful.simulate import people, shop
 from heedful.simulate.people import CONCISE, DETECTOR, JUDGE, STAFF, TALKATIVE, Clerk, Person
-from heedful.simulate.shop import (
-    CORRECTIONS,
-    HANDBOOK,
-    HELP,
-    OUTDATED_REFUND,
-    PRAISE,
-    REPLACED,
-    REPORTS,
-    STAFF_WANTS,
-    WANTS,
-    DataQuestion,
-    Quality,
-    Want,
-)
+from heedful.simulate.shop import DataQuestion, Quality, Want
 
 TOP_K = 5
 
@@ -93,17 +80,17 @@ class HelpDesk:
     def _who(self, random: Random) -> tuple[Person, str]:
         drawn = random.random()
         if drawn < 0.08:
-            return people.staff(random), HANDBOOK
+            return people.staff(random), shop.HANDBOOK
         if drawn < 0.45:
-            return people.person(random, None), HELP
+            return people.person(random, None), shop.HELP
         # The one who lies is the last of them, and comes often.
-        return (random.choice(self.customers) if drawn < 0.96 else self.customers[-1]), HELP
+        return (random.choice(self.customers) if drawn < 0.96 else self.customers[-1]), shop.HELP
 
     def _wants(self, dataset: str, random: Random) -> list[Want]:
-        wants = STAFF_WANTS if dataset == HANDBOOK else WANTS
-        outdated = self.truth.outdated_for(OUTDATED_REFUND)
+        wants = shop.STAFF_WANTS if dataset == shop.HANDBOOK else shop.WANTS
+        outdated = self.truth.outdated_for(shop.OUTDATED_REFUND)
         wave = 1.0 if outdated is None else 1 + COMPLAINT_WAVE * 0.5 ** (outdated / WAVE_HALVED)
-        weights = [want.weight * (wave if OUTDATED_REFUND in want.answers else 1) for want in wants]
+        weights = [want.weight * (wave if shop.OUTDATED_REFUND in want.answers else 1) for want in wants]
         return random.choices(wants, weights, k=random.choices((1, 2, 3), (50, 35, 15))[0])
 
     def _ask(self, visit: Visit, place: int) -> None:
@@ -268,11 +255,6 @@ class Timeline:
         self.now = self.until
 
 
-def utc(moment: datetime) -> datetime:
-    """The same moment in UTC; without a zone, it is read as UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
 def arrivals(start: datetime, until: datetime, count: int, random: Random) -> list[datetime]:
     """The moments at which people come, in order, in the rhythm of the shop."""
     hours = [start + timedelta(hours=hour) for hour in range(max(1, int((until - start) / timedelta(hours=1))))]
@@ -317,19 +299,19 @@ class Reviewers:
         keys = {fact_id: key for key, fact_id in self.truth.facts.items()}
         for evidence in case.evidence[:2]:
             key = keys.get(evidence.fact_id)
-            if key is None or (key not in REPLACED and not self.truth.is_outdated(key)):
+            if key is None or (key not in shop.REPLACED and not self.truth.is_outdated(key)):
                 continue
             if key in self.truth.successors:
                 return "Corrected since."
             self.counts["supersessions"] += 1
-            if key in REPLACED:
-                better = REPLACED[key]
+            if key in shop.REPLACED:
+                better = shop.REPLACED[key]
                 right = self.truth.successors.get(better, self.truth.facts[better])
                 done = self.memory.supersede(evidence.fact_id, by=right, author=author)
                 self.truth.successors[key] = done.superseded_by
                 return "The answer came from the wrong page."
             fixed = self.memory.review.fix(
-                case.item.item_id, "supersede", fact_id=evidence.fact_id, text=CORRECTIONS[key], author=author
+                case.item.item_id, "supersede", fact_id=evidence.fact_id, text=shop.CORRECTIONS[key], author=author
             )
             self.truth.successors[key] = fixed.details["superseded_by"]
             return "The rule has changed; the fact is corrected."
@@ -358,7 +340,7 @@ class Analysts:
     def give_examples(self) -> None:
         """Somebody who knows the data says how some things are counted."""
         for place in EXAMPLES:
-            report = REPORTS[place]
+            report = shop.REPORTS[place]
             self.memory.golden_examples.create(report.questions[0], report.sql, connector_id=CONNECTOR)
             self.counts["golden examples"] += 1
 
@@ -375,8 +357,8 @@ class Analysts:
 
     def ask(self, random: Random) -> None:
         """Somebody asks: the cache first, then a language model or their own SQL."""
-        place = random.randrange(len(REPORTS))
-        report = REPORTS[place]
+        place = random.randrange(len(shop.REPORTS))
+        report = shop.REPORTS[place]
         question, author = random.choice(report.questions), random.choice(STAFF)
         cached = self.memory.chat.execution_cache_lookup(question, connector_id=CONNECTOR)
         self.counts["lookups"] += 1
@@ -405,7 +387,7 @@ class Analysts:
 
     def _rate(self, report: DataQuestion, execution_id: str, author: str, random: Random, *, is_wrong: bool) -> None:
         rates, writes = random.random() < 0.6, random.random() < 0.6
-        praise = random.choice(PRAISE)
+        praise = random.choice(shop.PRAISE)
         if is_wrong:
             self.memory.feedback.create_negative(execution_id=execution_id, feedback=report.why, author=author)
         elif rates:

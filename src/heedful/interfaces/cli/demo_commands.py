@@ -17,7 +17,7 @@ from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid
 from heedful.files import FOLDER_MODE
 from heedful.interfaces.cli.runner import Options, command, extra
-from heedful.interfaces.cli.screen import console, echo, progress, show_table
+from heedful.interfaces.cli.screen import STOPPED, console, echo, progress, show_table
 from heedful.model import Hit, NewKey
 from heedful.simulate import SimulatedUser, traffic
 from heedful.simulate.traffic import Embedding
@@ -126,9 +126,6 @@ SEED = 4
 CLOSING_HOUR = 17
 """When the help desk closes, in UTC."""
 
-INTERRUPTED = 130
-"""The exit code of what Ctrl-C stopped before it was done."""
-
 SUMMARY_LABELS = {
     "facts": "facts remembered",
     "learnt facts": "learnt",
@@ -171,7 +168,7 @@ def _fill_or_remove(store: Path, embedding: Embedding) -> NewKey | None:
             for file in _files(store) - before:
                 file.unlink(missing_ok=True)
             echo("stopped; nothing is kept", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(STOPPED)
 
 
 def _files(store: Path) -> set[Path]:

@@ -326,8 +326,7 @@ def _estimated(estimate: model.Estimate, sign: str = "") -> str:
 def _reported_arm(arms: Sequence[model.ReplayArm], advice: model.ReplayAdvice) -> model.ReplayArm:
     """The arm that is recommended, else the policy's best."""
     policy_arms = [arm for arm in arms if arm.policy == advice.policy]
-    recommended = [arm for arm in policy_arms if arm.usefulness_weight == advice.usefulness_weight]
-    return recommended[0] if recommended else max(policy_arms, key=lambda arm: arm.mrr.value)
+    return max(policy_arms, key=lambda arm: (arm.usefulness_weight == advice.usefulness_weight, arm.mrr.value))
 
 
 def _show_worse(arm: model.ReplayArm) -> None:

@@ -6,16 +6,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from heedful.errors import HeedfulError
 from heedful.interfaces.cli.command_table import COMMANDS, GROUPS
 from heedful.version import __version__
-
-if TYPE_CHECKING:
-    from heedful.interfaces.cli.runner import NewStore
 
 WITH_VALUE = ["-s", "--store", "-p", "--project", "--embedding", "--language-model", "--sessions"]
 ANYWHERE = [*WITH_VALUE, "--wide"]
@@ -107,27 +104,21 @@ class _Group(click.Group):
 def cli(context: click.Context, /, **options: Any) -> None:
     """Heedful, the feedback loop for AI agents: remember, recall, say what was useful, recall better."""
     # Loaded with the command that is called, not with the help.
-    from heedful.interfaces.cli.runner import NewStore, Options
+    from heedful.interfaces.cli.runner import Options
 
-    new_stores = context.obj
     context.obj = Options(**options)
-    if isinstance(new_stores, list):
-        new_stores.append(NewStore(context.obj))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line; an error is reported in a line, with what to do, and in the exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    new_stores: list[NewStore] = []
     try:
-        code = cli.main(words, prog_name="heedful", obj=new_stores, standalone_mode=False)
+        code = cli.main(words, prog_name="heedful", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.ClickException, click.Abort, HeedfulError) as error:
         from heedful.interfaces.cli import screen
 
-        for store in new_stores if isinstance(error, HeedfulError) else ():
-            store.discard_empty()
         sys.exit(screen.report(error, invoked(words), as_json="--json" in words))
     sys.exit(code if isinstance(code, int) else 0)

@@ -28,7 +28,7 @@ from heedful.api import ALL_CALLS
 from heedful.api.calls import CALLBACKS
 from heedful.bootstrap import remove_empty_store, store_file, store_projects
 from heedful.engine import Heedful
-from heedful.errors import Invalid, NotFound, Unavailable, no_project, quoted
+from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, no_project, quoted
 from heedful.interfaces.cli.command_table import COMMANDS
 from heedful.interfaces.cli.screen import echo, print_json, show_result, waiting
 from heedful.interfaces.client.surface import RemoteHeedful
@@ -113,18 +113,17 @@ class Options:
         return store
 
 
-class NewStore:
-    """A store that this command makes, if there was none: a command that fails leaves no empty one."""
-
-    def __init__(self, options: Options) -> None:
-        """Made before the command begins, to see whether there is a store."""
-        file = None if options.server else store_file(options.store or settings.load().store)
-        self._file: Path | None = file if file is not None and not file.exists() else None
-
-    def discard_empty(self) -> None:
-        """Removes the store that was made, unless something was written to it or somebody else has opened it."""
-        if self._file is not None and self._file.exists():
-            remove_empty_store(self._file)
+@contextmanager
+def _leaving_no_empty_store(options: Options) -> Iterator[None]:
+    """Inside, what fails removes a store that it made, unless something was written to it or somebody else has it."""
+    file = None if options.server else store_file(options.store or settings.load().store)
+    is_new = file is not None and not file.exists()
+    try:
+        yield
+    except HeedfulError:
+        if is_new and file is not None and file.exists():
+            remove_empty_store(file)
+        raise
 
 
 Needs = Literal["project", "store"] | None
@@ -143,10 +142,11 @@ def command(
     def decorate(function: Function) -> click.Command:
         @click.pass_obj
         def run(options: Options, *args: Any, **kwargs: Any) -> Any:
-            if needs is not None and options.server is None:
-                named = options.named_project
-                _check(options, named or settings.load().project if needs == "project" else named)
-            return function(options, *args, **kwargs)
+            with _leaving_no_empty_store(options):
+                if needs is not None and options.server is None:
+                    named = options.named_project
+                    _check(options, named or settings.load().project if needs == "project" else named)
+                return function(options, *args, **kwargs)
 
         # Click adds the parameters of a function from the last one to the first.
         parameters: list[click.Parameter] = vars(function).pop("__click_params__", [])

@@ -14,7 +14,7 @@ import heedful
 from heedful.bootstrap import store_file
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.interfaces.cli.runner import Options, command, yes
+from heedful.interfaces.cli.runner import Options, command, force, yes
 from heedful.interfaces.cli.screen import counted, echo, progress, show_table
 from heedful.model import DEFAULT_PROJECT, FactRef, Hit
 from heedful.settings import CONFIG, FILE, Settings, ignored_for
@@ -33,13 +33,10 @@ _ASKED = {
 }
 """The questions of `init` by setting, with their defaults."""
 
-RATER = "you"
-"""The author of ratings in `try`."""
-
 
 @command(None, as_json=False)
 @yes
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force
 def init(options: Options, yes: bool, force: bool) -> None:
     """Each has a default. Options such as --store answer them beforehand. With --yes, nothing is asked."""
     file = Path.cwd() / FILE
@@ -162,7 +159,7 @@ def _round(memory: Heedful, question: str, rated: int) -> int:
         if answer:
             echo(f"There is no rank {answer}; nothing was rated.")
         return 0
-    memory.signal_recall(recall.recall_id, helpful=helpful, author=RATER)
+    memory.signal_recall(recall.recall_id, helpful=helpful, author="you")
     echo("Noted. Ask again, in the same or other words, and see where it ranks; then ask about something else.")
     return 1
 

@@ -17,22 +17,11 @@ import click
 from rich.markup import escape
 
 import heedful
-from heedful import settings, transfer
+from heedful import model, settings, transfer
 from heedful.bootstrap import maintain_store, migrate_store, store_jobs, store_security
 from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs
 from heedful.interfaces.cli.screen import console, echo, minute, progress, shortened, show_result, show_table, waiting
 from heedful.interfaces.client.hardening import check_server
-from heedful.model import (
-    DEFAULT_DATASET,
-    POLICY_NAMES,
-    Check,
-    FactReport,
-    Improvement,
-    Job,
-    Page,
-    PolicyChange,
-    PolicyInUse,
-)
 from heedful.store import worker_of
 from heedful.transfer import Imported, ProjectChecksum
 from heedful.transfer.foreign import SYSTEMS, System
@@ -71,7 +60,9 @@ def maintain(options: Options, as_json: bool) -> None:
     show_result(actions, as_json, lambda _: "\n".join(actions or ["nothing to do"]))
 
 
-def _show_or_set_policy(heedful: Engine, policy: str | None = None, **given: Any) -> PolicyInUse | PolicyChange:
+def _show_or_set_policy(
+    heedful: Engine, policy: str | None = None, **given: Any
+) -> model.PolicyInUse | model.PolicyChange:
     if policy is None:
         return heedful.policy(**given)
     return heedful.set_policy(None if policy == "none" else policy, **given)  # type: ignore[arg-type]
@@ -81,22 +72,22 @@ def _show_or_set_policy(heedful: Engine, policy: str | None = None, **given: Any
     "set_policy",
     "policy",
     does=_show_or_set_policy,
-    policy={"type": click.Choice([*POLICY_NAMES, "none"]), "required": False},
+    policy={"type": click.Choice([*model.POLICY_NAMES, "none"]), "required": False},
     dataset="The dataset; left out, the whole project.",
 )
-def policy(result: PolicyInUse | PolicyChange, policy: str | None, dataset: str | None) -> None:
+def policy(result: model.PolicyInUse | model.PolicyChange, policy: str | None, dataset: str | None) -> None:
     where = f"dataset {dataset}" if dataset else "the project"
     if policy == "none":
         echo(f"{where} has no policy now; heedful policy shows which one recalls follow")
     else:
         echo(f"{where} recalls by: {result.policy}")
-    if isinstance(result, PolicyInUse):
+    if isinstance(result, model.PolicyInUse):
         echo(_reason(result))
     if result.event_id is not None:
         echo(f"To undo it: heedful retract {result.event_id}")
 
 
-def _reason(result: PolicyInUse) -> str:
+def _reason(result: model.PolicyInUse) -> str:
     """Why this policy is in use."""
     if result.chosen_for is None:
         return "No policy is set, so this is the default."
@@ -130,13 +121,13 @@ def doctor(options: Options, repair: bool, security: bool, facts: bool, as_json:
         sys.exit(1)
 
 
-def _show_checks(checks: list[Check]) -> None:
+def _show_checks(checks: list[model.Check]) -> None:
     for check in checks:
         word = "repaired" if check.repaired else "ok" if check.ok else "BAD"
         console().print(f"{word:9} {escape(check.name)}: {escape(check.detail)}")
 
 
-def _show_report(report: FactReport) -> None:
+def _show_report(report: model.FactReport) -> None:
     screen = console()
     screen.print(f"{report.facts} facts in {escape(report.dataset)}")
     for finding in report.findings:
@@ -161,7 +152,7 @@ def improve(options: Options, background: bool, as_json: bool, **given: Any) -> 
     show_result(result, as_json, _show_improvement)
 
 
-def _show_improvement(result: Improvement) -> None:
+def _show_improvement(result: model.Improvement) -> None:
     if not result.changed:
         echo(f"{result.entries} rated answers; nothing new")
     else:
@@ -198,12 +189,12 @@ def _jobs(options: Options, typed: Mapping[str, Any]) -> Iterator[Any]:
 jobs = Group("jobs", first="list show cancel", needs="store", opens=_jobs)
 
 
-def _progress(job: Job) -> str:
+def _progress(job: model.Job) -> str:
     return "" if job.total is None else f"{job.done}/{job.total}"
 
 
 @jobs.runs("list")
-def list_jobs(page: Page[Job]) -> None:
+def list_jobs(page: model.Page[model.Job]) -> None:
     """List jobs, the newest first."""
     show_table(
         page,
@@ -220,7 +211,7 @@ def list_jobs(page: Page[Job]) -> None:
 @jobs.runs("get", "job_id", name="show", help="Show one job.")
 @jobs.runs("cancel", "job_id", help="Cancel a job: at once if it waits, at its next step if it runs.")
 @jobs.runs("retry", "job_id", help="Retry a job that failed or was cancelled.")
-def _show_job(job: Job) -> None:
+def _show_job(job: model.Job) -> None:
     echo(f"{job.kind} {job.job_id}: {job.status}, attempt {job.attempts}")
     for key, value in job.arguments.items():
         if value is not None:
@@ -296,7 +287,7 @@ def export(options: Options, file: str | None, vectors: bool, force: bool, as_js
 @command(None, name="import")
 @click.argument("file")
 @click.option("--from", "system", type=click.Choice(SYSTEMS), help="The system that wrote FILE, if it was not Heedful.")
-@click.option("--dataset", default=DEFAULT_DATASET, show_default=True, help="With --from: where the facts go.")
+@click.option("--dataset", default=model.DEFAULT_DATASET, show_default=True, help="With --from: where the facts go.")
 @click.option(
     "--scale", nargs=2, type=float, default=(0, 1), show_default=True, help="With --from: the worst and best score."
 )

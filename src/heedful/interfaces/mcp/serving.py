@@ -18,23 +18,12 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
+from heedful import model
 from heedful.aio import AsyncHeedful
 from heedful.errors import HeedfulError, quoted
 from heedful.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, EntryRating, Tool
-from heedful.model import (
-    Entry,
-    ExecutionFeedback,
-    Feedback,
-    ForgetResult,
-    Improvement,
-    Model,
-    Recall,
-    RememberResult,
-    Retraction,
-    SignalResult,
-)
 
-Run = Callable[[Any, Tool, Mapping[str, Any]], Awaitable[Model]]
+Run = Callable[[Any, Tool, Mapping[str, Any]], Awaitable[model.Model]]
 """Makes the call of a tool, given the HTTP request that it came with, if there is one, and its arguments."""
 
 
@@ -44,10 +33,8 @@ async def serve(store: AsyncHeedful, version: str) -> None:
     Calls that are under way are finished first; closing the store is left to the caller.
     """
     server = server_of(store, version)
-    lines = _Lines(asyncio.get_running_loop())
-    lines.start()
     try:
-        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (incoming, outgoing):
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
     except* ConnectionError:
         # Nobody reads the answers any more, which is another way to leave.
@@ -105,21 +92,20 @@ def _tool_definition(tool: Tool) -> types.Tool:
 
 
 def _refusal(error: HeedfulError) -> types.CallToolResult:
+    text = f"error ({error.code}): {error.message}" + (f"\n{error.remedy}" if error.remedy else "")
     body = {"code": error.code, "message": error.message, "field": error.field, "remedy": error.remedy}
     return types.CallToolResult(
-        content=[types.TextContent(text=describe_error(error))], structured_content={"error": body}, is_error=True
+        content=[types.TextContent(text=text)], structured_content={"error": body}, is_error=True
     )
 
 
 class _Lines:
     """Standard input, line by line. A signal ends it, though a read still waits for a line that may never come."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
-
-    def start(self) -> None:
+    def __init__(self) -> None:
         """Begins to read, and to listen for signals where the platform lets us."""
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
         Thread(target=self._read, name="heedful-mcp-input", daemon=True).start()
         with suppress(NotImplementedError):
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -147,28 +133,23 @@ MAX_LISTED = 10
 
 
 @singledispatch
-def describe(result: Model) -> str:
+def describe(result: model.Model) -> str:
     """The result of a call in a few lines, for a model to read."""
     raise NotImplementedError(type(result).__name__)
 
 
-def describe_error(error: HeedfulError) -> str:
-    return _lines([f"error ({error.code}): {error.message}"], [error.remedy] if error.remedy else [])
-
-
 @describe.register
-def _(result: Recall) -> str:
-    ids = [] if result.qa_id is None else [f"session_id {result.session_id}, qa_id {result.qa_id}"]
+def _(result: model.Recall) -> str:
     return _lines(
         [f"recall_id {result.recall_id}: {_count(len(result.hits), 'hit')}"],
         (f"{hit.rank}. {_one_line(hit.text)} (fact_id {hit.fact_id}, score {hit.score:.4f})" for hit in result.hits),
         [] if result.answer is None else [f"answer: {result.answer}"],
-        ids,
+        [] if result.qa_id is None else [f"session_id {result.session_id}, qa_id {result.qa_id}"],
     )
 
 
 @describe.register
-def _(result: RememberResult) -> str:
+def _(result: model.RememberResult) -> str:
     rest = len(result.facts) - MAX_LISTED
     return _lines(
         [f"{result.added} new, {result.known} known in {result.dataset}"],
@@ -182,7 +163,7 @@ def _(result: RememberResult) -> str:
 
 
 @describe.register
-def _(result: SignalResult) -> str:
+def _(result: model.SignalResult) -> str:
     return _lines(
         [f"{_count(result.processed, 'signal')} taken, {_count(len(result.updated_facts), 'fact')} updated"],
         (f"{signal.signal_type} for fact {signal.fact_id} (event_id {signal.event_id})" for signal in result.signals),
@@ -191,26 +172,26 @@ def _(result: SignalResult) -> str:
 
 
 @describe.register
-def _(result: Entry | EntryRating) -> str:
+def _(result: model.Entry | EntryRating) -> str:
     score = "no score" if result.feedback_score is None else f"{result.feedback_score} of 5"
     return f"the answer {result.qa_id} has the score {score}"
 
 
 @describe.register
-def _(result: Feedback) -> str:
+def _(result: model.Feedback) -> str:
     rating = result.rating or "no rating"
     return f"feedback {result.feedback_id}: {rating} for the session {result.session_id}; to undo it, retract it"
 
 
 @describe.register
-def _(result: ExecutionFeedback) -> str:
+def _(result: model.ExecutionFeedback) -> str:
     rating = "right" if result.is_positive else "wrong"
     subject = result.execution_id or f"of message {result.chat_message_id}"
     return f"feedback {result.id}: execution {subject} was {rating}; to undo it, retract it"
 
 
 @describe.register
-def _(result: Improvement) -> str:
+def _(result: model.Improvement) -> str:
     refused = [f"not learnt from {kept.learnt_from} {kept.feedback_id}: {kept.detail}" for kept in result.not_learnt]
     if not result.changed:
         return _lines([f"nothing new in {result.dataset}"], refused)
@@ -225,19 +206,22 @@ def _(result: Improvement) -> str:
 
 
 @describe.register
-def _(result: Retraction) -> str:
+def _(result: model.Retraction) -> str:
     return f"{result.retracted} is retracted, {_count(len(result.updated_facts), 'fact')} updated"
 
 
 @describe.register
-def _(result: ForgetResult) -> str:
-    if result.erased is not None:
-        message = "nothing has this name" if result.erased.author is None else f"erased; now {result.erased.author}"
-        message = f"{message}, {_count(result.facts, 'fact')} forgotten"
+def _(result: model.ForgetResult) -> str:
+    message = f"{_count(result.facts, 'fact')} forgotten"
+    if result.erased is None:
+        message += f" in {result.dataset}"
+    elif result.erased.author is None:
+        message = f"nothing has this name, {message}"
     else:
-        message = f"{_count(result.facts, 'fact')} forgotten in {result.dataset}"
-    back = [f"recalled again, since its correction is forgotten: {fact_id}" for fact_id in result.restored]
-    return _lines([message], back)
+        message = f"erased; now {result.erased.author}, {message}"
+    return _lines(
+        [message], (f"recalled again, since its correction is forgotten: {fact_id}" for fact_id in result.restored)
+    )
 
 
 def _lines(*parts: Iterable[str]) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from heedful.api import Insight, values
@@ -23,19 +24,7 @@ from heedful.files import FOLDER_MODE, write_atomically, write_error
 from heedful.interfaces import gates
 from heedful.interfaces.charts import Bar, Interval, Point, Series, bar_chart, histogram, interval_chart, line_chart
 from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.model import (
-    FACETS,
-    CacheReport,
-    Coverage,
-    Note,
-    ReviewItem,
-    Satisfaction,
-    Themes,
-    Trend,
-    TrendPoint,
-    UsefulnessReport,
-    Variant,
-)
+from heedful.model import FACETS, CacheReport, Coverage, Satisfaction, Trend, TrendPoint, UsefulnessReport, Variant
 from heedful.version import __version__
 
 WEEKLY = 92
@@ -78,44 +67,6 @@ def between(low: float | None, high: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """All that a report says."""
-
-    made_at: datetime
-    project: str
-    since: datetime | None
-    until: datetime | None
-    first: date | None
-    """The first day that has opinions, in UTC; None if there are none."""
-    last: date | None
-    dataset: str | None
-    total: Variant
-    trend: Figure
-    compared: Sequence[tuple[Figure, Satisfaction]]
-    coverage: Coverage
-    covered: Figure
-    useful: Sequence[tuple[Figure, UsefulnessReport]]
-    themes: Themes
-    notes: Sequence[Note]
-    cache: CacheReport
-    decided: Figure
-    items: Sequence[ReviewItem]
-    """Open ones of the review queue."""
-
-    @property
-    def opinions(self) -> int:
-        return self.total.up + self.total.down + self.total.neutral
-
-    @property
-    def charts(self) -> list[Figure]:
-        """Those that show something."""
-        result = [self.trend] if self.opinions else []
-        result += [figure for figure, report in self.compared if report.variants]
-        result += [self.covered, *(figure for figure, _ in self.useful)]
-        return [*result, self.decided] if self.cache.total else result
-
-
-@dataclass(frozen=True, slots=True)
 class ReportFiles:
     """The files that were written."""
 
@@ -142,21 +93,17 @@ def write_report(
     of them is written there too, as an SVG file.
     """
     values.flag("overwrite", overwrite)
-    report = gather(store, since, until, dataset, by)
+    report = _gather(store, since, until, dataset, by)
     target = Path(path)
     with write_atomically(target, overwrite=overwrite) as output:
-        output.write(page(report).encode())
-    drawn = [] if charts is None else _draw(report, Path(charts), overwrite)
+        output.write(_template().render(report=report).encode())
+    drawn = [] if charts is None else _draw(_figures(report), Path(charts), overwrite)
     return ReportFiles(target, drawn, report.opinions)
 
 
-def page(report: Report) -> str:
-    """The report as HTML. Every text is escaped; nothing is loaded from elsewhere."""
-    return _environment().get_template("report.html").render(report=report)
-
-
 @cache
-def _environment() -> Environment:
+def _template() -> Template:
+    """The report as HTML. Every text is escaped; nothing is loaded from elsewhere."""
     environment = Environment(
         loader=PackageLoader("heedful.interfaces.reports"),
         autoescape=True,
@@ -172,16 +119,24 @@ def _environment() -> Environment:
         moment="{:%Y-%m-%d %H:%M}".format,
     )
     environment.globals.update(between=between, version=__version__)
-    return environment
+    return environment.get_template("report.html")
 
 
-def _draw(report: Report, folder: Path, overwrite: bool) -> list[Path]:
+def _figures(report: SimpleNamespace) -> list[Figure]:
+    """The charts that show something."""
+    figures = [report.trend] if report.opinions else []
+    figures += [figure for figure, compared in report.compared if compared.variants]
+    figures += [report.covered, *(figure for figure, _ in report.useful)]
+    return [*figures, report.decided] if report.cache.total else figures
+
+
+def _draw(figures: Sequence[Figure], folder: Path, overwrite: bool) -> list[Path]:
     try:
         folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise write_error(folder, error) from error
     written = []
-    for figure in report.charts:
+    for figure in figures:
         file = folder / f"{figure.name}.svg"
         with write_atomically(file, overwrite=overwrite) as output:
             output.write(figure.draw(standalone=True).encode())
@@ -189,10 +144,10 @@ def _draw(report: Report, folder: Path, overwrite: bool) -> list[Path]:
     return written
 
 
-def gather(
+def _gather(
     store: Heedful | RemoteHeedful, since: datetime | None, until: datetime | None, dataset: str | None, by: str | None
-) -> Report:
-    """A report on the opinions of a time, or of all time."""
+) -> SimpleNamespace:
+    """All that a report says; `first` and `last` are the days in UTC that have opinions."""
     # The client has the same methods.
     insight = store.insight
     period: dict[str, Any] = {"since": since, "until": until}
@@ -206,13 +161,14 @@ def gather(
     coverage, cache = insight.coverage(**about), insight.cache(**period)
     datasets = [dataset] if dataset is not None else store.datasets()
     useful = [insight.usefulness(name) for name in datasets[:MAX_DATASETS]]
-    return Report(
+    return SimpleNamespace(
         made_at=datetime.now(UTC),
         project=project_of(store).name if isinstance(store, Heedful) else store._transport.project,
         **about,
         first=days[0] if days else None,
         last=days[-1] if days else None,
         total=trend.total,
+        opinions=trend.total.up + trend.total.down + trend.total.neutral,
         trend=_trend_figure(trend),
         compared=[(_comparison_figure(report), report) for report in _compared(insight, by, about)],
         coverage=coverage,
