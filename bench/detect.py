@@ -26,7 +26,7 @@ from bench import data, locomo
 from bench.answers import Rewording, extracted
 from bench.measure import Bar, Report, about, console, say
 from bench.vectors import Served, Vectors, embedded
-from heedful.ledger.attribution import USED_FROM, attribute
+from heedful.ledger.used_facts import USED_FROM, attribute
 from heedful.providers.embedding import bundled
 from heedful.text.words import sentences
 

@@ -11,7 +11,7 @@ from sqlalchemy import Table, insert
 
 from heedful.clock import DAY, new_id
 from heedful.ledger.events import FEEDBACK, SIGNAL
-from heedful.ledger.usefulness import kind_of
+from heedful.ledger.votes import kind_of
 from heedful.results import Column, Result, encode
 from heedful.storage import Database, scopes
 from heedful.storage.rows import insert_many

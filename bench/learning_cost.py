@@ -15,7 +15,8 @@ import heedful
 from bench.measure import Spent, Timing, say, timed, timing
 from heedful.clock import DAY, new_id
 from heedful.ledger.adaptive_policy import RELATED, Neighbour
-from heedful.ledger.fold_cache import EvidenceIndex, Match, View
+from heedful.ledger.contexts import Match
+from heedful.ledger.fold_cache import EvidenceIndex, View
 from heedful.ledger.ranking_policy import AdaptiveJudge
 from heedful.ledger.usefulness import Candidate
 from heedful.storage import Database, open_store

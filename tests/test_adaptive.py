@@ -36,7 +36,8 @@ from heedful.ledger.adaptive_policy import (
 )
 from heedful.ledger.fold_cache import EvidenceIndex, View, folds_of
 from heedful.ledger.ranking_policy import POLICIES
-from heedful.ledger.usefulness import Candidate, Opinion, Ranked, counted_votes
+from heedful.ledger.usefulness import Candidate, Opinion, Ranked
+from heedful.ledger.votes import counted_votes
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
 from heedful.providers.embedding import Embedder
 from heedful.storage import facts as stored_facts

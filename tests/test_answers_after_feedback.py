@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from heedful import Heedful, Recall
-from heedful.ledger.attribution import DISLIKED
+from heedful.ledger.used_facts import DISLIKED
 from heedful.memory.answer import MARK
 from heedful.testing import ScriptedModel
 

@@ -12,7 +12,8 @@ from patience import until
 
 from heedful import Heedful, Unavailable
 from heedful.ledger import replay
-from heedful.ledger.fold_cache import MAX_CHARACTERS, MAX_COMPARED, MAX_QUERIES, folds_of
+from heedful.ledger.contexts import MAX_CHARACTERS, MAX_COMPARED, MAX_QUERIES
+from heedful.ledger.fold_cache import folds_of
 from heedful.model import Recall
 from heedful.providers.embedding import Vectors
 from heedful.testing import WordEmbedder

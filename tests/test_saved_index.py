@@ -224,12 +224,12 @@ def test_processes_that_save_at_once_leave_a_whole_one(open_any: Open) -> None:
 
 
 def test_an_index_in_several_parts_is_put_together(open_any: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.storage.words.PART_BYTES", 5000)
+    monkeypatch.setattr("heedful.storage.postgresql.word_index.PART_BYTES", 5000)
     filled(open_any)
     store = open_any()
     expected = hits(store)
     assert all(check.ok and not check.repaired for check in store.doctor())
-    monkeypatch.setattr("heedful.storage.words.PART_BYTES", 20_000)
+    monkeypatch.setattr("heedful.storage.postgresql.word_index.PART_BYTES", 20_000)
     store._workspace.save_index(1)
     assert hits(open_any()) == expected
 

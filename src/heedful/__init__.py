@@ -16,7 +16,7 @@ _MODULES = {
     "heedful.interfaces.client.surface": ("RemoteHeedful",),
     "heedful.interfaces.client.transport": ("aconnect", "connect"),
     "heedful.memory.answer": ("as_prompt",),
-    "heedful.ledger.usefulness": ("normalise_rating",),
+    "heedful.ledger.votes": ("normalise_rating",),
 }
 _ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
 """Where a public name comes from; the others are nouns that are declared as `public` in `heedful.model`."""

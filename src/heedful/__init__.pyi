@@ -5,7 +5,7 @@ from heedful.engine import Heedful
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.client.transport import aconnect, connect
-from heedful.ledger.usefulness import normalise_rating
+from heedful.ledger.votes import normalise_rating
 from heedful.memory.answer import as_prompt
 from heedful.model.base import etag
 from heedful.model.insight import Satisfaction

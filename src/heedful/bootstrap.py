@@ -17,7 +17,7 @@ from heedful import settings
 from heedful.access.audit import list_entries
 from heedful.access.hardening import check_security
 from heedful.aio import AsyncHeedful
-from heedful.api import ALL_CALLS, values
+from heedful.api import ALL_CALLS, checks
 from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import Progress
 from heedful.clock import Clock, system_clock, to_stored
@@ -64,8 +64,8 @@ def open(
     Without a `worker`, this process does no jobs in the background, and leaves them and new feedback to others.
     """
     config = settings.load(store=url_or_path)
-    name = values.name("project", config.project if project is None else project)
-    values.flag("worker", worker)
+    name = checks.name("project", config.project if project is None else project)
+    checks.flag("worker", worker)
     store = Store(
         url_or_path,
         clock=clock,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from heedful.access import audit, credentials
-from heedful.api import AnyHeedful, Sessions, values
+from heedful.api import AnyHeedful, Sessions, checks
 from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import OnToken, Progress, Source
 from heedful.clock import from_stored
@@ -19,7 +19,7 @@ from heedful.insight.comments import Comments
 from heedful.insight.counting import InsightSpace
 from heedful.jobs.handlers import ProjectJobs
 from heedful.jobs.queue import Report
-from heedful.ledger import attribution, ranking_policy, receipts, replay, retract, signals
+from heedful.ledger import ranking_policy, receipts, replay, retract, signals, used_facts
 from heedful.ledger.events import FEEDBACK, REVIEW
 from heedful.ledger.opinions import FeedbackRow
 from heedful.memory import browse, doctor, documents, fact_report, fact_stats, forget, recall, remember, supersede
@@ -84,7 +84,7 @@ class Project:
         self, dataset: str, contents: Sequence[tuple[str | None, bool, Sequence[tuple[str, Metadata]]]]
     ) -> None:
         """Stores (source, whether it replaces earlier facts of the source, texts with metadata) in few transactions."""
-        values.name("dataset", dataset)
+        checks.name("dataset", dataset)
         remember.store(self.workspace, dataset, [documents.pieces(*content) for content in contents])
 
     def improve(
@@ -101,7 +101,7 @@ class Project:
 
     def scope_to_retract(self, event_id: str) -> Scope:
         """The scope a key needs to retract an event: the one it needs to make such an event."""
-        values.identifier("event_id", event_id)
+        checks.identifier("event_id", event_id)
         with self.workspace.read() as connection:
             return retract.scope_of(connection, self.name, event_id)
 
@@ -149,7 +149,7 @@ def _remember(
     self_improvement: bool,
     progress: Progress | None,
 ) -> RememberResult:
-    values.flag("self_improvement", self_improvement)
+    checks.flag("self_improvement", self_improvement)
     result = remember.remember(project.workspace, texts, dataset, metadata, source, expires_at, progress)
     if self_improvement:
         project.jobs.improve(dataset, None)
@@ -160,7 +160,7 @@ def _recall(
     project: Project, session_id: str | None, answer: bool, on_token: OnToken | None, **arguments: Any
 ) -> Recall:
     request = recall.check_request(**arguments)
-    if values.flag("answer", answer) or session_id is not None:
+    if checks.flag("answer", answer) or session_id is not None:
         model = project.executions.language_model
         return entries.answer(project.sessions, project.workspace, model, request, session_id, on_token)
     if on_token is not None:
@@ -188,7 +188,7 @@ def _retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retrac
 
 
 def _doctor(project: Project, repair: bool) -> list[Check]:
-    values.flag("repair", repair)
+    checks.flag("repair", repair)
     operator = project.executions.permissions.everywhere
     return doctor.doctor(project.workspace, repair, operator) + health.doctor(project.sessions, repair, operator)
 
@@ -211,7 +211,7 @@ _ON_PROJECT: Handlers = {
 _ON_WORKSPACE: Handlers = {
     "signal": signals.signal,
     "signal_recall": signals.signal_recall,
-    "detect": attribution.detect_recall,
+    "detect": used_facts.detect_recall,
     "receipt": receipts.receipt,
     "supersede": supersede.supersede,
     "policy": ranking_policy.policy_in_use,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from heedful import engine, settings
 from heedful.aio import AsyncHeedful
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.calls import Arguments, Call
 from heedful.clock import Clock, system_clock, to_stored
 from heedful.engine import Heedful, Project
@@ -80,7 +80,7 @@ class Store:
         self._language_model = language_model
         self.embedder = RecentVectors(configured_embedder(config, embedding))
         self.sessions = config.sessions if sessions is None else sessions
-        self._auto_improve = config.auto_improve if auto_improve is None else values.flag("auto_improve", auto_improve)
+        self._auto_improve = config.auto_improve if auto_improve is None else checks.flag("auto_improve", auto_improve)
         self.digest_channels = digest_channels(config.digest_email, config.digest_webhook, config.digest_webhook_secret)
         self._permissions = OPERATOR
         self._hooks = (feedback_hook, metadata_hook)
@@ -151,7 +151,7 @@ class Store:
 
     def check_known(self, name: str) -> None:
         """Raises `NotFound` for a project that nothing was written to, but for the default one."""
-        if values.name("project", name) in self._known:
+        if checks.name("project", name) in self._known:
             return
         known = self.all_projects()
         self._known.update(known)
@@ -225,7 +225,7 @@ class Store:
     def _opened(
         self, name: str, *, shared: bool = True, background: bool = False, permissions: Permissions = OPERATOR
     ) -> Project:
-        values.name("project", name)
+        checks.name("project", name)
         workspace = Workspace(
             self.database,
             self.embedder,

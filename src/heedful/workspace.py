@@ -20,8 +20,9 @@ from heedful.search.database_index import IN_MEMORY
 from heedful.search.graph_index import GraphIndex
 from heedful.search.snapshot import FileSnapshot, Snapshot, TableSnapshot
 from heedful.settings import Trust
-from heedful.storage import Database, graph, scopes, words
+from heedful.storage import Database, graph, scopes
 from heedful.storage import vectors as stored_vectors
+from heedful.storage.postgresql import word_index
 from heedful.storage.rows import Direct, batches
 from heedful.storage.vectors import ModelRow, Vectors
 from heedful.threads import Background, Steps
@@ -126,7 +127,7 @@ class Workspace:
             cached = self._indexes.get(key)
             built = None
             if cached is None or len(cached) > self._search_in_memory:
-                built = words.searched_dataset(connection, dataset, model.id)
+                built = word_index.searched_dataset(connection, dataset, model.id)
             if built is not None and built.facts > self._search_in_memory // 2:
                 with self._lock:
                     self._indexes.pop(key, None)

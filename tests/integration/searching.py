@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from heedful.storage import facts, words
+from heedful.storage import facts
 from heedful.storage.facts import NewFact
+from heedful.storage.postgresql import word_index
 
 
 def search_inside_from_the_first_fact(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,11 +21,11 @@ def search_inside_from_the_first_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact], at: int) -> None:
         inside = connection.dialect.name == "postgresql"
         if inside:
-            words.begin(connection, dataset)
+            word_index.begin(connection, dataset)
         added(connection, dataset, model, new, at)
         if inside:
-            words.count(connection, dataset)
-            words.finish(connection, dataset, model)
+            word_index.count(connection, dataset)
+            word_index.finish(connection, dataset, model)
 
     monkeypatch.setattr(facts, "add", add)
     monkeypatch.setenv("HEEDFUL_SEARCH_IN_MEMORY", "0")

@@ -21,8 +21,8 @@ from pymongo.uri_parser import parse_uri
 
 from heedful.clock import from_stored, new_id, to_stored
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailable
-from heedful.ledger.derived_signals import EntryRow
 from heedful.ledger.opinions import FeedbackRow
+from heedful.ledger.rating_signals import EntryRow
 from heedful.notifications.outbox import AlertRow
 from heedful.sessions.mongo import MongoSessionStore
 from heedful.sessions.mongo.feedback import MAX_EMBEDDED

@@ -21,8 +21,8 @@ from sqlalchemy import text
 
 from heedful.clock import new_id
 from heedful.errors import Conflict
-from heedful.ledger.derived_signals import EntryRow
 from heedful.ledger.opinions import Counts, FeedbackRow
+from heedful.ledger.rating_signals import EntryRow
 from heedful.ledger.tallies import TallyQuery
 from heedful.model import Metadata
 from heedful.notifications.outbox import AlertRow

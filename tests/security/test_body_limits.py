@@ -24,7 +24,7 @@ from heedful.errors import Invalid
 from heedful.interfaces.http import app, calls, foreign_routes, mcp
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.state import MAX_PARSED_AT_ONCE
-from heedful.ledger.attribution import MAX_ANSWER
+from heedful.ledger.used_facts import MAX_ANSWER
 from heedful.model import limits
 
 BASE = "/v1/projects/default"

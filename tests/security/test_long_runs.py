@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from heedful import Heedful
-from heedful.ledger import attribution
+from heedful.ledger import used_facts
 from heedful.memory import answer, documents
 from heedful.model import Hit
 from heedful.notifications import channels
@@ -22,7 +22,7 @@ from heedful.sql.reuse import (
     decision,
     evidence,
     ownership,
-    periods,
+    question_periods,
     question_reading,
     question_words,
     sql_dates,
@@ -135,10 +135,12 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "question_words.split": question_words.split,
     "question_words.places": question_words.places,
     "question_words.plain": question_words.plain,
-    "periods.written_dates": lambda text: [*periods.written_dates(text)],
+    "periods.written_dates": lambda text: [*question_periods.written_dates(text)],
     "moments.unnamed": lambda text: sql_dates.unnamed(text, DATED, "sqlite", NOW),
-    "periods.periods": lambda text: [each.ranges(NOW) for each in periods.periods(tuple(question_words.split(text)))],
-    "periods.impossible": lambda text: periods.impossible(question_words.split(text)),
+    "periods.periods": lambda text: [
+        each.ranges(NOW) for each in question_periods.periods(tuple(question_words.split(text)))
+    ],
+    "periods.impossible": lambda text: question_periods.impossible(question_words.split(text)),
     "asker.may_be_personal": ownership.may_be_personal,
     "moments.outdated": lambda text: sql_dates.outdated(text, DATED, "sqlite", NOW, NOW - timedelta(days=9)),
     "documents.split": documents.split,
@@ -189,7 +191,7 @@ def test_a_run_is_read_in_one_pass(name: str) -> None:
 VALUES = values.Known({("loan", "day"): ["alpha beta"]})
 
 PAIRS: dict[str, Callable[[str, str], Any]] = {
-    "attribution.attribute": lambda a, b: attribution.attribute([a], [b, a], np.zeros((1, 2))),
+    "attribution.attribute": lambda a, b: used_facts.attribute([a], [b, a], np.zeros((1, 2))),
     "conflicts.conflict": lambda a, b: conflicts.conflict(f"{a} is 3 days.", f"{b} is 4 days."),
     "corrections.corrected": lambda a, b: corrections.corrected(a, [b], "how long?"),
     "corrections.replaced": corrections.replaced,

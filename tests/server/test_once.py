@@ -13,8 +13,8 @@ import pytest
 from server import Running, running
 from sqlalchemy import select
 
-from heedful.access import idempotency
-from heedful.access.idempotency import LEASE, run_once
+from heedful.access import repeated_calls
+from heedful.access.repeated_calls import LEASE, run_once
 from heedful.errors import Conflict, Invalid
 from heedful.storage import open_store
 from heedful.storage.schema import requests
@@ -133,8 +133,8 @@ class TestOnce:
     def test_a_call_keeps_its_place_however_long_it_takes(self, any_store: str, monkeypatch: Any) -> None:
         clock = ManualClock()
         database = open_store(any_store)
-        monkeypatch.setattr(idempotency, "RENEW_SECONDS", 0.01)
-        monkeypatch.setattr("heedful.access.idempotency.HEARTBEAT", idempotency.Heartbeat())
+        monkeypatch.setattr(repeated_calls, "RENEW_SECONDS", 0.01)
+        monkeypatch.setattr("heedful.access.repeated_calls.HEARTBEAT", repeated_calls.Heartbeat())
 
         def now() -> int:
             return int(clock().timestamp() * 1_000_000)

@@ -20,7 +20,8 @@ import heedful
 from bench.soak.traffic import MEASURED
 from bench.soak.year import MOST_BYTES, MOST_MEMORY, SLOWER, Year, live
 from heedful.clock import from_stored
-from heedful.ledger.usefulness import Opinion, counted_votes
+from heedful.ledger.usefulness import Opinion
+from heedful.ledger.votes import counted_votes
 from heedful.model import SignalType
 from heedful.storage.opening import open_store
 from heedful.storage.schema import events, facts

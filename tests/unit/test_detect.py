@@ -5,7 +5,7 @@ import pytest
 
 import heedful
 from heedful.errors import Invalid
-from heedful.ledger.attribution import MAX_ANSWER, detect
+from heedful.ledger.used_facts import MAX_ANSWER, detect
 from heedful.model import Detection
 from heedful.testing import WordEmbedder
 from heedful.workspace import Workspace

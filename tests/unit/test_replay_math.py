@@ -12,7 +12,8 @@ from heedful.ledger import replay_statistics
 from heedful.ledger.ranking_policy import POLICIES
 from heedful.ledger.replay import FOLDS, LoggedRecall, replay_orders
 from heedful.ledger.replay_statistics import Trial
-from heedful.ledger.usefulness import Candidate, Opinion, counted_votes
+from heedful.ledger.usefulness import Candidate, Opinion
+from heedful.ledger.votes import counted_votes
 from heedful.model import SIGNAL_TYPES, PolicyName
 
 HOUR = 3_600_000_000

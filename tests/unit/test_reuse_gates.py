@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from heedful.interfaces.gates import LABELS
+from heedful.interfaces.reason_labels import LABELS
 from heedful.sql.reuse.reasons import Gate
 
 GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "how-reuse-decides.md"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.sql.reuse.decision import decide
-from heedful.sql.reuse.periods import impossible, periods
+from heedful.sql.reuse.question_periods import impossible, periods
 from heedful.sql.reuse.question_words import split
 from heedful.sql.reuse.reasons import Verdict
 from heedful.sql.reuse.values import Known

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import Forbidden, HeedfulError
 from heedful.model import AUDIT_KINDS, AuditEntry, AuditKind, Page
 from heedful.storage import Database, audit
@@ -27,8 +27,8 @@ def list_entries(
 ) -> Page[AuditEntry]:
     """A page of the entries of a project, or of the whole store, the newest first."""
     if kind is not None:
-        values.one_of("kind", kind, AUDIT_KINDS)
-    start, before = values.bound("since", since), values.cursor(cursor)
+        checks.one_of("kind", kind, AUDIT_KINDS)
+    start, before = checks.bound("since", since), checks.cursor(cursor)
     with database.read(project) as connection:
         rows = audit.list_entries(connection, project, kind, start, before, limit + 1)
     return Page(

@@ -16,10 +16,10 @@ from uuid import UUID
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import from_stored, new_id
 from heedful.errors import Forbidden, Invalid, NotFound, quoted
-from heedful.ledger.usefulness import ANYONE, kind_of
+from heedful.ledger.votes import ANYONE, kind_of
 from heedful.model import SCOPES, VISITOR, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target, limits
 from heedful.storage import audit
 from heedful.storage import key_rows as keys
@@ -138,7 +138,7 @@ def list_keys(workspace: Workspace) -> list[Key]:
 
 
 def revoke_key(workspace: Workspace, key_id: str) -> Key:
-    values.identifier("key_id", key_id)
+    checks.identifier("key_id", key_id)
     with workspace.write() as connection:
         row = keys.get(connection, key_id)
         if row is None or row.project != workspace.project:
@@ -162,9 +162,9 @@ def create_token(
     if author is not None and subject is not None:
         remedy = "Pass author for somebody you can name, or subject for a visitor"
         raise Invalid("author and subject can't be combined", field="subject", value=subject, remedy=remedy)
-    identity = values.author("author", author) or ANYONE
+    identity = checks.author("author", author) or ANYONE
     if subject is not None:
-        apart = f"{workspace.project}\0{values.name('subject', subject)}"
+        apart = f"{workspace.project}\0{checks.name('subject', subject)}"
         identity = VISITOR + hashlib.sha256(apart.encode()).hexdigest()[:12]
     now = workspace.now()
     # In sight of all projects: the secret is none of a project's own.
@@ -194,7 +194,7 @@ def rotate_signing(workspace: Workspace, grace: int) -> SigningRotation:
 def create_key(
     workspace: Workspace, name: str, scopes: Sequence[Scope], rate_limit: int | None, *, of_all_projects: bool = False
 ) -> NewKey:
-    values.name("name", name)
+    checks.name("name", name)
     checked = _scopes(scopes)
     project = None if of_all_projects else workspace.project
     key_id = new_id()
@@ -216,7 +216,7 @@ def to_key(row: AnyRow) -> Key:
 def _targets(targets: Any) -> list[Target]:
     if isinstance(targets, str) or not isinstance(targets, Sequence) or not targets:
         raise Invalid.got("targets", "must be a non-empty list", targets, "Name the targets that may be rated")
-    values.batch("targets", targets, limits.MAX_TARGETS)
+    checks.batch("targets", targets, limits.MAX_TARGETS)
     try:
         return _TARGETS.validate_python({"targets": list(targets)})["targets"]
     except ValidationError as error:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, select
 from heedful.access.credentials import digest
 from heedful.clock import DAY, MINUTE
 from heedful.errors import Invalid, Unavailable
-from heedful.ledger.usefulness import ANYONE
+from heedful.ledger.votes import ANYONE
 from heedful.model import limits
 from heedful.storage import Database, scopes
 from heedful.storage.rows import dialect_of, upsert

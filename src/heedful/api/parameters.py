@@ -11,7 +11,7 @@ from typing import IO, Annotated, Any
 
 from pydantic import Field
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.model import (
     AuditKind,
     Document,
@@ -122,19 +122,19 @@ FRACTION_LIMITS = {"minimum": 0, "maximum": 1}
 Check = Callable[[str, Any], Any]
 
 
-def _number(low: int, high: int, check: Callable[..., Any] = values.whole_number, **options: str) -> tuple[Any, Check]:
+def _number(low: int, high: int, check: Callable[..., Any] = checks.whole_number, **options: str) -> tuple[Any, Check]:
     """The limits of a number, and its check."""
     return {"minimum": low, "maximum": high}, partial(check, low=low, high=high, **options)
 
 
 FEEDBACK_LIMITS = {"maxLength": limits.MAX_FEEDBACK, "pattern": TEXT}
-_FEEDBACK = FEEDBACK_LIMITS, partial(values.any_text, limit=limits.MAX_FEEDBACK)
+_FEEDBACK = FEEDBACK_LIMITS, partial(checks.any_text, limit=limits.MAX_FEEDBACK)
 
 
 # Used in many calls.
 Author = Annotated[
     str,
-    Means("Whose opinion it is; your program's if left out.", NAME_LIMITS, values.author),
+    Means("Whose opinion it is; your program's if left out.", NAME_LIMITS, checks.author),
 ]
 Cursor = Annotated[str, Means("The `next_cursor` of the previous page.", CURSOR_LIMITS)]
 DatasetName = Annotated[str, Means("The dataset.", NAME_LIMITS)]
@@ -153,7 +153,7 @@ Limit = Annotated[int, Means("How many at most in a page, up to 1,000.", *_numbe
 ListLimit = Annotated[int, Means("How many at most, up to 10,000.", *_number(1, limits.MAX_LIST))]
 Moment = Annotated[datetime, Means("A time; one without a zone is read as UTC.")]
 Name = Annotated[str, Means("The name.", NAME_LIMITS)]
-NewestFirst = Annotated[bool, Means("Newest first.", check=values.flag)]
+NewestFirst = Annotated[bool, Means("Newest first.", check=checks.flag)]
 Skip = Annotated[int, Means("How many to skip.", *_number(0, limits.MAX_SKIP))]
 Where = Annotated[Metadata, Means("Conditions on metadata, all of which must hold.")]
 
@@ -169,7 +169,7 @@ EventId = Annotated[
     Means(
         "The event to undo, as `signal`, `signal_recall` or `supersede` returned it, or your id of a signal.",
         ID_LIMITS,
-        values.identifier,
+        checks.identifier,
     ),
 ]
 ExpiresAt = Annotated[
@@ -232,13 +232,13 @@ RecallCursor = Annotated[
 ]
 
 # Of sessions, entries and their feedback.
-AlertId = Annotated[str, Means("The alert, from `alerts`.", check=values.identifier)]
+AlertId = Annotated[str, Means("The alert, from `alerts`.", check=checks.identifier)]
 Comment = Annotated[str, Means("The comment.", FEEDBACK_LIMITS)]
 Content = Annotated[str, Means("The text of the message.", ID_LIMITS)]
 EntryContext = Annotated[str, Means("The texts the answer is based on; those of the recall if left out.", ID_LIMITS)]
 FeedbackScore = Annotated[int, Means("1 (worst) to 5 (best).", {"minimum": 1, "maximum": 5})]
 FeedbackText = Annotated[str, Means("A comment on the answer.", FEEDBACK_LIMITS)]
-MessageId = Annotated[str, Means("The message, from `messages`.", check=values.identifier)]
+MessageId = Annotated[str, Means("The message, from `messages`.", check=checks.identifier)]
 MetadataKeys = Annotated[
     str | Sequence[str],
     Means("The keys; a dot reaches inside a mapping.", {"items": {"type": "string"} | KEY_LIMITS}, wire=list[str]),
@@ -251,7 +251,7 @@ NewMessages = Annotated[
         wire=list[NewMessage],
     ),
 ]
-QaId = Annotated[str, Means("The entry, from `recall(…, session_id=…).qa_id`.", check=values.identifier)]
+QaId = Annotated[str, Means("The entry, from `recall(…, session_id=…).qa_id`.", check=checks.identifier)]
 Question = Annotated[str, Means("The question.", _QUESTION)]
 AnyRating = Annotated[
     bool | int | float | str,
@@ -273,7 +273,7 @@ Scale = Annotated[
 SessionFeedback = Annotated[
     Mapping[str, Any], Means("A mapping with `rating`, `comment` and any other keys to store.", wire=dict[str, Any])
 ]
-SessionId = Annotated[str, Means("The session.", NAME_LIMITS, values.name)]
+SessionId = Annotated[str, Means("The session.", NAME_LIMITS, checks.name)]
 SessionIds = Annotated[
     Sequence[str], Means("Only these sessions, up to 10,000; all if left out.", {"maxItems": limits.MAX_LIST})
 ]
@@ -309,17 +309,17 @@ Audience = Annotated[
     Means(
         "Whom it is for, such as a user or tenant ID (case-sensitive); everybody if left out.",
         NAME_LIMITS,
-        values.audience,
+        checks.audience,
     ),
 ]
 ChatMessageId = Annotated[
-    str, Means("The message of a chat, from `chat_to_sql` or `chat_to_answer`.", ID_LIMITS, values.identifier)
+    str, Means("The message of a chat, from `chat_to_sql` or `chat_to_answer`.", ID_LIMITS, checks.identifier)
 ]
-ChatSessionId = Annotated[str, Means("The chat session.", check=values.identifier)]
-ConnectorId = Annotated[str, Means("The connector, by ID or name.", ID_LIMITS, values.identifier)]
+ChatSessionId = Annotated[str, Means("The chat session.", check=checks.identifier)]
+ConnectorId = Annotated[str, Means("The connector, by ID or name.", ID_LIMITS, checks.identifier)]
 OnlyConnector = Annotated[ConnectorId, Means("Only those of this connector, by ID or name.")]
 SomeConnector = Annotated[str, Means("The connector, by ID or name; optional if the project has only one.", ID_LIMITS)]
-ExampleId = Annotated[str, Means("The golden example.", check=values.identifier)]
+ExampleId = Annotated[str, Means("The golden example.", check=checks.identifier)]
 NewExamples = Annotated[
     Iterable[Mapping[str, Any]],
     Means("Mappings with `question` and `sql_query`.", {"maxItems": limits.MAX_LIST}, wire=list[NewExample]),
@@ -330,10 +330,10 @@ FeedbackCutoff = Annotated[
     Means(
         "How reliable a rated execution must be to serve as an example, from 0 to 1; higher is stricter.",
         FRACTION_LIMITS,
-        values.fraction,
+        checks.fraction,
     ),
 ]
-FeedbackId = Annotated[str, Means("The feedback.", check=values.identifier)]
+FeedbackId = Annotated[str, Means("The feedback.", check=checks.identifier)]
 FeedbackIds = Annotated[
     Sequence[str],
     Means(
@@ -341,34 +341,34 @@ FeedbackIds = Annotated[
         {"maxItems": limits.MAX_LIST, "items": {"type": "string", "minLength": 1} | ID_LIMITS},
     ),
 ]
-IsPositive = Annotated[bool, Means("Whether it was right.", check=values.flag)]
+IsPositive = Annotated[bool, Means("Whether it was right.", check=checks.flag)]
 LookupLimit = Annotated[int, Means("How many stored questions to consider.", *_number(1, limits.MAX_PAGE))]
-MaxAgeDays = Annotated[float, Means("How old an execution may be.", *_number(0, limits.MAX_AGE_DAYS, values.number))]
+MaxAgeDays = Annotated[float, Means("How old an execution may be.", *_number(0, limits.MAX_AGE_DAYS, checks.number))]
 Parameters = Annotated[dict[str, Any], Means("Values for the `:name` placeholders.")]
 Privileged = Annotated[
     bool,
-    Means("Accept a login that may do more than read. Over HTTP, this needs a server-wide key.", check=values.flag),
+    Means("Accept a login that may do more than read. Over HTTP, this needs a server-wide key.", check=checks.flag),
 ]
 Reason = Annotated[str, Means("The reason.", *_FEEDBACK)]
 Remarks = Annotated[
     Sequence[str],
-    Means("Notes about the data for the language model, in addition to those it finds itself.", check=values.remarks),
+    Means("Notes about the data for the language model, in addition to those it finds itself.", check=checks.remarks),
 ]
 ReuseKind = Annotated[
-    Reuse, Means("`sql` runs the proven SQL now; `result` returns the stored result, however old.", check=values.reuse)
+    Reuse, Means("`sql` runs the proven SQL now; `result` returns the stored result, however old.", check=checks.reuse)
 ]
 SensitiveColumns = Annotated[
     Sequence[str],
     Means(
         "Columns, as `table.column`, whose values must not be read to recognize them in questions.",
-        check=values.sensitive_columns,
+        check=checks.sensitive_columns,
     ),
 ]
 SqlAuthor = Annotated[Author, Means("Who asks. What others proved about themselves is not reused for them.")]
 SqlQuery = Annotated[str, Means("One statement that only reads.", WORDS_LIMITS)]
 TopN = Annotated[int, Means("How many to return.", *_number(1, 1_000))]
 Url = Annotated[str, Means("A SQLAlchemy URL. Write secrets as `${VAR}`.", WORDS_LIMITS)]
-UserQuery = Annotated[str, Means("The question.", _QUESTION, values.question)]
+UserQuery = Annotated[str, Means("The question.", _QUESTION, checks.question)]
 
 # Of review, keys, jobs and the audit trail.
 Assignee = Annotated[str, Means("The person it is assigned to.", NAME_LIMITS)]
@@ -386,7 +386,7 @@ Grace = Annotated[
         *_number(0, limits.MAX_GRACE, unit="whole seconds"),
     ),
 ]
-ItemId = Annotated[str, Means("The item, from `review.list`.", check=values.identifier)]
+ItemId = Annotated[str, Means("The item, from `review.list`.", check=checks.identifier)]
 ItemStatus = Annotated[ReviewStatus, Means("Only items that are open, resolved or dismissed; None for all.")]
 ItemTarget = Annotated[
     OpinionTarget, Means("Only opinions about a `session`, `entry`, `message`, `execution` or `fact`.")

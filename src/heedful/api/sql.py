@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from heedful import model as m
+from heedful.api import checks
 from heedful.api import parameters as t
-from heedful.api import values
 from heedful.api.calls import Namespace, call
 
 # Inside the classes, `list` is a method.
@@ -265,13 +265,13 @@ class Chat(Namespace, name="chat"):
             t.Means(
                 "The similarity, from 0 to 1, above which a stored question is considered.",
                 t.FRACTION_LIMITS,
-                values.fraction,
+                checks.fraction,
             ),
         ] = 0.65,
         limit: t.LookupLimit = 50,
         top_n: t.TopN = 5,
         only_positive_feedback: Annotated[
-            bool, t.Means("Only executions that were rated as right, and by nobody as wrong.", check=values.flag)
+            bool, t.Means("Only executions that were rated as right, and by nobody as wrong.", check=checks.flag)
         ] = False,
         reuse: t.ReuseKind = "sql",
         audience: Annotated[

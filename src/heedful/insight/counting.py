@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 from sqlalchemy import Connection
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.clock import DAY, from_stored
 from heedful.errors import Invalid, quoted
 from heedful.insight.comments import Comments

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.api.parameters import Output
 from heedful.clock import to_stored
 from heedful.errors import Invalid, Unavailable, quoted

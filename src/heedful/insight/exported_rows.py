@@ -13,7 +13,7 @@ from sqlalchemy import JSON, ColumnElement, Connection, FromClause, Select, Tabl
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.types import Text
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import Output
 from heedful.insight.counting import InsightSpace
 from heedful.insight.export_files import TABLES, export, table_named, to_json_rows
@@ -129,7 +129,7 @@ def _page(
     places = _places(space, table)
     place, after = (places[0], None) if cursor is None else _parse_cursor(cursor)
     if place not in places:
-        raise values.invalid_cursor(cursor)
+        raise checks.invalid_cursor(cursor)
     rows: Rows = []
     following: str | None = None
     if place == SESSION_STORE:
@@ -159,7 +159,7 @@ def _session_page(
 def _parse_cursor(cursor: Any) -> tuple[str, str | None]:
     place, dot, after = cursor.partition(".") if isinstance(cursor, str) else ("", "", "")
     if not dot or "\0" in after:
-        raise values.invalid_cursor(cursor)
+        raise checks.invalid_cursor(cursor)
     return place, after or None
 
 
@@ -252,7 +252,7 @@ def page(
         return _recalls_page(connection, project, query, after, limit)
     statement = _rows(connection, project, table, query)
     if after is not None:
-        statement = statement.where(ORIGINS[table.name].table.c.seq > values.cursor(after))
+        statement = statement.where(ORIGINS[table.name].table.c.seq > checks.cursor(after))
     rows = connection.execute(statement.limit(limit)).all()
     return rows, str(rows[-1][-1]) if len(rows) == limit else None
 
@@ -344,9 +344,9 @@ def _receipts(connection: Connection, project: int, query: ExportQuery, at: int 
 def _parse_position(position: str) -> tuple[int, str, int]:
     parts = position.split(".")
     if len(parts) != 3:
-        raise values.invalid_cursor(position)
+        raise checks.invalid_cursor(position)
     at, receipt, rank = parts
-    return values.cursor(at) or 0, receipt, values.cursor(rank) or 0
+    return checks.cursor(at) or 0, receipt, checks.cursor(rank) or 0
 
 
 def _as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:

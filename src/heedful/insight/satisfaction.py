@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from heedful import model as m
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.clock import DAY
 from heedful.errors import Invalid, no_dataset, quoted
 from heedful.insight.counting import DERIVED, MAX_VALUES, OUTCOMES, InsightSpace, decode_tag, too_many

@@ -13,10 +13,10 @@ from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider, get_tracer
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import HeedfulError, Invalid
 from heedful.integrations.turns import AnyMemory, BlockingMemory, Guard, logger
-from heedful.ledger.usefulness import normalise_rating
+from heedful.ledger.votes import normalise_rating
 from heedful.model import DEFAULT_DATASET, VISITOR, ForgetResult, Recall, RememberResult, Supersession
 from heedful.version import __version__
 
@@ -55,7 +55,7 @@ class HeedfulEvaluationExporter(LogRecordExporter):
         self._answer_id = answer_id
         self._scale = scale
         self._labels = labels
-        self._author = values.author("author", author)
+        self._author = checks.author("author", author)
         self._guard = Guard()
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:

@@ -20,11 +20,11 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pydantic import Field
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import Invalid, NotFound
 from heedful.integrations.score_systems import MARK, Langfuse, LangSmith, Phoenix, Score, ScoreSystem, WrittenScore
 from heedful.integrations.turns import AnyMemory, BlockingMemory
-from heedful.ledger.usefulness import normalise_rating
+from heedful.ledger.votes import normalise_rating
 from heedful.model import VISITOR, Model, NormalisedRating, TableName
 
 __all__ = [
@@ -93,7 +93,7 @@ def import_scores(
     of the system, as `langfuse/<user>`, and each has one opinion of an answer: the latest. Scores that name no user are
     one visitor's; `author` names who gave them, if you know it.
     """
-    author = values.author("author", author)
+    author = checks.author("author", author)
     here = _Here(memory, system)
     counts = {"stored": 0, "waiting": 0, "unchanged": 0, "retracted": 0}
     errors: list[str] = []

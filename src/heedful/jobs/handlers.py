@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.jobs.queue import Queue, to_job
 from heedful.model import JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page, limits
@@ -43,8 +43,8 @@ class StoreJobs:
         """Jobs, the newest first."""
         for field, value, choices in (("status", status, JOB_STATUSES), ("kind", kind, JOB_KINDS)):
             if value is not None:
-                values.one_of(field, value, choices)
-        after = values.cursor(cursor)
+                checks.one_of(field, value, choices)
+        after = checks.cursor(cursor)
         return page(lambda count: self._queue.listed(self._project, status, kind, after, count), limit, to_job)
 
     def get(self, job_id: str) -> Job:
@@ -69,7 +69,7 @@ class StoreJobs:
         return to_job(again)
 
     def _row(self, job_id: str) -> AnyRow:
-        row = self._queue.get(values.identifier("job_id", job_id))
+        row = self._queue.get(checks.identifier("job_id", job_id))
         if row is None or (self._project is not None and row.project != self._project):
             where = "in this store" if self._project is None else f"in project {self._project!r}"
             raise NotFound(f"no job {job_id!r} {where}", field="job_id", value=job_id)
@@ -85,7 +85,7 @@ class ProjectJobs(StoreJobs):
 
     def improve(self, dataset: str | None, session_ids: Sequence[str] | None) -> Job:
         if dataset is not None:
-            values.name("dataset", dataset)
+            checks.name("dataset", dataset)
             if self._sessions.workspace is not None:
                 with self._sessions.workspace.read() as connection:
                     self._sessions.workspace.dataset(connection, dataset)
@@ -106,7 +106,7 @@ class ProjectJobs(StoreJobs):
     ) -> Page[Job]:
         if kind != "deliver":
             return super().list(status=status, kind=kind, cursor=cursor, limit=limit)
-        if status is not None and values.one_of("status", status, JOB_STATUSES) != "waiting":
+        if status is not None and checks.one_of("status", status, JOB_STATUSES) != "waiting":
             message, remedy = f"alerts can't be listed by the status {quoted(status)}", "Use waiting, or none"
             raise Invalid(message, field="status", value=status, remedy=remedy)
         alerts = session_alerts.list_alerts(self._sessions, status == "waiting", cursor, limit)

@@ -24,7 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.ledger.usefulness import KEPT_PER_WEEK, RATINGS, UNKNOWN, WEEK, Candidate, Opinion, Ranked, Usefulness
+from heedful.ledger.usefulness import KEPT_PER_WEEK, UNKNOWN, WEEK, Candidate, Opinion, Ranked, Usefulness
+from heedful.ledger.votes import RATINGS
 from heedful.model import UsefulnessSource
 
 POSITIVE = frozenset({"used", "helpful"})

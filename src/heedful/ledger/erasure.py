@@ -15,12 +15,12 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, tuple_, update
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.ledger import proven_sql
-from heedful.ledger.derived_signals import EntryRow
 from heedful.ledger.events import ERASURE, REVIEW, SUPERSESSION, TAUGHT, Event, append
 from heedful.ledger.opinions import FeedbackRow
 from heedful.ledger.proven_sql import RETAINED_SQL, TARGETS, rated
+from heedful.ledger.rating_signals import EntryRow
 from heedful.model import VISITOR, Erasure, ForgetResult, Metadata
 from heedful.storage import external_ids, facts, scopes
 from heedful.storage.audit import note_action
@@ -83,7 +83,7 @@ def erase(workspace: Workspace, author: str, handlers: ErasureHandlers) -> Forge
     With facts and sessions in one database that is one transaction. Otherwise sessions come first; should the process
     die between the two, doing it again finishes it, under the same pseudonym.
     """
-    name = str(values.author("author", author))
+    name = str(checks.author("author", author))
     # A random name of the same kind of author.
     new = Erased(name, f"{VISITOR if name.startswith(VISITOR) else ''}erased-{secrets.token_hex(8)}")
     erased, remote_records, rated_entries = _erase_remote(workspace, handlers.sessions, new)

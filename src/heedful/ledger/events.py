@@ -14,7 +14,8 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, exists,
 from heedful import request_context
 from heedful.clock import new_id
 from heedful.ledger.adaptive_policy import Strengths, prefix
-from heedful.ledger.usefulness import Opinion, counted_votes, kind_of
+from heedful.ledger.usefulness import Opinion
+from heedful.ledger.votes import counted_votes, kind_of
 from heedful.model import AuthorKind, Metadata
 from heedful.storage.database import Database
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, of_project, select_in

@@ -19,7 +19,7 @@ from heedful.ledger import opinion_reports, proven_sql, tallies
 from heedful.ledger.events import FEEDBACK, Event
 from heedful.ledger.proven_sql import RETAINED_SQL, TARGETS, active_opinions
 from heedful.ledger.tallies import TallyCounts, TallyQuery
-from heedful.ledger.usefulness import suffices
+from heedful.ledger.votes import suffices
 from heedful.model import AuthorKind, Metadata, OpinionTarget, Rating
 from heedful.storage import external_ids
 from heedful.storage.external_ids import WaitingRow

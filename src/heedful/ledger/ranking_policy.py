@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.clock import from_stored
 from heedful.ledger import events as ledger
 from heedful.ledger import scores
 from heedful.ledger.adaptive_policy import SUPPORTED, Adaptive, Neighbour, Same, Strengths, Supported, Verdicts, rivals
+from heedful.ledger.contexts import Match
 from heedful.ledger.events import POLICY, Event, is_retracted
-from heedful.ledger.fold_cache import EvidenceIndex, Match, OverallIndex, View
+from heedful.ledger.fold_cache import EvidenceIndex, OverallIndex, View
 from heedful.ledger.scores import ALL_QUERIES
 from heedful.ledger.usefulness import UNKNOWN, Candidate, Documented, Opinion, Policy, Ranked, Tally, Usefulness
 from heedful.model import PolicyChange, PolicyInUse, PolicyName

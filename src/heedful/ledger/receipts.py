@@ -9,7 +9,7 @@ from typing import NamedTuple
 import orjson
 from sqlalchemy import Connection, delete, insert, select
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.errors import NotFound
 from heedful.ledger import tallies
 from heedful.model import Mode, PolicyName, Receipt, Shown, UsefulnessSource

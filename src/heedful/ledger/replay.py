@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.errors import Invalid, Unavailable, quoted
 from heedful.ledger import events, receipts
 from heedful.ledger import replay_statistics as statistics
@@ -34,9 +34,11 @@ from heedful.ledger.adaptive_policy import (
     rivals,
     votes_per_fact,
 )
-from heedful.ledger.fold_cache import ContextIndex, folds_of
+from heedful.ledger.contexts import ContextIndex
+from heedful.ledger.fold_cache import folds_of
 from heedful.ledger.replay_statistics import Floats, Trial
-from heedful.ledger.usefulness import Candidate, Documented, Opinion, Tally, effective_vote
+from heedful.ledger.usefulness import Candidate, Documented, Opinion, Tally
+from heedful.ledger.votes import effective_vote
 from heedful.model import (
     POLICY_NAMES,
     Estimate,

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, or_, select, text, update
 
 from heedful.ledger.events import EFFECTIVE_TIME, LINK_SIGNAL, is_retracted, of_voters, surviving
-from heedful.ledger.usefulness import NO_SIGNALS, Documented, Opinion, Tally, counted_votes
+from heedful.ledger.usefulness import NO_SIGNALS, Documented, Opinion, Tally
+from heedful.ledger.votes import counted_votes
 from heedful.model import SIGNAL_TYPES
 from heedful.model.base import NEUTRAL
 from heedful.storage.database import Database

@@ -9,18 +9,19 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import Facts
 from heedful.clock import has_no_receipt, new_id, to_stored
 from heedful.errors import Invalid, NotFound, quoted
 from heedful.ledger import events as ledger
 from heedful.ledger import receipts, scores
-from heedful.ledger.attribution import detect_recall
 from heedful.ledger.events import LINK_SIGNAL, SIGNAL, Event
 from heedful.ledger.retract import retract_events
-from heedful.ledger.usefulness import Opinion, kind_of
+from heedful.ledger.used_facts import detect_recall
+from heedful.ledger.usefulness import Opinion
+from heedful.ledger.votes import kind_of
 from heedful.model import Detection, Hit, ItemError, RecordedSignal, Signal, SignalResult, SignalType, limits
-from heedful.storage import facts, requests, scopes
+from heedful.storage import call_results, facts, scopes
 from heedful.storage.rows import AnyRow
 from heedful.workspace import Workspace
 
@@ -44,14 +45,14 @@ def parse_signals(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> lis
     if isinstance(signals, str) or not isinstance(signals, Iterable):
         raise Invalid(f"signals must be a list of signals, got {quoted(signals)}", field="signals", value=signals)
     items = list(signals)
-    values.batch("signals", items, limits.MAX_SIGNALS)
+    checks.batch("signals", items, limits.MAX_SIGNALS)
     parsed = []
     for index, item in enumerate(items):
         try:
             if not isinstance(item, Signal | Mapping):
                 raise Invalid(f"must be a Signal or a mapping, got {quoted(item)}", field="", value=item)
             signal = item if isinstance(item, Signal) else Signal(**item)
-            values.query(signal.query)
+            checks.query(signal.query)
             if signal.external_id is not None and signal.idempotency_key is not None:
                 raise Invalid(
                     "external_id can't be combined with an idempotency_key",
@@ -75,15 +76,15 @@ def signal(
 ) -> SignalResult:
     """Takes signals into the ledger and the scores; unknown facts are refused one by one, unless all are unknown."""
     signals = parse_signals(signals)
-    values.idempotency_key(idempotency_key)
+    checks.idempotency_key(idempotency_key)
     for index, item in enumerate(signals):
-        values.not_ahead(f"signals[{index}].at", item.at, workspace.now())
+        checks.not_ahead(f"signals[{index}].at", item.at, workspace.now())
     if dataset is not None:
-        values.name("dataset", dataset)
+        checks.name("dataset", dataset)
     fingerprint = b""
     if idempotency_key is not None:
         payload = [item.model_dump(mode="json") for item in signals]
-        fingerprint = requests.fingerprint("signal", payload if dataset is None else [dataset, *payload])
+        fingerprint = call_results.fingerprint("signal", payload if dataset is None else [dataset, *payload])
     items = [SignalInput(index, item, "signal", key=_key(item)) for index, item in enumerate(signals)]
     with workspace.direct(write=True) as direct:
         connection = direct.connection
@@ -117,7 +118,7 @@ def earlier_result(
     project = scopes.project_id(connection, workspace.project)
     if key is None or project is None:
         return None
-    first = requests.earlier_result(connection, project, key, fingerprint)
+    first = call_results.earlier_result(connection, project, key, fingerprint)
     return None if first is None else SignalResult(**first)
 
 
@@ -135,7 +136,7 @@ def record_signals(
     if key is not None:
         now = workspace.now()
         project = scopes.ensure_project(connection, workspace.project, now)
-        requests.store_result(connection, project, key, fingerprint, result.model_dump(mode="json"), now)
+        call_results.store_result(connection, project, key, fingerprint, result.model_dump(mode="json"), now)
     return result
 
 
@@ -278,12 +279,12 @@ def signal_recall(
     idempotency_key: str | None,
 ) -> SignalResult:
     """Signals about what a recall showed: what is named, and for the rest what the answer shows, or `ignored`."""
-    values.identifier("recall_id", recall_id)
-    values.fraction("confidence", confidence)
-    author = values.author("author", author)
-    values.idempotency_key(idempotency_key)
+    checks.identifier("recall_id", recall_id)
+    checks.fraction("confidence", confidence)
+    author = checks.author("author", author)
+    checks.idempotency_key(idempotency_key)
     if answer is not None:
-        values.any_text("answer", answer)
+        checks.any_text("answer", answer)
     named: dict[SignalType, Facts] = {"used": used, "helpful": helpful, "not_helpful": not_helpful}
     ids = {kind: _fact_ids(kind, facts) for kind, facts in named.items()}
     if both := set(ids["helpful"]) & set(ids["not_helpful"]):
@@ -293,7 +294,7 @@ def signal_recall(
         errors = [_not_shown(index, fact, recall_id) for index, fact in enumerate(named_facts)]
         return _some(SignalResult(processed=0, updated_facts=[], event_ids=[], signals=[], errors=errors))
     ids_by_kind = {kind: sorted(fact_ids) for kind, fact_ids in ids.items()}
-    fingerprint = requests.fingerprint("signal_recall", [recall_id, ids_by_kind, answer, confidence, author])
+    fingerprint = call_results.fingerprint("signal_recall", [recall_id, ids_by_kind, answer, confidence, author])
     with workspace.read() as connection:
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
     if first is not None:
@@ -318,7 +319,7 @@ def _fact_ids(field: str, facts: Facts) -> list[str]:
     if not isinstance(facts, Iterable):
         raise Invalid(f"{field} must be a list of facts, got {quoted(facts)}", field=field, value=facts)
     items = [facts] if isinstance(facts, str | Hit) else list(facts)
-    ids = [values.identifier(field, item.fact_id if isinstance(item, Hit) else item) for item in items]
+    ids = [checks.identifier(field, item.fact_id if isinstance(item, Hit) else item) for item in items]
     return list(dict.fromkeys(ids))
 
 

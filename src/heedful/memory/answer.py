@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from heedful.caching import cache_short
-from heedful.ledger.attribution import DISLIKED
+from heedful.ledger.used_facts import DISLIKED
 from heedful.model import Hit, Recall
 from heedful.model.base import NEUTRAL
 from heedful.providers.llm import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import NotFound
 from heedful.memory.recall import check_where
 from heedful.memory.supersede import locate
@@ -17,7 +17,7 @@ from heedful.workspace import Workspace
 
 def fact(workspace: Workspace, fact_id: str) -> Fact:
     """One fact, superseded or not; one that has expired, until it is removed."""
-    values.identifier("fact_id", fact_id)
+    checks.identifier("fact_id", fact_id)
     with workspace.read() as connection:
         seq, dataset = locate(workspace, connection, fact_id)
         names = scopes.dataset_names(connection, workspace.project)
@@ -34,11 +34,11 @@ def list_facts(
     newest_first: bool,
 ) -> Page[Fact]:
     """A page of the facts of a dataset that can be recalled, in the order in which they were stored."""
-    values.name("dataset", dataset)
+    checks.name("dataset", dataset)
     if source is not None:
-        values.any_text("source", source)
+        checks.any_text("source", source)
     allowed = check_where(where) or {}
-    after = values.cursor(cursor)
+    after = checks.cursor(cursor)
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         rows = []
@@ -60,7 +60,7 @@ def datasets(workspace: Workspace) -> list[str]:
 
 def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
     """One dataset that has facts or was made on purpose."""
-    values.name("dataset", dataset)
+    checks.name("dataset", dataset)
     with workspace.read() as connection:
         row = scopes.dataset_row(connection, workspace.project, dataset)
         stored = None if row is None else _dataset(connection, row, workspace.now())
@@ -71,13 +71,13 @@ def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
 
 def create_dataset(workspace: Workspace, dataset: str, metadata: Metadata | None) -> Dataset:
     """Makes a dataset that may have no facts; of one that is there, metadata are merged by key."""
-    values.name("dataset", dataset)
-    added = {} if metadata is None else values.metadata("metadata", metadata)
+    checks.name("dataset", dataset)
+    added = {} if metadata is None else checks.metadata("metadata", metadata)
     with workspace.write() as connection:
         number = scopes.ensure_dataset(connection, workspace.project, dataset, workspace.now())
         row = scopes.dataset_row(connection, workspace.project, dataset)
         assert row is not None
-        merged = values.metadata("metadata", (row.metadata or {}) | added)
+        merged = checks.metadata("metadata", (row.metadata or {}) | added)
         scopes.set_metadata(connection, number, merged)
         return _dataset(connection, row, workspace.now()).model_copy(update={"metadata": merged})
 

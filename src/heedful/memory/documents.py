@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from heedful import files
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import Source
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, quoted
 from heedful.model import Document, FileError, Metadata, limits
@@ -53,7 +53,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
     items = as_list(texts)
     common = _metadata_of(items, metadata)
     if source is not None:
-        values.source(source)
+        checks.source(source)
         if any(isinstance(item, Path | Document) for item in items):
             raise Invalid("source can't be combined with a file: its path is its source", field="source", value=source)
     reading = Reading()
@@ -67,7 +67,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
         elif isinstance(item, Document):
             _split_document(item, about, reading, copies)
         else:
-            whole = values.text("texts" if isinstance(texts, str) else f"texts[{place}]", item)
+            whole = checks.text("texts" if isinstance(texts, str) else f"texts[{place}]", item)
             parts = split(whole)
             copies.add(about, len(parts))
             reading.pieces.append(Pieces([(piece, about) for piece in parts], source))
@@ -87,7 +87,7 @@ class _Copies:
         for metadata in filter(None, (common, own)):
             first = id(metadata) not in self._sent
             if first:
-                self._sent[id(metadata)] = values.metadata_size(metadata), metadata
+                self._sent[id(metadata)] = checks.metadata_size(metadata), metadata
             self._copied += self._sent[id(metadata)][0] * (pieces - first)
         if self._copied > limits.MAX_COPIED_METADATA:
             raise Invalid(
@@ -102,8 +102,8 @@ class _Copies:
 def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metadata]]) -> Pieces:
     """Texts with their metadata, checked and split; with `replaces`, in place of the earlier facts of their source."""
     if source is not None:
-        values.source(source)
-    checked = [(split(values.text("texts", text)), values.metadata("metadata", about)) for text, about in texts]
+        checks.source(source)
+    checked = [(split(checks.text("texts", text)), checks.metadata("metadata", about)) for text, about in texts]
     parts = [(piece, about) for pieces_of_text, about in checked for piece in pieces_of_text]
     return Pieces(parts, source, replaces=replaces and source is not None)
 
@@ -120,8 +120,8 @@ def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
     for file in _files(path, errors, frozenset()):
         try:
             records = list(_records(file))
-            source = values.source(file.as_posix())
-            texts = [values.text("text", text) for text, _ in records]
+            source = checks.source(file.as_posix())
+            texts = [checks.text("text", text) for text, _ in records]
             documents.append(Document(source=source, texts=texts, metadata=[own for _, own in records]))
         except (HeedfulError, OSError, csv.Error) as error:
             errors.append(_refused(file.as_posix(), error))
@@ -131,7 +131,7 @@ def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
 def _split_document(document: Document, about: Metadata, reading: Reading, copies: _Copies | None = None) -> None:
     try:
         own = _metadata_of(document.texts, document.metadata)
-        texts = [split(values.text("text", text)) for text in document.texts]
+        texts = [split(checks.text("text", text)) for text in document.texts]
     except Invalid as error:
         reading.errors.append(_refused(document.source, error))
         return
@@ -162,8 +162,8 @@ def _metadata_of(
                 value=len(metadata),
                 remedy="Give one mapping for all, or one for each text",
             )
-        return [values.fact_metadata(f"metadata[{index}]", own) for index, own in enumerate(metadata)]
-    return [values.fact_metadata("metadata", metadata)] * len(items)
+        return [checks.fact_metadata(f"metadata[{index}]", own) for index, own in enumerate(metadata)]
+    return [checks.fact_metadata("metadata", metadata)] * len(items)
 
 
 def _files(path: Path, errors: list[FileError], inside: frozenset[Path]) -> Iterator[Path]:
@@ -246,7 +246,7 @@ def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
                 remedy='Write {"text": "…", "metadata": {…}} on each line',
             )
         own = record.get("metadata", {key: value for key, value in record.items() if key != "text"})
-        yield record["text"], values.fact_metadata(f"line {number} metadata", own)
+        yield record["text"], checks.fact_metadata(f"line {number} metadata", own)
 
 
 def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
@@ -268,7 +268,7 @@ def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
     for row in rows:
         own = {key: value for key, value in row.items() if key not in ("text", None) and value not in ("", None)}
         if row["text"] and row["text"].strip():
-            yield row["text"], values.fact_metadata("columns", own)
+            yield row["text"], checks.fact_metadata("columns", own)
 
 
 def _pdf(file: Path) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import DAY
 from heedful.ledger import receipts, scores
 from heedful.memory.remember import is_same_scope
@@ -50,7 +50,7 @@ Pair = tuple[int, int]  # The later fact, and the earlier one that says the same
 
 def fact_report(workspace: Workspace, dataset: str, limit: int) -> FactReport:
     """The findings in a dataset; up to `limit` facts of each kind are named."""
-    values.name("dataset", dataset)
+    checks.name("dataset", dataset)
     with workspace.read() as connection:
         number, model = workspace.dataset(connection, dataset), workspace.model(connection)
         if number is None or model is None:

@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.clock import from_stored
 from heedful.ledger import events, scores, supersessions
 from heedful.ledger.adaptive_policy import Neighbour, Strengths

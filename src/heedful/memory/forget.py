@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import Invalid, NotFound, quoted
 from heedful.ledger import receipts, supersessions
 from heedful.model import DEFAULT_DATASET, ForgetResult
-from heedful.storage import facts, scopes, words
+from heedful.storage import facts, scopes
+from heedful.storage.postgresql import word_index
 from heedful.workspace import Workspace
 
 
@@ -33,12 +34,12 @@ def forget(
         named = [fact_ids] if isinstance(fact_ids, str) else fact_ids
         if not isinstance(named, Sequence):
             raise Invalid(f"fact_ids must be a list of ids, got {quoted(fact_ids)}", field="fact_ids", value=fact_ids)
-        return _facts(workspace, [values.identifier("fact_ids", fact_id) for fact_id in named])
+        return _facts(workspace, [checks.identifier("fact_ids", fact_id) for fact_id in named])
     if source is not None:
-        values.any_text("source", source)
-        return _source(workspace, source, values.name("dataset", dataset or DEFAULT_DATASET))
+        checks.any_text("source", source)
+        return _source(workspace, source, checks.name("dataset", dataset or DEFAULT_DATASET))
     if dataset is not None:
-        return _dataset(workspace, values.name("dataset", dataset))
+        return _dataset(workspace, checks.name("dataset", dataset))
     raise Invalid("nothing to forget", field="fact_ids", remedy="Pass fact_ids, source, dataset or author")
 
 
@@ -128,6 +129,6 @@ def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:
         seqs = [seq for seq, _ in facts.of_dataset(connection, number)]
         supersessions.remove_facts(connection, number, seqs)
         receipts.forget_dataset(connection, number)
-        words.remove_index(connection, number)
+        word_index.remove_index(connection, number)
     workspace.drop(number)
     return ForgetResult(facts=removed + len(seqs), dataset=dataset)

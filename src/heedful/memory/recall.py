@@ -14,12 +14,13 @@ import orjson
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import new_id, without_receipt
 from heedful.errors import Invalid
 from heedful.ledger import events, receipts, scores, strengths
 from heedful.ledger.adaptive_policy import Neighbour, rivals
-from heedful.ledger.fold_cache import Match, View, folds_of
+from heedful.ledger.contexts import Match
+from heedful.ledger.fold_cache import View, folds_of
 from heedful.ledger.ranking_policy import (
     NO_FACTS,
     AdaptiveJudge,
@@ -88,7 +89,7 @@ def check_where(value: Any) -> Metadata | None:
     """A filter of metadata, if it says anything and can be understood."""
     if value is None:
         return None
-    checked = values.metadata("where", value, limits.MAX_WHERE)
+    checked = checks.metadata("where", value, limits.MAX_WHERE)
     for _ in conditions(checked):
         pass
     return checked or None
@@ -113,12 +114,12 @@ def check_request(
 ) -> RecallRequest:
     """The request behind the arguments of `recall`."""
     if feedback_influence is not None:
-        usefulness_weight = values.fraction("feedback_influence", feedback_influence)
+        usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
         boost_by_usefulness = usefulness_weight > 0
-    values.one_of("mode", mode, MODES)
-    weight = values.fraction("usefulness_weight", usefulness_weight)
-    least = values.fraction("min_usefulness", min_usefulness)
-    boost = values.boost(boost_by_usefulness)
+    checks.one_of("mode", mode, MODES)
+    weight = checks.fraction("usefulness_weight", usefulness_weight)
+    least = checks.fraction("min_usefulness", min_usefulness)
+    boost = checks.boost(boost_by_usefulness)
     if isinstance(boost, float):
         weight = boost
     if cursor is not None and external_id is not None:
@@ -129,23 +130,23 @@ def check_request(
             remedy="A page is a recall of its own: name it by its recall_id in feedback",
         )
     request = RecallRequest(
-        query=values.query(query),
-        dataset=values.name("dataset", dataset),
+        query=checks.query(query),
+        dataset=checks.name("dataset", dataset),
         top_k=top_k,
         mode=mode,
         where=check_where(where),
         weight=0.0 if boost is False else weight,
         min_usefulness=0.0 if boost is False else least,
-        policy=None if policy is None else values.policy(policy),
-        exploration=values.fraction("exploration", exploration),
-        seed=values.seed(seed),
-        explain=values.flag("explain", explain),
+        policy=None if policy is None else checks.policy(policy),
+        exploration=checks.fraction("exploration", exploration),
+        seed=checks.seed(seed),
+        explain=checks.flag("explain", explain),
         asks_for_boost=boost is not None and boost is not False,
-        external_id=None if external_id is None else values.name("external_id", external_id),
+        external_id=None if external_id is None else checks.name("external_id", external_id),
     )
     if cursor is None:
         return request
-    return replace(request, shown=tuple(read_cursor(request.question, values.identifier("cursor", cursor))))
+    return replace(request, shown=tuple(read_cursor(request.question, checks.identifier("cursor", cursor))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ def _earlier(workspace: Workspace, request: RecallRequest, external_id: str) -> 
             request.dataset,
             events.query_digest(request.query),
         ):
-            raise values.external_id_reused(external_id, "recall")
+            raise checks.external_id_reused(external_id, "recall")
         places = facts.locate(direct.connection, workspace.project, [fact.fact_id for fact in receipt.shown])
         rows = facts.display_rows(direct, [seq for seq, _ in places.values()])
     hits = [

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import Progress, Source
 from heedful.clock import new_id
 from heedful.ledger import events as ledger
@@ -86,8 +86,8 @@ def remember(
     progress: Progress | None,
 ) -> RememberResult:
     """Stores all documents that could be read, each in one transaction unless it has too many rows for that."""
-    values.name("dataset", dataset)
-    end = values.end("expires_at", expires_at, workspace.now())
+    checks.name("dataset", dataset)
+    end = checks.end("expires_at", expires_at, workspace.now())
     reading = read(texts, metadata, source)
     with workspace.read() as connection:
         workspace.model(connection)

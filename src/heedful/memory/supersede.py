@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import new_id
 from heedful.errors import Conflict, Invalid
 from heedful.ledger import events, supersessions
@@ -30,15 +30,15 @@ def prepare(
     workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None
 ) -> Callable[[Connection], Supersession]:
     """The function that does it in an open transaction; the model has read the text by then."""
-    values.identifier("fact_id", fact_id)
-    author = values.author("author", author)
+    checks.identifier("fact_id", fact_id)
+    author = checks.author("author", author)
     if (text is None) == (by is None):
         raise Invalid(
             "the replacement is missing", field="text", value=text, remedy="Pass text, or by=FACT_ID, and not both"
         )
     if by == fact_id:
         raise Invalid(f"fact {fact_id} can't supersede itself", field="by", value=by)
-    vector = None if text is None else pack(workspace.embed([values.text("text", text)])[0])
+    vector = None if text is None else pack(workspace.embed([checks.text("text", text)])[0])
 
     def correct(connection: Connection) -> Supersession:
         seq, dataset = locate(workspace, connection, fact_id)
@@ -122,5 +122,5 @@ def locate(workspace: Workspace, connection: Connection, fact_id: str, field: st
     """The numbers of a fact of this project and of its dataset."""
     place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
     if place is None:
-        raise values.no_fact(workspace.project, fact_id, field)
+        raise checks.no_fact(workspace.project, fact_id, field)
     return place

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import from_stored
 from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.ledger import receipts
@@ -68,9 +68,9 @@ def list_items(
     _check_choice("status", status, REVIEW_STATUSES)
     _check_choice("target_type", target_type, OPINION_TARGETS)
     if assignee is not None:
-        values.any_text("assignee", assignee)
+        checks.any_text("assignee", assignee)
     if dataset is not None:
-        values.name("dataset", dataset)
+        checks.name("dataset", dataset)
     filters = {"status": status, "assignee": assignee, "dataset": dataset, "target_type": target_type}
     after = _parse_cursor(cursor)
     catch_up(space)
@@ -93,7 +93,7 @@ def assign(
     space: ExecutionSpace, item_id: str, assignee: str | None, author: str | None, if_match: str | None
 ) -> ReviewItem:
     if assignee is not None:
-        values.name("assignee", assignee)
+        checks.name("assignee", assignee)
     before = _load_matching(space, item_id, if_match)
     with space.workspace.write() as connection:
         row = _current(space, connection, before, if_match)
@@ -203,7 +203,7 @@ def _record(
 def _load_matching(space: ExecutionSpace, item_id: str, if_match: str | None) -> LoadedItem:
     """The item before a change, if it matches `if_match`."""
     before = _load(space, item_id)
-    values.if_match(if_match, before.item)
+    checks.if_match(if_match, before.item)
     return before
 
 
@@ -211,7 +211,7 @@ def _current(space: ExecutionSpace, connection: Connection, before: LoadedItem, 
     """The item in the transaction that changes it."""
     row = _row(space, connection, before.row.project_id, before.row.id)
     if if_match is not None and tuple(row) != tuple(before.row):
-        raise values.changed_meanwhile(if_match)
+        raise checks.changed_meanwhile(if_match)
     return row
 
 
@@ -260,7 +260,7 @@ def _parse_cursor(cursor: Any) -> Place | None:
         return None
     parts = cursor.split(".") if isinstance(cursor, str) else []
     if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
-        raise values.invalid_cursor(cursor)
+        raise checks.invalid_cursor(cursor)
     opinions, last_at, seq = map(int, parts)
     return opinions, last_at, seq
 

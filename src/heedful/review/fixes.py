@@ -10,14 +10,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import new_id
 from heedful.errors import Conflict, Invalid
 from heedful.ledger import events, scores, supersessions
-from heedful.ledger.derived_signals import DERIVED_PREFIX, EntryRow
 from heedful.ledger.events import REVIEW, TAUGHT, Event
 from heedful.ledger.opinions import FeedbackRow, Feedbacks, SqlFeedbacks, counted_opinions
 from heedful.ledger.proven_sql import TARGETS
+from heedful.ledger.rating_signals import DERIVED_PREFIX, EntryRow
 from heedful.ledger.retract import UndoHandler, Undoing, retract_event, undo_event
 from heedful.memory import supersede
 from heedful.memory.answer import LEARNT
@@ -57,7 +57,7 @@ ApplyFix = Callable[[Connection], Metadata]  # Applies a fix; returns the ids of
 
 def check_arguments(action: Any, arguments: Arguments) -> Fix:
     """The action, after checking that it exists and has the right arguments."""
-    fix: Fix = values.one_of("action", action, FIXES)
+    fix: Fix = checks.one_of("action", action, FIXES)
     taken = ARGUMENTS[fix]
     for name, value in arguments.items():
         if value is not None and name not in taken:
@@ -66,7 +66,7 @@ def check_arguments(action: Any, arguments: Arguments) -> Fix:
         if value is None and name in taken and name in REQUIRED:
             raise Invalid(f"{fix} needs {name}", field=name, value=value, remedy=f"Pass {name}=…")
         if value is not None and name.endswith("_id"):
-            values.identifier(name, value)
+            checks.identifier(name, value)
     return fix
 
 
@@ -171,7 +171,7 @@ def _prepare_lesson(space: ExecutionSpace, loaded: LoadedItem, arguments: Argume
     lesson = arguments["text"] or statement(comment) or comment
     if not lesson.strip():
         raise Invalid("the opinion has no comment", field="text", remedy="Pass text: what is true")
-    text = values.text("text", lessons.lesson_text(entry.question, lesson))
+    text = checks.text("text", lessons.lesson_text(entry.question, lesson))
     vector = space.vector(text)
     dataset, metadata = entry.dataset, _metadata(space, entry, comment)
 

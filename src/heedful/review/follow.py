@@ -11,8 +11,8 @@ import numpy as np
 from sqlalchemy import Connection
 
 from heedful.clock import DAY
+from heedful.ledger.contexts import SLACK
 from heedful.ledger.events import RETRACTION
-from heedful.ledger.fold_cache import SLACK
 from heedful.review import tables
 from heedful.review.items import Opinion, Subject, find_subjects, read_opinions, refold
 from heedful.review.tables import SESSION_TARGETS, NewItem, NewMember

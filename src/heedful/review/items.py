@@ -10,10 +10,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from heedful.errors import Conflict, NotFound
-from heedful.ledger.derived_signals import EntryRow
 from heedful.ledger.events import CONFLICT
 from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks
 from heedful.ledger.proven_sql import RETAINED_SQL, TARGETS
+from heedful.ledger.rating_signals import EntryRow
 from heedful.model import AuthorKind, OpinionTarget, ReviewItem, ReviewKind, ReviewStatus
 from heedful.review import tables
 from heedful.review.tables import SESSION_TARGETS, Fold, NewMember

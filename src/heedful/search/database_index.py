@@ -16,12 +16,13 @@ from sqlalchemy import Connection
 
 from heedful.search import relevance
 from heedful.search.relevance import Copies, Distinct, Floats, Found, Search, best, one_of_each, scored
-from heedful.storage import Database, scopes, vectors, words
+from heedful.storage import Database, scopes, vectors
 from heedful.storage.filters import Allowed
 from heedful.storage.postgresql import search as searching
+from heedful.storage.postgresql import word_index
 from heedful.storage.postgresql.search import TermCounts
+from heedful.storage.postgresql.word_index import Searched
 from heedful.storage.vectors import ModelRow, pack
-from heedful.storage.words import Searched
 
 EF_SEARCH = 200  # The vectors that a search in the graph keeps at hand, at least; the more, the surer and slower.
 ROUNDS = 4  # The times that a search looks further because copies of one text hid others.
@@ -46,10 +47,10 @@ class DatabaseIndex:
         return False
 
     def differences(self, connection: Connection) -> int:
-        return words.count_differing(connection, self.dataset)
+        return word_index.count_differing(connection, self.dataset)
 
     def rebuild(self, connection: Connection) -> None:
-        words.refill(connection, self.dataset)
+        word_index.refill(connection, self.dataset)
 
     def search(self, connection: Connection, search: Search) -> Found:
         allowed, distinct = search.allowed, search.distinct
@@ -149,7 +150,9 @@ class _Question:
         self._words: dict[int, float] = {}
         self._terms: list[int] = []
         if search.by_words:
-            self._holders = searching.holders(connection, dataset, list(dict.fromkeys(words.numbers(search.query))))
+            self._holders = searching.holders(
+                connection, dataset, list(dict.fromkeys(word_index.numbers(search.query)))
+            )
             self._terms = rarest(self._holders)
             living = max([known.facts, *self._holders.values()])
             self._weights = {term: relevance.rarity(living, count) for term, count in self._holders.items()}
@@ -256,7 +259,7 @@ def build_due(database: Database, report: Report, *, limit: int = IN_MEMORY) -> 
     with database.read() as connection:
         model = vectors.active_model(connection)
         sizes = scopes.sizes(connection)
-        known = words.searched_datasets(connection)
+        known = word_index.searched_datasets(connection)
     if model is None:
         return 0
     worked = sum(build(database, dataset, model, report) for dataset, size in sizes.items() if size > limit)
@@ -272,28 +275,28 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
         with database.read() as looking:
             project = scopes.project_of(looking, dataset)
             size = scopes.sizes(looking, dataset).get(dataset, 0)
-            before = words.searched_dataset(looking, dataset, model.id)
+            before = word_index.searched_dataset(looking, dataset, model.id)
         indexes = _indexes(dataset, model)
         is_counted = before is not None and size <= RECOUNT_GROWTH * before.facts
         if project is None or (is_counted and all(_is_valid(connection, name) for name in indexes)):
             return False
         with database.write(project) as writing:
-            words.begin(writing, dataset)
+            word_index.begin(writing, dataset)
         last: int | None = 0
         while last is not None:
             report(f"words of dataset {dataset}")
             # A few at a time, because other writers of the project wait for it.
             with database.write(project) as writing:
-                last = words.fill(writing, dataset, last, words.BATCH_SIZE)
+                last = word_index.fill(writing, dataset, last, word_index.BATCH_SIZE)
         for name, statement in indexes.items():
             if not _is_valid(connection, name):
                 report(f"index {name}")
                 _create(connection, name, statement, size, model)
         report(f"counts of dataset {dataset}")
         with database.write(project, exclusive=False) as writing:
-            words.count(writing, dataset)
-            words.finish(writing, dataset, model.id)
-            words.remove_index(writing, dataset)
+            word_index.count(writing, dataset)
+            word_index.finish(writing, dataset, model.id)
+            word_index.remove_index(writing, dataset)
         connection.exec_driver_sql("ANALYZE words")
         connection.exec_driver_sql("ANALYZE vectors")
         _drop_others(connection, dataset, indexes)
@@ -309,7 +312,7 @@ def drop(database: Database, dataset: int, report: Report) -> bool:
         with database.read() as looking:
             project = scopes.project_of(looking, dataset)
         with database.write(project) as writing:
-            words.forget(writing, dataset)
+            word_index.forget(writing, dataset)
         _drop_others(connection, dataset, {})
     return True
 

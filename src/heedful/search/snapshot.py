@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.files import FOLDER_MODE
-from heedful.storage import vectors, words
+from heedful.storage import vectors
+from heedful.storage.postgresql import word_index
 from heedful.storage.vectors import ModelRow
 
 MAGIC = b"heedful-index-3\n"
@@ -66,7 +67,7 @@ class TableSnapshot:
     write: Transaction
 
     def load(self, connection: Connection) -> Loaded | None:
-        content = words.read_index(connection, self.dataset, self.model.id)
+        content = word_index.read_index(connection, self.dataset, self.model.id)
         loaded = None if content is None else unpack(np.frombuffer(content, np.uint8))
         if loaded is None or "seqs" not in loaded[1]:
             return None
@@ -76,15 +77,15 @@ class TableSnapshot:
     def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
         content = b"".join(pack(about, {name: array for name, array in arrays.items() if name != "vectors"}))
         with self.write() as connection:
-            words.save_index(connection, self.dataset, self.model.id, about["change"], content, replace=replace)
+            word_index.save_index(connection, self.dataset, self.model.id, about["change"], content, replace=replace)
 
     def remove(self) -> None:
         with self.write() as connection:
-            words.remove_index(connection, self.dataset)
+            word_index.remove_index(connection, self.dataset)
 
     def is_damaged(self) -> bool:
         with self.read() as connection:
-            content = words.read_index(connection, self.dataset, self.model.id)
+            content = word_index.read_index(connection, self.dataset, self.model.id)
         return content is not None and not _has_checksum(np.frombuffer(content, np.uint8))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import NotFound
 from heedful.model import Alert, Page
 from heedful.notifications.outbox import AlertRow
@@ -12,8 +12,8 @@ from heedful.storage.rows import to_model
 
 
 def list_alerts(space: SessionSpace, pending: bool, cursor: str | None, limit: int) -> Page[Alert]:
-    after = values.cursor(cursor)
-    values.flag("pending", pending)
+    after = checks.cursor(cursor)
+    checks.flag("pending", pending)
     return page(lambda count: space.store.read(lambda tx: tx.outbox.list(after, count, pending)), limit, _alert)
 
 

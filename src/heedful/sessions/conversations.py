@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import new_id
 from heedful.errors import Conflict, Invalid, NotFound, quoted
 from heedful.memory.recall import check_where
@@ -52,7 +52,7 @@ def exists(space: SessionSpace, session_id: str) -> bool:
 
 def list_sessions(space: SessionSpace, where: Metadata | None, cursor: str | None, limit: int) -> Page[Session]:
     filters = check_where(where)
-    after = values.cursor(cursor)
+    after = checks.cursor(cursor)
 
     def read(count: int) -> list[SessionRow]:
         return space.store.read(lambda tx: tx.conversations.sessions(after, count, filters))
@@ -94,7 +94,7 @@ def add_messages(
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise Invalid.got("messages", "must be a list", messages)
     items = list(messages)
-    values.batch("messages", items, limits.MAX_MESSAGES)
+    checks.batch("messages", items, limits.MAX_MESSAGES)
     return _add(space, session_id, [_new_row(space, item, f"messages[{index}]") for index, item in enumerate(items)])
 
 
@@ -117,7 +117,7 @@ def _add(space: SessionSpace, session_id: str, rows: list[MessageRow]) -> list[M
 
 
 def messages(space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool) -> Page[Message]:
-    after = values.cursor(cursor)
+    after = checks.cursor(cursor)
 
     def read(tx: Transaction, count: int) -> list[MessageRow]:
         space.session(tx, session_id)
@@ -127,7 +127,7 @@ def messages(space: SessionSpace, session_id: str, cursor: str | None, limit: in
 
 
 def update_message(space: SessionSpace, session_id: str, message_id: str, content: str) -> Message:
-    values.any_text("content", content, limits.MAX_CONTENT)
+    checks.any_text("content", content, limits.MAX_CONTENT)
 
     def write(tx: Transaction) -> MessageRow:
         row = _existing(tx, session_id, message_id)
@@ -220,7 +220,7 @@ def _apply_changes(
             created = change({})
             tx.conversations.create(session_id, created, space.now())
             return created
-        values.if_match(if_match, current.metadata)
+        checks.if_match(if_match, current.metadata)
         changed = change(current.metadata)
         return changed if tx.conversations.set_metadata(current, changed, space.now()) else None
 
@@ -246,11 +246,11 @@ def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], field: str)
 
 
 def _row(space: SessionSpace, role: Any, content: Any, at: Any, prefix: str = "") -> MessageRow:
-    moment = values.moment(f"{prefix}at", at)
+    moment = checks.moment(f"{prefix}at", at)
     return MessageRow(
         new_id(),
         _check_role(f"{prefix}role", role),
-        values.any_text(f"{prefix}content", content, limits.MAX_CONTENT),
+        checks.any_text(f"{prefix}content", content, limits.MAX_CONTENT),
         space.now() if moment is None else moment,
     )
 
@@ -259,7 +259,7 @@ def _check_role(field: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > limits.MAX_ROLE:
         problem = f"must be a name of up to {limits.MAX_ROLE} characters"
         raise Invalid.got(field, problem, value, 'Use "user", "assistant", "system" or "tool"')
-    return values.identifier(field, value)
+    return checks.identifier(field, value)
 
 
 def _message(row: MessageRow) -> Message:

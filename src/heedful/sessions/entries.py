@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import OnToken, Shares
 from heedful.clock import from_stored, has_no_receipt, new_id
 from heedful.errors import Invalid, NotFound, quoted
 from heedful.ledger import receipts
-from heedful.ledger.attribution import MAX_ANSWER, detect
-from heedful.ledger.derived_signals import EntryRow, Uses
 from heedful.ledger.opinions import FeedbackRow
+from heedful.ledger.rating_signals import EntryRow, Uses
 from heedful.ledger.receipts import receipt_of
+from heedful.ledger.used_facts import MAX_ANSWER, detect
 from heedful.memory.answer import Written, extract, opinion, without_opinions, write
 from heedful.memory.recall import RecallRequest, recall, was_rated
 from heedful.model import Detection, Entry, Hit, Page, Recall, Usage, UsedFact, limits
@@ -39,17 +39,17 @@ def add(
     """Stores an answer that was made elsewhere; creates the session if it is new."""
     if not isinstance(question, str) or not question.strip():
         raise Invalid(f"question must not be empty or blank, got {quoted(question)}", field="question", value=question)
-    values.any_text("question", question, limits.MAX_QUERY)
-    values.any_text("answer", answer, limits.MAX_CONTENT)
+    checks.any_text("question", question, limits.MAX_QUERY)
+    checks.any_text("answer", answer, limits.MAX_CONTENT)
     if context is not None:
-        values.any_text("context", context, limits.MAX_CONTENT)
+        checks.any_text("context", context, limits.MAX_CONTENT)
     if external_id is not None:
-        values.name("external_id", external_id)
+        checks.name("external_id", external_id)
     dataset, uses = None, None
     if used is not None and recall_id is None:
         raise Invalid("used requires a recall_id", field="used", remedy="Pass the recall_id that showed these facts")
     if recall_id is not None and space.workspace is not None:
-        values.identifier("recall_id", recall_id)
+        checks.identifier("recall_id", recall_id)
         shown: list[receipts.ShownFact] = []
         if not has_no_receipt(recall_id):
             with space.workspace.read() as connection:
@@ -93,7 +93,7 @@ def store_entry(space: SessionSpace, row: EntryRow) -> Entry:
     if row.external_id is None:
         return _to_entry(row, [], _contexts(space, [row]))
     if (stored.session_id, stored.question, stored.answer) != (row.session_id, row.question, row.answer):
-        raise values.external_id_reused(row.external_id, "entry")
+        raise checks.external_id_reused(row.external_id, "entry")
     if space.feedback_hook is not None:
         feedback.pass_waiting(space, stored)
     space.feedback_changed()
@@ -103,7 +103,7 @@ def store_entry(space: SessionSpace, row: EntryRow) -> Entry:
 def list_entries(
     space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool
 ) -> Page[Entry]:
-    after = values.cursor(cursor)
+    after = checks.cursor(cursor)
 
     def read(tx: Transaction) -> tuple[list[EntryRow], list[FeedbackRow]]:
         space.session(tx, session_id)
@@ -153,8 +153,8 @@ def _weights(used: Shares, shown: Sequence[str], recall_id: str) -> Mapping[str,
         raise Invalid(f"used must be a list of facts, or their weights, got {quoted(used)}", field="used", value=used)
     weights = used if isinstance(used, Mapping) else dict.fromkeys(used, 1.0)
     for fact, weight in weights.items():
-        values.identifier("used", fact)
-        values.fraction("used", weight)
+        checks.identifier("used", fact)
+        checks.fraction("used", weight)
         if fact not in shown:
             message = f"fact {fact!r} was not shown by recall {recall_id}"
             raise NotFound(message, field="used", value=fact, remedy="Name facts by the fact_id of that recall's hits")
@@ -256,7 +256,7 @@ def answer(
 def _earlier_answer(result: Recall, entry: EntryRow, session_id: str, on_token: OnToken | None) -> Recall:
     """The recall with the answer that it got when it was first sent with its external id."""
     if (entry.session_id, entry.recall_id) != (session_id, result.recall_id):
-        raise values.external_id_reused(str(entry.external_id), "entry")
+        raise checks.external_id_reused(str(entry.external_id), "entry")
     if on_token is not None:
         on_token(entry.answer)
     return result.model_copy(update={"session_id": session_id, "qa_id": entry.id, "answer": entry.answer})

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.clock import DAY, from_stored, new_id
 from heedful.errors import Conflict, HeedfulError, Invalid, quoted
-from heedful.ledger import derived_signals, erasure, events
-from heedful.ledger.derived_signals import EntryRow
+from heedful.ledger import erasure, events, rating_signals
 from heedful.ledger.erasure import ErasureHandlers
 from heedful.ledger.opinions import FeedbackRow
+from heedful.ledger.rating_signals import EntryRow
 from heedful.ledger.retract import UndoHandler, Undoing, irreversible, retract_events
-from heedful.ledger.usefulness import STARS, kind_of, normalise_rating
+from heedful.ledger.votes import STARS, kind_of, normalise_rating
 from heedful.memory import forget
 from heedful.model import RATINGS, Feedback, FeedbackMetrics, ForgetResult, Metadata, Page, Rating, Retraction, limits
 from heedful.notifications.channels import Channel
@@ -111,7 +111,7 @@ def _undo(workspace: Workspace, connection: Connection, retracted: RetractedFeed
     derived = [
         event
         for row in retracted.rows
-        for event in events.with_prefix(connection, project, f"{derived_signals.DERIVED_PREFIX}{row.id}/")
+        for event in events.with_prefix(connection, project, f"{rating_signals.DERIVED_PREFIX}{row.id}/")
     ]
     updated = retract_events(workspace, connection, derived, None)
     ids = {row.id for row in retracted.rows}

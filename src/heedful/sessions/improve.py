@@ -14,12 +14,13 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import Progress
 from heedful.errors import Invalid
 from heedful.ledger import events as ledger
 from heedful.ledger import receipts
-from heedful.ledger.derived_signals import (
+from heedful.ledger.events import IMPROVE, LINK_SIGNAL, SIGNAL
+from heedful.ledger.rating_signals import (
     DERIVED_PREFIX,
     REPEAT_MARKER,
     DatasetRatings,
@@ -31,7 +32,6 @@ from heedful.ledger.derived_signals import (
     to_link_signals,
     to_signal,
 )
-from heedful.ledger.events import IMPROVE, LINK_SIGNAL, SIGNAL
 from heedful.ledger.retract import retract_events
 from heedful.ledger.signals import SignalInput, record_signals, signal_links
 from heedful.memory import browse
@@ -72,7 +72,7 @@ def improve(
     `report` gets the progress; if it raises, what is done stays done.
     """
     if dataset is not None:
-        values.name("dataset", dataset)
+        checks.name("dataset", dataset)
     if session_ids is not None:
         session_ids = session_names(session_ids)
         check_exist(space, session_ids)
@@ -193,11 +193,11 @@ def _total(done: Sequence[Improvement]) -> Improvement:
 def session_names(session_ids: Sequence[str]) -> list[str]:
     """The names of sessions, checked; a single name is allowed."""
     if isinstance(session_ids, str):
-        return [values.name("session_id", session_ids)]
+        return [checks.name("session_id", session_ids)]
     if not isinstance(session_ids, Sequence):
         raise Invalid.got("session_ids", "must be a list of names", session_ids)
-    values.batch("session_ids", session_ids, limits.MAX_LIST)
-    return list(dict.fromkeys(values.name("session_id", session_id) for session_id in session_ids))
+    checks.batch("session_ids", session_ids, limits.MAX_LIST)
+    return list(dict.fromkeys(checks.name("session_id", session_id) for session_id in session_ids))
 
 
 def check_exist(space: SessionSpace, session_ids: Sequence[str]) -> None:

@@ -14,10 +14,10 @@ import orjson
 from sqlalchemy import Connection
 
 from heedful.ledger import receipts, supersessions
-from heedful.ledger.derived_signals import DatasetRatings, EntryRow
 from heedful.ledger.events import PROVENANCE
 from heedful.ledger.opinions import FeedbackRow
-from heedful.ledger.usefulness import suffices
+from heedful.ledger.rating_signals import DatasetRatings, EntryRow
+from heedful.ledger.votes import suffices
 from heedful.memory.answer import LEARNT, NO_ANSWER, said
 from heedful.memory.documents import Piece, Pieces
 from heedful.memory.remember import store

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.errors import Invalid, quoted
 from heedful.model import Metadata
 from heedful.model.limits import MAX_METADATA

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from heedful.ledger.derived_signals import EntryRow, Uses
 from heedful.ledger.erasure import Erased, PersonRecords
 from heedful.ledger.opinions import FeedbackRow, Feedbacks
+from heedful.ledger.rating_signals import EntryRow, Uses
 from heedful.model import Metadata, Page
 from heedful.notifications.outbox import Outbox, OutboxStore
 

@@ -22,9 +22,9 @@ from sqlalchemy import (
 )
 
 from heedful.ledger import proven_sql, tallies
-from heedful.ledger.derived_signals import EntryRow, Uses
 from heedful.ledger.erasure import PERSON_KEYS, PLACEHOLDER, Erased, PersonRecords, retained_sql
 from heedful.ledger.opinions import SqlFeedbacks, touch_session
+from heedful.ledger.rating_signals import EntryRow, Uses
 from heedful.model import Metadata
 from heedful.notifications.outbox import AlertRow
 from heedful.sessions.session_store import OPINION_ROWS, MessageRow, Removed, SessionRow

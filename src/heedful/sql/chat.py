@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import DAY, new_id
 from heedful.errors import Conflict, HeedfulError, Unavailable
 from heedful.ledger.opinions import SqlFeedbacks
@@ -115,7 +115,7 @@ def confirm_suggestion(
     author: str | None,
     audience: str | None,
 ) -> Execution:
-    values.identifier("execution_id", execution_id)
+    checks.identifier("execution_id", execution_id)
     asker = Asker(audience, author)
     connector = space.read_connector(connector_id)
     vector = space.workspace.embed([user_query])[0]
@@ -151,7 +151,7 @@ def _request(
     remarks: Sequence[str],
     author: str | None,
 ) -> ChatRequest:
-    values.question("query", query)
+    checks.question("query", query)
     session = chat_sessions.row_of(space, chat_session_id)
     asker = Asker(session.metadata.get("audience"), author, chat_session_id)
     connector = space.read_connector(connector_id)

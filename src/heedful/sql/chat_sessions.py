@@ -7,7 +7,7 @@ from typing import cast
 
 import orjson
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import from_stored, new_id
 from heedful.errors import NotFound
 from heedful.model import ChatQuestion, ChatSession, Metadata, Origin, Page, Session
@@ -27,7 +27,7 @@ def create_chat(space: ExecutionSpace, name: str | None, audience: str | None) -
     if audience is not None:
         metadata["audience"] = audience
     if name is not None:
-        metadata["name"] = values.name("name", name)
+        metadata["name"] = checks.name("name", name)
     session_id = new_id()
     conversations.create(space.sessions, session_id, metadata)
     return get_chat(space, session_id)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import new_id
 from heedful.errors import Conflict, HeedfulError, Invalid, Unavailable, quoted
 from heedful.model import Connector, Metadata
@@ -26,11 +26,11 @@ REMOVAL_BATCH_SIZE = 20
 def create_connector(
     space: ExecutionSpace, name: str, url: str, role: str | None, privileged: bool, sensitive_columns: Sequence[str]
 ) -> Connector:
-    values.name("name", name)
+    checks.name("name", name)
     if not isinstance(url, str) or not url.strip():
         raise Invalid(f"url must be a SQLAlchemy URL, got {quoted(url)}", field="url", value=url)
     full_url = with_absolute_path(url)
-    options = _options(space, full_url, None if role is None else values.name("role", role), privileged)
+    options = _options(space, full_url, None if role is None else checks.name("role", role), privileged)
     options[SENSITIVE] = list(sensitive_columns)
     space.check_url(full_url, options)
     stored = secrets.encode_url(full_url, secrets.keys_from())

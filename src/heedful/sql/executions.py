@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import from_stored, new_id
 from heedful.errors import NotFound
 from heedful.ledger import proven_sql
@@ -48,9 +48,9 @@ def execute_query(
     external_id: str | None,
     audience: str | None,
 ) -> Execution:
-    values.sql(sql_query)
+    checks.sql(sql_query)
     if external_id is not None:
-        values.name("external_id", external_id)
+        checks.name("external_id", external_id)
     turn = None
     if chat_message_id is not None:
         space.check_message(chat_message_id)
@@ -58,13 +58,13 @@ def execute_query(
     if question is None and turn is not None:
         question = turn.question
     source = QuestionSource(
-        None if question is None else values.question("question", question),
+        None if question is None else checks.question("question", question),
         chat_message_id,
         chat_session_id=None if turn is None else turn.chat_session_id,
         audience=audience if audience is not None or turn is None else turn.audience,
     )
     connector = space.read_connector(connector_id)
-    statement = Statement(sql_query, values.metadata("parameters", parameters or {}))
+    statement = Statement(sql_query, checks.metadata("parameters", parameters or {}))
     if external_id is not None:
         with space.workspace.read() as connection:
             first = _earlier(connection, connector, statement, external_id, source.audience)
@@ -94,7 +94,7 @@ def get_execution(space: ExecutionSpace, execution_id: str) -> Execution:
 
 
 def list_executions(space: ExecutionSpace, connector_id: str | None, cursor: str | None, limit: int) -> Page[Execution]:
-    after = values.cursor(cursor)
+    after = checks.cursor(cursor)
     with space.workspace.read() as connection:
         connector = None if connector_id is None else space.connector(connection, connector_id).id
         project = space.project(connection)
@@ -177,7 +177,7 @@ def _earlier(
     execution = to_execution(row)
     stored = (execution.connector_id, _words(execution.sql_query), execution.parameters, execution.audience)
     if stored != (connector.id, _words(statement.sql), statement.parameters, audience):
-        raise values.external_id_reused(external_id, "execution")
+        raise checks.external_id_reused(external_id, "execution")
     return execution
 
 

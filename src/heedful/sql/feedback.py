@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import UNCHANGED
 from heedful.clock import from_stored, new_id
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.ledger import events
 from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks
 from heedful.ledger.proven_sql import TARGETS
-from heedful.ledger.usefulness import kind_of, normalise_rating
+from heedful.ledger.votes import kind_of, normalise_rating
 from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Rating, limits
 from heedful.sql import records
 from heedful.sql.space import ExecutionSpace
@@ -34,11 +34,11 @@ def create_feedback(
     author: str | None,
     idempotency_key: str | None = None,
 ) -> ExecutionFeedback:
-    values.idempotency_key(idempotency_key)
+    checks.idempotency_key(idempotency_key)
     key = events.event_key("feedback", idempotency_key)
     if execution_id is not None:
         # Before the message is looked at: of two things that are missing, the execution is what it is about.
-        values.identifier("execution_id", execution_id)
+        checks.identifier("execution_id", execution_id)
         with space.workspace.read() as connection:
             if records.get_run(connection, space.project(connection), execution_id) is None:
                 raise _missing(space, "execution", execution_id)
@@ -73,7 +73,7 @@ def list_feedback(
     chat_message_id: str | None = None,
 ) -> FeedbackList:
     if search is not None:
-        values.any_text("search", search)
+        checks.any_text("search", search)
     with space.workspace.read() as connection:
         opinions = _opinions(space, connection)
         rows, total = opinions.page_about_sql(skip, limit, search=search, rating=rating, message_id=chat_message_id)
@@ -86,7 +86,7 @@ def update_feedback(
     with space.workspace.write() as connection:
         opinions = _opinions(space, connection)
         row = _row(space, opinions, feedback_id)
-        values.if_match(if_match, shown(row))
+        checks.if_match(if_match, shown(row))
         new = replace(
             row,
             event_id=new_id(),
@@ -107,10 +107,10 @@ def delete_feedback(space: ExecutionSpace, feedback_id: str) -> bool:
 def delete_feedbacks(space: ExecutionSpace, feedback_ids: Sequence[str]) -> BulkDeletion:
     if isinstance(feedback_ids, str) or not isinstance(feedback_ids, Sequence):
         raise Invalid.got("feedback_ids", "must be a list of ids", feedback_ids)
-    values.batch("feedback_ids", feedback_ids, limits.MAX_LIST)
+    checks.batch("feedback_ids", feedback_ids, limits.MAX_LIST)
     failed: list[str] = []
     deleted = 0
-    ids = list(dict.fromkeys(values.identifier("feedback_ids", value) for value in feedback_ids))
+    ids = list(dict.fromkeys(checks.identifier("feedback_ids", value) for value in feedback_ids))
     for run in batches(ids, DELETION_BATCH_SIZE):
         with space.workspace.read() as connection:
             opinions = _opinions(space, connection)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import UNCHANGED
 from heedful.clock import from_stored, new_id
 from heedful.errors import Conflict, Forbidden, Invalid, NotFound, quoted
@@ -84,7 +84,7 @@ def update_example(
     # Only changed fields are written, so that concurrent updates of other fields survive.
     changed: dict[str, Any] = {}
     if question is not UNCHANGED:
-        vector = space.vector(values.question("question", question))
+        vector = space.vector(checks.question("question", question))
         changed |= {"question": question, "vector": vector}
     if sql_query is not UNCHANGED:
         checked = _checked(space, sql_query, connector)
@@ -93,7 +93,7 @@ def update_example(
         changed["audience"] = audience
     with space.workspace.write() as connection:
         row = _row(space, connection, example_id)
-        values.if_match(if_match, to_model(GoldenExample, row))
+        checks.if_match(if_match, to_model(GoldenExample, row))
         text = changed.get("question", row.question)
         changed["digest"] = question_digest(text, changed.get("audience", row.audience))
         other = records.example_for(connection, row.connector_id, changed["digest"])
@@ -121,7 +121,7 @@ def import_examples(
     if isinstance(examples, str | Mapping) or not isinstance(examples, Iterable):
         raise Invalid.got("examples", "must be a list of mappings", examples)
     rows = list(examples)
-    values.batch("examples", rows, limits.MAX_LIST)
+    checks.batch("examples", rows, limits.MAX_LIST)
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise Invalid(f"an example must be a mapping, got {quoted(row)}", field=f"examples[{index}]", value=row)
@@ -135,9 +135,9 @@ def _imported(
     ready = []
     for number, row in enumerate(rows, start=1):
         try:
-            question = values.question("question", row.get("question"))
+            question = checks.question("question", row.get("question"))
             sql = _checked(space, row.get("sql_query"), connector)
-            ready.append((question, sql, values.audience("audience", row.get("audience") or None)))
+            ready.append((question, sql, checks.audience("audience", row.get("audience") or None)))
         except (Invalid, Forbidden) as error:
             message, field = f"{label}{number}: {error.message}", f"examples[{number - 1}].{error.field}"
             remedy = error.remedy or "Nothing was imported"
@@ -161,7 +161,7 @@ def prepare(
     audience: str | None = None,
 ) -> Callable[[Connection], GoldenExample]:
     """Checks and embeds an example now; returns the function that adds it in an open transaction."""
-    values.question("question", question)
+    checks.question("question", question)
     connector = space.read_connector(connector_id)
     sql = _checked(space, sql_query, connector)
     if origin == "promoted" and audience is None:
@@ -223,7 +223,7 @@ def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyR
 
 def _checked(space: ExecutionSpace, sql_query: Any, connector: AnyRow) -> Checked:
     """Checks that SQL is read-only and has no parameters."""
-    query = space.queries.check(values.sql(sql_query), dialect_of(connector))
+    query = space.queries.check(checks.sql(sql_query), dialect_of(connector))
     if query.parameters:
         message = f"sql_query has parameters without values: {', '.join(query.parameters)}"
         remedy = "Write the values of this question into the SQL; other values are bound automatically"

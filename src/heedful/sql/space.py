@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import Forbidden, Invalid, NotFound, quoted
 from heedful.model import Metadata
 from heedful.providers.llm import LanguageModel
@@ -153,7 +153,7 @@ class ExecutionSpace:
                 return existing[0]
             message = f"project {quoted(self.workspace.project)} has {len(existing)} connectors, and none is named"
             raise Invalid(message, field="connector_id", remedy=_remedy(existing))
-        row = records.get_connector(connection, project, values.identifier("connector_id", id_or_name))
+        row = records.get_connector(connection, project, checks.identifier("connector_id", id_or_name))
         if row is None:
             message = f"no connector {id_or_name!r} in project {self.workspace.project!r}"
             remedy = _remedy(records.list_connectors(connection, project))
@@ -167,7 +167,7 @@ class ExecutionSpace:
 
     def execution(self, connection: Connection, execution_id: str) -> AnyRow:
         """An execution by its id or external id."""
-        values.identifier("execution_id", execution_id)
+        checks.identifier("execution_id", execution_id)
         row = records.get_run(connection, self.project(connection), execution_id)
         if row is None:
             message = f"no execution {execution_id!r} in project {self.workspace.project!r}"

@@ -11,7 +11,8 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
-from heedful.storage import graph, words
+from heedful.storage import graph
+from heedful.storage.postgresql import word_index
 from heedful.storage.rows import (
     CHANGED,
     AnyRow,
@@ -144,7 +145,7 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
             seq: entities(fact.text) if fact.entities is None else fact.entities for seq, fact in by_seq.items()
         }
         graph.link(connection, dataset, mentioned)
-        words.add(connection, dataset, {seq: fact.text for seq, fact in by_seq.items()})
+        word_index.add(connection, dataset, {seq: fact.text for seq, fact in by_seq.items()})
         announce(connection, dataset, list(by_seq), ADDED)
         _judge_lessons(connection, dataset, [seq for seq, fact in by_seq.items() if MADE_FROM in fact.metadata])
 
@@ -398,9 +399,9 @@ def set_hidden(connection: Connection, dataset: int, seqs: Sequence[int], reason
     changed = {row.seq: row.text for row in rows if row.hidden in (0, reason)}
     if changed:
         if hidden:
-            words.remove(connection, dataset, changed)
+            word_index.remove(connection, dataset, changed)
         else:
-            words.add(connection, dataset, changed)
+            word_index.add(connection, dataset, changed)
         announce(connection, dataset, list(changed), REMOVED if hidden else ADDED)
         _judge_lessons(connection, dataset, _made_from(connection, dataset, list(changed)))
     return len(rows)

@@ -21,7 +21,7 @@ import orjson
 from sqlalchemy import Column, ColumnElement, Connection, LargeBinary, Select, Table, func, select
 
 from heedful import settings
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import Progress
 from heedful.clock import system_clock
 from heedful.errors import NotFound
@@ -72,7 +72,7 @@ def export(
 
     Without `vectors`, the file is smaller, and whoever imports it re-embeds the facts.
     """
-    values.name("project", project)
+    checks.name("project", project)
     database = stores.open_existing(url_or_path)
     try:
         with database.read() as connection:

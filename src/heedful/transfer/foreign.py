@@ -28,7 +28,7 @@ from heedful import files
 from heedful.api import AnyHeedful
 from heedful.api.parameters import Progress
 from heedful.errors import Conflict, HeedfulError, Invalid, NotFound, Unavailable, quoted
-from heedful.ledger.usefulness import ANYONE
+from heedful.ledger.votes import ANYONE
 from heedful.model import DEFAULT_DATASET, Document, Metadata, Signal, SignalType
 from heedful.model.base import Model
 from heedful.model.limits import MAX_FILE, MAX_QUERY

@@ -22,12 +22,12 @@ from sqlalchemy import JSON, Column, Connection, Float, Integer, LargeBinary, St
 from sqlalchemy.exc import DataError, IntegrityError
 
 from heedful import settings
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.api.parameters import Progress
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable, quoted
 from heedful.ledger import events
 from heedful.ledger.events import Event
-from heedful.ledger.usefulness import kind_of
+from heedful.ledger.votes import kind_of
 from heedful.memory import doctor
 from heedful.model import REVIEW_STATUSES, author_name
 from heedful.model.limits import MAX_LINE, MAX_TIME

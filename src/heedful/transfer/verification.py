@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from sqlalchemy import JSON, Column, ColumnElement, Connection, Select, String, Table, case, cast, exists, func, select
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.parameters import Progress
 from heedful.errors import NotFound
 from heedful.ledger import scores
@@ -93,7 +93,7 @@ def verify(
 def _projects(connection: Connection, store: str, project: str | None) -> list[tuple[int, str]]:
     statement = select(projects.c.id, projects.c.name).order_by(projects.c.id)
     if project is not None:
-        statement = statement.where(projects.c.name == values.name("project", project))
+        statement = statement.where(projects.c.name == checks.name("project", project))
     selected = [(row.id, row.name) for row in connection.execute(statement)]
     if project is not None and not selected:
         raise NotFound(f"store {store} has no project {project!r}", field="project", value=project)

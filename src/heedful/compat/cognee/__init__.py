@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedful.aio import AsyncHeedful
-from heedful.api import values
+from heedful.api import checks
 from heedful.bootstrap import THREADS
 from heedful.compat.foreign_api import PAGE_LIMIT
 from heedful.errors import Invalid, quoted
@@ -214,7 +214,7 @@ class session:  # noqa: N801 - cognee's name
 
 async def _store(user: Any) -> AsyncHeedful:
     opened = _OPEN[0] if _OPEN else await asyncio.to_thread(_open_for)
-    project = opened.project if user is None else values.name("user", str(getattr(user, "id", user)))
+    project = opened.project if user is None else checks.name("user", str(getattr(user, "id", user)))
     return async_project(opened.store, project, opened.pool)
 
 
@@ -222,10 +222,10 @@ def _open_for() -> _Opened:
     with _LOCK:
         if not _OPEN:
             options = dict(_OPTIONS)
-            project, worker = options.pop("project", None), values.flag("worker", options.pop("worker", True))
+            project, worker = options.pop("project", None), checks.flag("worker", options.pop("worker", True))
             url = options.pop("url_or_path", None)
             store = Store(url, max_open_projects=MAX_OPEN_USERS, background_jobs=worker, **options)
-            name = store.default_project if project is None else values.name("project", project)
+            name = store.default_project if project is None else checks.name("project", project)
             pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
             _OPEN.append(_Opened(store, pool, name))
         return _OPEN[0]

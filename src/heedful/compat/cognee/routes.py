@@ -13,7 +13,7 @@ from heedful.compat.cognee import RecallResult, SearchType, dataset_of, results_
 from heedful.compat.foreign_api import PAGE_LIMIT, Body, ForeignRequest, ForeignRoute, every, problem, read, unsupported
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound
-from heedful.ledger.usefulness import ANYONE
+from heedful.ledger.votes import ANYONE
 from heedful.model import DEFAULT_DATASET, Entry, Fraction, Metadata, NotBlank, Session, Text
 
 UNSUPPORTED: dict[str, dict[str, str]] = {

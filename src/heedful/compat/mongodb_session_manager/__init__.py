@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import system_clock, to_stored
 from heedful.compat.foreign_api import every
 from heedful.engine import sessions_of
@@ -75,7 +75,7 @@ class MongoDBSessionManager:
         return manager
 
     def _begin(self, session_id: str, space: SessionSpace) -> None:
-        self.session_id = values.name("session_id", session_id)
+        self.session_id = checks.name("session_id", session_id)
         self._space = space
         self.sessions = sessions_of(space)
         self.sessions.create(session_id)
@@ -210,7 +210,7 @@ def document(feedback: Feedback) -> dict[str, Any]:
 
 
 def _project(collection_name: str | None) -> str:
-    return DEFAULT_PROJECT if collection_name is None else values.name("collection_name", collection_name)
+    return DEFAULT_PROJECT if collection_name is None else checks.name("collection_name", collection_name)
 
 
 def _now() -> int:

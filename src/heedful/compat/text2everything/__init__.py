@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful import engine
-from heedful.api import AnyHeedful, values
+from heedful.api import AnyHeedful, checks
 from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import UNCHANGED
 from heedful.compat.foreign_api import PAGE_LIMIT, every
@@ -54,7 +54,7 @@ class Text2EverythingClient:
         # Tokens and workspaces are the other system's; here, whoever can read the file may use it.
         del access_token, workspace_name
         self._url = None if str(base_url or "").startswith(("http://", "https://")) else base_url
-        self._background_jobs = values.flag("worker", options.pop("worker", True))
+        self._background_jobs = checks.flag("worker", options.pop("worker", True))
         self._options = options
         self._open: Store | None = None
         self._exit_stack = ExitStack()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.compat.foreign_api import ForeignRequest, ForeignRoute
 from heedful.engine import Heedful, project_of
 from heedful.errors import Invalid, NotFound, quoted
@@ -46,7 +46,7 @@ def optional(request: ForeignRequest, field: str) -> str | None:
 def flag(request: ForeignRequest, field: str, default: bool = False) -> bool:
     """True or false; null is the default."""
     value = body(request).get(field)
-    return default if value is None else values.flag(field, value)
+    return default if value is None else checks.flag(field, value)
 
 
 def query_flag(request: ForeignRequest, field: str) -> bool | None:
@@ -153,7 +153,7 @@ def _number(request: ForeignRequest, field: str, default: int, low: int, high: i
         number = int(value)
     except ValueError:
         raise Invalid(f"{field} must be a whole number, got {quoted(value)}", field=field, value=value) from None
-    return values.whole_number(field, number, low, high)
+    return checks.whole_number(field, number, low, high)
 
 
 CUSTOM_TOOLS = "custom tools: they are programs of another server"

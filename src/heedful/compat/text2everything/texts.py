@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import from_stored, new_id
 from heedful.compat.foreign_api import ForeignRequest
 from heedful.compat.text2everything import requests
@@ -53,14 +53,14 @@ class Remarks:
 
     def put(self, remark_id: str, text: str, metadata: Metadata) -> Remark:
         """Stores a remark, replacing the one with this id."""
-        values.text("text", text)
+        checks.text("text", text)
         before, now = self.find(remark_id), self._workspace.now()
         remark = Remark(remark_id, text, metadata, before.made_at if before else now, now)
         own_metadata = {**metadata, "remark_id": remark_id, "made_at": remark.made_at, "changed_at": remark.changed_at}
         # Pieces that join to exactly the same text.
         edges = [0, *(piece.start for piece in split(text)[1:]), len(text)]
         pieces = [
-            (Piece(text[start:stop], start, stop), values.metadata("metadata", {**own_metadata, "place": start}))
+            (Piece(text[start:stop], start, stop), checks.metadata("metadata", {**own_metadata, "place": start}))
             for start, stop in pairwise(edges)
         ]
         with self._workspace.read() as connection:
@@ -69,7 +69,7 @@ class Remarks:
         return remark
 
     def find(self, remark_id: str) -> Remark | None:
-        values.identifier("id", remark_id)
+        checks.identifier("id", remark_id)
         return next(iter(self._read(remark_id)), None)
 
     def get(self, remark_id: str) -> Remark:

@@ -17,7 +17,7 @@ from heedful import model
 from heedful.clock import to_stored
 from heedful.engine import Heedful
 from heedful.errors import Invalid, Unavailable
-from heedful.interfaces import gates
+from heedful.interfaces import reason_labels
 from heedful.interfaces.charts import Marker, Point, Series, line_chart
 from heedful.interfaces.cli.runner import Group, Options, command, parameters
 from heedful.interfaces.cli.screen import (
@@ -126,7 +126,9 @@ def cache(report: model.CacheReport) -> None:
         echo("No cache lookups in this period")
         return
     echo(f"{report.total} decisions, {report.reused} times something was reused")
-    show_table(report.counts, "decision", ("why", lambda outcome: gates.label(outcome.gate)), "count | share:.1%")
+    show_table(
+        report.counts, "decision", ("why", lambda outcome: reason_labels.label(outcome.gate)), "count | share:.1%"
+    )
     show_table(report.newest, "at | decision | question:50 | reason:80")
 
 

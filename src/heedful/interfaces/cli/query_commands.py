@@ -15,7 +15,7 @@ from rich.markup import escape
 from heedful import model
 from heedful.errors import HeedfulError, Invalid
 from heedful.insight.export_files import escape_formula
-from heedful.interfaces import gates
+from heedful.interfaces import reason_labels
 from heedful.interfaces.cli.runner import STDIN, Engine, Group, Options, command, runs
 from heedful.interfaces.cli.screen import FittingTable, console, echo, echo_json, shortened, show_table
 
@@ -187,7 +187,7 @@ def coverage(report: model.CacheCoverage) -> None:
     if report.proven:
         show_table(report.proven, "proven=questions | for example=example:50 | SQL=sql_template:70")
     if report.refused:
-        why = ("refused because", lambda refusal: gates.label(refusal.gate))
+        why = ("refused because", lambda refusal: reason_labels.label(refusal.gate))
         example = ("for example", lambda refusal: shortened(refusal.examples[0], 60))
         show_table(report.refused, why, "asked | questions", example)
     if report.missing:

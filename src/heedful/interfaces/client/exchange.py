@@ -15,8 +15,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from pydantic_core import PydanticSerializationError, ValidationError, to_json
 
-from heedful.api import CALLS
-from heedful.api import values as checks
+from heedful.api import CALLS, checks
 from heedful.api.calls import HEADERS, Arguments, Call
 from heedful.clock import new_id
 from heedful.errors import HeedfulError, Invalid, Unavailable, quoted

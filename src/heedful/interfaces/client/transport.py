@@ -14,7 +14,7 @@ from httpx_sse import EventSource, ServerSentEvent
 
 from heedful import settings
 from heedful.aio import AsyncHeedful
-from heedful.api import values
+from heedful.api import checks
 from heedful.api.calls import Arguments, Call
 from heedful.errors import Invalid, quoted
 from heedful.interfaces.client.exchange import SLOW_FACTOR, Exchange, Reply, Send, exchange
@@ -186,7 +186,7 @@ async def aconnect(
 
 
 def _check_options(project: str | None, api_key: str | None, timeout: float) -> tuple[str, str | None]:
-    name = values.name("project", settings.load().project if project is None else project)
+    name = checks.name("project", settings.load().project if project is None else project)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
         raise Invalid(f"timeout must be seconds above 0, got {quoted(timeout)}", field="timeout", value=timeout)
     key = os.environ.get(settings.API_KEY) or None if api_key is None else api_key

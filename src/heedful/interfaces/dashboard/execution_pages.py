@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from heedful.errors import HeedfulError, Invalid, NotFound
-from heedful.interfaces import gates
+from heedful.interfaces import reason_labels
 from heedful.interfaces.dashboard import views
 from heedful.interfaces.dashboard.site import EMPTY, PAGE_SIZE, Action, ActionResult, PageContext, PageRoute, Undo
 from heedful.model import Execution, ExecutionFeedback, Page
@@ -31,7 +31,11 @@ def cache_page(here: PageContext) -> Response:
     days = here.range(30)
     report = here.heedful.insight.cache(since=days.start, until=days.end, limit=PAGE_SIZE)
     rows = [
-        (f"{_decision_label(row.decision)}: {gates.label(row.gate)}", row.share, f"{row.count:,} ({row.share:.0%})")
+        (
+            f"{_decision_label(row.decision)}: {reason_labels.label(row.gate)}",
+            row.share,
+            f"{row.count:,} ({row.share:.0%})",
+        )
         for row in report.counts
     ]
     return here.html("cache.html", range=days, report=report, rows=rows, decided=_decision_label)
@@ -45,7 +49,7 @@ def coverage_page(here: PageContext) -> Response:
     if connector_id is not None:
         coverage = here.attempt(lambda: find(connector_id=connector_id, limit=PAGE_SIZE), None, HeedfulError)
     return here.html(
-        "coverage.html", coverage=coverage, connectors=connectors, connector_id=connector_id, reason=gates.label
+        "coverage.html", coverage=coverage, connectors=connectors, connector_id=connector_id, reason=reason_labels.label
     )
 
 

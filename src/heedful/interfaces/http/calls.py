@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 
 from heedful.access import visitors
 from heedful.access.credentials import Claims, target_claim
-from heedful.access.idempotency import run_once
+from heedful.access.repeated_calls import run_once
 from heedful.api.calls import HEADERS, Call
 from heedful.compat.foreign_api import ForeignRoute
 from heedful.engine import Heedful, Project, run
@@ -29,7 +29,7 @@ from heedful.errors import Forbidden, Invalid, NotFound, few_errors, first_membe
 from heedful.interfaces.http.middleware import Endpoint, document
 from heedful.interfaces.http.state import BodyLimit, Caller, ServerState, path_of
 from heedful.model import etag, limits
-from heedful.storage.requests import fingerprint
+from heedful.storage.call_results import fingerprint
 
 PREFIX = "/v1/projects/{project}"
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from heedful import compat, request_context
-from heedful.api import values
+from heedful.api import checks
 from heedful.compat.foreign_api import ForeignRequest, ForeignRoute
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
@@ -83,7 +83,7 @@ async def _respond(route: ForeignRoute, state: ServerState, request: Request) ->
                     inside = opened_projects.enter_context(state.store.using(caller.choose(name)))
                     return AllowedCalls(inside, caller)
 
-                author = values.author(
+                author = checks.author(
                     "author", (header_of(request, AUTHOR) or "").strip() or state.store.config.foreign_author
                 )
                 projects = partial(_projects, state.store, caller.project)

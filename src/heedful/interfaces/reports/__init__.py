@@ -17,11 +17,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from heedful.api import Insight, values
+from heedful.api import Insight, checks
 from heedful.engine import Heedful, project_of
 from heedful.errors import Invalid
 from heedful.files import FOLDER_MODE, write_atomically, write_error
-from heedful.interfaces import gates
+from heedful.interfaces import reason_labels
 from heedful.interfaces.charts import Bar, Interval, Point, Series, bar_chart, histogram, interval_chart, line_chart
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import FACETS, CacheReport, Coverage, Satisfaction, Trend, TrendPoint, UsefulnessReport, Variant
@@ -92,7 +92,7 @@ def write_report(
     `by` compares satisfaction by one thing more: `metadata.variant`, say, or `source`. With a folder for `charts`, each
     of them is written there too, as an SVG file.
     """
-    values.flag("overwrite", overwrite)
+    checks.flag("overwrite", overwrite)
     report = _gather(store, since, until, dataset, by)
     target = Path(path)
     with write_atomically(target, overwrite=overwrite) as output:
@@ -258,11 +258,11 @@ def _usefulness_figure(report: UsefulnessReport) -> Figure:
 def _cache_figure(report: CacheReport) -> Figure:
     title = "What the cache decided"
     bars = [
-        Bar(gates.label(outcome.gate), outcome.count, quiet=outcome.decision in ("refuse", "nothing"))
+        Bar(reason_labels.label(outcome.gate), outcome.count, quiet=outcome.decision in ("refuse", "nothing"))
         for outcome in report.counts[:MAX_BARS]
     ]
     rows = [
-        (outcome.decision, gates.label(outcome.gate), f"{outcome.count:,}", percent(outcome.share))
+        (outcome.decision, reason_labels.label(outcome.gate), f"{outcome.count:,}", percent(outcome.share))
         for outcome in report.counts
     ]
     return Figure("cache", title, partial(bar_chart, bars, title=title), ("decision", "why", "times", "share"), rows)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from heedful.clock import from_stored
 from heedful.errors import NotFound
-from heedful.ledger.derived_signals import EntryRow, Uses
+from heedful.ledger.rating_signals import EntryRow, Uses
 from heedful.model import Metadata
 from heedful.sessions.mongo.collections import (
     IN_ORDER,

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from pymongo import ASCENDING
 
-from heedful.api import values as checks
+from heedful.api import checks
 from heedful.clock import DAY
 from heedful.ledger.opinions import Counts
 from heedful.ledger.tallies import TallyCounts, TallyQuery

@@ -12,8 +12,8 @@ from heedful.sql.reuse import question_words as lists
 from heedful.sql.reuse import reasons, study
 from heedful.sql.reuse.evidence import Evidence, Exchange, corrected, learned_readings, nearby, opcodes
 from heedful.sql.reuse.grammar import opposition
-from heedful.sql.reuse.periods import impossible, periods
 from heedful.sql.reuse.query_parts import canonical, follows_clock
+from heedful.sql.reuse.question_periods import impossible, periods
 from heedful.sql.reuse.question_reading import MAX_WORDS, PLURAL, POLAR, Frame, Span, is_name
 from heedful.sql.reuse.question_words import DATE, NUMBER, Words, is_slot, number, occurrences, plain
 from heedful.sql.reuse.reasons import Difference, Gate, Verdict

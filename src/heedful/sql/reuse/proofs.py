@@ -24,7 +24,7 @@ from heedful.errors import HeedfulError
 from heedful.ledger import proven_sql
 from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks, counted_opinions
 from heedful.ledger.proven_sql import Complaint, Proof, Wrong
-from heedful.ledger.usefulness import suffices
+from heedful.ledger.votes import suffices
 from heedful.sql import records
 from heedful.sql.databases.any_database import TextValues
 from heedful.sql.records import SENSITIVE, ConnectorState, dialect_of, read_state

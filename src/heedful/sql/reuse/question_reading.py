@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from heedful.caching import cache_short
 from heedful.sql.reuse import question_words as lists
 from heedful.sql.reuse.grammar import NAMED, names_time, rephrased, verbs
-from heedful.sql.reuse.periods import Period
+from heedful.sql.reuse.question_periods import Period
 from heedful.sql.reuse.question_words import (
     DATE,
     NUMBER,

@@ -19,8 +19,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from heedful.caching import cache_short
 from heedful.sql.reuse import reasons
-from heedful.sql.reuse.periods import Period, Range, is_possible, periods, written_dates
 from heedful.sql.reuse.query_parts import Literal, Query, follows_clock, parsed, parsed_tokens
+from heedful.sql.reuse.question_periods import Period, Range, is_possible, periods, written_dates
 from heedful.sql.reuse.question_words import number, occurrences, split
 from heedful.sql.reuse.reasons import Inline
 from heedful.sql.statements import QUOTED

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from heedful.sql.reuse import question_reading as reading
 from heedful.sql.reuse import question_words, reasons
 from heedful.sql.reuse.consensus import Author
-from heedful.sql.reuse.periods import Period, periods
 from heedful.sql.reuse.query_parts import Literal, Query, parse_query
+from heedful.sql.reuse.question_periods import Period, periods
 from heedful.sql.reuse.question_reading import Frame, Slot, Span, is_name, name
 from heedful.sql.reuse.question_words import DATE, NUMBER, is_slot, number, occurrences, plain, singular, split
 from heedful.sql.reuse.reasons import Bound, Gate, Inline

@@ -1,4 +1,4 @@
-"""All that only PostgreSQL understands: its schema, its locks and its error codes."""
+"""Stores on PostgreSQL: connections, transactions, locks and error codes."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from sqlalchemy.dialects.postgresql import ARRAY, array
 
 from heedful.storage.filters import Allowed
 from heedful.storage.half_vectors import HalfVector
+from heedful.storage.postgresql.word_index import common_terms, words
 from heedful.storage.schema import facts, vectors
 from heedful.storage.vectors import ModelRow
-from heedful.storage.words import common_terms, words
 
 EXACT_LIMIT = 2000
 """If no more facts than this pass a filter, all are scored without an index."""

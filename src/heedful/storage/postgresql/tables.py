@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, MetaData, PrimaryKeyConstraint, String, Text, UniqueConstraint, text
 
 from heedful.clock import from_stored, to_stored
+from heedful.storage.postgresql.word_index import inside, saved_indexes
 from heedful.storage.rows import lock_exclusive
 from heedful.storage.schema import Label, metadata
-from heedful.storage.words import inside, saved_indexes
 
 _EVERYTHING = "current_setting('heedful.everything', true) = 'on'"
 _PROJECT = "(SELECT id FROM projects WHERE name = current_setting('heedful.project', true))"

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.errors import Invalid
 from heedful.ledger.receipts import receipt_of
 from heedful.model import Detection
@@ -290,7 +290,7 @@ def _logistic(score: float) -> float:
 
 def detect_recall(workspace: Workspace, answer: str, recall_id: str) -> list[Detection]:
     """Decides which of the facts that a recall showed an answer used."""
-    values.identifier("recall_id", recall_id)
+    checks.identifier("recall_id", recall_id)
     with workspace.read() as connection:
         shown = receipt_of(workspace, connection, recall_id)
     return detect(workspace, answer, [fact.fact_id for fact in shown.shown], query=shown.query)
@@ -308,7 +308,7 @@ def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query:
     answer may cite them as [1], [2]; those that were deleted are left out. `query` is the question, if known: it makes
     the result a little surer.
     """
-    values.any_text("answer", answer)
+    checks.any_text("answer", answer)
     if len(answer) > MAX_ANSWER:
         raise Invalid(
             f"answer has {len(answer)} characters, the limit is {MAX_ANSWER}", field="answer", value=answer[:50]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.ledger.attribution import Attribution, attribute, rarity_among
+from heedful.ledger.used_facts import Attribution, attribute, rarity_among
 from heedful.testing import WordEmbedder
 from heedful.text.same_question import PLAIN
 from heedful.text.words import sentences, words

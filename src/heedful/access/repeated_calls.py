@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from heedful.api import values
+from heedful.api import checks
 from heedful.clock import new_id
 from heedful.errors import Conflict, HeedfulError
 from heedful.model import Metadata
-from heedful.storage import Database, requests, scopes
+from heedful.storage import Database, call_results, scopes
 from heedful.threads import leave_parent_when_forked
 
 LEASE = 60_000_000  # How long after its last sign of life another call may take the place of one, in stored time.
@@ -38,11 +38,11 @@ def run_once(
     nobody knows. What is `secret` is returned once and not kept: sending that again is a `Conflict` too.
     """
     lease_id = new_id()
-    values.idempotency_key(key)
+    checks.idempotency_key(key)
     with database.write(project) as connection:
         at = now()
         number = scopes.ensure_project(connection, project, at)
-        first = requests.earlier_result(connection, number, key, fingerprint, lock=True)
+        first = call_results.earlier_result(connection, number, key, fingerprint, lock=True)
         if first is not None and "shown" in first:
             message = f"the call with idempotency_key {key!r} is done; its secret is shown only once"
             remedy = "If you don't have it: revoke what was made, and make another with a new idempotency_key"
@@ -50,9 +50,9 @@ def run_once(
         if first is not None and "result" in first:
             return first["result"]
         if first is None:
-            requests.store_result(connection, number, key, fingerprint, _lease(lease_id, at), at)
+            call_results.store_result(connection, number, key, fingerprint, _lease(lease_id, at), at)
         elif at >= first["until"]:
-            requests.replace(connection, number, key, _lease(lease_id, at), at)
+            call_results.replace(connection, number, key, _lease(lease_id, at), at)
         else:
             message = f"the call with idempotency_key {key!r} is still in progress"
             raise Conflict(message, code="in_progress", field="idempotency_key", value=key, remedy="Retry in a moment")
@@ -62,7 +62,7 @@ def run_once(
         with database.write(project, durable=False, exclusive=False) as connection:
             if _holds(connection, number, key, fingerprint, lease_id):
                 at = now()
-                requests.replace(connection, number, key, _lease(lease_id, at), at)
+                call_results.replace(connection, number, key, _lease(lease_id, at), at)
 
     try:
         with HEARTBEAT.renewing(renew):
@@ -70,11 +70,11 @@ def run_once(
     except BaseException:
         with database.write(project) as connection:
             if _holds(connection, number, key, fingerprint, lease_id):
-                requests.forget(connection, number, key)
+                call_results.forget(connection, number, key)
         raise
     with database.write(project) as connection:
         if _holds(connection, number, key, fingerprint, lease_id):
-            requests.replace(connection, number, key, {"shown": True} if secret else {"result": result}, now())
+            call_results.replace(connection, number, key, {"shown": True} if secret else {"result": result}, now())
     return result
 
 
@@ -84,7 +84,7 @@ def _lease(holder: str, at: int) -> Metadata:
 
 def _holds(connection: Connection, project: int, key: str, fingerprint: bytes, holder: str) -> bool:
     """Whether nobody has taken the place of this call, which showed no sign of life for longer than its lease."""
-    stored = requests.earlier_result(connection, project, key, fingerprint, lock=True)
+    stored = call_results.earlier_result(connection, project, key, fingerprint, lock=True)
     return stored is not None and stored.get("holder") == holder
 
 
