@@ -313,7 +313,7 @@ def _function(function: Callable[..., Any], name: str) -> str:
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    return [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    return [each for each in inspect.signature(inspect.unwrap(function)).parameters.values() if each.name != "self"]
 
 
 def _signature(function: Callable[..., Any], name: str, parameters: list[inspect.Parameter]) -> str:
@@ -411,7 +411,7 @@ def _parameter_types() -> dict[str, ast.expr]:
 
 def _returned(function: Callable[..., Any]) -> str:
     """What a function returns. Where `list` is a method, the module has another name for lists, which says nothing."""
-    written = _annotation(inspect.signature(function).return_annotation)
+    written = _annotation(inspect.signature(inspect.unwrap(function)).return_annotation)
     alias = getattr(sys.modules[function.__module__], written, None)
     if isinstance(alias, GenericAlias) and alias.__origin__ is list:
         return f"list[{get_args(alias)[0].__name__}]"
@@ -516,7 +516,9 @@ def _double(module: ModuleType, name: str) -> str:
 
 
 def _arguments(function: Callable[..., Any]) -> str:
-    parameters = [str(each) for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    parameters = [
+        str(each) for each in inspect.signature(inspect.unwrap(function)).parameters.values() if each.name != "self"
+    ]
     return f"({', '.join(parameters)})".replace("'", "")
 
 

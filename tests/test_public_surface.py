@@ -287,6 +287,15 @@ def test_feedback_has_the_documented_parameters_and_defaults() -> None:
     assert list(inspect.signature(Heedful.improve).parameters) == ["self", "dataset", "session_ids"]
 
 
+@pytest.mark.parametrize("opened", [Heedful, heedful.RemoteHeedful, heedful.AsyncHeedful])
+def test_help_shows_plain_types(opened: type) -> None:
+    recall = opened.recall  # type: ignore[attr-defined]
+    signature = inspect.signature(recall)
+    assert (signature.parameters["query"].annotation, signature.parameters["top_k"].annotation) == (str, int)
+    assert signature.return_annotation is heedful.Recall
+    assert inspect.getsource(recall).lstrip().startswith("@call(")
+
+
 def test_recall_has_the_documented_parameters_and_defaults() -> None:
     parameters = inspect.signature(Heedful.recall).parameters
     documented = {

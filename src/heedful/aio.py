@@ -23,6 +23,7 @@ def _awaited(call: Call) -> Callable[..., Any]:
     async def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         return await self._run(call, call.arguments(args, kwargs))
 
+    run.__wrapped__ = call  # type: ignore[assignment]
     return run
 
 

@@ -93,6 +93,20 @@ class Call:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
     @cached_property
+    def __signature__(self) -> inspect.Signature:
+        """As `help` shows it: plain types, without what they mean and their limits."""
+        declared = inspect.signature(self.function)
+        plain = [
+            given.replace(annotation=self.types.get(name, given.annotation))
+            for name, given in declared.parameters.items()
+        ]
+        return declared.replace(parameters=plain, return_annotation=self.types["return"])
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        return self.function
+
+    @cached_property
     def types(self) -> dict[str, Any]:
         """The types of the parameters, and that of the result as `return`."""
         return get_type_hints(self.function)
@@ -204,6 +218,8 @@ def call(method: Method, path: str = "", scope: Scope = "read", **options: Any) 
             return self._run(declared, declared.arguments(args, kwargs))
 
         run.call = declared  # type: ignore[attr-defined]
+        # So `help` and notebooks find `__signature__` when somebody asks, and opening a store doesn't wait for it.
+        run.__wrapped__ = declared  # type: ignore[assignment]
         return run  # type: ignore[return-value]
 
     return declare
