@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.api import checks
-from heedful.errors import Invalid
 from heedful.ledger.receipts import receipt_of
 from heedful.model import Detection
 from heedful.storage import facts as stored_facts
@@ -308,11 +307,7 @@ def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query:
     answer may cite them as [1], [2]; those that were deleted are left out. `query` is the question, if known: it makes
     the result a little surer.
     """
-    checks.any_text("answer", answer)
-    if len(answer) > MAX_ANSWER:
-        raise Invalid(
-            f"answer has {len(answer)} characters, the limit is {MAX_ANSWER}", field="answer", value=answer[:50]
-        )
+    checks.any_text("answer", answer, MAX_ANSWER)
     answer = answer.removeprefix(DISLIKED)
     shown = list(dict.fromkeys(fact_ids))
     ids, texts, vectors = _read(workspace, shown)

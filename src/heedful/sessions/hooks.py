@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from heedful.api import checks
 from heedful.clock import system_clock
 from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
 from heedful.model import FeedbackMetrics
@@ -64,11 +65,7 @@ def validation_hook(original_func: Original, action: str, session_id: str, **kwa
     if feedback.get("rating") == "down" and not comment:
         message, remedy = 'comment is required with the rating "down"', "Say in a few words what was wrong"
         raise Invalid(message, field="comment", value=feedback.get("comment"), remedy=remedy)
-    if len(comment) > MAX_COMMENT:
-        raise Invalid(
-            f"comment has {len(comment)} characters, the limit is {MAX_COMMENT}", field="comment", value=comment[:50]
-        )
-    feedback["comment"] = comment
+    feedback["comment"] = checks.any_text("comment", comment, MAX_COMMENT)
     feedback["_validated_at"] = system_clock().isoformat()
     return original_func(feedback)
 
