@@ -209,7 +209,7 @@ def test_long_questions_are_compared_only_with_the_nearest(
         compared.append(len(other))
         return similarity(asked, other, cosine, calibration=calibration)
 
-    monkeypatch.setattr("heedful.ledger.fold_cache.similarity", counting)
+    monkeypatch.setattr("heedful.ledger.contexts.similarity", counting)
     store = open_store(embedding=model)
     (fact,) = store.remember("alpha thing").fact_ids
     long = [f"number{place} " + "word " * 1_500 for place in range(FEW)]

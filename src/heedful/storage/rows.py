@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -98,12 +98,18 @@ def unpacked(value: Any) -> Any:
 
 def to_model(kind: type[Noun], row: object, /, **values: Any) -> Noun:
     """A row as a model: fields from `values`, or else by name, with stored times as datetimes."""
-    for name, field in kind.model_fields.items():
+    for name, is_time in _fields(kind):
         if name not in values:
             value = getattr(row, name)
-            is_time = isinstance(value, int) and field.annotation in (datetime, datetime | None)
-            values[name] = from_stored(value) if is_time else value
+            values[name] = from_stored(value) if is_time and isinstance(value, int) else value
     return kind(**values)
+
+
+@cache
+def _fields(kind: type[Model]) -> tuple[tuple[str, bool], ...]:
+    """The fields of a model, and whether they hold times."""
+    times = (datetime, datetime | None)
+    return tuple((name, field.annotation in times) for name, field in kind.model_fields.items())
 
 
 @contextmanager
