@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from heedful.api import ALL_CALLS, AnyHeedful
 from heedful.api.calls import Arguments, Call
@@ -14,14 +14,21 @@ from heedful.memory import documents
 from heedful.model import Document, FileError, Hit, Message, Signal, Target
 from heedful.sql.example_files import read
 
-if TYPE_CHECKING:
-    from heedful.interfaces.client.transport import Transport
+
+class Sender(Protocol):
+    """The connection to a server that runs calls there."""
+
+    project: str
+
+    def run(self, call: Call, arguments: Arguments) -> Any: ...
+
+    def close(self) -> None: ...
 
 
 class RemoteHeedful(AnyHeedful):
     """One project on a server. Threads may share it; close it when done, or use it in a `with`."""
 
-    def __init__(self, transport: Transport, display_name: str) -> None:
+    def __init__(self, transport: Sender, display_name: str) -> None:
         self._transport = transport
         self._display_name = display_name
 
