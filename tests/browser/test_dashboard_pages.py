@@ -189,7 +189,8 @@ def test_the_theme_follows_the_browser_until_somebody_chooses(looked_at: Served)
     page = visit.open("overview")
     ink = "getComputedStyle(document.body).color"
     dark = page.evaluate(ink)
-    page.get_by_role("button", name="Theme: auto").click()
+    with page.expect_response("**/theme"):
+        page.get_by_role("button", name="Theme: auto").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
     assert page.evaluate(ink) != dark
     with page.expect_response("**/theme"):

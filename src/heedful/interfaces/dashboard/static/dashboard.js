@@ -7,6 +7,7 @@
 
   // The theme changes without a new page; the server remembers it.
   const NEXT = { auto: "light", light: "dark", dark: "auto" };
+  let sent = Promise.resolve();
   for (const form of all("[data-theme-form]")) {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -14,7 +15,10 @@
       const chosen = button.value;
       if (chosen === "auto") delete root.dataset.theme;
       else root.dataset.theme = chosen;
-      fetch(form.action, { method: "POST", body: new URLSearchParams({ theme: chosen }), redirect: "manual" });
+      // One after the other: of two quick clicks, the last one is remembered.
+      const send = () =>
+        fetch(form.action, { method: "POST", body: new URLSearchParams({ theme: chosen }), redirect: "manual" });
+      sent = sent.then(send, send);
       button.value = NEXT[chosen];
       button.title = `Theme: ${chosen}`;
       button.querySelector(".sr").textContent = `Theme: ${chosen}; change to ${NEXT[chosen]}`;
