@@ -255,7 +255,7 @@ def compat_page() -> str:
 
 
 def _client_calls() -> Iterator[str]:
-    """What can be called on each part of the client, as signatures."""
+    """The calls of each part of the client, as signatures."""
     for place, part in vars(text2everything.Text2EverythingClient()).items():
         if not place.startswith("_"):
             yield "\n".join(
@@ -347,7 +347,7 @@ def _value(default: Any) -> str:
 
 
 def _meaning(function: Callable[..., Any], method: str, parameter: str) -> str:
-    """What a parameter means. A name means the same everywhere, but for what a call or the table says of its own."""
+    """The meaning of a parameter: the same for a name everywhere, unless a call or the table gives another."""
     call: Call | None = getattr(function, "call", None)
     if call is not None:
         return str(call.meanings[parameter].meaning)
@@ -360,7 +360,7 @@ def _meaning(function: Callable[..., Any], method: str, parameter: str) -> str:
 
 @cache
 def _common_meanings() -> dict[str, str]:
-    """What most calls say of a parameter of this name."""
+    """The meaning that most calls give to a parameter of this name."""
     said: dict[str, Counter[str]] = {}
     for call in ALL_CALLS.values():
         for name, means in call.meanings.items():
@@ -410,7 +410,7 @@ def _parameter_types() -> dict[str, ast.expr]:
 
 
 def _returned(function: Callable[..., Any]) -> str:
-    """What a function returns. Where `list` is a method, the module has another name for lists, which says nothing."""
+    """The result of a function. Where `list` is a method, the module has another name for lists, which says nothing."""
     written = _annotation(inspect.signature(inspect.unwrap(function)).return_annotation)
     alias = getattr(sys.modules[function.__module__], written, None)
     if isinstance(alias, GenericAlias) and alias.__origin__ is list:

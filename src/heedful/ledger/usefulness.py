@@ -109,7 +109,7 @@ class Policy(Protocol[Judgement]):
     def name(self) -> str: ...
 
     def judge(self, opinions: Sequence[Opinion], now: int) -> Judgement:
-        """The judgement of all opinions, folded anew. A store keeps the same folded."""
+        """The judgement of all opinions, folded from the first. A store keeps the result."""
 
     def rank(self, candidates: Sequence[Candidate], judgement: Judgement, weight: float) -> list[Ranked]:
         """All candidates, best first. `weight` bounds the influence of usefulness; 0 ranks by relevance alone."""

@@ -19,7 +19,7 @@ SHOWN = 3
 
 def doctor(space: SessionSpace, repair: bool, operator: bool) -> list[Check]:
     """One check of ratings; another of the store of the sessions, if it is not that of the facts. Only the `operator`
-    is told where that is."""
+    learns where that is."""
     try:
         # A store with the facts is checked with them.
         return [*([_store(space.store, repair, operator)] if space.store.remote else ()), _ratings(space)]

@@ -234,7 +234,7 @@ def list_executions(heedful: Heedful, request: ForeignRequest) -> Any:
 
 
 def look_up(heedful: Heedful, request: ForeignRequest) -> Any:
-    """The matches that may be used, and no others: the client can't be told to leave one alone."""
+    """The matches that may be used, and no others: the client has no way to skip one."""
     body = requests.body(request)
     result = heedful.chat.execution_cache_lookup(
         requests.text(request, "user_query"),
