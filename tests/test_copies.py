@@ -104,13 +104,13 @@ def test_twenty_thousand_copies_take_two_searches(store: Heedful, monkeypatch: p
     store.remember(OTHERS)
     store.recall(QUERY)
     searches: list[int] = []
-    nearest = VectorIndex.nearest
+    candidates = VectorIndex.candidates
 
     def counted(self: VectorIndex, vector: Any, count: int, permitted: Any) -> Any:
         searches.append(int(np.count_nonzero(permitted)))
-        return nearest(self, vector, count, permitted)
+        return candidates(self, vector, count, permitted)
 
-    monkeypatch.setattr(VectorIndex, "nearest", counted)
+    monkeypatch.setattr(VectorIndex, "candidates", counted)
     assert len({hit.text for hit in store.recall(QUERY).hits}) == 10
     assert searches == [20_012, 13]
 

@@ -141,7 +141,19 @@ class Workspace:
                     write = partial(self.write, durable=False, exclusive=False)
                     snapshot = TableSnapshot(dataset, model, self.read, write)
                 self._indexes[key] = DatasetIndex(dataset, model, snapshot)
-            return self._indexes[key]
+            index = self._indexes[key]
+        if index.has_unread_vectors:
+            self.do_later(f"vectors of {dataset}", lambda: self._read_vectors(index))
+        return index
+
+    def _read_vectors(self, index: DatasetIndex) -> Steps:
+        """Reads the vectors that no search has needed yet."""
+        while index.has_unread_vectors:
+            with self.read() as connection:
+                if stored_vectors.active_model(connection) != index.model:
+                    return
+                index.read_vectors(connection)
+            yield None
 
     def write_vectors(self, made: Sequence[tuple[int, int, bytes]], write: WriteVectors) -> None:
         """Writes vectors that were made during a read, so that nobody has to make them again."""
@@ -232,6 +244,8 @@ class Workspace:
         if self.database.read_only:
             return
         try:
+            for _ in self._read_vectors(index):
+                pass
             index.save()
         except (OSError, HeedfulError) as error:
             # It is derived: without it, the next process takes longer to open the store.

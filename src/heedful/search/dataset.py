@@ -24,11 +24,11 @@ from heedful.search.relevance import (
     source_position,
 )
 from heedful.search.snapshot import Arrays, Snapshot
-from heedful.search.vector_index import EXACT_BELOW, Growable, VectorIndex
+from heedful.search.vector_index import EXACT_BELOW, Growable, ReadLater, VectorIndex
 from heedful.storage import facts
 from heedful.storage.filters import Allowed
 from heedful.storage.rows import AnyRow
-from heedful.storage.vectors import ModelRow, unpack
+from heedful.storage.vectors import ModelRow, read_rows, unpack
 
 SAVE_AFTER = 2000  # A change of this many facts, and of a quarter of all, is worth saving.
 BATCH_SIZE = 2000  # Facts that are read and taken in at once.
@@ -79,7 +79,9 @@ class DatasetIndex:
             else:
                 self._catch_up(connection, lines)
             self._held.settle()
-            compaction = self._held.compaction() if self._held.worth_compacting() else None
+            # It would copy all vectors.
+            is_due = self._held.worth_compacting() and not self.has_unread_vectors
+            compaction = self._held.compaction() if is_due else None
         if compaction is not None:
             self._compact(compaction)
 
@@ -115,19 +117,19 @@ class DatasetIndex:
             copies: dict[int, relevance.Copies] = {}
             if distinct is not None and distinct.shown:
                 permitted = permitted & ~np.isin(held.keys, held.keys[held.rows_of(distinct.shown)])
-            rows = self._candidates(search, words, permitted)
+            rows = self._candidates(connection, search, words, permitted)
             if distinct is not None and len(np.unique(held.keys[rows])) < len(rows):
                 # Hundreds of copies may hide all others: the rows that are searched again have none.
                 permitted, copies = self._without_copies(permitted, words, distinct, search.also)
-                rows = self._candidates(search, words, permitted)
-            found = self._scored(search, words, rows)
+                rows = self._candidates(connection, search, words, permitted)
+            found = self._scored(connection, search, words, rows)
             further = [] if search.expand is None else search.expand(found)
             if further:
                 joining = held.rows_of(further)
                 rows = np.union1d(rows, joining[permitted[joining]])
                 if distinct is not None:
                     rows = rows[np.sort(np.unique(held.keys[rows], return_index=True)[1])]
-                found = self._scored(search, words, rows)
+                found = self._scored(connection, search, words, rows)
             return replace(found, copies=copies) if copies else found
 
     def _without_copies(
@@ -143,12 +145,16 @@ class DatasetIndex:
         chosen[rows[places]] = True
         return chosen, copies
 
-    def _candidates(self, search: Search, words: Floats | None, permitted: Bools) -> Rows:
+    def _candidates(self, connection: Connection, search: Search, words: Floats | None, permitted: Bools) -> Rows:
         """The permitted rows that a query should score."""
         held = self._held
         chosen = np.zeros(len(permitted), bool)
         if search.by_meaning is not None:
-            chosen[held.vectors.nearest(search.by_meaning, search.wanted, permitted)[0]] = True
+            if not held.vectors.is_encoded:
+                self._read(connection, held.vectors.unread())
+            near = held.vectors.candidates(search.by_meaning, search.wanted, permitted)
+            self._read(connection, held.vectors.unread(near))
+            chosen[held.vectors.best(search.by_meaning, search.wanted, near)[0]] = True
         if words is not None:
             worded = relevance.best(np.where(permitted, words, np.float32(0)), search.wanted)
             chosen[worded] = True
@@ -159,10 +165,32 @@ class DatasetIndex:
             chosen[held.rows_of(search.also)] = True
         return np.flatnonzero(chosen & permitted)
 
+    @property
+    def has_unread_vectors(self) -> bool:
+        """Whether vectors of the saved index are in the database still. A search reads those that it needs."""
+        return bool(len(self._held.vectors.unread()))
+
+    def read_vectors(self, connection: Connection) -> None:
+        """Reads some of the vectors that no search has needed yet. Searches go on meanwhile."""
+        with self._lock:
+            vectors = self._held.vectors
+            rows = vectors.unread()[:BATCH_SIZE]
+            seqs = self._held.seqs[rows]
+        found = read_rows(connection, self.model, seqs)
+        with self._lock:
+            vectors.read(rows, found)
+
+    def _read(self, connection: Connection, unread: Rows) -> None:
+        if len(unread):
+            self._held.vectors.read(unread, read_rows(connection, self.model, self._held.seqs[unread]))
+
     def save(self) -> None:
-        """Keeps the index for the next process, so that it need not build it. Searches go on meanwhile."""
+        """Keeps the index for the next process, so that it need not build it. Searches go on meanwhile. One with
+        vectors that were not read yet is not saved."""
         with self._saving:
             with self._lock:
+                if self.has_unread_vectors:
+                    return
                 arrays = self._arrays()
                 about = {"change": self._change, "model": self.model.name, "last": self._last}
                 unsaved, self._unsaved = self._unsaved, 0
@@ -188,7 +216,7 @@ class DatasetIndex:
         mean, bits = held.vectors.coded()
         return {
             "seqs": held.seqs,
-            "vectors": held.vectors.all(),
+            **({"vectors": held.vectors.all()} if self._snapshot.has_vectors else {}),
             "mean": mean,
             "bits": bits,
             "total": np.array(held.vectors.total),
@@ -222,9 +250,10 @@ class DatasetIndex:
         if self._is_snapshot_foreign:
             return
         self._last = tuple(about["last"])
+        vectors = arrays.get("vectors", ReadLater(len(arrays["seqs"]), self.model.dimensions))
         self._held = RowTable(
             np.array(arrays["seqs"]),
-            VectorIndex(arrays["vectors"], np.array(arrays["mean"]), arrays["bits"], arrays["total"]),
+            VectorIndex(vectors, np.array(arrays["mean"]), arrays["bits"], arrays["total"]),
             [relevance.Segment(0, *(arrays[name] for name in SEGMENT_ARRAYS))],
             np.array(arrays["lengths"]),
             np.array(arrays["keys"]),
@@ -283,8 +312,10 @@ class DatasetIndex:
         permitted[self._held.rows_of(allowed.without)] = False
         return permitted
 
-    def _scored(self, search: Search, words: Floats | None, rows: Rows) -> Found:
+    def _scored(self, connection: Connection, search: Search, words: Floats | None, rows: Rows) -> Found:
         held, vector = self._held, search.by_meaning
+        if vector is not None:
+            self._read(connection, held.vectors.unread(rows))
         cosines = None if vector is None else held.vectors.cosines(vector, rows)
 
         def lent() -> tuple[Floats, Floats]:

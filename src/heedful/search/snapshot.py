@@ -15,14 +15,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.files import FOLDER_MODE
-from heedful.storage import vectors
 from heedful.storage.postgresql import word_index
 from heedful.storage.vectors import ModelRow
 
@@ -39,6 +38,7 @@ class FileSnapshot:
     """A file beside the store."""
 
     path: Path
+    has_vectors: ClassVar[bool] = True
 
     def load(self, connection: Connection) -> Loaded | None:
         return load(self.path)
@@ -59,7 +59,9 @@ class FileSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class TableSnapshot:
-    """Rows of the store itself. The vectors are in the store already, so they are read from there."""
+    """Rows of the store itself. The vectors are in the store already: a search reads there those that it needs."""
+
+    has_vectors: ClassVar[bool] = False
 
     dataset: int
     model: ModelRow
@@ -68,14 +70,10 @@ class TableSnapshot:
 
     def load(self, connection: Connection) -> Loaded | None:
         content = word_index.read_index(connection, self.dataset, self.model.id)
-        loaded = None if content is None else unpack(np.frombuffer(content, np.uint8))
-        if loaded is None or "seqs" not in loaded[1]:
-            return None
-        loaded[1]["vectors"] = vectors.read_rows(connection, self.dataset, self.model, loaded[1]["seqs"])
-        return loaded
+        return None if content is None else unpack(np.frombuffer(content, np.uint8))
 
     def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
-        content = b"".join(pack(about, {name: array for name, array in arrays.items() if name != "vectors"}))
+        content = b"".join(pack(about, arrays))
         with self.write() as connection:
             word_index.save_index(connection, self.dataset, self.model.id, about["change"], content, replace=replace)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 Totals = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Rows = NDArray[np.int64]
 
 
 MAX_DRIFT = 0.1
@@ -31,14 +32,19 @@ class VectorIndex:
     """Finds the rows nearest to a query by cosine; all vectors have length 1."""
 
     def __init__(
-        self, saved: Vectors, mean: Vectors | None = None, bits: Words | None = None, total: Totals | None = None
+        self,
+        saved: Vectors | ReadLater,
+        mean: Vectors | None = None,
+        bits: Words | None = None,
+        total: Totals | None = None,
     ) -> None:
-        """`mean`, `bits` and `total` are what `coded` and `total` gave for the saved rows."""
+        """`mean`, `bits` and `total` are what `coded` and `total` gave for the saved rows, and are needed if those are
+        read later."""
         self._saved = saved
         self._tail = Growable(np.empty((0, saved.shape[1]), np.float32))
         self._mean = mean
         self._codes = None if bits is None else Growable(np.array(bits), last=True)
-        self.total: Totals = saved.sum(axis=0, dtype=np.float64) if total is None else np.array(total)
+        self.total: Totals = saved[:].sum(axis=0, dtype=np.float64) if total is None else np.array(total)
         """The sum of all vectors."""
         self._scratch = Scratch()
 
@@ -60,9 +66,25 @@ class VectorIndex:
         mean = self.total / len(self)
         away = mean - self._mean
         if float(away @ away) > MAX_DRIFT * (1 - float(mean @ mean)):
-            self._encode()
+            self._codes = None
         else:
             self._codes.append(encode(vectors, self._mean))
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether there are sign bits; making them takes all vectors."""
+        return self._codes is not None
+
+    def unread(self, rows: Rows | None = None) -> Rows:
+        """Those of these rows, or of all, whose vectors have to be given to `read` before they are used."""
+        if not isinstance(self._saved, ReadLater):
+            return np.empty(0, np.int64)
+        return self._saved.unread(np.arange(len(self._saved)) if rows is None else rows[rows < len(self._saved)])
+
+    def read(self, rows: Rows, vectors: Vectors) -> None:
+        """Takes the vectors of those of these rows that are unread."""
+        if isinstance(self._saved, ReadLater):
+            self._saved.read(rows, vectors)
 
     def row(self, row: int) -> Vectors:
         """One vector."""
@@ -70,7 +92,7 @@ class VectorIndex:
         found: Vectors = self._saved[row] if row < boundary else self._tail.rows[row - boundary]
         return found
 
-    def taken(self, rows: NDArray[np.int64]) -> Vectors:
+    def taken(self, rows: Rows) -> Vectors:
         """These vectors, copied."""
         boundary, tail = len(self._saved), self._tail.rows
         if not len(tail):
@@ -83,7 +105,8 @@ class VectorIndex:
 
     def all(self) -> Vectors:
         """Every vector, in order."""
-        return np.concatenate([self._saved, self._tail.rows]) if len(self._tail.rows) else self._saved
+        saved = self._saved[:]
+        return np.concatenate([saved, self._tail.rows]) if len(self._tail.rows) else saved
 
     def coded(self) -> tuple[Vectors, Words]:
         """The centre and the sign bits, made when they are first needed."""
@@ -93,31 +116,64 @@ class VectorIndex:
 
     def _encode(self) -> tuple[Vectors, Words]:
         self._mean = (self.total / max(1, len(self))).astype(np.float32)
-        bits = np.concatenate([encode(part, self._mean) for part in (self._saved, self._tail.rows)], axis=1)
+        bits = np.concatenate([encode(part, self._mean) for part in (self._saved[:], self._tail.rows)], axis=1)
         self._codes = Growable(bits, last=True)
         return self._mean, bits
 
-    def cosines(self, query: Vectors, rows: NDArray[np.int64]) -> Vectors:
+    def cosines(self, query: Vectors, rows: Rows) -> Vectors:
         """The cosine of each of these rows, in [0, 1]."""
         similarity: Vectors = np.clip(cosine_similarity(self.taken(rows), query), 0, 1)
         return similarity
 
-    def nearest(self, query: Vectors, count: int, allowed: Bools) -> tuple[NDArray[np.int64], Vectors]:
+    def nearest(self, query: Vectors, count: int, allowed: Bools) -> tuple[Rows, Vectors]:
         """Up to `count` allowed rows with the greatest cosines, and those, best first."""
+        return self.best(query, count, self.candidates(query, count, allowed))
+
+    def candidates(self, query: Vectors, count: int, allowed: Bools) -> Rows:
+        """The allowed rows that may be nearest, most of which are not."""
         permitted = int(np.count_nonzero(allowed))
         if permitted <= EXACT_BELOW:
-            rows = np.flatnonzero(allowed)
-        else:
-            mean, words = self.coded()
-            mask = None if permitted == len(allowed) else allowed
-            bits = encode(query[None], mean)
-            rows = nearest(words, bits, mask, max(RESCORE_COUNT, 2 * count), self._scratch)
+            return np.flatnonzero(allowed)
+        mean, words = self.coded()
+        mask = None if permitted == len(allowed) else allowed
+        return nearest(words, encode(query[None], mean), mask, max(RESCORE_COUNT, 2 * count), self._scratch)
+
+    def best(self, query: Vectors, count: int, rows: Rows) -> tuple[Rows, Vectors]:
+        """The nearest of these rows, and their cosines, best first."""
         if len(rows) > count:
             rough = np.vecdot(self.taken(rows), query)
             rows = rows[np.argpartition(rough, len(rows) - count)[len(rows) - count :]]
         found = self.cosines(query, rows)
         order = np.lexsort((rows, -found))
         return rows[order], found[order]
+
+
+class ReadLater:
+    """The vectors of rows that are in the database, read a few at a time when they are needed, and kept."""
+
+    def __init__(self, rows: int, dimensions: int) -> None:
+        self.shape = (rows, dimensions)
+        self._places = np.full(rows, -1, np.int32)
+        # In the order they are read: memory that nothing was written to yet takes no room.
+        self._vectors = Growable(np.empty((0, dimensions), np.float32))
+        self._vectors.reserve(rows)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, rows: Rows | slice | int) -> Vectors:
+        places = self._places[rows]
+        assert (places >= 0).all(), "they are to be read first"
+        found: Vectors = self._vectors.rows[places]
+        return found
+
+    def unread(self, rows: Rows) -> Rows:
+        return rows[self._places[rows] < 0]
+
+    def read(self, rows: Rows, vectors: Vectors) -> None:
+        new = self._places[rows] < 0
+        self._places[rows[new]] = np.arange(np.count_nonzero(new)) + len(self._vectors.rows)
+        self._vectors.append(vectors[new])
 
 
 Kind = TypeVar("Kind", bound=np.generic)

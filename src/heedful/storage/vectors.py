@@ -85,20 +85,18 @@ def activate(connection: Connection, model: int) -> None:
     connection.execute(update(queries).where(queries.c.model_id != model).values(vector=None, model_id=None))
 
 
-def read_rows(connection: Connection, dataset: int, model: ModelRow, seqs: NDArray[np.int64]) -> Vectors:
-    """The vectors of many facts of a dataset in PostgreSQL, a row each; a fact without one has zeros."""
+def read_rows(connection: Connection, model: ModelRow, seqs: NDArray[np.int64]) -> Vectors:
+    """The vectors of facts in PostgreSQL, a row each; a fact without one has zeros."""
     found = np.zeros((len(seqs), model.dimensions), np.float32)
     order = np.argsort(seqs)
     with binary_cursor(connection) as cursor:
         for run in (order[start : start + _READ_AT_ONCE] for start in range(0, len(order), _READ_AT_ONCE)):
             asked = seqs[run]
-            cursor.execute(_JOINED, (dataset, model.id, int(asked[0]), int(asked[-1])))
+            cursor.execute(_JOINED, (model.id, asked.tolist()))
             numbers, sent = cursor.fetchone()
             if numbers is not None:
-                stored = np.frombuffer(numbers, ">i8")
-                places = np.minimum(np.searchsorted(asked, stored), len(asked) - 1)
-                wanted = asked[places] == stored
-                found[run[places[wanted]]] = unpack_sent(sent, model.dimensions)[wanted]
+                places = np.searchsorted(asked, np.frombuffer(numbers, ">i8"))
+                found[run[places]] = unpack_sent(sent, model.dimensions)
     return found
 
 
@@ -107,8 +105,7 @@ _READ_AT_ONCE = 10_000
 
 _JOINED = (
     "SELECT string_agg(int8send(fact_seq), '' ORDER BY fact_seq), "
-    "string_agg(halfvec_send(vector), '' ORDER BY fact_seq) "
-    "FROM vectors WHERE dataset_id = %s AND model_id = %s AND fact_seq BETWEEN %s AND %s"
+    "string_agg(halfvec_send(vector), '' ORDER BY fact_seq) FROM vectors WHERE model_id = %s AND fact_seq = ANY(%s)"
 )
 
 
