@@ -151,9 +151,9 @@ class DatasetIndex:
         chosen = np.zeros(len(permitted), bool)
         if search.by_meaning is not None:
             if not held.vectors.is_encoded:
-                self._read(connection, held.vectors.unread())
+                self._read(connection)
             near = held.vectors.candidates(search.by_meaning, search.wanted, permitted)
-            self._read(connection, held.vectors.unread(near))
+            self._read(connection, near)
             chosen[held.vectors.best(search.by_meaning, search.wanted, near)[0]] = True
         if words is not None:
             worded = relevance.best(np.where(permitted, words, np.float32(0)), search.wanted)
@@ -167,22 +167,25 @@ class DatasetIndex:
 
     @property
     def has_unread_vectors(self) -> bool:
-        """Whether vectors of the saved index are in the database still. A search reads those that it needs."""
-        return bool(len(self._held.vectors.unread()))
+        """Whether vectors are in the database only. A search reads those that it needs."""
+        later = self._held.vectors.later
+        return later is not None and later.is_unfinished
 
     def read_vectors(self, connection: Connection) -> None:
-        """Reads some of the vectors that no search has needed yet. Searches go on meanwhile."""
+        """Reads some of those that no search has needed yet. Searches go on meanwhile."""
         with self._lock:
-            vectors = self._held.vectors
-            rows = vectors.unread()[:BATCH_SIZE]
-            seqs = self._held.seqs[rows]
-        found = read_rows(connection, self.model, seqs)
-        with self._lock:
-            vectors.read(rows, found)
+            later, seqs = self._held.vectors.later, self._held.seqs
+        if later is not None:
+            rows = later.unread()[:BATCH_SIZE]
+            found = read_rows(connection, self.model, seqs[rows])
+            with self._lock:
+                later.read(rows, found)
 
-    def _read(self, connection: Connection, unread: Rows) -> None:
-        if len(unread):
-            self._held.vectors.read(unread, read_rows(connection, self.model, self._held.seqs[unread]))
+    def _read(self, connection: Connection, rows: Rows | None = None) -> None:
+        """Reads the vectors of these rows, or of all, that are not in memory."""
+        later = self._held.vectors.later
+        if later is not None and len(unread := later.unread(rows)):
+            later.read(unread, read_rows(connection, self.model, self._held.seqs[unread]))
 
     def save(self) -> None:
         """Keeps the index for the next process, so that it need not build it. Searches go on meanwhile. One with
@@ -315,7 +318,7 @@ class DatasetIndex:
     def _scored(self, connection: Connection, search: Search, words: Floats | None, rows: Rows) -> Found:
         held, vector = self._held, search.by_meaning
         if vector is not None:
-            self._read(connection, held.vectors.unread(rows))
+            self._read(connection, rows)
         cosines = None if vector is None else held.vectors.cosines(vector, rows)
 
         def lent() -> tuple[Floats, Floats]:

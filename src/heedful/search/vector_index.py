@@ -41,6 +41,8 @@ class VectorIndex:
         """`mean`, `bits` and `total` are what `coded` and `total` gave for the saved rows, and are needed if those are
         read later."""
         self._saved = saved
+        self.later = saved if isinstance(saved, ReadLater) else None
+        """What has to read rows before they are used, if they are not in memory."""
         self._tail = Growable(np.empty((0, saved.shape[1]), np.float32))
         self._mean = mean
         self._codes = None if bits is None else Growable(np.array(bits), last=True)
@@ -74,17 +76,6 @@ class VectorIndex:
     def is_encoded(self) -> bool:
         """Whether there are sign bits; making them takes all vectors."""
         return self._codes is not None
-
-    def unread(self, rows: Rows | None = None) -> Rows:
-        """Those of these rows, or of all, whose vectors have to be given to `read` before they are used."""
-        if not isinstance(self._saved, ReadLater):
-            return np.empty(0, np.int64)
-        return self._saved.unread(np.arange(len(self._saved)) if rows is None else rows[rows < len(self._saved)])
-
-    def read(self, rows: Rows, vectors: Vectors) -> None:
-        """Takes the vectors of those of these rows that are unread."""
-        if isinstance(self._saved, ReadLater):
-            self._saved.read(rows, vectors)
 
     def row(self, row: int) -> Vectors:
         """One vector."""
@@ -167,10 +158,20 @@ class ReadLater:
         found: Vectors = self._vectors.rows[places]
         return found
 
-    def unread(self, rows: Rows) -> Rows:
-        return rows[self._places[rows] < 0]
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether some rows were not read yet."""
+        return len(self._vectors.rows) < len(self._places)
+
+    def unread(self, rows: Rows | None = None) -> Rows:
+        """Those of these rows, or of all, that were not read yet."""
+        if rows is None:
+            return np.flatnonzero(self._places < 0)
+        saved = rows[rows < len(self._places)]
+        return saved[self._places[saved] < 0]
 
     def read(self, rows: Rows, vectors: Vectors) -> None:
+        """Takes the vectors of rows; those that were read meanwhile stay."""
         new = self._places[rows] < 0
         self._places[rows[new]] = np.arange(np.count_nonzero(new)) + len(self._vectors.rows)
         self._vectors.append(vectors[new])
