@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import resource
 import subprocess
@@ -19,21 +20,29 @@ from heedful.providers.embedding import bundled
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Seconds to open, seconds of the first recall, the part of it that was embedding, and memory in MB."""
+    """Seconds to import what opening a store needs, to open, of the first recall, the part of it that was embedding, of
+    a bare SELECT that reads the saved index on a new connection (0 for a file, which is mapped), and memory in MB."""
 
+    imports: float
     open: float
     first: float
     embedding: float
+    bare: float
     memory_before: float
     memory: float
 
     @property
     def seconds(self) -> float:
         """From `heedful.open` to the first result."""
-        return self.open + self.first
+        return self.imports + self.ready
+
+    @property
+    def ready(self) -> float:
+        """The same without imports and embedding."""
+        return self.open + self.first - self.embedding
 
 
-def measure(store: Path, query: str) -> Opened:
+def measure(store: str | Path, query: str) -> Opened:
     """Opens the store in a process of its own."""
     command = [sys.executable, "-m", "bench.opening", str(store), query]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -58,6 +67,11 @@ def main(store: str, query: str) -> None:
     start = time.perf_counter()
     model.embed([query])
     embedding = time.perf_counter() - start
+    start = time.perf_counter()
+    is_server = store.startswith("postgresql")
+    for module in ("heedful.store", "numpy.ma", *(["psycopg"] if is_server else [])):
+        importlib.import_module(module)
+    imports = time.perf_counter() - start
     before = peak_memory()
     start = time.perf_counter()
     opened = heedful.open(store, embedding=model)
@@ -65,9 +79,21 @@ def main(store: str, query: str) -> None:
     result = opened.recall(query)
     end = time.perf_counter()
     assert len(result) == 10
-    made = {"open": then - start, "first": end - then, "embedding": embedding}
-    print(json.dumps({**made, "memory_before": before, "memory": peak_memory()}))
+    made = {"imports": imports, "open": then - start, "first": end - then, "embedding": embedding}
+    memory = peak_memory()
     opened.close()
+    bare = bare_read(store) if is_server else 0.0
+    print(json.dumps({**made, "bare": bare, "memory_before": before, "memory": memory}))
+
+
+def bare_read(url: str) -> float:
+    """Seconds of connecting and of reading all saved indexes, by the driver alone."""
+    import psycopg
+
+    start = time.perf_counter()
+    with psycopg.connect(url, options="-c heedful.everything=on") as connection:
+        connection.cursor(binary=True).execute("SELECT content FROM heedful.saved_indexes").fetchall()
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

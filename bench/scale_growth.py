@@ -1,4 +1,5 @@
-"""How opening, recall, remember and signals slow down as a dataset grows, on both kinds of store."""
+"""How opening, recall, remember and signals slow down as a dataset grows, with as many opinions, on both kinds of
+store. PostgreSQL searches the largest datasets itself, by an index of half vectors."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench import opening
 from bench.measure import Bar, Report, Timing, number, say, timed, timing
 from bench.reads import WARM, Recalled, recalling
 from bench.scale_stores import given
@@ -18,8 +20,14 @@ from heedful.providers.embedding import Embedder
 from heedful.search.database_index import build_due
 from heedful.storage import open_store
 
+OPINIONS = 1000
+"""Signals in one call, while a store is filled."""
+
 SUBLINEAR = 0.5
 """The greatest power of the number of facts that a time may grow with: its square root."""
+
+OPENING = 300
+"""Milliseconds to open a store on PostgreSQL, whatever its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,11 @@ class Grown:
     store: str
     facts: int
     opened: float
-    """Milliseconds to open the store and recall for the first time, in a process that has loaded the model."""
+    """Milliseconds to open the store and recall for the first time, in a process that has loaded modules and model."""
+    bare: float
+    """Milliseconds of a bare SELECT that reads the saved index; 0 if there is none to read."""
+    opinions: int
+    opinions_a_second: float
     recall: Timing
     remember: Timing
     signal: Timing
@@ -53,14 +65,16 @@ def measure(
     database.close()
     built = time.perf_counter() - start
     kept, remembered, signalled = Recalled(), [], []
+    signals = given(ids, [f"{query} again" for query in queries[:50]])
     with opened(where, served) as store:
         store.recall("once, so that what is kept for the next process is there")
-    model.embed(["warm"])
-    start = time.perf_counter()
+        say(f"giving {name} {len(texts):,} opinions")
+        start = time.perf_counter()
+        for _ in range(0, len(texts), OPINIONS):
+            store.signal(list(itertools.islice(signals, OPINIONS)))
+        given_a_second = len(texts) / (time.perf_counter() - start)
+    fresh = opening.measure(where, queries[0])
     with opened(where, served) as store:
-        store.recall(queries[0])
-        opening = 1000 * (time.perf_counter() - start)
-        signals = given(ids, [f"{query} again" for query in queries[:50]])
         task = recalling(store, served, queries, kept, "hybrid")
         for place in range(WARM):
             store.recall(f"{queries[place]} {place}")
@@ -74,9 +88,12 @@ def measure(
             one = list(itertools.islice(signals, 1))
             signalled.append(timed(lambda one=one: store.signal(one))[0])  # type: ignore[misc]
     times = timing(kept.after), timing(remembered), timing(signalled)
-    found = Grown(name, len(texts), opening, *times, filled, built)
+    found = Grown(
+        name, len(texts), 1000 * fresh.ready, 1000 * fresh.bare, len(texts), given_a_second, *times, filled, built
+    )
     say(
-        f"opened in {opening:.0f} ms, recall {found.recall.p50:.1f} ms, remember {found.remember.p50:.1f} ms, "
+        f"opened in {found.opened:.0f} ms (a bare SELECT takes {found.bare:.0f} ms), "
+        f"recall {found.recall.p50:.1f} ms, remember {found.remember.p50:.1f} ms, "
         f"signal {found.signal.p50:.1f} ms; indexes built in {built:.0f} s"
     )
     return found
@@ -86,18 +103,24 @@ def tell(report: Report, found: Sequence[Grown]) -> None:
     """Adds what was measured to the report."""
     section = report.section(
         "Growth (ms)",
-        "", "facts", "opened", "recall p50", "p95", "remember p50", "p95", "signal p50", "p95",
-        "facts in a second", "index built in s",
+        "", "facts and opinions", "opened", "bare SELECT", "ratio", "recall p50", "p95", "remember p50", "p95",
+        "signal p50", "p95", "facts in a second", "opinions in a second", "index built in s",
     )  # fmt: skip
     for each in found:
         calls = [each.recall, each.remember, each.signal]
         times = [
             each.opened,
+            each.bare,
+            each.opened / each.bare if each.bare else 0.0,
             *(time for call in calls for time in (call.p50, call.p95)),
             each.filled_a_second,
+            each.opinions_a_second,
             each.built,
         ]
         section.rows.append([each.store, f"{each.facts:,}", *map(number, times)])
+        if each.store == "postgresql":
+            what = f"opening {each.facts:,} facts on PostgreSQL"
+            report.bars.append(Bar(what, each.opened, OPENING, "at most", "ms"))
     for name in dict.fromkeys(each.store for each in found):
         sizes = [each for each in found if each.store == name]
         for what in ("recall", "remember", "signal"):

@@ -173,14 +173,18 @@ def test_a_process_that_has_not_read_all_saves_all(
     second = opening()
     second.recall(QUERIES[0])
     assert 0 < len(read) < FACTS
-    second.forget(second.recall("number77", top_k=1)[0].fact_id)
-    second.remember([f"{text} once more" for text in TEXTS[:150]])
+    second.forget(filled.recall("number77", top_k=1)[0].fact_id)
+    second.remember([f"newcomer{number} of group{number % 40}" for number in range(150)])
     second.recall(QUERIES[0])
-    expected = hits(filled)
     second.close()
     # What is not in the saved index is not found.
     monkeypatch.setattr("heedful.storage.facts.indexable", lambda *_: iter(()))
-    assert hits(opening()) == expected
+    third = opening()
+    for mode in ("semantic", "lexical", "hybrid"):
+        for text in (TEXTS[5], TEXTS[78], TEXTS[399], "newcomer99 of group19"):
+            assert third.recall(text, mode=mode, top_k=1)[0].text == text
+        assert TEXTS[77] not in {hit.text for hit in third.recall(TEXTS[77], mode=mode)}
+    assert all(check.ok and not check.repaired for check in third.doctor())
 
 
 def test_first_recalls_at_once_agree(filled: Heedful, opening: Open, read: list[int]) -> None:
