@@ -13,6 +13,7 @@ import heedful
 from heedful import Heedful
 from heedful.model import MODES, Mode
 from heedful.search import dataset
+from heedful.storage import vectors
 from heedful.testing import WordEmbedder
 from heedful.workspace import Workspace
 
@@ -36,7 +37,7 @@ def a_few_facts_count_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The facts whose vectors were read from the store after its index was loaded."""
     seqs: list[int] = []
-    original = dataset.read_rows
+    original = vectors.read_rows
 
     def noted(connection: Any, model: Any, asked: Any) -> Any:
         seqs.extend(asked.tolist())
