@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
 from postgresql_process import Server
 from server import running
+from sqlalchemy import text
 
 import heedful
 from heedful import Heedful, Unavailable
+from heedful.storage import scopes
+from heedful.storage.vectors import read_rows
 from heedful.testing import WordEmbedder
 
 SOON = 30
@@ -83,6 +87,37 @@ def test_a_replica_refuses_what_must_be_written(replica: Heedful) -> None:
         with pytest.raises(Unavailable, match="replica") as caught:
             call()
         assert caught.value.code == "store_read_only"
+
+
+def _saved(store: Heedful, dataset: int) -> bool:
+    """Whether a store has a saved index of a dataset."""
+    count = text("SELECT count(*) FROM saved_indexes WHERE dataset_id = :dataset")
+    with store._workspace.read() as connection:
+        return bool(connection.execute(count, {"dataset": dataset}).scalar())
+
+
+def test_a_replica_reads_the_vectors_that_it_needs(
+    primary: Heedful, replica: Heedful, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("search.vector_index.EXACT_BELOW", "search.vector_index.RESCORE_COUNT", "search.relevance.POOL"):
+        monkeypatch.setattr(f"heedful.{name}", 10)
+    read: list[int] = []
+
+    def noted(connection: Any, model: Any, seqs: Any) -> Any:
+        read.extend(seqs.tolist())
+        return read_rows(connection, model, seqs)
+
+    monkeypatch.setattr("heedful.search.dataset.read_rows", noted)
+    primary.remember([f"room{number} is on floor{number % 9}" for number in range(200)], dataset="rooms")
+    expected = primary.recall("room77 floor5", dataset="rooms", top_k=3)
+    with primary._workspace.read() as connection:
+        number = scopes.dataset_id(connection, "default", "rooms")
+    assert number is not None
+    primary._workspace.save_index(number)
+    until(lambda: _saved(replica, number))
+    recalled = replica.recall("room77 floor5", dataset="rooms", top_k=3)
+    assert [(hit.fact_id, hit.score) for hit in recalled] == [(hit.fact_id, hit.score) for hit in expected]
+    assert 0 < len(read) < 200
 
 
 def test_a_server_serves_a_replica(both: tuple[str, str], primary: Heedful) -> None:
