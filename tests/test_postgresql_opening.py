@@ -214,3 +214,18 @@ def test_vectors_of_a_model_that_comes_back_are_found(empty_database: str, openi
         assert hits(opened, "semantic") == hits(fresh, "semantic")
     assert opened.recall(QUERIES[0], mode="semantic").hits == before.hits
     assert read != []
+
+
+@pytest.mark.parametrize(("times", "bytes_per_count"), [(255, 1), (256, 4)])
+def test_repeated_words_count_as_before(
+    filled: Heedful, opening: Open, read: list[int], times: int, bytes_per_count: int
+) -> None:
+    filled.remember(["7 " * times, "7 once, and topic1"])
+    filled.recall("7")
+    filled._workspace.save_index(1)
+    opened = opening()
+    assert [hit.score for hit in opened.recall("7 topic1", mode="lexical", top_k=9)] == [
+        hit.score for hit in filled.recall("7 topic1", mode="lexical", top_k=9)
+    ]
+    assert opened._workspace._indexes[1, 1]._held.segments[0].counts.itemsize == bytes_per_count
+    assert read == []

@@ -21,6 +21,7 @@ from heedful.storage.vectors import Vectors
 from heedful.text.words import terms
 
 Floats = NDArray[np.float32]
+Counts = NDArray[np.float32] | NDArray[np.uint8]
 Rows = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
@@ -34,10 +35,10 @@ class Segment:
     terms: NDArray[np.uint64]
     offsets: NDArray[np.int64]
     rows: NDArray[np.int32]
-    counts: Floats
+    counts: Counts
     lengths: Floats
 
-    def postings(self, term: int) -> tuple[NDArray[np.int32], Floats] | None:
+    def postings(self, term: int) -> tuple[NDArray[np.int32], Counts] | None:
         """The rows with a term, counted from the segment's own first row."""
         index = int(np.searchsorted(self.terms, np.uint64(term)))
         if index == len(self.terms) or self.terms[index] != term:
@@ -78,7 +79,7 @@ def keep_only(segment: Segment, moved: NDArray[np.int32]) -> Segment:
 
 
 def _grouped(
-    base: int, every_term: NDArray[np.uint64], rows: NDArray[np.int32], counts: Floats, lengths: Floats
+    base: int, every_term: NDArray[np.uint64], rows: NDArray[np.int32], counts: Counts, lengths: Floats
 ) -> Segment:
     order = np.lexsort((rows, every_term))
     every_term, rows, counts = every_term[order], rows[order], counts[order]
@@ -130,7 +131,7 @@ def rarity(living: int, holders: int) -> float:
     return math.log(1 + (living - holders + 0.5) / (holders + 0.5))
 
 
-def gains(weight: float, counts: Floats, norms: Floats) -> Floats:
+def gains(weight: float, counts: Counts, norms: Floats) -> Floats:
     """The gain of texts that have a word of this weight so many times."""
     gained: Floats = np.float32(weight * (K1 + 1)) * counts / (counts + norms)
     return gained
