@@ -10,6 +10,7 @@ import pytest
 from server import running
 
 from heedful import Heedful
+from heedful.ledger import events
 from heedful.model import Document, Mode
 from heedful.search.vector_index import VectorIndex
 
@@ -53,6 +54,28 @@ def test_filters_decide_before_copies_are_merged(store: Heedful) -> None:
         store.remember(COPY, source=user, metadata={"user": user})
     (hit,) = store.recall(QUERY, where={"user": ["bo", "cy"]}).hits
     assert (hit.metadata["user"], hit.copies, hit.sources) == ("bo", 1, ["bo", "cy"])
+
+
+def test_only_copies_ask_which_facts_were_judged(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    facts_after = events.facts_after
+
+    def counted(connection: Any, dataset: int, seq: int) -> list[int]:
+        asked.append(seq)
+        return facts_after(connection, dataset, seq)
+
+    monkeypatch.setattr(events, "facts_after", counted)
+    store.remember(OTHERS)
+    first, second = (store.remember(COPY, source=page).fact_ids[0] for page in ("page 1", "page 2"))
+    store.signal([{"fact_id": second, "signal_type": "helpful", "query": "At six?"}])
+    assert second not in {hit.fact_id for hit in store.recall("rules", mode="lexical").hits}
+    assert asked == []
+    assert store.recall(COPY, top_k=1).hits[0].fact_id == second
+    assert asked == [0]
+    store.signal([{"fact_id": first, "signal_type": "helpful", "query": "Is it open at six?"}])
+    store.recall(COPY)
+    assert len(asked) == 2
+    assert asked[1] > 0
 
 
 @pytest.mark.parametrize("kind", ["helpful", "not_helpful"])

@@ -73,8 +73,8 @@ class ContextIndex:
         self._waiting_words: dict[str, set[int]] = {}
         self._newest: Sequence[int] = ()
         """Of the queries that came last, those that are embedded in one step."""
-        self.judged = np.empty(0, np.int64)
-        """The facts that were ever judged, in order; all others are neutral."""
+        self._judged: Seqs = np.empty(0, np.int64)
+        self._judged_until = 0
         self._vectors = VectorIndex(np.empty((0, model.dimensions), np.float32))
 
     def __len__(self) -> int:
@@ -94,7 +94,6 @@ class ContextIndex:
             known = {row.id: row.vector for row in rows if row.model_id == self.model.id and row.vector is not None}
             texts = {row.id: row.text for row in rows}
             lacking = {query: texts[query] for query in sorted(texts.keys() - known.keys())}
-            judged = events.facts_after(connection, self.dataset, self._event)
             with self._lock:
                 self._unrated = (self._unrated - named) | unrated
                 for query in (named | unrated) & self._row_of.keys():
@@ -106,8 +105,17 @@ class ContextIndex:
                 if lacking:
                     last = next(_steps(dict(reversed(lacking.items()))))
                     self._newest = last if sum(len(texts[query]) for query in last) <= MAX_CHARACTERS else ()
-                self.judged = np.union1d(self.judged, np.array(judged, np.int64))
                 self._event = newest
+
+    def judged(self, connection: Connection, newest: int) -> Seqs:
+        """The facts that were ever judged up to the event `newest`, the last that `connection` sees, in order; all
+        others are neutral. They are read when they are first asked for: few recalls need them."""
+        with self._following:
+            if newest > self._judged_until:
+                more = events.facts_after(connection, self.dataset, self._judged_until)
+                self._judged = np.union1d(self._judged, np.array(more, np.int64))
+                self._judged_until = newest
+            return self._judged
 
     @property
     def waits(self) -> bool:

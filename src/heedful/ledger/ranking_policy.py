@@ -36,8 +36,6 @@ from heedful.workspace import Workspace
 Facts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-NO_FACTS: Facts = np.empty(0, np.int64)  # No fact was judged.
-
 DOCUMENTED = Documented()
 ADAPTIVE = Adaptive()
 
@@ -45,6 +43,11 @@ DEFAULT_POLICY: PolicyName = "adaptive"  # The policy of a project that has set 
 BLEND_POLICY: PolicyName = "documented"  # The policy of a recall that asks for the boost, where none was set.
 
 POLICIES: dict[PolicyName, Policy[Any]] = {"documented": DOCUMENTED, "adaptive": ADAPTIVE}
+
+
+def no_facts() -> Facts:
+    """The facts that were judged where there are no signals."""
+    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)

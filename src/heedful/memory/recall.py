@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,14 @@ from heedful.ledger.adaptive_policy import Neighbour, rivals
 from heedful.ledger.contexts import Match
 from heedful.ledger.fold_cache import View, folds_of
 from heedful.ledger.ranking_policy import (
-    NO_FACTS,
     AdaptiveJudge,
     Context,
     DocumentedJudge,
+    Facts,
     Judge,
     effective_policy,
     explore,
+    no_facts,
 )
 from heedful.ledger.receipts import NewReceipt, ShownFact
 from heedful.ledger.usefulness import Candidate, Ranked, Usefulness
@@ -288,12 +290,13 @@ def _search(
     connection = direct.connection
     matches: list[Match] = []
     nearest: Iterable[Neighbour] = ()
-    judged = NO_FACTS
+    judged: Callable[[], Facts] = no_facts
     if state.event:
         if vector is None:
             vector = workspace.embed([request.query])[0]
         known = folds_of(workspace).contexts(connection, dataset, model, state.event)
-        (matches, nearest), judged = known.near(request.query, vector), known.judged
+        matches, nearest = known.near(request.query, vector)
+        judged = partial(known.judged, connection, state.event)
     policy = effective_policy(request.policy, state.policy, request.asks_for_boost)
     now = workspace.now()
     judge: Judge
@@ -306,7 +309,7 @@ def _search(
         context = judge.context
     else:
         context = Context(matches)
-        judge = DocumentedJudge(connection, folds_of(workspace).overall(dataset), state.event, context, now, judged)
+        judge = DocumentedJudge(connection, folds_of(workspace).overall(dataset), state.event, context, now, judged())
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now

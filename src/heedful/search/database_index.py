@@ -114,7 +114,7 @@ class DatabaseIndex:
             np.array(seqs, np.int64),
             np.array([places[copies[fact]] for fact in seqs], np.uint64),
             np.array([lent.get(fact, 0.0) for fact in seqs], np.float32),
-            distinct.judged,
+            distinct.judged(),
             also,
         )
         return {

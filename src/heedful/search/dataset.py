@@ -140,7 +140,7 @@ class DatasetIndex:
         lent = np.zeros(len(rows), np.float32)
         if words is not None:
             _, lent = relevance.fuse(lent, lent, *borrowed_scores(words, held.neighbours.table[rows]))
-        places, copies = relevance.one_of_each(held.seqs[rows], held.keys[rows], lent, distinct.judged, also)
+        places, copies = relevance.one_of_each(held.seqs[rows], held.keys[rows], lent, distinct.judged(), also)
         chosen = np.zeros(len(permitted), bool)
         chosen[rows[places]] = True
         return chosen, copies

@@ -313,7 +313,7 @@ NAMED = 9  # Copies of a text that are named; all are counted.
 class Distinct:
     """A search that finds each text once: of several copies the one that `one_of_each` prefers."""
 
-    judged: Rows
+    judged: Callable[[], Rows]
     shown: Sequence[int] = ()
     """The facts whose texts are not to be found."""
 
