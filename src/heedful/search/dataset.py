@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from heedful.search import relevance
 from heedful.search.relevance import (
+    Bools,
     Distinct,
     Floats,
     Found,
@@ -32,7 +33,6 @@ from heedful.storage.vectors import ModelRow, read_rows, unpack
 
 SAVE_AFTER = 2000  # A change of this many facts, and of a quarter of all, is worth saving.
 BATCH_SIZE = 2000  # Facts that are read and taken in at once.
-Bools = NDArray[np.bool_]
 
 SEGMENT_ARRAYS = ("terms", "offsets", "rows", "counts", "lengths")
 
@@ -188,8 +188,7 @@ class DatasetIndex:
             later.read(unread, read_rows(connection, self.model, self._held.seqs[unread]))
 
     def save(self) -> None:
-        """Keeps the index for the next process, so that it need not build it. Searches go on meanwhile. One with
-        vectors that were not read yet is not saved."""
+        """Keeps the index for the next process, once all vectors are read. Searches go on meanwhile."""
         with self._saving:
             with self._lock:
                 if self.has_unread_vectors:

@@ -73,10 +73,9 @@ class TableSnapshot:
         return None if content is None else unpack(np.frombuffer(content, np.uint8))
 
     def save(self, about: Mapping[str, Any], arrays: Arrays, *, replace: bool) -> None:
-        counts = arrays["counts"]
         # A quarter less to read: hardly a text repeats a word so often.
-        small = counts.astype(np.uint8) if counts.max(initial=0) < 256 else counts
-        content = b"".join(pack(about, {**arrays, "counts": small}))
+        small = np.uint8 if arrays["counts"].max(initial=0) < 256 else np.float32
+        content = b"".join(pack(about, {**arrays, "counts": arrays["counts"].astype(small)}))
         with self.write() as connection:
             word_index.save_index(connection, self.dataset, self.model.id, about["change"], content, replace=replace)
 

@@ -5,7 +5,7 @@ Sign bits find the candidates, the vectors themselves decide.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +32,12 @@ class VectorIndex:
     """Finds the rows nearest to a query by cosine; all vectors have length 1."""
 
     def __init__(
-        self,
-        saved: Vectors | ReadLater,
-        mean: Vectors | None = None,
-        bits: Words | None = None,
-        total: Totals | None = None,
+        self, saved: Saved, mean: Vectors | None = None, bits: Words | None = None, total: Totals | None = None
     ) -> None:
-        """`mean`, `bits` and `total` are what `coded` and `total` gave for the saved rows, and are needed if those are
-        read later."""
+        """`mean`, `bits` and `total` are what `coded` and `total` gave for the saved rows; `ReadLater` needs them."""
         self._saved = saved
         self.later = saved if isinstance(saved, ReadLater) else None
-        """What has to read rows before they are used, if they are not in memory."""
+        """What has to read saved rows before they are used."""
         self._tail = Growable(np.empty((0, saved.shape[1]), np.float32))
         self._mean = mean
         self._codes = None if bits is None else Growable(np.array(bits), last=True)
@@ -96,8 +91,7 @@ class VectorIndex:
 
     def all(self) -> Vectors:
         """Every vector, in order."""
-        saved = self._saved[:]
-        return np.concatenate([saved, self._tail.rows]) if len(self._tail.rows) else saved
+        return np.concatenate([self._saved[:], self._tail.rows]) if len(self._tail.rows) else self._saved[:]
 
     def coded(self) -> tuple[Vectors, Words]:
         """The centre and the sign bits, made when they are first needed."""
@@ -177,6 +171,7 @@ class ReadLater:
         self._vectors.append(vectors[new])
 
 
+Saved: TypeAlias = Vectors | ReadLater
 Kind = TypeVar("Kind", bound=np.generic)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from heedful.storage.half_vectors import unpack_sent
-from heedful.storage.rows import binary_cursor, lock_exclusive, lock_shared, select_in
+from heedful.storage.rows import SIZE, binary_cursor, lock_exclusive, lock_shared, select_in
 from heedful.storage.schema import facts, models, queries, vectors
 
 Vectors = NDArray[np.float32]
@@ -90,7 +90,8 @@ def read_rows(connection: Connection, model: ModelRow, seqs: NDArray[np.int64]) 
     found = np.zeros((len(seqs), model.dimensions), np.float32)
     order = np.argsort(seqs)
     with binary_cursor(connection) as cursor:
-        for run in (order[start : start + _READ_AT_ONCE] for start in range(0, len(order), _READ_AT_ONCE)):
+        # As one value: a row each would take ten times as long.
+        for run in (order[start : start + SIZE] for start in range(0, len(order), SIZE)):
             asked = seqs[run]
             cursor.execute(_JOINED, (model.id, asked.tolist()))
             numbers, sent = cursor.fetchone()
@@ -99,9 +100,6 @@ def read_rows(connection: Connection, model: ModelRow, seqs: NDArray[np.int64]) 
                 found[run[places]] = unpack_sent(sent, model.dimensions)
     return found
 
-
-_READ_AT_ONCE = 10_000
-"""Vectors that are read as one value: a row each would take ten times as long."""
 
 _JOINED = (
     "SELECT string_agg(int8send(fact_seq), '' ORDER BY fact_seq), "
