@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-faults test-soak test-soak-short test-integrations test-typescript lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-typescript lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -110,6 +110,18 @@ ENGINE := tests --ignore tests/server --ignore tests/browser
 test-postgresql: export HEEDFUL_TEST_STORE := postgresql
 test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+
+test-pooler: export HEEDFUL_TEST_STORE := postgresql
+test-pooler: export HEEDFUL_TEST_POOLER := pgbouncer
+test-pooler: export HEEDFUL_CITUS := $(CITUS)
+test-pooler: $(VENV)/dev ## the same through pgbouncer in transaction mode, which has to be installed; CITUS=folder for a cluster behind it
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+
+test-citus: export HEEDFUL_CITUS := $(CITUS)
+test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and added under load; CITUS=folder of a PostgreSQL with Citus and pgvector
+	@test -x '$(CITUS)/bin/postgres' || { echo 'make test-citus needs a PostgreSQL with Citus and pgvector: make test-citus CITUS=/folder/with/bin/and/lib'; exit 1; }
+	$(BIN)/pytest tests/citus$(call again,tests/citus)
+	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
 INTEGRATIONS := google-adk langchain llama-index openai-agents pydantic-ai scores strands vanna

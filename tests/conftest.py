@@ -26,7 +26,15 @@ from lived import lived, lived_database, lived_folder, lived_template, place
 from memory_files import keep_files_in_memory
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
 from mysql import mysql_server, mysql_url
-from postgresql import bare_database, empty_database, postgresql_server, postgresql_template, postgresql_url
+from postgresql import (
+    bare_database,
+    bare_template,
+    empty_database,
+    postgresql_server,
+    postgresql_template,
+    postgresql_url,
+    stores,
+)
 from private_files import write_private
 from searching import search_inside_from_the_first_fact
 from sharing import make_once
@@ -47,6 +55,7 @@ from heedful.testing import ManualClock, WordEmbedder
 
 __all__ = [
     "bare_database",
+    "bare_template",
     "cold_processes",
     "database",
     "empty_database",
@@ -66,6 +75,7 @@ __all__ = [
     "queue",
     "standalone_mongodb_server",
     "standalone_mongodb_url",
+    "stores",
     "warm_interpreter",
     "warm_processes",
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import queues
 import scenario
-from postgresql import copied, make_template
+from postgresql import Stores, copied, create, make_template
 from sharing import make_once
 
 import heedful
@@ -92,16 +92,21 @@ def lived(lived_folder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def lived_template(postgresql_server: str, lived_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def lived_template(
+    stores: Stores, postgresql_template: str, lived_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """A database on a server with all that in it, to be copied."""
-    source = lived_folder / "lived.db"
-    return make_template(tmp_path_factory, postgresql_server, "lived", lambda url: copy(source, url))
+
+    def make(name: str) -> None:
+        copy(lived_folder / "lived.db", create(stores, name, postgresql_template))
+
+    return make_template(tmp_path_factory, stores, "lived", make)
 
 
 @pytest.fixture
-def lived_database(postgresql_server: str, lived_template: str) -> Iterator[str]:
+def lived_database(stores: Stores, lived_template: str) -> Iterator[str]:
     """A database of one's own with all that in it."""
-    with copied(postgresql_server, lived_template) as url:
+    with copied(stores, lived_template) as url:
         yield url
 
 

@@ -1,4 +1,7 @@
-"""A real PostgreSQL server for tests: one for all workers, a new database for each test."""
+"""A real PostgreSQL server for tests: one for all workers, a new database for each test.
+
+Stores are there, too, or else on a Citus cluster; a pooler may be in front of either.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,18 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
 import pytest
+from cluster import Cluster, join
+from pgbouncer_process import Pooler
 from postgresql_process import Server
 from sharing import State, make_once, run_folder, shared_server
 
@@ -23,36 +31,84 @@ from heedful.testing import WordEmbedder
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "checkpoint_timeout=1h", "max_wal_size=4GB")
 """Settings of a server whose files nobody needs after a crash."""
 
-_STARTED: dict[int, Server] = {}
+CITUS = os.environ.get("HEEDFUL_CITUS") or None
+"""A PostgreSQL with Citus, if stores are on a cluster in the tests."""
+
+POOLER = os.environ.get("HEEDFUL_TEST_POOLER") == "pgbouncer"
+"""Whether stores are reached through a pooler in the tests."""
+
+_STARTED: dict[int, Server | Pooler] = {}
 """Servers that this process started for others, too; they may outlast its use of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where new stores are: on a server, or on the nodes of a cluster."""
+
+    nodes: tuple[str, ...]
+    """Addresses, with DATABASE in the place of a name. The first one knows the others."""
+    front: str
+    """The address by which stores are opened."""
+
+
 def _start() -> State:
-    server = Server(*QUICK)
-    assert server.process is not None
-    _STARTED[server.process.pid] = server
-    return {"pid": server.process.pid, "url": server.url, "folder": str(server.folder)}
+    return _known([Server(*QUICK)])
+
+
+def _start_cluster() -> State:
+    assert CITUS is not None
+    return _known(Cluster(Path(CITUS), *QUICK).nodes)
+
+
+def _start_pooler(port: int) -> State:
+    return _known([Pooler(port)])
+
+
+def _known(servers: Sequence[Server | Pooler]) -> State:
+    known = []
+    for server in servers:
+        assert server.process is not None
+        _STARTED[server.process.pid] = server
+        known.append({"pid": server.process.pid, "url": server.url, "folder": str(server.folder)})
+    return {"servers": known}
 
 
 def _stop(known: State) -> None:
-    pid = known["pid"]
-    if pid in _STARTED:
-        _STARTED.pop(pid).close()
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGINT)
-    # As a child of another process it stays in the list of processes, but its file goes.
-    for _ in range(600):
-        if not (Path(known["folder"]) / "data" / "postmaster.pid").exists():
-            break
-        time.sleep(0.05)
-    shutil.rmtree(known["folder"], ignore_errors=True)
+    for server in known["servers"]:
+        pid = server["pid"]
+        if pid in _STARTED:
+            _STARTED.pop(pid).close()
+            continue
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
+        # As a child of another process it stays in the list of processes, but its file goes.
+        for _ in range(600):
+            if not (Path(server["folder"]) / "data" / "postmaster.pid").exists():
+                break
+            time.sleep(0.05)
+        shutil.rmtree(server["folder"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with shared_server(run_folder(tmp_path_factory, "postgresql"), _start, _stop) as known:
-        yield known["url"]
+        yield known["servers"][0]["url"]
+
+
+@pytest.fixture(scope="session")
+def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """Where the tests' own stores are."""
+    with ExitStack() as started:
+
+        def start(name: str, starting: Callable[[], State]) -> list[str]:
+            known = started.enter_context(shared_server(run_folder(tmp_path_factory, name), starting, _stop))
+            return [server["url"] for server in known["servers"]]
+
+        nodes = [request.getfixturevalue("postgresql_server")] if CITUS is None else start("citus", _start_cluster)
+        port = urlsplit(nodes[0]).port
+        assert port is not None
+        (front,) = start("pgbouncer", partial(_start_pooler, port)) if POOLER else nodes[:1]
+        yield Stores(tuple(nodes), front)
 
 
 @pytest.fixture
@@ -63,86 +119,116 @@ def postgresql_url(postgresql_server: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgresql_template(postgresql_server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def bare_template(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database in which a store can be made by one who has no right beyond it, to be copied."""
+
+    def make(name: str) -> None:
+        _create(stores.nodes, name, "")
+        for node in stores.nodes:
+            _run(node.replace("DATABASE", name), "CREATE EXTENSION vector")
+        if CITUS is not None:
+            join(stores.nodes, name)
+
+    return make_template(tmp_path_factory, stores, "bare", make)
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(stores: Stores, bare_template: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A database with the tables of a new store, to be copied; its owner has no right beyond it."""
 
-    return make_template(
-        tmp_path_factory,
-        postgresql_server,
-        "empty_store",
-        lambda url: heedful.open(url, embedding=WordEmbedder()).close(),
-    )
+    def make(name: str) -> None:
+        heedful.open(create(stores, name, bare_template), embedding=WordEmbedder()).close()
+
+    return make_template(tmp_path_factory, stores, "empty_store", make)
 
 
 @pytest.fixture
-def bare_database(postgresql_server: str) -> Iterator[str]:
+def bare_database(stores: Stores, bare_template: str) -> Iterator[str]:
     """The address of a new database in which a store can be made by one who has no right beyond it."""
-    with new_store(postgresql_server, "bare") as url:
+    with copied(stores, bare_template) as url:
         yield url
 
 
 @pytest.fixture
-def empty_database(postgresql_server: str, postgresql_template: str) -> Iterator[str]:
+def empty_database(stores: Stores, postgresql_template: str) -> Iterator[str]:
     """The address of a new store."""
-    with copied(postgresql_server, postgresql_template) as url:
+    with copied(stores, postgresql_template) as url:
         yield url
 
 
 @contextlib.contextmanager
 def new_database(server: str) -> Iterator[str]:
     """The address of a new database, as its superuser."""
-    with _database(server, "test", "STRATEGY file_copy") as url:
-        yield url
+    with _database([server], "test", "STRATEGY file_copy") as name:
+        yield server.replace("DATABASE", name)
 
 
 @contextlib.contextmanager
-def copied(server: str, template: str) -> Iterator[str]:
+def copied(stores: Stores, template: str) -> Iterator[str]:
     """The address of a new database like another one, to which nobody is connected."""
-    with _database(server, "store", f"TEMPLATE {template} STRATEGY file_copy") as url:
-        yield _as_keeper(url)
+    with _database(stores.nodes, "store", _like(template)) as name:
+        yield _as_keeper(stores.front.replace("DATABASE", name))
 
 
 @contextlib.contextmanager
-def new_store(server: str, prefix: str = "store", options: str = "STRATEGY file_copy") -> Iterator[str]:
+def new_store(server: str, options: str = "STRATEGY file_copy") -> Iterator[str]:
     """The address of a new database that can become a store; its owner has no right beyond it."""
-    with _database(server, prefix, options) as url:
-        _add_vector(url)
+    with _database([server], "store", options) as name:
+        url = server.replace("DATABASE", name)
+        _run(url, "CREATE EXTENSION vector")
         yield _as_keeper(url)
 
 
-def make_template(factory: pytest.TempPathFactory, server: str, name: str, fill: Callable[[str], object]) -> str:
-    """The name of a database that is filled once for all processes, and stays as long as its server."""
-    url = server.replace("DATABASE", name)
+def make_template(factory: pytest.TempPathFactory, stores: Stores, name: str, make: Callable[[str], object]) -> str:
+    """The name of a database that is made once for all processes, and stays as long as its servers."""
 
-    def make(folder: Path) -> None:
-        _create(server, name, "")
-        _add_vector(url)
-        fill(_as_keeper(url))
+    def make_on_all(folder: Path) -> None:
+        make(name)
+        for node in stores.nodes:
+            # Citus stays connected to a database that was used.
+            _run(node.replace("DATABASE", "postgres"), f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            _run(node.replace("DATABASE", "postgres"), _DISCONNECT.format(name))
 
-    make_once(factory, f"{name}_{urlsplit(server).port}", make)
+    make_once(factory, f"{name}_{urlsplit(stores.nodes[0]).port}", make_on_all)
     return name
 
 
+_DISCONNECT = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{}'"
+
+
+def create(stores: Stores, name: str, template: str) -> str:
+    """Creates a database like another one; returns its address, past any pooler."""
+    _create(stores.nodes, name, _like(template))
+    return _as_keeper(stores.nodes[0].replace("DATABASE", name))
+
+
+def _like(template: str) -> str:
+    return f"TEMPLATE {template} STRATEGY file_copy"
+
+
 @contextlib.contextmanager
-def _database(server: str, prefix: str, options: str) -> Iterator[str]:
+def _database(nodes: Sequence[str], prefix: str, options: str) -> Iterator[str]:
     name = f"{prefix}_{uuid4().hex}"
-    _create(server, name, options)
+    _create(nodes, name, options)
     try:
-        yield server.replace("DATABASE", name)
+        yield name
     finally:
         # By a new connection: some tests kill the server.
-        with psycopg.connect(server.replace("DATABASE", "postgres"), autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+        _on_all(nodes, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def _create(server: str, name: str, options: str) -> None:
-    with psycopg.connect(server.replace("DATABASE", "postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} OWNER keeper {options}".encode())
+def _create(nodes: Sequence[str], name: str, options: str) -> None:
+    _on_all(nodes, f"CREATE DATABASE {name} OWNER keeper {options}")
 
 
-def _add_vector(url: str) -> None:
+def _on_all(nodes: Sequence[str], statement: str) -> None:
+    for node in nodes:
+        _run(node.replace("DATABASE", "postgres"), statement)
+
+
+def _run(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
+        connection.execute(statement.encode())
 
 
 def _as_keeper(url: str) -> str:

@@ -58,13 +58,18 @@ class Server:
         wal: Path | None = None,
         within: Sequence[str] = (),
         replica_of: Server | None = None,
+        installation: Path | None = None,
     ) -> None:
         """`wal` is where its log of writes is, in small pieces, if not in its own folder; `within` is a command that
-        runs another one where that can be seen, as somebody that is not root. A replica follows another server."""
+        runs another one where that can be seen, as somebody that is not root. A replica follows another server.
+        `installation` has the programs in bin and the libraries in lib, if not those of the development packages."""
         # The folders of the test run belong to its user alone, who may not be the one that the server runs as.
         self.folder = Path(tempfile.mkdtemp(prefix="heedful-postgresql-"))
         self._within = within
-        self._owner = {} if within else owner()
+        self._options = {} if within else owner()
+        self._programs = binaries() if installation is None else installation / "bin"
+        if installation is not None:
+            self._options["env"] = {**os.environ, "LD_LIBRARY_PATH": str(installation / "lib")}
         self._data = self.folder / "data"
         self._log, access = self.folder / "log", self.folder / "access"
         access.write_text(_ACCESS)
@@ -102,7 +107,7 @@ class Server:
             # Another program may take the port between the moment it is found free and the start.
             port = self._port or free_port()
             command = [
-                str(binaries() / "postgres"),
+                str(self._programs / "postgres"),
                 "-D",
                 str(self._data),
                 "-h",
@@ -115,7 +120,7 @@ class Server:
             with self._log.open("ab") as output:
                 self.process = subprocess.Popen(
                     [*self._within, *command, *self._settings],
-                    cwd="/", stdout=output, stderr=output, start_new_session=True, **self._owner,
+                    cwd="/", stdout=output, stderr=output, start_new_session=True, **self._options,
                 )  # fmt: skip
             if _answers(self.process, port):
                 self._port = port
@@ -161,8 +166,8 @@ class Server:
         self._run("pg_basebackup", "-d", address, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 
     def _run(self, program: str, *options: str) -> None:
-        command = [str(binaries() / program), "-D", str(self._data), *options]
-        made = subprocess.run([*self._within, *command], cwd="/", capture_output=True, check=False, **self._owner)
+        command = [str(self._programs / program), "-D", str(self._data), *options]
+        made = subprocess.run([*self._within, *command], cwd="/", capture_output=True, check=False, **self._options)
         assert made.returncode == 0, made.stderr.decode()
 
 
