@@ -115,6 +115,7 @@ test-pooler: export HEEDFUL_TEST_STORE := postgresql
 test-pooler: export HEEDFUL_TEST_POOLER := pgbouncer
 test-pooler: export HEEDFUL_CITUS := $(CITUS)
 test-pooler: $(VENV)/dev ## the same through pgbouncer in transaction mode, which has to be installed; CITUS=folder for a cluster behind it
+	$(BIN)/pytest tests/pooler$(call again,tests/pooler)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 test-citus: export HEEDFUL_CITUS := $(CITUS)
