@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import grids
 import httpx
@@ -27,6 +28,8 @@ from memory_files import keep_files_in_memory
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
 from mysql import mysql_server, mysql_url
 from postgresql import (
+    CITUS,
+    POOLER,
     bare_database,
     bare_template,
     empty_database,
@@ -38,6 +41,7 @@ from postgresql import (
 from private_files import write_private
 from searching import search_inside_from_the_first_fact
 from sharing import make_once
+from single_shard import single_shard
 from sqlalchemy import Connection
 from warm_processes import cold_processes, warm_interpreter, warm_processes
 
@@ -186,6 +190,19 @@ def shared_certificates() -> Iterator[None]:
 def shared_statements() -> Iterator[None]:
     """Compiles each statement once for all stores."""
     with compiled_once():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shards_of_one_project(request: pytest.FixtureRequest) -> Iterator[None]:
+    """On a cluster, a statement that concerns one project fails if it needs more than one shard. Behind a pooler,
+    connections have no settings of their own."""
+    if CITUS is None or POOLER or STORE != "postgresql":
+        yield
+        return
+    port = urlsplit(request.getfixturevalue("stores").nodes[0]).port
+    assert port is not None
+    with single_shard(port):
         yield
 
 

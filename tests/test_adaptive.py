@@ -375,10 +375,10 @@ class TestViews:
         praise(store, facts[0], "ann")
         workspace = store._workspace
         evidence = EvidenceIndex(1)
-        with workspace.database.read() as older:
+        with workspace.read() as older:
             (query,) = ledger.queries_after(older, 1, 0)
             praise(store, facts[1], "ann")
-            with workspace.database.read() as newer:
+            with workspace.read() as newer:
                 evidence.follow(View.of(newer, 1))
                 assert evidence.votes(View.of(older, 1), [query], workspace.now())[query].facts.tolist() == [1]
                 evidence.follow(View.of(newer, 1))
@@ -395,7 +395,7 @@ class TestViews:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr("heedful.ledger.fold_cache.CACHED_VOTES", cached)
-        chosen, database, evidence = random.Random(seed), store._workspace.database, EvidenceIndex(1)
+        chosen, workspace, evidence = random.Random(seed), store._workspace, EvidenceIndex(1)
         events: list[str] = []
         existing = list(facts)
         for turn in range(60):
@@ -416,7 +416,7 @@ class TestViews:
                     for _ in range(chosen.choice([1, 1, 4]))
                 ]
                 events += store.signal(signals).event_ids
-            with database.read() as connection:
+            with workspace.read() as connection:
                 view = View.of(connection, 1)
                 queries = sorted(ledger.queries_after(connection, 1, 0))
                 at_once = EvidenceIndex(1)
@@ -514,7 +514,7 @@ def by_adaptive(
     near = {each.query: each for each in neighbours}
     workspace, rule = store._workspace, Adaptive()
     asked = workspace.embed([question])[0]
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         model = workspace.model(connection)
         assert model is not None
         vectors = of_facts(connection, model, [each.fact for each in candidates])
@@ -534,7 +534,7 @@ def by_adaptive(
 def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int], list[Opinion], list[Neighbour]]:
     """The numbers of facts, all opinions that stand in the ledger, as seen from a query, and its neighbours."""
     workspace = store._workspace
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number, model = workspace.dataset(connection, dataset), workspace.model(connection)
         assert number is not None
         assert model is not None

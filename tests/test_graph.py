@@ -73,7 +73,7 @@ def rows(path: Path, statement: str) -> list[tuple[object, ...]]:
 
 def say(store: Heedful, *signals: LinkSignal) -> list[str | None]:
     workspace = store._workspace
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         return signal_links(workspace, connection, signals, source="test")
 
 
@@ -197,7 +197,7 @@ def test_other_processes_follow(open_store: Callable[..., Heedful], store: Heedf
     store.remember("a prize for Mirela Kovac")
     assert "a prize for Mirela Kovac" in lifted(other)
     workspace = store._workspace
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         places = stored_facts.locate(connection, workspace.project, [facts[SEED], facts[NOISE[3]]])
         for seq, dataset in places.values():
             graph.enrich(connection, dataset, seq, ["harbour report", " Harbour  Report"])
@@ -352,9 +352,9 @@ class TestDoctor:
             "UPDATE links SET last_at = 7, score = 0.2 WHERE last_at IS NULL",
             "UPDATE links SET last_at = NULL",
             "DELETE FROM links",
-            "INSERT INTO entities (dataset_id, key, name) SELECT id, 'secret', 'Secret' FROM datasets",
-            "INSERT INTO links (fact_seq, entity_id, dataset_id, score, used, ignored, helpful, not_helpful) "
-            "SELECT 3, id, dataset_id, 0.5, 0, 0, 0, 0 FROM entities",
+            "INSERT INTO entities (project_id, dataset_id, key, name) SELECT 1, id, 'secret', 'Secret' FROM datasets",
+            "INSERT INTO links (fact_seq, entity_id, project_id, dataset_id, score, used, ignored, helpful, "
+            "not_helpful) SELECT 3, id, project_id, dataset_id, 0.5, 0, 0, 0, 0 FROM entities",
         ],
     )
     def test_wrong_links_are_fixed(self, store: Heedful, facts: dict[str, str], path: Path, damage: str) -> None:
@@ -371,7 +371,7 @@ class TestDoctor:
 
     def test_what_a_model_found_is_not_taken_for_wrong(self, store: Heedful, facts: dict[str, str]) -> None:
         workspace = store._workspace
-        with workspace.database.write() as connection:
+        with workspace.write() as connection:
             ((seq, dataset),) = stored_facts.locate(connection, workspace.project, [facts[NOISE[0]]]).values()
             graph.enrich(connection, dataset, seq, ["monthly report"])
         assert all(check.ok and not check.repaired for check in store.doctor())
@@ -420,7 +420,7 @@ def test_any_order_of_link_signals_gives_the_documented_score(
         for event, (*_, retracted) in zip(events, given, strict=True):
             if retracted:
                 store.retract(str(event))
-        with store._workspace.database.read() as connection:
+        with store._workspace.read() as connection:
             kept = scores.rated_links_in(connection, 1)
         for place in range(2):
             left = sorted((each for each in given if each[0] == place and not each[4]), key=lambda each: each[3])
@@ -454,16 +454,16 @@ def test_a_graph_that_follows_is_the_one_that_is_built_again(
             elif what == "supersede":
                 store.supersede(living.pop(which % len(living)), f"correction {number} by Delta")
             else:
-                with workspace.database.write() as connection:
+                with workspace.write() as connection:
                     ((seq, dataset),) = stored_facts.locate(
                         connection, workspace.project, [living[which % len(living)]]
                     ).values()
                     graph.enrich(connection, dataset, seq, [f"found{which}", "Alpha"])
             if number % every == 0:
-                with workspace.database.read() as connection:
+                with workspace.read() as connection:
                     following.follow(connection)
         fresh = GraphIndex(1)
-        with workspace.database.read() as connection:
+        with workspace.read() as connection:
             for index in (following, fresh):
                 index.follow(connection)
             entities = np.array(sorted(row for row in range(60)), np.int64)

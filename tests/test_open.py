@@ -171,7 +171,8 @@ def test_no_verb_waits_for_a_second_connection_while_it_holds_one(
     open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def small(url: URL, **options: Any) -> Engine:
-        return create_engine(url, **{**options, "pool_size": 1, "max_overflow": 0, "pool_timeout": 0.5})
+        pool = {} if "pool" in options else {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.5}
+        return create_engine(url, **{**options, **pool})
 
     monkeypatch.setattr("heedful.storage.database.create_engine", small)
     store = open_store()

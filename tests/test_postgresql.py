@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from postgresql import project_held
 from sqlalchemy import insert
 from things import things
 
@@ -21,7 +22,6 @@ from heedful.jobs.retention import maintain
 from heedful.settings import Retention
 from heedful.storage.postgresql import tables
 from heedful.storage.postgresql.tables import UNSECURED_TABLES
-from heedful.storage.rows import lock_number, project_lock
 from heedful.storage.schema import events, metadata
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
@@ -47,6 +47,12 @@ def opening(empty_database: str, clock: ManualClock) -> Iterator[Callable[..., H
 def asking(url: str, **settings: str) -> Iterator[psycopg.Connection]:
     """A connection to the database of a store, past Heedful."""
     with psycopg.connect(url, options="-c search_path=heedful,public") as connection:
+        if "project" in settings:
+            # No number is that of a project that is not there.
+            numbers = "SELECT id FROM projects WHERE name = %s"
+            connection.execute("SELECT set_config('heedful.everything', 'on', false)")
+            found = connection.execute(numbers, (settings.pop("project"),)).fetchone()
+            settings |= {"project_id": str(found[0] if found else 0), "everything": "off"}
         for name, value in settings.items():
             connection.execute("SELECT set_config(%s, %s, false)", (f"heedful.{name}", value))
         yield connection
@@ -159,7 +165,7 @@ class TestTables:
 
 class TestParts:
     def parts(self, url: str, table: str) -> dict[str, int]:
-        with asking(url) as connection:
+        with asking(url, everything="on") as connection:
             names = connection.execute(
                 "SELECT c.relname FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = %s::regclass",
                 (table,),
@@ -270,15 +276,10 @@ class TestParts:
 
 
 class TestLocks:
-    @contextmanager
-    def lock_held(self, url: str, project: str) -> Iterator[None]:
-        with psycopg.connect(url) as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(project_lock(project)),))
-            yield
-
     def test_projects_do_not_wait_for_each_other(self, opening: Callable[..., Heedful], empty_database: str) -> None:
         ours = opening("ours")
-        with self.lock_held(empty_database, "theirs"):
+        opening("theirs").remember("x")
+        with project_held(empty_database, "theirs"):
             fact = ours.remember("x").fact_ids[0]
             ours.signal([{"fact_id": fact, "signal_type": "used", "query": "x"}])
 
@@ -287,7 +288,7 @@ class TestLocks:
     ) -> None:
         store = opening("ours")
         store.remember("x")
-        with self.lock_held(empty_database, "ours"):
+        with project_held(empty_database, "ours"):
             shown = store.recall("x")
         assert store.signal_recall(shown.recall_id, used=[shown[0].fact_id]).processed == 1
 

@@ -12,6 +12,7 @@ from time import monotonic
 import psycopg
 import pytest
 from kinds import TABLES
+from postgresql import project_held
 from proxies import Proxy
 from sqlalchemy import make_url
 
@@ -19,7 +20,6 @@ import heedful
 from heedful import Heedful, Unavailable
 from heedful.sql.sandbox import pool
 from heedful.storage.postgresql import backend
-from heedful.storage.rows import lock_number, project_lock
 from heedful.testing import WordEmbedder
 
 
@@ -84,11 +84,11 @@ def test_a_store_whose_server_falls_silent_ends_the_call_and_works_again_later(
 
 def test_a_store_that_is_at_work_is_waited_for(empty_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "SILENT_SECONDS", 0.05)
-    with heedful.open(empty_database, embedding=WordEmbedder()) as store, psycopg.connect(empty_database) as holder:
+    with heedful.open(empty_database, embedding=WordEmbedder()) as store:
         store.remember("Rome is in Italy.")
-        holder.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(project_lock("default")),))
-        threading.Timer(0.5, holder.commit).start()
-        assert store.remember("Oslo is in Norway.").fact_ids
+        with project_held(empty_database, "default") as holder:
+            threading.Timer(0.5, holder.commit).start()
+            assert store.remember("Oslo is in Norway.").fact_ids
 
 
 def test_a_connector_that_falls_silent_before_its_query_runs_is_named(

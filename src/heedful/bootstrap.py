@@ -165,10 +165,15 @@ def store_audit(
         return list_entries(database, None, **arguments)
 
 
-def migrate_store(url_or_path: str | Path | None = None) -> StoreRevision:
-    """Creates the tables of a store, or upgrades them; no model is loaded."""
+def migrate_store(url_or_path: str | Path | None = None, *, distribute: bool = False) -> StoreRevision:
+    """Creates the tables of a store, or upgrades them; no model is loaded. `distribute` spreads its projects over the
+    nodes of a cluster."""
     with _database(url_or_path, create=True) as database:
-        return StoreRevision(store=database.name, revision=HEAD)
+        if distribute:
+            database.distribute()
+        placement = database.placement(None)
+        nodes = [] if placement is None else [node.address for node in placement.nodes]
+        return StoreRevision(store=database.name, revision=HEAD, nodes=nodes)
 
 
 def maintain_store(url_or_path: str | Path | None = None) -> list[str]:

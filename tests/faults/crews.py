@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
@@ -29,6 +29,8 @@ class _Writer:
     """Its process, while that runs."""
     status: int = 0
     begun: int = -1
+    failed: int = 0
+    """How many of its attempts failed."""
     done: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -105,10 +107,10 @@ class Crew:
             os.kill(writer.pid, signal.SIGKILL)
             self._wait(lambda: writer.pid is None, f"{writer.name} did not end")
 
-    def work(self, deeds: int) -> None:
-        """Waits until every writer that runs has done so many more."""
+    def work(self, deeds: int, projects: Container[str] | None = None) -> None:
+        """Waits until every writer that runs, of some projects or of all, has done so many more."""
         with self._changed:
-            goals = [(writer, writer.first + deeds) for writer in self._writers if writer.pid is not None]
+            goals = [(writer, writer.first + deeds) for writer in self._working(projects)]
         assert goals, "nobody is there to work"
         self._wait(
             lambda: all(writer.first >= goal for writer, goal in goals) or any(each.pid is None for each, _ in goals),
@@ -120,7 +122,7 @@ class Crew:
         """Waits until attempts have failed with this code so many more times."""
         with self._changed:
             goal = self._count(code) + times
-            running = [writer for writer in self._writers if writer.pid is not None]
+            running = self._working()
         self._wait(
             lambda: self._count(code) >= goal or any(writer.pid is None for writer in running),
             f"nothing has failed with {code}",
@@ -134,6 +136,11 @@ class Crew:
                 os.kill(writer.pid, signal.SIGTERM)
         self._wait(lambda: all(writer.pid is None for writer in self._writers), "somebody does not end")
         assert [writer.name for writer in self._writers if writer.status != 0] == [], self._story()
+
+    def failed(self, project: str) -> int:
+        """How many attempts have failed in a project."""
+        with self._changed:
+            return sum(writer.failed for writer in self._writers if writer.project == project)
 
     def done(self, project: str) -> dict[Deed, str]:
         """All that was acknowledged in a project, with the id of what was made."""
@@ -166,12 +173,17 @@ class Crew:
                     writer.done[said["done"]] = said["id"]
                 else:
                     self.errors.append((said["error"], said["said"]))
+                    writer.failed += 1
                 self._changed.notify_all()
 
     def _wait(self, condition: Callable[[], bool], failed: str) -> None:
         with self._changed:
             if not self._changed.wait_for(condition, LATE):
                 raise AssertionError(f"{failed}: {self._story()}")
+
+    def _working(self, projects: Container[str] | None = None) -> list[_Writer]:
+        of_these = (each for each in self._writers if projects is None or each.project in projects)
+        return [writer for writer in of_these if writer.pid is not None]
 
     def _count(self, code: str) -> int:
         return sum(each == code for each, _ in self.errors)

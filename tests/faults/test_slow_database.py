@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
 from crews import Crew
 from judging import Judge
+from postgresql import project_held
 from proxies import Proxy
 from server import running
 from worlds import World, through
@@ -18,7 +18,6 @@ from worlds import World, through
 from heedful import Unavailable
 from heedful.storage import sqlite
 from heedful.storage.postgresql import backend
-from heedful.storage.rows import lock_number
 
 
 def port(world: World) -> int:
@@ -66,8 +65,7 @@ def locked(world: World) -> Iterator[None]:
             connection.execute("BEGIN IMMEDIATE")
             yield
     else:
-        with psycopg.connect(world.url) as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("project red"),))
+        with project_held(world.url, "red"):
             yield
 
 
@@ -89,7 +87,7 @@ def test_writers_wait_for_a_lock_while_others_read(world: World, judge: Judge, t
 
 def test_a_lock_that_is_never_let_go_is_an_error_that_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA busy_timeout = 200"))
-    monkeypatch.setattr(backend, "_OPTIONS", backend._OPTIONS + " -c lock_timeout=200")
+    monkeypatch.setattr(backend, "_WRITE", (*backend._WRITE, "SET LOCAL lock_timeout = 200"))
     fact = world.prepare("red", []).judged
     feedback = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
     with world.open("red") as store:

@@ -26,13 +26,13 @@ class Compiled(MutableMapping[Any, Any]):
         self._found: LRUCache[Any, Any] = LRUCache(STATEMENTS)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._found[key[1:]]
+        return self._found[_shared(key)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._found[key[1:]] = value
+        self._found[_shared(key)] = value
 
     def __delitem__(self, key: Any) -> None:
-        del self._found[key[1:]]
+        del self._found[_shared(key)]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._found)
@@ -41,14 +41,22 @@ class Compiled(MutableMapping[Any, Any]):
         return len(self._found)
 
 
+def _shared(key: Any) -> Any:
+    dialect, *others = key
+    return dialect.statement_compiler, *others
+
+
+Engines = tuple[Engine, Engine]
+
+
 @contextmanager
 def compiled_once() -> Iterator[None]:
     """Stores that are opened meanwhile share what was compiled."""
     with pytest.MonkeyPatch.context() as patched:
         for module in (sqlite, postgresql):
-            patched.setattr(module, "new_engine", _sharing(module.new_engine, Compiled()))
+            patched.setattr(module, "new_engines", _sharing(module.new_engines, Compiled()))
         yield
 
 
-def _sharing(create: Callable[..., Engine], compiled: Compiled) -> Callable[..., Engine]:
+def _sharing(create: Callable[..., Engines], compiled: Compiled) -> Callable[..., Engines]:
     return partial(create, execution_options={"compiled_cache": compiled})

@@ -11,10 +11,11 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -26,6 +27,9 @@ from postgresql_process import Server
 from sharing import State, make_once, run_folder, shared_server
 
 import heedful
+from heedful.storage import open_store
+from heedful.storage.postgresql.distribution import distribute
+from heedful.storage.postgresql.tables import lock_project
 from heedful.testing import WordEmbedder
 
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "checkpoint_timeout=1h", "max_wal_size=4GB")
@@ -57,7 +61,8 @@ def _start() -> State:
 
 def _start_cluster() -> State:
     assert CITUS is not None
-    return _known(Cluster(Path(CITUS), *QUICK).nodes)
+    # Each test copies all shards.
+    return _known(Cluster(Path(CITUS), *QUICK, "citus.shard_count=4").nodes)
 
 
 def _start_pooler(port: int) -> State:
@@ -137,7 +142,10 @@ def postgresql_template(stores: Stores, bare_template: str, tmp_path_factory: py
     """A database with the tables of a new store, to be copied; its owner has no right beyond it."""
 
     def make(name: str) -> None:
-        heedful.open(create(stores, name, bare_template), embedding=WordEmbedder()).close()
+        url = create(stores, name, bare_template)
+        if CITUS is not None:
+            make_distributed(url)
+        heedful.open(url, embedding=WordEmbedder()).close()
 
     return make_template(tmp_path_factory, stores, "empty_store", make)
 
@@ -196,6 +204,12 @@ def make_template(factory: pytest.TempPathFactory, stores: Stores, name: str, ma
 _DISCONNECT = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{}'"
 
 
+def make_distributed(url: str) -> None:
+    """Makes a new store in a cluster's database, and spreads its tables over the nodes."""
+    with closing(open_store(url)) as database, database.write() as connection:
+        distribute(connection)
+
+
 def create(stores: Stores, name: str, template: str) -> str:
     """Creates a database like another one; returns its address, past any pooler."""
     _create(stores.nodes, name, _like(template))
@@ -233,3 +247,13 @@ def _run(url: str, statement: str) -> None:
 
 def _as_keeper(url: str) -> str:
     return url.replace("postgres@", "keeper@")
+
+
+@contextlib.contextmanager
+def project_held(url: str, project: str) -> Iterator[psycopg.Connection[Any]]:
+    """Holds a transaction open in a project, as a writer does; yields its connection."""
+    with psycopg.connect(url, options="-c heedful.everything=on -c search_path=heedful,public") as connection:
+        named = connection.execute("SELECT id FROM projects WHERE name = %s", (project,)).fetchone()
+        assert named is not None, f"there is no project {project}"
+        connection.execute(lock_project(named[0]).encode())
+        yield connection

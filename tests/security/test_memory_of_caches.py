@@ -134,6 +134,7 @@ def test_every_other_cache_is_of_names_that_we_made_or_bound() -> None:
         "settings._warn",
         "sql.guard._calls",
         "sql.guard._denied_tables",
+        "storage.isolation._compiler",  # Kinds of databases.
         "storage.rows._fields",  # Models.
         "storage.rows.upsert",
         "sessions.mongo.collections._keys",

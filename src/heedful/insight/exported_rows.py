@@ -23,7 +23,7 @@ from heedful.ledger.scores import ALL_QUERIES
 from heedful.model import ExportFormat, ExportResult, ExportTable, Page, TableName
 from heedful.sessions.session_store import ExportQuery, Rows
 from heedful.storage.facts import SUPERSEDED
-from heedful.storage.rows import between, of_project
+from heedful.storage.rows import between
 from heedful.storage.schema import (
     datasets,
     decisions,
@@ -108,7 +108,7 @@ def _all_rows(space: InsightSpace, table: ExportTable, query: ExportQuery) -> It
             with space.workspace.read() as connection:
                 project = space.project(connection)
                 if project is not None:
-                    yield from every(connection, project, table, query, BATCH_SIZE)
+                    yield from every(connection, table, query, BATCH_SIZE)
             continue
         # Each in a view of its own: a long one is more than the server keeps.
         yield from _pages(lambda after: _session_page(space, table, query, after, BATCH_SIZE))
@@ -138,7 +138,7 @@ def _page(
         with space.workspace.read() as connection:
             project = space.project(connection)
             if project is not None:
-                rows, following = page(connection, project, table, query, after, limit)
+                rows, following = page(connection, table, query, after, limit)
     if following is not None:
         return rows, f"{place}.{following}"
     remaining = places[places.index(place) + 1 :]
@@ -172,8 +172,6 @@ class Origin:
     """The exported columns that have another name here: `name=column`, or `name=table.column` of a joined table."""
     joined: FromClause | None = None
     at: str = "at"
-    owner: Table | None = None
-    """The table with the project, if it is another one."""
     dataset: ColumnElement[Any] | None = None
     condition: ColumnElement[bool] | None = None
     computed: Callable[[int], Mapping[str, ColumnElement[Any]]] = lambda now: {}
@@ -208,7 +206,6 @@ ORIGINS: Mapping[str, Origin] = {
         entries.join(sessions, sessions.c.seq == entries.c.session_seq).outerjoin(
             external_ids, and_(external_ids.c.kind == "entry", external_ids.c.target_id == entries.c.id)
         ),
-        owner=sessions,
         dataset=entries.c.dataset,
     ),
     "sessions": Origin(sessions, "session_id=id", at="created_at"),
@@ -216,7 +213,6 @@ ORIGINS: Mapping[str, Origin] = {
         messages,
         "message_id=id session_id=sessions.id created_at=at",
         messages.join(sessions, sessions.c.seq == messages.c.session_seq),
-        owner=sessions,
     ),
     "facts": Origin(
         facts,
@@ -226,7 +222,6 @@ ORIGINS: Mapping[str, Origin] = {
             scores, and_(scores.c.fact_seq == facts.c.seq, scores.c.query_id == ALL_QUERIES)
         ),
         at="created_at",
-        owner=datasets,
         dataset=datasets.c.name,
         computed=lambda now: {"overall_usefulness": decayed(now), "superseded": facts.c.hidden.op("&")(SUPERSEDED)},
     ),
@@ -245,12 +240,12 @@ ORIGINS: Mapping[str, Origin] = {
 
 
 def page(
-    connection: Connection, project: int, table: ExportTable, query: ExportQuery, after: str | None, limit: int
+    connection: Connection, table: ExportTable, query: ExportQuery, after: str | None, limit: int
 ) -> tuple[Rows, str | None]:
     """The next rows of a table, and the position of the next page; None at the end."""
     if table.name == "recalls":
-        return _recalls_page(connection, project, query, after, limit)
-    statement = _rows(connection, project, table, query)
+        return _recalls_page(connection, query, after, limit)
+    statement = _rows(connection, table, query)
     if after is not None:
         statement = statement.where(ORIGINS[table.name].table.c.seq > checks.cursor(after))
     rows = connection.execute(statement.limit(limit)).all()
@@ -258,26 +253,25 @@ def page(
 
 
 def every(
-    connection: Connection, project: int, table: ExportTable, query: ExportQuery, batch_size: int
+    connection: Connection, table: ExportTable, query: ExportQuery, batch_size: int
 ) -> Generator[Rows, None, None]:
     """All rows of a table in batches, from one statement: PostgreSQL checks row-level security once."""
     if table.name != "recalls":
-        statement = _rows(connection, project, table, query)
+        statement = _rows(connection, table, query)
         with closing(connection.execute(statement, execution_options={"yield_per": batch_size})) as result:
             yield from result.partitions()
         return
-    yield from _pages(lambda after: _recalls_page(connection, project, query, after, batch_size))
+    yield from _pages(lambda after: _recalls_page(connection, query, after, batch_size))
 
 
-def _rows(connection: Connection, project: int, table: ExportTable, query: ExportQuery) -> Select[Any]:
+def _rows(connection: Connection, table: ExportTable, query: ExportQuery) -> Select[Any]:
     """All rows of a table, in order, each with its number at the end."""
     origin = ORIGINS[table.name]
     number = origin.table.c.seq
-    owner = (origin.table if origin.owner is None else origin.owner).c.project_id
     statement = (
         select(*(column.label(name) for name, column in columns(table, query.now).items()), number)
         .select_from(origin.table if origin.joined is None else origin.joined)
-        .where(of_project(connection, owner, project), *between(origin.table.c[origin.at], query.since, query.until))
+        .where(*between(origin.table.c[origin.at], query.since, query.until))
     )
     if origin.condition is not None:
         statement = statement.where(origin.condition)
@@ -299,14 +293,12 @@ def columns(table: ExportTable, now: int) -> dict[str, ColumnElement[Any]]:
     return result
 
 
-def _recalls_page(
-    connection: Connection, project: int, query: ExportQuery, after: str | None, limit: int
-) -> tuple[Rows, str | None]:
+def _recalls_page(connection: Connection, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
     """One row for each fact that was shown."""
     at, receipt, rank = (None, "", 0) if after is None else _parse_position(after)
     rows: list[tuple[Any, ...]] = []
     while True:
-        batch = connection.execute(_receipts(connection, project, query, at, receipt)).all()
+        batch = connection.execute(_receipts(connection, query, at, receipt)).all()
         for row in batch:
             *head, shown = row
             lines = orjson.loads(shown)
@@ -320,7 +312,7 @@ def _recalls_page(
             return rows, None
 
 
-def _receipts(connection: Connection, project: int, query: ExportQuery, at: int | None, receipt: str) -> Select[Any]:
+def _receipts(connection: Connection, query: ExportQuery, at: int | None, receipt: str) -> Select[Any]:
     """The next receipts from this one on, inclusive."""
     statement = (
         select(
@@ -329,9 +321,7 @@ def _receipts(connection: Connection, project: int, query: ExportQuery, at: int 
         )
         .join(datasets, datasets.c.id == receipts.c.dataset_id)
         .join(queries, queries.c.id == receipts.c.query_id)
-        .where(
-            of_project(connection, datasets.c.project_id, project), *between(receipts.c.at, query.since, query.until)
-        )
+        .where(*between(receipts.c.at, query.since, query.until))
     )
     if query.dataset is not None:
         statement = statement.where(datasets.c.name == query.dataset)

@@ -18,7 +18,7 @@ from heedful.ledger.usefulness import Opinion
 from heedful.ledger.votes import counted_votes, kind_of
 from heedful.model import AuthorKind, Metadata
 from heedful.storage.database import Database
-from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, of_project, select_in
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, select_in
 from heedful.storage.schema import datasets, event_keys, events, facts, notes, projects, queries
 
 SIGNAL = "signal"
@@ -287,14 +287,10 @@ def external_key(external_id: str) -> str:
     return f"{EXTERNAL_PREFIX}{external_id}"
 
 
-def retraction_of(connection: Connection, project: int, event_id: str) -> str | None:
+def retraction_of(connection: Connection, event_id: str) -> str | None:
     """The id of the event that retracted this one, if any did."""
     return connection.execute(
-        select(events.c.id).where(
-            of_project(connection, events.c.project_id, project),
-            events.c.kind == RETRACTION,
-            events.c.target_id == event_id,
-        )
+        select(events.c.id).where(events.c.kind == RETRACTION, events.c.target_id == event_id)
     ).scalar()
 
 
@@ -460,15 +456,18 @@ Voter = tuple[int, int, str]  # (fact number, query number, author).
 _OF_VOTERS = f"""
 WITH voters AS MATERIALIZED (
   SELECT facts.seq AS fact, facts.id AS fact_id, {{query}} AS query_id, {{author}} AS author
-  FROM {{wanted}} CROSS JOIN facts WHERE facts.seq = {{fact}}
+  FROM {{wanted}} CROSS JOIN facts WHERE facts.seq = {{fact}} AND facts.project_id{{unindexed}} = :own_project
 )
 SELECT voters.fact, events.query_id, events.value, events.confidence,
   CASE WHEN events.at > events.recorded_at THEN events.recorded_at ELSE events.at END AS effective,
   events.rank, events.author, events.id, events.author_kind, events.seq
 FROM voters CROSS JOIN events
 WHERE events.target_id = voters.fact_id AND events.query_id = voters.query_id AND events.author = voters.author
-  AND events.kind = '{SIGNAL}' AND events.author_kind != 'visitor'
-  AND NOT EXISTS (SELECT 1 FROM events AS later WHERE later.target_id = events.id AND later.kind = '{RETRACTION}')
+  AND events.kind = '{SIGNAL}' AND events.author_kind != 'visitor' AND events.project_id{{unindexed}} = :own_project
+  AND NOT EXISTS (
+    SELECT 1 FROM events AS later
+    WHERE later.target_id = events.id AND later.kind = '{RETRACTION}' AND later.project_id{{unindexed}} = :own_project
+  )
 """
 # Lists of facts, queries and authors would make SQLite look up every combination of them. In a CROSS JOIN, it keeps the
 # order of the tables; PostgreSQL would join authors and queries first, and find every combination of their facts.
@@ -476,12 +475,14 @@ _OF_VOTERS_ON = {
     "sqlite": text(
         _OF_VOTERS.format(
             wanted="json_each(:voters) AS wanted",
+            unindexed=" + 0",
             **{name: f"json_extract(wanted.value, '$[{at}]')" for at, name in enumerate(("fact", "query", "author"))},
         )
     ),
     "postgresql": text(
         _OF_VOTERS.format(
             wanted="json_array_elements(CAST(:voters AS json)) AS wanted(value)",
+            unindexed="",
             fact="CAST(wanted.value ->> 0 AS bigint)",
             query="CAST(wanted.value ->> 1 AS bigint)",
             author="(wanted.value ->> 2)",
@@ -519,7 +520,7 @@ def ensure_queries(database: Database, connection: Connection, dataset: int, tex
     numbers = _numbers(connection, dataset, list(distinct))
     new = [key for key in distinct if key not in numbers]
     rows = [{"dataset_id": dataset, "digest": key, "text": distinct[key]} for key in new]
-    database.upsert(connection, queries, rows, keys=["dataset_id", "digest"], changed=[])
+    database.upsert(connection, queries, rows, keys=["dataset_id", "digest", "project_id"], changed=[])
     if new:
         numbers |= _numbers(connection, dataset, new)
     return {text: numbers[key] for text, key in digests.items()}
@@ -548,8 +549,8 @@ _FIND = Prepared(
 )
 _ADD_QUERY = Prepared(
     text(
-        "INSERT INTO queries (dataset_id, digest, text, model_id, vector) "
-        "VALUES (:dataset_id, :digest, :text, :model_id, :vector) ON CONFLICT DO NOTHING RETURNING id"
+        "INSERT INTO queries (project_id, dataset_id, digest, text, model_id, vector) "
+        "VALUES (:own_project, :dataset_id, :digest, :text, :model_id, :vector) ON CONFLICT DO NOTHING RETURNING id"
     )
 )
 

@@ -23,7 +23,7 @@ from heedful.ledger.votes import suffices
 from heedful.model import AuthorKind, Metadata, OpinionTarget, Rating
 from heedful.storage import external_ids
 from heedful.storage.external_ids import WaitingRow
-from heedful.storage.rows import Direct, Prepared, of_project, one_of, select_in, unpacked
+from heedful.storage.rows import Direct, Prepared, one_of, select_in, unpacked
 from heedful.storage.schema import feedbacks, projects, session_tags, sessions
 
 # In the order of the fields of `FeedbackRow`.
@@ -201,7 +201,7 @@ class SqlFeedbacks:
         external_ids.end_waiting(self._connection, self._project, ids)
 
     def retraction_of(self, event_id: str) -> str | None:
-        return ledger.retraction_of(self._connection, self._project, event_id)
+        return ledger.retraction_of(self._connection, event_id)
 
     def page_about_sql(
         self, skip: int, limit: int, *, search: str | None, rating: Rating | None, message_id: str | None
@@ -311,7 +311,7 @@ class SqlFeedbacks:
 
     def _rows(self, *conditions: ColumnElement[bool]) -> Select[Any]:
         """A query by ids or numbers among the conditions."""
-        return _ROWS.where(of_project(self._connection, feedbacks.c.project_id, self._project), *conditions)
+        return _ROWS.where(*conditions)
 
     def _read(self, statement: Select[Any]) -> Iterator[FeedbackRow]:
         return map(_feedback, self._connection.execute(statement))

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, exists, select
 from heedful.ledger import tallies
 from heedful.model import AuthorKind, OpinionTarget
 from heedful.storage import external_ids
-from heedful.storage.rows import AnyRow, of_project, select_in
+from heedful.storage.rows import AnyRow, select_in
 from heedful.storage.schema import connectors, executions, feedbacks, projects
 
 TARGETS: tuple[OpinionTarget, ...] = ("execution", "message")
@@ -95,11 +95,10 @@ def _among(
     return iter(connection.execute(statement)) if ids is None else select_in(connection, statement, column, ids)
 
 
-def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
+def retain_sql(connection: Connection, run: AnyRow) -> None:
     """Stores the SQL of an execution with the negative opinions about it, before it is deleted."""
     sql_reference = {"connector_id": run.connector_id, "template": run.template.hex(), "audience": run.audience}
     against = select(feedbacks.c.seq, feedbacks.c.extra).where(
-        of_project(connection, feedbacks.c.project_id, project),
         *(feedbacks.c.target_type.in_(TARGETS), feedbacks.c.active == 1, feedbacks.c.rating == "down"),
         feedbacks.c.target_id.in_([run.id, run.message_id or run.id]),
     )
@@ -209,7 +208,7 @@ def prune_hits(connection: Connection, project: int, before: int, limit: int) ->
         feedbacks.c.active == 1,
     )
     old = executions.c.hit == HIT, executions.c.at < before
-    statement = select(executions.c.id).where(of_project(connection, executions.c.project_id, project), *old, ~is_rated)
+    statement = select(executions.c.id).where(*old, ~is_rated)
     ids = list(connection.execute(statement.limit(limit)).scalars())
     remove_executions(connection, project, ids)
     return len(ids)

@@ -102,7 +102,7 @@ def _prepare(workspace: Workspace, event_id: str, handlers: Mapping[str, UndoHan
         event = events.get(connection, workspace.project, event_id)
         if event is None or event.kind not in prepare:
             return None
-        if events.retraction_of(connection, event.project_id, event.id) is not None:
+        if events.retraction_of(connection, event.id) is not None:
             return None
     return prepare[event.kind](event)
 
@@ -128,7 +128,7 @@ def scope_of(connection: Connection, project: str, event_id: str) -> Scope:
 
 def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, author: str | None) -> Retraction:
     """Undoes a signal, supersession, policy or conflict in an open transaction; doing it again changes nothing."""
-    earlier = events.retraction_of(connection, event.project_id, event.id)
+    earlier = events.retraction_of(connection, event.id)
     if earlier is not None:
         return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])
     undone = _retraction(event, author, workspace.now())

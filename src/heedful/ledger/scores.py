@@ -189,11 +189,13 @@ def signalled_queries(connection: Connection, dataset: int, at: int) -> int:
 _OF_KEYS = {
     "sqlite": text(
         "SELECT scores.* FROM json_each(:keys) AS wanted CROSS JOIN scores "
-        "ON fact_seq = json_extract(wanted.value, '$[0]') AND query_id = json_extract(wanted.value, '$[1]')"
+        "ON fact_seq = json_extract(wanted.value, '$[0]') AND query_id = json_extract(wanted.value, '$[1]') "
+        "AND project_id = :own_project"
     ),
     "postgresql": text(
         "SELECT scores.* FROM json_array_elements(CAST(:keys AS json)) AS wanted(value) JOIN scores "
-        "ON fact_seq = CAST(wanted.value ->> 0 AS bigint) AND query_id = CAST(wanted.value ->> 1 AS bigint)"
+        "ON fact_seq = CAST(wanted.value ->> 0 AS bigint) AND query_id = CAST(wanted.value ->> 1 AS bigint) "
+        "AND project_id = :own_project"
     ),
 }
 
@@ -210,7 +212,9 @@ def _write(database: Database, connection: Connection, dataset_of: dict[int, int
         | {name: getattr(tally, name) for name in _TALLY}
         for (fact, query), tally in tallies.items()
     ]
-    database.upsert(connection, scores, rows, keys=["fact_seq", "query_id"], changed=["dataset_id", *_TALLY])
+    database.upsert(
+        connection, scores, rows, keys=["fact_seq", "query_id", "project_id"], changed=["dataset_id", *_TALLY]
+    )
 
 
 def link_name(fact_id: str, entity: int) -> str:

@@ -35,7 +35,7 @@ from sqlalchemy.types import BigInteger, Text
 from heedful.clock import DAY
 from heedful.ledger.tally_sources import DIMENSIONS, MEASURES, TallySource, sources_of
 from heedful.model import Facet, OpinionTarget, Over
-from heedful.storage.rows import MAX_ROWS, Dialect, between, dialect_of, of_project
+from heedful.storage.rows import MAX_ROWS, Dialect, between, dialect_of
 from heedful.storage.schema import IS_EMPTY, feedbacks, projects, tallies, watermarks
 
 FOLD_AFTER = 5_000  # How many rows may follow the watermark before they are folded in.
@@ -248,7 +248,7 @@ def changing(
     move(+1)
     if changes:
         # The value of a deleted session must not remain.
-        connection.execute(delete(tallies).where(of_project(connection, tallies.c.project_id, project), text(IS_EMPTY)))
+        connection.execute(delete(tallies).where(text(IS_EMPTY)))
 
 
 def _touched(connection: Connection, source: TallySource, scope: str, values: dict[str, Any]) -> dict[str, int]:

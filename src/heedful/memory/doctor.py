@@ -22,6 +22,7 @@ from heedful.providers.embedding import Embedder
 from heedful.search import DatabaseIndex
 from heedful.storage import Database, facts, graph, scopes
 from heedful.storage import vectors as stored
+from heedful.storage.postgresql.distribution import REBALANCE
 from heedful.storage.rows import batches
 from heedful.storage.vectors import pack
 from heedful.workspace import Workspace
@@ -106,7 +107,7 @@ def doctor(workspace: Workspace, repair: bool, operator: bool) -> list[Check]:
     checks = [_store(workspace, operator), _model(workspace)]
     if not all(check.ok for check in checks):
         return checks
-    checks += [_files(workspace, operator), _counts(workspace, repair)]
+    checks += [_files(workspace, operator), *_nodes(workspace, operator), _counts(workspace, repair)]
     with workspace.read() as connection:
         names = scopes.dataset_names(connection, workspace.project)
     for number, name in names.items():
@@ -150,6 +151,20 @@ def _files(workspace: Workspace, operator: bool) -> Check:
         return Check(name="files", ok=False, detail=detail)
     remedy = f"chmod go= {' '.join(shlex.quote(path) for path in open_files)}"
     return Check(name="files", ok=False, detail=f"others may read {', '.join(open_files)}; run: {remedy}")
+
+
+def _nodes(workspace: Workspace, operator: bool) -> list[Check]:
+    """On which node of a cluster the project is, and whether each has its share; nothing for one server."""
+    placement = workspace.database.placement(workspace.project)
+    if placement is None or not operator:
+        return []
+    parts = [node.parts for node in placement.nodes]
+    shares = ", ".join(f"{node.address} has {node.parts} of {sum(parts)} parts" for node in placement.nodes)
+    detail = f"project {workspace.project} is on {placement.of_project or 'none yet'}; {shares}"
+    if max(parts) - min(parts) <= 1:
+        return [Check(name="nodes", ok=True, detail=detail)]
+    remedy = f"have an administrator run in the database: {REBALANCE}"
+    return [Check(name="nodes", ok=False, detail=f"{detail}; to balance them, {remedy}")]
 
 
 def _model(workspace: Workspace) -> Check:

@@ -479,6 +479,8 @@ class StoreRevision(Model):
 
     store: str
     revision: str
+    nodes: list[str]
+    """The addresses of the nodes of a cluster that its projects are spread over."""
 
 
 class TableSize(Model):

@@ -178,7 +178,7 @@ dismiss = partial(_close, action="dismiss")
 
 def _last_note(connection: Connection, row: AnyRow, action: str) -> str | None:
     """The note of the last of these actions that was not undone."""
-    rows = tables.actions_of_items(connection, row.project_id, [row.id])[row.id]
+    rows = tables.actions_of_items(connection, [row.id])[row.id]
     last = next(event.id for event in reversed(rows) if event.value == action and not event.retracted)
     return tables.notes_of(connection, row.project_id, [last]).get(last)
 
@@ -195,7 +195,7 @@ def _record(
     """Appends the event of an action, and recomputes the item."""
     now = space.now()
     event_id = tables.add_action(connection, row, action, author, now, body, note)
-    refold(connection, row.project_id, [row.seq])
+    refold(connection, [row.seq])
     tables.touch_item(connection, row.seq, now)
     return event_id
 
@@ -349,7 +349,7 @@ def _available_fixes(loaded: LoadedItem, evidence: list[ReviewEvidence], executi
 def _history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
     """The oldest first."""
     with space.workspace.read() as connection:
-        rows = tables.actions_of_items(connection, item.project_id, [item.id])[item.id]
+        rows = tables.actions_of_items(connection, [item.id])[item.id]
         notes = tables.notes_of(connection, item.project_id, [row.id for row in rows])
         opened = {
             index: member

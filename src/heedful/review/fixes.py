@@ -229,7 +229,7 @@ def retract_opinion(
         connection = direct.connection
         if opinion.target_type == "fact":
             event = events.get(connection, space.workspace.project, event_id)
-            if event is None or events.retraction_of(connection, event.project_id, event_id) is not None:
+            if event is None or events.retraction_of(connection, event_id) is not None:
                 raise already_retracted(event_id)
             retract_event(space.workspace, connection, event, author)
         else:
@@ -262,7 +262,7 @@ def undo_action(space: ExecutionSpace, event_id: str, author: str | None) -> boo
 def _undo_review(space: ExecutionSpace, undoing: Undoing) -> Retraction:
     event, author = undoing.event, undoing.author
     tx = SqlTransaction(undoing.direct, event.project_id)
-    earlier = events.retraction_of(tx.connection, event.project_id, event.id)
+    earlier = events.retraction_of(tx.connection, event.id)
     if earlier is not None:
         return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])
     restored: FeedbackRow | None = undoing.prepared
@@ -273,7 +273,7 @@ def _undo_review(space: ExecutionSpace, undoing: Undoing) -> Retraction:
     events.append(tx.connection, [retraction])
     item = tables.get_item(tx.connection, event.project_id, event.target_id)
     if item is not None:
-        refold(tx.connection, event.project_id, [item.seq])
+        refold(tx.connection, [item.seq])
         tables.touch_item(tx.connection, item.seq, space.now())
     if restored is not None:
         sessions = [restored.session_id]

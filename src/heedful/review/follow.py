@@ -67,7 +67,7 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
     with space.workspace.read() as connection:
         project = space.project(connection)
         start = tables.get_watermark(connection, project, tables.EVENTS)
-        rows = tables.events_after(connection, project, start, BATCH_SIZE)
+        rows = tables.events_after(connection, start, BATCH_SIZE)
         newest = tables.newest_event(connection)
         existing = tables.members_by_event(
             connection, project, [row.target_id for row in rows if row.kind == RETRACTION]
@@ -77,7 +77,7 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
             # Past irrelevant events, while no other writer is active.
             with space.workspace.write() as connection:
                 current = tables.get_watermark(connection, project, tables.EVENTS)
-                if current == start and not tables.events_after(connection, project, start, 1):
+                if current == start and not tables.events_after(connection, start, 1):
                     tables.set_watermark(connection, project, tables.EVENTS, tables.newest_event(connection))
         return False
     new_members = [NewMember(row.id, row.target_type, row.target_id, row.at) for row in rows if row.kind != RETRACTION]
@@ -102,7 +102,7 @@ def _apply_changes(
         if tables.get_watermark(connection, project, watermark) == start and _all_exist(connection, places):
             changed_items = _add_members(space, connection, project, places)
             changed_items |= _retract_members(connection, retracted, deleted)
-            refold(connection, project, changed_items)
+            refold(connection, changed_items)
             tables.set_watermark(connection, project, watermark, end)
 
 
@@ -117,13 +117,13 @@ def _prune(space: ExecutionSpace, followed: bool) -> None:
     deleted = sorted(set(retracted) - _active_by_id(space, retracted).keys())
     for run in batches([*deleted, *orphaned], BATCH_SIZE):
         with space.workspace.write() as connection:
-            refold(connection, project, _removed(connection, project, run))
+            refold(connection, _removed(connection, project, run))
     if changed:
         with space.workspace.write() as connection:
             # Under the lock, nobody can forget a fact meanwhile.
             touched = _removed(connection, project, tables.orphaned_members(connection, project))
             touched |= _update_conflicts(connection, project, space.now())
-            refold(connection, project, touched)
+            refold(connection, touched)
             tables.set_watermark(connection, project, tables.FACTS, tables.newest_change(connection))
 
 
@@ -204,7 +204,7 @@ def _compare_all(space: ExecutionSpace) -> None:
         with space.workspace.write() as connection:
             project = space.own_project(connection)
             deleted = {row.event_id for row in retracted if row.event_id not in still_known}
-            refold(connection, project, _retract_members(connection, retracted, deleted))
+            refold(connection, _retract_members(connection, retracted, deleted))
             tables.set_partitions(connection, project, positions)
             tables.set_watermark(connection, project, tables.FULL_COMPARISON, space.now())
 
@@ -218,7 +218,7 @@ def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
         with space.workspace.write() as connection:
             project = space.own_project(connection)
             if _all_exist(connection, places):
-                refold(connection, project, _add_members(space, connection, project, places))
+                refold(connection, _add_members(space, connection, project, places))
                 return True
 
 

@@ -127,7 +127,7 @@ def read_opinions(space: ExecutionSpace, references: Iterable[Opinion | NewMembe
         with space.workspace.read() as connection:
             project = space.project(connection)
             read += map(_opinion, SqlFeedbacks.on(connection, project).by_event_ids(of_runs))
-            signals = [_of_fact(row) for row in tables.signals(connection, project, of_facts)]
+            signals = [_of_fact(row) for row in tables.signals(connection, of_facts)]
             others = [opinion.conflicts_with for opinion in signals if opinion.conflicts_with is not None]
             texts = facts.texts(connection, others)
             for opinion in signals:
@@ -153,7 +153,7 @@ def read_positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> 
             project = space.project(connection)
             opinions = SqlFeedbacks.on(connection, project)
             read += [_opinion(row) for kind in TARGETS for row in opinions.active(kind, target_ids.get(kind, []))]
-            read += [_of_fact(row) for row in tables.helpful_signals(connection, project, target_ids.get("fact", []))]
+            read += [_of_fact(row) for row in tables.helpful_signals(connection, target_ids.get("fact", []))]
     return [opinion for opinion in read if opinion.positive]
 
 
@@ -222,15 +222,15 @@ def remaining_acts(rows: Iterable[AnyRow]) -> list[ReviewAct]:
 
 
 def item_state(connection: Connection, item: AnyRow) -> ItemState:
-    rows = tables.actions_of_items(connection, item.project_id, [item.id])[item.id]
+    rows = tables.actions_of_items(connection, [item.id])[item.id]
     return fold(remaining_acts(rows), tables.active_counts(connection, [item.seq])[item.seq].last_at)
 
 
-def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
+def refold(connection: Connection, seqs: Iterable[int]) -> None:
     """Recomputes items, and removes those without opinions."""
     rows = tables.items_by_seq(connection, seqs)
     counts = tables.active_counts(connection, list(rows))
-    actions_by_item = tables.actions_of_items(connection, project, [row.id for row in rows.values()])
+    actions_by_item = tables.actions_of_items(connection, [row.id for row in rows.values()])
     folds = []
     for seq, row in rows.items():
         _, opinions, last_at = counts[seq]

@@ -26,7 +26,7 @@ from heedful.clock import new_id
 from heedful.ledger import events as ledger
 from heedful.ledger.events import CONFLICT, FEEDBACK, IMPROVE, RETRACTION, REVIEW, SIGNAL, Event, is_retracted
 from heedful.model import FeedbackTarget, Metadata
-from heedful.storage.rows import AnyRow, batches, of_project, select_in
+from heedful.storage.rows import AnyRow, batches, select_in
 from heedful.storage.schema import (
     changes,
     datasets,
@@ -324,10 +324,10 @@ def add_action(
 _ACTIONS = select(events, is_retracted().label("retracted"))
 
 
-def actions_of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> dict[str, list[AnyRow]]:
+def actions_of_items(connection: Connection, item_ids: Sequence[str]) -> dict[str, list[AnyRow]]:
     """The actions on items, in order, by item; `retracted` says whether they were undone."""
     result: dict[str, list[AnyRow]] = {item_id: [] for item_id in item_ids}
-    statement = _ACTIONS.where(of_project(connection, events.c.project_id, project), events.c.kind == REVIEW)
+    statement = _ACTIONS.where(events.c.kind == REVIEW)
     for row in select_in(connection, statement.order_by(events.c.seq), events.c.target_id, item_ids):
         result[row.target_id].append(row)
     return result
@@ -343,19 +343,19 @@ def notes_of(connection: Connection, project: int, event_ids: Sequence[str]) -> 
     return {row.event_id: row.text for row in select_in(connection, statement, review_notes.c.event_id, event_ids)}
 
 
-def signals(connection: Connection, project: int, event_ids: Sequence[str]) -> list[AnyRow]:
+def signals(connection: Connection, event_ids: Sequence[str]) -> list[AnyRow]:
     """These signals, if their facts exist."""
-    return list(select_in(connection, _signals(connection, project), events.c.id, event_ids))
+    return list(select_in(connection, _signals(), events.c.id, event_ids))
 
 
-def helpful_signals(connection: Connection, project: int, fact_ids: Sequence[str]) -> list[AnyRow]:
+def helpful_signals(connection: Connection, fact_ids: Sequence[str]) -> list[AnyRow]:
     """The active helpful signals about these facts."""
     is_helpful = (events.c.kind == SIGNAL, events.c.value == "helpful", events.c.source != IMPROVE, ~is_retracted())
-    statement = _signals(connection, project).where(*is_helpful)
+    statement = _signals().where(*is_helpful)
     return list(select_in(connection, statement, events.c.target_id, fact_ids))
 
 
-def _signals(connection: Connection, project: int) -> Select[Any]:
+def _signals() -> Select[Any]:
     columns = (queries.c.text.label("question"), datasets.c.name.label("dataset"), notes.c.text.label("note"))
     return (
         select(events, *columns, is_retracted().label("retracted"))
@@ -363,7 +363,6 @@ def _signals(connection: Connection, project: int) -> Select[Any]:
         .join(datasets, datasets.c.id == facts.c.dataset_id)
         .outerjoin(queries, queries.c.id == events.c.query_id)
         .outerjoin(notes, notes.c.event_id == events.c.id)
-        .where(of_project(connection, events.c.project_id, project))
     )
 
 
@@ -408,7 +407,7 @@ def _of_queue(project: int) -> tuple[ColumnElement[bool], ...]:
     return watermarks.c.project_id == project, watermarks.c.key == ""
 
 
-def events_after(connection: Connection, project: int, seq: int, limit: int) -> list[AnyRow]:
+def events_after(connection: Connection, seq: int, limit: int) -> list[AnyRow]:
     """Negative opinions and conflicts of a project after an event, and retractions of known ones, in order."""
     is_member = exists().where(review_members.c.event_id == events.c.target_id)
     negative_feedback = and_(events.c.kind == FEEDBACK, events.c.value.in_(NEGATIVE))
@@ -420,7 +419,6 @@ def events_after(connection: Connection, project: int, seq: int, limit: int) -> 
     statement = (
         select(events.c.seq, events.c.id, events.c.kind, events.c.target_type, events.c.target_id, events.c.at)
         .where(
-            of_project(connection, events.c.project_id, project),
             events.c.seq > seq,
             or_(negative_feedback, negative_signal, conflict, retraction),
         )

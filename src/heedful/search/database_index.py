@@ -22,6 +22,7 @@ from heedful.storage.postgresql import search as searching
 from heedful.storage.postgresql import word_index
 from heedful.storage.postgresql.search import TermCounts
 from heedful.storage.postgresql.word_index import Searched
+from heedful.storage.rows import POOLED, SCHEMA
 from heedful.storage.vectors import ModelRow, pack
 
 EF_SEARCH = 200  # The vectors that a search in the graph keeps at hand, at least; the more, the surer and slower.
@@ -297,8 +298,8 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
             word_index.count(writing, dataset)
             word_index.finish(writing, dataset, model.id)
             word_index.remove_index(writing, dataset)
-        connection.exec_driver_sql("ANALYZE words")
-        connection.exec_driver_sql("ANALYZE vectors")
+        connection.exec_driver_sql(f"ANALYZE {SCHEMA}.words")
+        connection.exec_driver_sql(f"ANALYZE {SCHEMA}.vectors")
         _drop_others(connection, dataset, indexes)
     return True
 
@@ -322,34 +323,38 @@ def _indexes(dataset: int, model: ModelRow) -> dict[str, str]:
     vectors_of, words_of = f"ix_vectors_of_{dataset}_{model.id}", f"ix_words_of_{dataset}"
     return {
         # Kept up with every write: a list of what is still to be done would be read by every search.
-        words_of: f"ON words USING gin (terms) WITH (fastupdate = off) WHERE dataset_id = {dataset}",
-        vectors_of: f"ON vectors USING hnsw ({searching.direction(model.dimensions)} halfvec_ip_ops) "
+        words_of: f"ON {SCHEMA}.words USING gin (terms) WITH (fastupdate = off) WHERE dataset_id = {dataset}",
+        vectors_of: f"ON {SCHEMA}.vectors USING hnsw ({searching.direction(model.dimensions)} halfvec_ip_ops) "
         f"WITH (m = {LINKS}, ef_construction = {CARE}) WHERE {searching.only_in(dataset, model.id)}",
     }
 
 
 def _is_valid(connection: Connection, name: str) -> bool:
-    valid = connection.exec_driver_sql("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (name,))
+    valid = connection.exec_driver_sql(
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (f"{SCHEMA}.{name}",)
+    )
     return bool(valid.scalar())
 
 
 def _create(connection: Connection, name: str, statement: str, size: int, model: ModelRow) -> None:
     # One that was begun by a process that died is there, but is not used.
-    connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+    connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}")
     room = min(GRAPH_MEMORY, size * (2 * model.dimensions + 32 * LINKS)) // 2**20
-    connection.exec_driver_sql(f"SET maintenance_work_mem = '{64 + room}MB'")
+    if not connection.info[POOLED]:
+        connection.exec_driver_sql(f"SET maintenance_work_mem = '{64 + room}MB'")
     connection.exec_driver_sql(f"CREATE INDEX CONCURRENTLY {name} {statement}")
 
 
 def _drop_others(connection: Connection, dataset: int, current: dict[str, str]) -> None:
     """Drops indexes of a dataset that belong to no model in use."""
     named = connection.exec_driver_sql(
-        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid IN ('words'::regclass, 'vectors'::regclass)"
+        "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
+        f"WHERE indrelid IN ('{SCHEMA}.words'::regclass, '{SCHEMA}.vectors'::regclass)"
     ).scalars()
     for name in list(named):
         owned = name == f"ix_words_of_{dataset}" or name.startswith(f"ix_vectors_of_{dataset}_")
         if owned and name not in current:
-            connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+            connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}")
 
 
 MAX_SCANNED_FACTS = 3000  # The facts that are looked at for their words, or about so many.

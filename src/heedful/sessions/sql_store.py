@@ -273,7 +273,7 @@ class SqlErasure(_InTransaction):
         return select(sessions.c.id).where(sessions.c.project_id == self._project, sessions.c.seq.in_(tagged))
 
 
-_ENTRY_COLUMNS = [column.name for column in entries.c if column.name != "seq"]
+_ENTRY_COLUMNS = [column.name for column in entries.c if column.name not in ("seq", "project_id")]
 
 _THIS = (sessions.c.project_id == bindparam("project")) & (sessions.c.id == bindparam("session"))
 _SESSION_ROW = (sessions.c.seq, sessions.c.id, sessions.c.metadata, sessions.c.created_at, sessions.c.updated_at)

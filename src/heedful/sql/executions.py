@@ -104,7 +104,7 @@ def list_executions(space: ExecutionSpace, connector_id: str | None, cursor: str
 def delete_execution(space: ExecutionSpace, execution_id: str) -> bool:
     with space.workspace.write() as connection:
         row = space.execution(connection, execution_id)
-        proven_sql.retain_sql(connection, row.project_id, row)
+        proven_sql.retain_sql(connection, row)
         records.remove_runs(connection, row.project_id, row.connector_id, [row.id])
     space.proofs.forget(row.connector_id)
     return True

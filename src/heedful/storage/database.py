@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,29 @@ from sqlalchemy.engine import ExceptionContext
 
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Conflict, HeedfulError, Invalid, NotFound, Unavailable
+from heedful.storage.isolation import NO_PROJECT, name_project
 from heedful.storage.migrations import HEAD, REVISIONS
 from heedful.storage.rows import SCHEMA, Direct, count_statement, dialect_of, insert_many, upsert
 from heedful.storage.schema import events, facts
 from heedful.threads import this_thread
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a cluster."""
+
+    address: str
+    parts: int
+    """How many of the equal parts it has into which projects are divided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the projects of a store are."""
+
+    nodes: list[Node]
+    of_project: str | None
+    """The address of the node that has the project."""
 
 
 class Database(ABC):
@@ -33,6 +53,9 @@ class Database(ABC):
     name: str
     """Its name: its file, or its address without secrets."""
     engine: Engine
+    """For transactions that concern all projects."""
+    of_project: Engine
+    """The same connections, for transactions of one project: each of their statements names it."""
     folder: Path | None = None
     """Where indexes are kept; None where the database searches itself."""
     many_writers = False
@@ -40,6 +63,9 @@ class Database(ABC):
     read_only = False
     """Whether it is a read-only replica."""
     _closed = False
+
+    def __init__(self, engine: Engine, of_project: Engine) -> None:
+        self.engine, self.of_project = engine, of_project
 
     @property
     def url(self) -> URL:
@@ -96,6 +122,18 @@ class Database(ABC):
         """A connection without a transaction, on PostgreSQL only; None while another caller has one by this name."""
         raise NotImplementedError
 
+    def distribute(self) -> None:
+        """Spreads the projects over the nodes of a cluster."""
+        raise Unavailable(
+            f"{self.name} is a file, which can't be distributed",
+            code="not_a_cluster",
+            remedy="Copy it to PostgreSQL with Citus first: heedful copy",
+        )
+
+    def placement(self, project: str | None) -> Placement | None:
+        """The nodes that a store is spread over, and the one that has a project; None for one that isn't spread."""
+        return None
+
     @abstractmethod
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         """Yields soon after others have changed facts, until the event that is given: the project, or None if it is
@@ -108,6 +146,11 @@ class Database(ABC):
     @abstractmethod
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
         """Makes a column continue after a number."""
+
+    def _dispose(self, *, close: bool = True) -> None:
+        """Ends or leaves all connections; others are opened when they are needed."""
+        self.engine.dispose(close=close)
+        self.of_project.pool = self.engine.pool
 
     def close(self) -> None:
         self._closed = True
@@ -157,6 +200,14 @@ class Database(ABC):
             if _version(connection) != HEAD:
                 upgrade(connection)
                 ensure_partitions(connection, to_stored(system_clock()))
+
+    def _number(self, driver: Any, project: str) -> int:
+        """The number of a project as a transaction sees it; `NO_PROJECT` if it is not there yet."""
+        row = driver.execute(self._find_project, (project,)).fetchone()
+        return NO_PROJECT if row is None else int(row[0])
+
+    _find_project: str
+    """The statement that finds the number of a project."""
 
     @abstractmethod
     def _begin(
@@ -263,9 +314,16 @@ Translate = Callable[[BaseException, Engine | None], HeedfulError | None]
 """Returns the error to raise instead of a known error of a driver."""
 
 
-def new_engine(url: URL, translate: Translate, **options: Any) -> Engine:
-    """An engine that raises our errors and counts the bytes it stores."""
+def new_engines(url: URL, translate: Translate, **options: Any) -> tuple[Engine, Engine]:
+    """Two engines with the same connections: for transactions of all projects, and of one. They raise our errors and
+    count the bytes they store."""
+    everything = _new_engine(url, translate, pool_size=8, max_overflow=24, **options)
+    one_project = _new_engine(url, translate, pool=everything.pool)
+    name_project(one_project)
+    return everything, one_project
 
+
+def _new_engine(url: URL, translate: Translate, **options: Any) -> Engine:
     def raise_ours(context: ExceptionContext) -> None:
         error = context.original_exception
         ours = None if isinstance(error, HeedfulError) else translate(error, context.engine)
@@ -276,8 +334,6 @@ def new_engine(url: URL, translate: Translate, **options: Any) -> Engine:
         url,
         json_serializer=lambda value: orjson.dumps(value).decode(),
         json_deserializer=orjson.loads,
-        pool_size=8,
-        max_overflow=24,
         # What people wrote belongs in no log.
         hide_parameters=True,
         **options,

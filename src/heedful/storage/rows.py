@@ -39,9 +39,13 @@ from sqlalchemy.sql.expression import ClauseElement
 
 from heedful.clock import from_stored
 from heedful.model import Model
+from heedful.storage.isolation import OWN
 
 CHANGED = "changed"
 """The key in `Connection.info` that marks a transaction as changing facts."""
+
+POOLED = "pooled"
+"""The key in `Connection.info` that tells of a pooler, which gives each transaction another session of the server."""
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 """A row whose columns are read by name."""
@@ -140,15 +144,17 @@ class SqliteDialect:
         "LEFT JOIN sqlite_master m ON m.name = s.name WHERE s.aggregate = 1 GROUP BY 1"
     )
 
-    def of_project(self, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
-        # It would rather take the index of the project, and read all its rows; an expression prevents that.
-        return owner + 0 == project
-
     def newest(self, connection: Connection, column: Column[int]) -> int:
         return int(connection.execute(select(func.max(column))).scalar() or 0)
 
     def lock(self, connection: Connection, number: int, *, shared: bool) -> None:
         """There is one writer at a time anyway."""
+
+    def see_all(self, connection: Connection) -> None:
+        """Statements that name no project see all rows anyway."""
+
+    def see_project(self, connection: Connection, number: int) -> None:
+        connection.info[OWN] = number
 
     def clock(self, connection: Connection) -> int:
         return time.time_ns() // 1000
@@ -178,10 +184,6 @@ class PostgreSqlDialect:
         "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace GROUP BY 1"
     )
 
-    def of_project(self, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
-        # It must see the column: it knows how many rows a project has, and expects few from an expression.
-        return owner == project
-
     def newest(self, connection: Connection, column: Column[int]) -> int:
         # Not the maximum: to find that under row-level security, PostgreSQL reads all rows there are.
         sequence = f"pg_get_serial_sequence('{column.table.name}', '{column.name}')"
@@ -190,6 +192,14 @@ class PostgreSqlDialect:
     def lock(self, connection: Connection, number: int, *, shared: bool) -> None:
         function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
         connection.exec_driver_sql(f"SELECT {function}(%s)", (number,))
+
+    def see_all(self, connection: Connection) -> None:
+        connection.exec_driver_sql(SEE_ALL)
+
+    def see_project(self, connection: Connection, number: int) -> None:
+        connection.exec_driver_sql(SEE_OWN)
+        connection.exec_driver_sql(of_number(number))
+        connection.info[OWN] = number
 
     def clock(self, connection: Connection) -> int:
         # Of the server: the clocks of those who share it may differ.
@@ -207,6 +217,15 @@ class PostgreSqlDialect:
         return column.collate("C") if isinstance(column.type, String) else column
 
 
+SEE_ALL, SEE_OWN = (f"SET LOCAL heedful.everything = '{value}'" for value in ("on", "off"))
+"""A transaction on PostgreSQL sees the rows of all projects, or of its own only."""
+
+
+def of_number(number: int) -> str:
+    """The number of a transaction's project on PostgreSQL."""
+    return f"SET LOCAL heedful.project_id = '{number:d}'"
+
+
 Dialect: TypeAlias = SqliteDialect | PostgreSqlDialect
 
 _DIALECTS: dict[str, Dialect] = {"sqlite": SqliteDialect(), "postgresql": PostgreSqlDialect()}
@@ -214,11 +233,6 @@ _DIALECTS: dict[str, Dialect] = {"sqlite": SqliteDialect(), "postgresql": Postgr
 
 def dialect_of(connection: Connection) -> Dialect:
     return _DIALECTS[connection.dialect.name]
-
-
-def of_project(connection: Connection, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
-    """The rows of a project, where another index finds them: by their numbers, or by many ids."""
-    return dialect_of(connection).of_project(owner, project)
 
 
 @lru_cache
@@ -239,11 +253,6 @@ def lock_exclusive(connection: Connection, name: str) -> None:
 def lock_shared(connection: Connection, name: str) -> None:
     """Takes a lock together with others who share it, and excludes `lock_exclusive`."""
     dialect_of(connection).lock(connection, lock_number(name), shared=True)
-
-
-def project_lock(name: str) -> str:
-    """The name of the lock of a project's writers."""
-    return f"project {name}"
 
 
 def lock_number(name: str) -> int:
@@ -322,18 +331,18 @@ class Prepared:
     def __init__(self, statement: ClauseElement, columns: list[str] | None = None) -> None:
         self._statement = statement
         self._columns = columns
-        self._compiled: dict[str, tuple[str, list[str] | None, dict[str, Any]]] = {}
+        self._compiled: dict[object, tuple[str, list[str] | None, dict[str, Any]]] = {}
 
     def compiled(self, engine: Engine) -> tuple[str, list[str] | None, dict[str, Any]]:
         """The SQL, the order of its values (None for a driver that takes them by name), and those
         values that are part of the statement."""
-        name = engine.dialect.name
-        if name not in self._compiled:
+        compiler = engine.dialect.statement_compiler
+        if compiler not in self._compiled:
             compiled = self._statement.compile(dialect=engine.dialect, column_keys=self._columns)
             binds = getattr(compiled, "binds", {})
             fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
-            self._compiled[name] = (str(compiled), getattr(compiled, "positiontup", None), fixed)
-        return self._compiled[name]
+            self._compiled[compiler] = (str(compiled), getattr(compiled, "positiontup", None), fixed)
+        return self._compiled[compiler]
 
 
 class Direct:
@@ -355,7 +364,7 @@ class Direct:
     def run(self, statement: Prepared, **values: Any) -> list[tuple[Any, ...]]:
         """Runs a prepared statement and returns its rows."""
         sql, order, fixed = statement.compiled(self._engine)
-        by_name = fixed | values
+        by_name = fixed | {OWN: self._borrowed.info.get(OWN)} | values
         arguments: Any = by_name if order is None else [by_name[name] for name in order]
         count_statement(sql, (arguments,))
         cursor = self._driver.execute(sql, arguments)
@@ -392,7 +401,7 @@ class Direct:
         return self._connection
 
 
-_COMPILED: dict[tuple[str, str, tuple[str, ...], str], tuple[str, list[str] | None]] = {}
+_COMPILED: dict[tuple[object, str, tuple[str, ...], str], tuple[str, list[str] | None]] = {}
 
 
 def insert_many(
@@ -402,11 +411,15 @@ def insert_many(
     if not rows:
         return
     names = tuple(rows[0])
-    key = (connection.dialect.name, table.name, names, kind)
+    key = (connection.dialect.statement_compiler, table.name, names, kind)
     if key not in _COMPILED:
-        compiled = statement.compile(dialect=connection.dialect, column_keys=list(names))
+        # Nothing is returned.
+        compiled = statement.inline().compile(dialect=connection.dialect, column_keys=list(names))
         _COMPILED[key] = (str(compiled), compiled.positiontup)
     sql, order = _COMPILED[key]
+    own = {OWN: connection.info.get(OWN)}
     # Drivers take values by position, or by name.
-    arguments: Any = list(rows) if order is None else list(map(itemgetter(*order), rows))
+    arguments: Any = [own | row for row in rows]
+    if order is not None:
+        arguments = list(map(itemgetter(*order), arguments))
     connection.exec_driver_sql(sql, arguments)

@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from heedful.storage.half_vectors import HalfVector
+from heedful.storage.isolation import own_project
 
 metadata = MetaData(
     naming_convention={
@@ -53,13 +54,24 @@ def _columns(kind: Any, names: str, **options: Any) -> list[Column[Any]]:
     return [Column(name, kind, **options) for name in names.split()]
 
 
+def project_column(**options: Any) -> Column[int]:
+    """The project of a row: that of the transaction, if none is given."""
+    return Column("project_id", Sequence, nullable=False, default=own_project(), **options)
+
+
+def _id() -> tuple[Column[Any], UniqueConstraint]:
+    """An id that no other row of the project has."""
+    return Column("id", String(36), nullable=False), UniqueConstraint("id", "project_id")
+
+
 def _indexes(*columns: str) -> list[Index]:
     """Indexes that are named after their columns."""
     return [Index(None, *names.split()) for names in columns]
 
 
 def _table(name: str, *parts: Column[Any] | Index | UniqueConstraint, **options: Any) -> Table:
-    return Table(name, metadata, *parts, **options)
+    # Columns first: constraints name them.
+    return Table(name, metadata, *sorted(parts, key=lambda part: not isinstance(part, Column)), **options)
 
 
 def _numbered(key: str, *parts: Column[Any] | Index | UniqueConstraint) -> Table:
@@ -98,7 +110,8 @@ models = _numbered(
 
 facts = _numbered(
     "facts.seq",
-    Column("id", String(36), nullable=False, unique=True),
+    *_id(),
+    project_column(),
     Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
     Column("digest", LargeBinary(16), nullable=False),
     Column("text", Text, nullable=False),
@@ -109,7 +122,7 @@ facts = _numbered(
     Column("linked", SmallInteger, nullable=False, default=0, server_default="0"),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger),
-    UniqueConstraint("dataset_id", "digest"),
+    UniqueConstraint("dataset_id", "digest", "project_id"),
     *_indexes("dataset_id source ordinal"),
     Index("ix_facts_dataset_id_expires_at", "dataset_id", "expires_at", **_where("expires_at IS NOT NULL")),
 )
@@ -119,6 +132,7 @@ reason in `hidden` (see `facts.SUPERSEDED`), which stays until it is forgotten."
 fact_tags = _table(
     "fact_tags",
     Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
+    project_column(primary_key=True),
     Column("dataset_id", Sequence, nullable=False),
     *_columns(Text, "key value", primary_key=True),
     Column("number", Float),
@@ -130,6 +144,7 @@ vectors = _table(
     "vectors",
     Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
     Column("model_id", ForeignKey("models.id"), primary_key=True),
+    project_column(primary_key=True),
     Column("dataset_id", Sequence, nullable=False),
     Column("vector", HalfVector, nullable=False),
 )
@@ -137,6 +152,7 @@ vectors = _table(
 
 changes = _numbered(
     "changes.seq",
+    project_column(),
     *_columns(Sequence, "dataset_id fact_seq", nullable=False),
     Column("kind", SmallInteger, nullable=False),
     *_indexes("dataset_id seq"),
@@ -145,17 +161,18 @@ changes = _numbered(
 
 queries = _numbered(
     "queries.id",
+    project_column(),
     Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
     Column("digest", LargeBinary(16), nullable=False),
     Column("text", Text, nullable=False),
     Column("model_id", ForeignKey("models.id")),
     Column("vector", LargeBinary),
-    UniqueConstraint("dataset_id", "digest"),
+    UniqueConstraint("dataset_id", "digest", "project_id"),
 )
 
 events = _numbered(
     "events.seq",
-    Column("id", String(36), nullable=False, unique=True),
+    *_id(),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("dataset_id", Sequence),
     Column("idempotency_key", Text, nullable=False),
@@ -192,6 +209,7 @@ divided by time can't hold what is unique for all time. Events whose key is thei
 notes = _table(
     "notes",
     Column("event_id", String(36), primary_key=True),
+    project_column(primary_key=True),
     Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), nullable=False, index=True),
     Column("text", Text, nullable=False),
 )
@@ -201,6 +219,7 @@ scores = _table(
     "scores",
     Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
     Column("query_id", Sequence, primary_key=True),
+    project_column(primary_key=True),
     Column("dataset_id", Sequence, nullable=False),
     Column("score", Float, nullable=False),
     Column("last_at", BigInteger, nullable=False),
@@ -213,6 +232,7 @@ scores = _table(
 receipts = _table(
     "receipts",
     Column("id", String(36), primary_key=True),
+    project_column(primary_key=True),
     Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
     Column("query_id", Sequence, nullable=False),
     Column("mode", String(20), nullable=False),
@@ -239,10 +259,11 @@ token; empty where a program has the store open itself."""
 
 entities = _numbered(
     "entities.id",
+    project_column(),
     Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
     Column("key", String(200), nullable=False),
     Column("name", Text, nullable=False),
-    UniqueConstraint("dataset_id", "key"),
+    UniqueConstraint("dataset_id", "key", "project_id"),
 )
 """The people, places and things in facts. `key` is the name as it is compared."""
 
@@ -250,6 +271,7 @@ links = _table(
     "links",
     Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
     Column("entity_id", ForeignKey("entities.id"), primary_key=True),
+    project_column(primary_key=True),
     Column("dataset_id", Sequence, nullable=False),
     Column("score", Float, nullable=False, default=0.5),
     Column("last_at", BigInteger),
@@ -273,7 +295,7 @@ sessions = _numbered(
 session_tags = _table(
     "session_tags",
     Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE"), primary_key=True),
-    Column("project_id", Sequence, nullable=False),
+    project_column(primary_key=True),
     *_columns(Text, "key value", primary_key=True),
     Column("number", Float),
     *_indexes("project_id key value"),
@@ -281,7 +303,8 @@ session_tags = _table(
 
 messages = _numbered(
     "messages.seq",
-    Column("id", String(36), nullable=False, unique=True),
+    *_id(),
+    project_column(),
     Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE"), nullable=False),
     Column("role", String(50), nullable=False),
     Column("content", Text, nullable=False),
@@ -291,7 +314,8 @@ messages = _numbered(
 
 entries = _numbered(
     "entries.seq",
-    Column("id", String(36), nullable=False, unique=True),
+    *_id(),
+    project_column(),
     Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE"), nullable=False),
     *_columns(Text, "question answer", nullable=False),
     Column("context", Text),
@@ -321,7 +345,7 @@ time on PostgreSQL. Those of signals are idempotency keys, in `event_keys`."""
 waiting_feedbacks = _table(
     "waiting_feedbacks",
     Column("id", String(36), primary_key=True),
-    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("external_id", String(200), nullable=False),
     Column("author", Text),
     Column("author_kind", Label(10), nullable=False),
@@ -337,7 +361,7 @@ waiting_feedbacks = _table(
 feedbacks = _numbered(
     "feedbacks.seq",
     Column("id", String(36), nullable=False),
-    Column("event_id", String(36), nullable=False, unique=True),
+    Column("event_id", String(36), nullable=False),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE")),
     Column("target_type", String(20), nullable=False),
@@ -352,6 +376,7 @@ feedbacks = _numbered(
     Column("active", SmallInteger, nullable=False),
     Column("message_id", String(36)),
     Column("about_id", Label(200)),
+    UniqueConstraint("event_id", "project_id"),
     *_indexes("id", "session_seq seq", "target_id"),
     Index("ix_feedbacks_about_id", "project_id", "target_type", "rating", "about_id", **_where("about_id IS NOT NULL")),
     *_indexes("project_id at", "message_id"),
@@ -364,7 +389,7 @@ it counts for: the target, or the execution that the target repeats."""
 
 outbox = _numbered(
     "outbox.seq",
-    Column("id", String(36), nullable=False, unique=True),
+    *_id(),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE")),
     Column("channel", String(200), nullable=False),
@@ -379,7 +404,7 @@ outbox = _numbered(
 
 connectors = _numbered(
     "connectors.seq",
-    Column("id", String(36), nullable=False, unique=True),
+    *_id(),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("name", String(200), nullable=False),
     Column("url", Text, nullable=False),
@@ -398,7 +423,7 @@ was imported, until somebody confirms it. `revision` grows with each change of w
 
 executions = _numbered(
     "executions.seq",
-    Column("id", String(36), nullable=False, unique=True),
+    *_id(),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("connector_id", String(36), nullable=False),
     Column("question", Text),
@@ -439,7 +464,7 @@ its connector when what people say of it changed last. `audience` is whom it may
 
 golden_examples = _numbered(
     "golden_examples.seq",
-    Column("id", String(36), nullable=False, unique=True),
+    *_id(),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("connector_id", String(36), nullable=False),
     Column("question", Text, nullable=False),
@@ -452,7 +477,7 @@ golden_examples = _numbered(
     Column("execution_id", String(36)),
     Column("audience", String(200)),
     *_columns(BigInteger, "created_at updated_at", nullable=False),
-    UniqueConstraint("connector_id", "digest"),
+    UniqueConstraint("connector_id", "digest", "project_id"),
     *_indexes("project_id seq"),
 )
 """Questions with the SQL that answers them, by people's word, for an audience or for all. `digest` is of both."""
@@ -567,7 +592,7 @@ watermarks = _table(
 
 decisions = _numbered(
     "decisions.seq",
-    Column("id", Label(36), nullable=False, unique=True),
+    *_id(),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("connector_id", Label(36), nullable=False),
     Column("question", Text, nullable=False),
@@ -583,7 +608,7 @@ decisions = _numbered(
 
 review_items = _numbered(
     "review_items.seq",
-    Column("id", Label(36), nullable=False, unique=True),
+    *_id(),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("target_type", Label(20), nullable=False),
     Column("dataset", Text),
@@ -604,7 +629,7 @@ review_members = _table(
     "review_members",
     Column("event_id", Label(36), primary_key=True),
     Column("item_seq", ForeignKey("review_items.seq", ondelete="CASCADE"), nullable=False),
-    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("target_type", Label(20), nullable=False),
     Column("target_id", Label(200), nullable=False),
     Column("at", BigInteger, nullable=False),
@@ -617,7 +642,7 @@ review_notes = _table(
     "review_notes",
     Column("event_id", Label(36), primary_key=True),
     Column("item_seq", ForeignKey("review_items.seq", ondelete="CASCADE"), nullable=False, index=True),
-    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("text", Text, nullable=False),
 )
 """Comments of reviewers on an event, which itself has no words."""

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, and_, bindparam, func, insert, literal, selec
 
 from heedful.model import Metadata
 from heedful.storage.facts import active
-from heedful.storage.rows import AnyRow, Direct, Prepared
+from heedful.storage.rows import AnyRow, Direct, Prepared, dialect_of
 from heedful.storage.schema import changes, datasets, events, facts, models, projects
 from heedful.storage.vectors import ModelRow
 
@@ -31,8 +31,11 @@ def ensure_project(connection: Connection, name: str, at: int) -> int:
     number = project_id(connection, name)
     if number is not None:
         return number
-    row = {"name": name, "created_at": at}
-    return int(connection.execute(insert(projects).values(row).returning(projects.c.id)).scalar_one())
+    dialect, row = dialect_of(connection), {"name": name, "created_at": at}
+    dialect.see_all(connection)
+    number = int(connection.execute(insert(projects).values(row).returning(projects.c.id)).scalar_one())
+    dialect.see_project(connection, number)
+    return number
 
 
 def dataset_id(connection: Connection, project: str, name: str) -> int | None:

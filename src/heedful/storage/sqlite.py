@@ -17,7 +17,8 @@ from sqlalchemy.pool import QueuePool
 
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
-from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, new_engine, unstorable
+from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, new_engines, unstorable
+from heedful.storage.isolation import OWN
 from heedful.storage.rows import Direct
 from heedful.threads import kept_others_waiting
 
@@ -55,7 +56,7 @@ class Sqlite(Database):
         self.name = str(file)
         self.folder = file.with_name(f"{file.name}-index")
         self._files = _Files(file)
-        self.engine = _engine(url.set(database=str(file)), self._files)
+        super().__init__(*_engines(url.set(database=str(file)), self._files))
         self._writers = GroupCommit(self._begin_group, kept_others_waiting)
         # Writers are serialized and share a connection: getting one each time costs half as much as a write.
         self._writer: PoolProxiedConnection | None = None
@@ -82,13 +83,16 @@ class Sqlite(Database):
 
     @contextmanager
     def _begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
+        engine = self.engine if project is None else self.of_project
         if not write:
-            with self.engine.connect() as connection, connection.begin():
+            with engine.connect() as connection, connection.begin():
+                self._enter(connection.connection, project)
                 yield connection
             return
-        with self._writers.alone(project or ""), self.engine.connect() as connection:
+        with self._writers.alone(project or ""), engine.connect() as connection:
             connection = connection.execution_options(write=True, durable=durable)
             with connection.begin():
+                self._enter(connection.connection, project)
                 yield connection
                 self._files.before_commit()
 
@@ -97,12 +101,15 @@ class Sqlite(Database):
         try:
             if write:
                 with self._writers.write(project, durable) as transaction:
+                    assert self._writer is not None
+                    self._enter(self._writer, project)
                     yield transaction
             else:
                 with (
                     closing(self.engine.raw_connection()) as borrowed,
-                    _on_driver(self.engine, borrowed) as transaction,
+                    _on_driver(self.of_project, borrowed) as transaction,
                 ):
+                    self._enter(borrowed, project)
                     yield transaction
         except sqlite3.Error as error:
             raise translate_error(error, self.engine) or error from error
@@ -112,7 +119,14 @@ class Sqlite(Database):
         if self._writer is None:
             self._writer = self.engine.raw_connection()
             self._writer.detach()
-        return _on_driver(self.engine, self._writer, self._files, durable=durable)
+        return _on_driver(self.of_project, self._writer, self._files, durable=durable)
+
+    _find_project = "SELECT id FROM projects WHERE name = ?"
+
+    def _enter(self, borrowed: PoolProxiedConnection, project: str | None) -> None:
+        """The statements of the transaction concern this project from now on."""
+        number = None if project is None else self._number(borrowed.dbapi_connection, project)
+        borrowed.info[OWN] = number
 
     def _lock_migration(self, connection: Connection) -> None:
         """The write lock of the file is enough."""
@@ -146,7 +160,7 @@ class Sqlite(Database):
             connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, number))
 
     def _leave_parent(self) -> None:
-        self.engine.dispose(close=False)
+        self._dispose(close=False)
         self._files.reset()
         self._writers = GroupCommit(self._begin_group, kept_others_waiting)
         # Not closed, which would release the parent's locks.
@@ -157,7 +171,7 @@ class Sqlite(Database):
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
-        self.engine.dispose()
+        self._dispose()
         self._files.reset()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -224,14 +238,15 @@ class _Files:
         return status.st_dev, status.st_ino
 
 
-def _engine(url: URL, opened: _Files) -> Engine:
-    """An engine whose transactions are opened by us: `BEGIN IMMEDIATE` to write, `BEGIN` to read."""
+def _engines(url: URL, opened: _Files) -> tuple[Engine, Engine]:
+    """Engines whose transactions are opened by us: `BEGIN IMMEDIATE` to write, `BEGIN` to read."""
     options = {"isolation_level": None, "check_same_thread": False, "timeout": BUSY_SECONDS}
-    engine = new_engine(url, translate_error, poolclass=QueuePool, connect_args=options)
-    event.listen(engine, "do_connect", opened.connect)
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
-    return engine
+    engines = new_engines(url, translate_error, poolclass=QueuePool, connect_args=options)
+    event.listen(engines[0], "do_connect", opened.connect)
+    event.listen(engines[0], "connect", _prepare)
+    for engine in engines:
+        event.listen(engine, "begin", _begin)
+    return engines
 
 
 def _prepare(connection: sqlite3.Connection, record: Any) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from heedful.storage.half_vectors import unpack_sent
+from heedful.storage.isolation import OWN
 from heedful.storage.rows import SIZE, binary_cursor, lock_exclusive, lock_shared, select_in
 from heedful.storage.schema import facts, models, queries, vectors
 
@@ -93,7 +94,7 @@ def read_rows(connection: Connection, model: ModelRow, seqs: NDArray[np.int64]) 
         # As one value: a row each would take ten times as long.
         for run in (order[start : start + SIZE] for start in range(0, len(order), SIZE)):
             asked = seqs[run]
-            cursor.execute(_JOINED, (model.id, asked.tolist()))
+            cursor.execute(_JOINED, (connection.info[OWN], model.id, asked.tolist()))
             numbers, sent = cursor.fetchone()
             if numbers is not None:
                 places = np.searchsorted(asked, np.frombuffer(numbers, ">i8"))
@@ -103,7 +104,8 @@ def read_rows(connection: Connection, model: ModelRow, seqs: NDArray[np.int64]) 
 
 _JOINED = (
     "SELECT string_agg(int8send(fact_seq), '' ORDER BY fact_seq), "
-    "string_agg(halfvec_send(vector), '' ORDER BY fact_seq) FROM vectors WHERE model_id = %s AND fact_seq = ANY(%s)"
+    "string_agg(halfvec_send(vector), '' ORDER BY fact_seq) FROM vectors "
+    "WHERE project_id = %s AND model_id = %s AND fact_seq = ANY(%s)"
 )
 
 
@@ -126,12 +128,13 @@ def count_without(connection: Connection, model: int) -> int:
 def store(connection: Connection, model: int, new_vectors: list[tuple[int, bytes]]) -> None:
     """Stores vectors as (fact seq, packed vector); skips facts that were forgotten meanwhile."""
     seqs = [seq for seq, _ in new_vectors]
-    rows = connection.execute(select(facts.c.seq, facts.c.dataset_id).where(facts.c.seq.in_(seqs)))
-    dataset_ids = {row.seq: row.dataset_id for row in rows}
+    of = select(facts.c.seq, facts.c.project_id, facts.c.dataset_id).where(facts.c.seq.in_(seqs))
+    found = {row.seq: row._mapping for row in connection.execute(of)}
     new = [
-        {"fact_seq": seq, "model_id": model, "dataset_id": dataset_ids[seq], "vector": blob}
+        {"fact_seq": seq, "model_id": model, "vector": blob}
+        | {name: found[seq][name] for name in ("project_id", "dataset_id")}
         for seq, blob in new_vectors
-        if seq in dataset_ids
+        if seq in found
     ]
     if new:
         connection.execute(insert(vectors), new)

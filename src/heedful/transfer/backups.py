@@ -17,7 +17,6 @@ from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.files import write_error
 from heedful.model.base import Model
 from heedful.storage.database import BUSY_SECONDS, UNFINISHED
-from heedful.storage.postgresql.backend import EVERYTHING
 from heedful.storage.rows import SCHEMA
 from heedful.storage.schema import events, facts, logins, signing
 from heedful.storage.sqlite import translate_error
@@ -144,7 +143,7 @@ def _use_pg_dump(url: URL, file: Path) -> Invalid:
     plain = url.difference_update_query(stores.SECRETS)._replace(password=None).set(drivername="postgresql")
     address = plain.render_as_string()
     # It must say that it wants the rows of all projects.
-    unrestricted = f"{address}{'&' if '?' in address else '?'}options=-c%20{EVERYTHING}%3Don"
+    unrestricted = f"{address}{'&' if '?' in address else '?'}options=-c%20heedful.everything%3Don"
     dump = (
         f"pg_dump --format=custom --schema={SCHEMA} --enable-row-security --exclude-table-data={SCHEMA}.signing "
         f"--exclude-table-data={SCHEMA}.logins --file={shlex.quote(str(file))} "

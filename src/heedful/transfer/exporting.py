@@ -76,9 +76,10 @@ def export(
     database = stores.open_existing(url_or_path)
     try:
         with database.read() as connection:
+            names = scopes.project_names(connection)
+        with database.read(project) as connection:
             number = scopes.project_id(connection, project)
             if number is None:
-                names = scopes.project_names(connection)
                 message = f"store {database.name} has no project {project!r}"
                 remedy = f"It has: {', '.join(names)}" if names else "It is empty"
                 raise NotFound(message, field="project", value=project, remedy=remedy)
@@ -330,14 +331,7 @@ def in_project(table: Table, project: int) -> ColumnElement[bool]:
     if table is schema.events:
         # Strengths name a place in this ledger; the other store fits its own.
         return (table.c.project_id == project) & (table.c.kind != STRENGTHS)
-    if "project_id" in table.columns:
-        return table.c.project_id == project
-    owners = {"dataset_id": schema.datasets, "session_seq": schema.sessions, "fact_seq": schema.facts}
-    for column, owner in owners.items():
-        if column in table.columns:
-            number = next(iter(owner.primary_key))
-            return table.c[column].in_(select(number).where(in_project(owner, project)))
-    raise AssertionError(f"{table.name} belongs to no project")
+    return table.c.project_id == project
 
 
 def lines(

@@ -34,7 +34,6 @@ from heedful.model.limits import MAX_LINE, MAX_TIME
 from heedful.providers.configured import configured_embedder
 from heedful.providers.embedding import Embedder
 from heedful.storage import Database, facts, graph, open_store, schema, scopes
-from heedful.storage.rows import lock_exclusive, project_lock
 from heedful.storage.vectors import active_model, ensure_model, pack
 from heedful.transfer.exporting import (
     END,
@@ -108,6 +107,10 @@ def _import(
         with database.read(name) as connection:
             matching_model(active_model(connection), embedder)
             _check_free(connection, name)
+        # In sight of all projects, because ids are of one thing only in all of them.
+        with database.read() as connection:
+            for kind, run in line_groups(file):
+                _check_new(connection, kind, run)
         with TemporaryFile() as vectors:
             embedded = _embed(file, header, embedder, vectors)
             vectors.seek(0)
@@ -127,9 +130,7 @@ def _write(
     vectors: IO[bytes],
     progress: Progress | None,
 ) -> None:
-    # In sight of all projects, because ids are of one thing only in all of them.
-    with database.write() as connection:
-        lock_exclusive(connection, project_lock(name))
+    with database.write(name) as connection:
         matching_model(active_model(connection), embedder)
         _check_free(connection, name)
         project = scopes.ensure_project(connection, name, 0)
@@ -189,6 +190,23 @@ def _check_free(connection: Connection, name: str) -> None:
             raise Conflict(message, code="project_not_empty", field="project", value=name, remedy=remedy)
 
 
+def _check_new(connection: Connection, kind: Kind, run: Sequence[FileLine]) -> None:
+    """Fails if the store has one of these ids, which are of one thing only, in any project."""
+    columns = kind.table.columns
+    # Versions of an opinion have one id, and each has its own event.
+    column = columns.get("event_id", columns.get("id"))
+    if column is None or kind.name in ("project", "dataset", "query", "session"):
+        return
+    lines = {line.fields[column.name]: line.number for line in run}
+    if len(lines) < len(run):
+        raise run[0].damaged("or a line soon after it has an id that another line has too")
+    existing = connection.execute(select(column).where(column.in_(list(lines))).limit(1)).scalar()
+    if existing is not None:
+        message = f"the store has the {kind.name} {existing} of line {lines[existing]} already"
+        remedy = "Ids are unique: import it into another store; nothing was imported"
+        raise Conflict(message, code="id_taken", field="file", value=existing, remedy=remedy)
+
+
 Row = dict[str, Any]
 
 
@@ -217,7 +235,6 @@ class Writing:
         }
 
     def write(self, kind: Kind, run: Sequence[FileLine]) -> None:
-        self._check_new(kind, run)
         rows = self._rows(kind, run)
         if kind.has_vector and kind.table is not schema.facts:
             for line, row in zip(run, rows, strict=True):
@@ -282,22 +299,6 @@ class Writing:
         linked = [(dataset, row, kind.links(row)) for dataset, row in zip(datasets, rows, strict=True)]
         names = self.numbers.links((dataset, link) for dataset, _, links in linked for link in links)
         return [kind.renamed(row, {link: names[dataset, link] for link in links}) for dataset, row, links in linked]
-
-    def _check_new(self, kind: Kind, run: Sequence[FileLine]) -> None:
-        """Fails if the store has one of these ids, which are of one thing only, in any project."""
-        columns = kind.table.columns
-        # Versions of an opinion have one id, and each has its own event.
-        column = columns.get("event_id", columns.get("id"))
-        if column is None or kind.name in ("project", "dataset", "query", "session"):
-            return
-        lines = {line.fields[column.name]: line.number for line in run}
-        if len(lines) < len(run):
-            raise run[0].damaged("or a line soon after it has an id that another line has too")
-        existing = self._connection.execute(select(column).where(column.in_(list(lines))).limit(1)).scalar()
-        if existing is not None:
-            message = f"the store has the {kind.name} {existing} of line {lines[existing]} already"
-            remedy = "Ids are unique: import it into another store; nothing was imported"
-            raise Conflict(message, code="id_taken", field="file", value=existing, remedy=remedy)
 
     def _project(self, run: Sequence[FileLine], rows: list[Row]) -> None:
         """Its name may be another one here."""

@@ -72,14 +72,16 @@ def verify(
     database = stores.open_existing(url_or_path)
     try:
         with database.read() as connection:
-            verifying = _Verifying(connection)
             selected = _projects(connection, database.name, project)
-            for index, (number, name) in enumerate(selected, start=1):
-                verifying.project(number, name)
-                if progress is not None:
-                    progress(index, len(selected))
+            verifying = _Verifying(connection)
             if project is None:
                 verifying.damaged_rows()
+        # Each in a transaction of its own, so that nodes of a cluster need not join what they have.
+        for index, (number, name) in enumerate(selected, start=1):
+            with database.read(name) as verifying.connection:
+                verifying.project(number, name)
+            if progress is not None:
+                progress(index, len(selected))
         return Verified(
             store=database.name,
             projects=verifying.checksums,
@@ -102,7 +104,7 @@ def _projects(connection: Connection, store: str, project: str | None) -> list[t
 
 class _Verifying:
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self.checksums: list[ProjectChecksum] = []
         self.differences: list[Difference] = []
         self.compared = 0
@@ -111,39 +113,39 @@ class _Verifying:
         broken_tables = self.damaged_rows(number, name)
         # Facts and ledger can be folded into checksums only if they can be read.
         if broken_tables.isdisjoint({facts.name, events.name}):
-            self.checksums.append(of_project(self._connection, number, name))
-        unknown = unknown_signals(self._connection, number)
+            self.checksums.append(of_project(self.connection, number, name))
+        unknown = unknown_signals(self.connection)
         self._note(name, None, "rows of events with an unknown signal (so no scores were compared)", unknown)
         if not unknown:
-            for dataset, title in scopes.dataset_names(self._connection, name).items():
+            for dataset, title in scopes.dataset_names(self.connection, name).items():
                 self._scores(name, dataset, title)
                 self._links(name, dataset, title)
         for description, check in CHECKS.items():
-            self._note(name, None, description, check(self._connection, number))
+            self._note(name, None, description, check(self.connection))
 
     def damaged_rows(self, number: int | None = None, project: str | None = None) -> set[str]:
         """Notes damaged rows of a project, or those that belong to none: keys for all of them, and jobs. Returns the
         names of their tables."""
         broken_tables = set()
-        for table, wrong, ids in damaged(self._connection, number):
+        for table, wrong, ids in damaged(self.connection, number):
             broken_tables.add(table)
             self._note(project, None, f"rows of {table} with {wrong}", ids)
         return broken_tables
 
     def _scores(self, project: str, dataset: int, title: str) -> None:
         wrong: list[int] = []
-        for compared, differing in doctor.compare_scores(self._connection, dataset):
+        for compared, differing in doctor.compare_scores(self.connection, dataset):
             self.compared += compared
             wrong += differing
-        ids = stored_facts.ids(self._connection, wrong[:MAX_LISTED])
+        ids = stored_facts.ids(self.connection, wrong[:MAX_LISTED])
         names = (ids.get(seq, str(seq)) for seq in wrong)
         self._note(project, title, "scores of facts unlike the fold of the ledger", names)
 
     def _links(self, project: str, dataset: int, title: str) -> None:
-        compared, wrong = doctor.compare_links(self._connection, dataset)
+        compared, wrong = doctor.compare_links(self.connection, dataset)
         self.compared += compared
         first = sorted(wrong)
-        ids = stored_facts.ids(self._connection, [fact for fact, _ in first[:MAX_LISTED]])
+        ids = stored_facts.ids(self.connection, [fact for fact, _ in first[:MAX_LISTED]])
         names = (scores.link_name(ids.get(fact, str(fact)), entity) for fact, entity in first)
         self._note(project, title, "scores of links unlike the fold of the ledger", names)
 
@@ -156,17 +158,17 @@ class _Verifying:
             self.differences.append(difference)
 
 
-Check = Callable[[Connection, int], Iterator[str]]
-"""Given a transaction and the number of a project."""
+Check = Callable[[Connection], Iterator[str]]
+"""Given a transaction of a project."""
 
 
-def feedback_without_event(connection: Connection, project: int) -> Iterator[str]:
+def feedback_without_event(connection: Connection) -> Iterator[str]:
     """Words of people whose event is not in the ledger."""
-    event = exists().where(_ITS_EVENT, events.c.project_id == project, events.c.kind == FEEDBACK)
-    return _ids(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~event))
+    event = exists().where(_ITS_EVENT, events.c.kind == FEEDBACK)
+    return _ids(connection, select(feedbacks.c.id).where(~event))
 
 
-def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]:
+def feedback_unlike_event(connection: Connection) -> Iterator[str]:
     """Ratings that the ledger has otherwise, or that are active though they were retracted, or the other way round."""
     value = case((feedbacks.c.score.is_not(None), cast(feedbacks.c.score, String)), else_=feedbacks.c.rating)
     unlike = (
@@ -176,56 +178,55 @@ def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]
         | ((feedbacks.c.active == 1) == is_retracted())
     )
     joined = select(feedbacks.c.id).join(events, _ITS_EVENT)
-    return _ids(connection, joined.where(feedbacks.c.project_id == project, unlike))
+    return _ids(connection, joined.where(unlike))
 
 
 _ITS_EVENT = events.c.id == feedbacks.c.event_id
 
 
-def keys_used_twice(connection: Connection, project: int) -> Iterator[str]:
+def keys_used_twice(connection: Connection) -> Iterator[str]:
     """Idempotency keys that more than one event has."""
     key = events.c.idempotency_key
-    used = select(key).where(events.c.project_id == project).group_by(key)
-    return _ids(connection, used.having(func.count() > 1))
+    return _ids(connection, select(key).group_by(key).having(func.count() > 1))
 
 
-def keys_unlike_event(connection: Connection, project: int) -> Iterator[str]:
+def keys_unlike_event(connection: Connection) -> Iterator[str]:
     """Idempotency keys that are kept for an event that has another one, and those of events that are not kept."""
     its = (event_keys.c.event_id == events.c.id) & (event_keys.c.idempotency_key == events.c.idempotency_key)
-    of_event, of_key = events.c.project_id == project, event_keys.c.project_id == project
-    yield from _ids(connection, select(event_keys.c.idempotency_key).where(of_key, ~exists().where(of_event, its)))
     keyed = events.c.idempotency_key != events.c.id
-    yield from _ids(connection, select(events.c.idempotency_key).where(of_event, keyed, ~exists().where(of_key, its)))
+    yield from _ids(connection, select(event_keys.c.idempotency_key).where(~exists(events.c.id).where(its)))
+    yield from _ids(
+        connection, select(events.c.idempotency_key).where(keyed, ~exists(event_keys.c.event_id).where(its))
+    )
 
 
-def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
-    event = exists().where(events.c.id == notes.c.event_id, events.c.project_id == project)
-    return _ids(connection, select(notes.c.event_id).where(in_project(notes, project), ~event))
+def notes_without_event(connection: Connection) -> Iterator[str]:
+    event = exists().where(events.c.id == notes.c.event_id)
+    return _ids(connection, select(notes.c.event_id).where(~event))
 
 
-def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
+def superseded_unlike_ledger(connection: Connection) -> Iterator[str]:
     """Facts that can be recalled though they are superseded, or the other way round."""
     is_marked = (facts.c.hidden.op("&")(SUPERSEDED) != 0).label("is_marked")
     named = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION)
-    statement = select(facts.c.id, is_marked).where(in_project(facts, project), is_marked | named)
+    statement = select(facts.c.id, is_marked).where(is_marked | named)
     marked = {row.id: row.is_marked for row in connection.execute(statement)}
     found = recallable(connection, marked)
     return (fact_id for fact_id, is_hidden in marked.items() if is_hidden == (fact_id in found))
 
 
-def signals_across_datasets(connection: Connection, project: int) -> Iterator[str]:
+def signals_across_datasets(connection: Connection) -> Iterator[str]:
     """Events about a fact that is in another dataset than they say."""
     elsewhere = events.c.dataset_id.is_distinct_from(facts.c.dataset_id)
     joined = select(events.c.id).join(facts, facts.c.id == events.c.target_id)
-    return _ids(connection, joined.where(events.c.project_id == project, events.c.kind == SIGNAL, elsewhere))
+    return _ids(connection, joined.where(events.c.kind == SIGNAL, elsewhere))
 
 
-def receipts_across_datasets(connection: Connection, project: int) -> Iterator[str]:
+def receipts_across_datasets(connection: Connection) -> Iterator[str]:
     """Receipts that showed a fact of another dataset, or whose query is gone; forgotten facts are not missed."""
     query = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
-    of_project = in_project(receipts, project)
-    yield from _ids(connection, select(receipts.c.id).where(of_project, ~query))
-    shown = select(receipts.c.id, receipts.c.dataset_id, raw_json(connection, receipts.c.shown)).where(of_project)
+    yield from _ids(connection, select(receipts.c.id).where(~query))
+    shown = select(receipts.c.id, receipts.c.dataset_id, raw_json(connection, receipts.c.shown))
     for run in connection.execution_options(yield_per=BATCH_SIZE).execute(shown).partitions(BATCH_SIZE):
         # Damaged rows are reported by themselves.
         sound = [row for row in run if broken("receipts", "shown", row.shown, nullable=False) is None]
@@ -238,6 +239,17 @@ def receipts_across_datasets(connection: Connection, project: int) -> Iterator[s
                 yield row.id
 
 
+def rows_across_projects(connection: Connection) -> Iterator[str]:
+    """Rows that refer to what another project has, as the name of their table and their keys."""
+    for table in schema.metadata.sorted_tables:
+        for reference in table.foreign_keys:
+            if "project_id" in reference.column.table.columns and "project_id" in table.columns:
+                # Only what is the project's own is found.
+                is_own = exists().where(reference.column == reference.parent)
+                rows = connection.execute(select(*table.primary_key).where(reference.parent.is_not(None), ~is_own))
+                yield from ("/".join([table.name, *map(str, row)]) for row in rows)
+
+
 CHECKS: dict[str, Check] = {
     "feedback without its event": feedback_without_event,
     "feedback unlike its event": feedback_unlike_event,
@@ -247,6 +259,7 @@ CHECKS: dict[str, Check] = {
     "superseded facts unlike the ledger": superseded_unlike_ledger,
     "signals about a fact of another dataset": signals_across_datasets,
     "receipts of facts or queries of another dataset": receipts_across_datasets,
+    "rows of something that another project has": rows_across_projects,
 }
 
 
@@ -284,11 +297,11 @@ def _without_project(table: Table) -> ColumnElement[bool] | None:
     return column.is_(None) if column is not None and column.nullable else None
 
 
-def unknown_signals(connection: Connection, project: int) -> list[str]:
+def unknown_signals(connection: Connection) -> list[str]:
     """The events of signals that have no weight: no score can be folded from them."""
-    of_signals = (events.c.project_id == project, events.c.kind.in_((SIGNAL, LINK_SIGNAL)))
+    of_signals = events.c.kind.in_((SIGNAL, LINK_SIGNAL))
     unknown = events.c.value.is_(None) | events.c.value.not_in(sorted(WEIGHTS))
-    return list(connection.execute(select(events.c.id).where(*of_signals, unknown).order_by(events.c.id)).scalars())
+    return list(connection.execute(select(events.c.id).where(of_signals, unknown).order_by(events.c.id)).scalars())
 
 
 Shape = Callable[[Any, str], str | None]

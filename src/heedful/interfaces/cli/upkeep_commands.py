@@ -45,11 +45,13 @@ def reembed(options: Options, background: bool, as_json: bool) -> None:
 
 
 @command(None)
-def migrate(options: Options, as_json: bool) -> None:
+@click.option("--distribute", is_flag=True, help="Spread the projects over the nodes of a Citus cluster, too.")
+def migrate(options: Options, distribute: bool, as_json: bool) -> None:
     """Create the tables of the store, or upgrade them. Every other command does so, too, when it opens the store."""
     with waiting("migrating"):
-        result = migrate_store(options.local("migrate"))
-    show_result(result, as_json, lambda _: f"{result.store} is at revision {result.revision}")
+        result = migrate_store(options.local("migrate"), distribute=distribute)
+    spread = f", spread over {', '.join(result.nodes)}" if result.nodes else ""
+    show_result(result, as_json, lambda _: f"{result.store} is at revision {result.revision}{spread}")
 
 
 @command("store")

@@ -17,14 +17,24 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, TimeoutError
 
 from heedful.errors import HeedfulError, Unavailable
-from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, new_engine, unstorable
+from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, Placement, new_engines, unstorable
 from heedful.storage.half_vectors import Packed
-from heedful.storage.rows import CHANGED, SCHEMA, Direct, lock_exclusive, lock_number, project_lock
+from heedful.storage.isolation import NO_PROJECT, OWN
+from heedful.storage.postgresql import distribution
+from heedful.storage.postgresql.tables import lock_project
+from heedful.storage.rows import (
+    CHANGED,
+    POOLED,
+    SCHEMA,
+    SEE_ALL,
+    SEE_OWN,
+    Direct,
+    lock_exclusive,
+    lock_number,
+    of_number,
+)
 
 logger = logging.getLogger("heedful")
-
-EVERYTHING = "heedful.everything"
-"""The setting that lets a transaction see all projects; `heedful.project` names the only one that it sees otherwise."""
 
 NOTIFY_SECONDS = 1.0
 """The shortest interval between notifications that a project has changed, in seconds."""
@@ -41,14 +51,31 @@ _SERVER_STATE = (
 # A server that disappears silently is noticed within about a minute.
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 
-# Some hosting providers install extensions in a schema of that name.
-_OPTIONS = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
-
-_ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_KEEPALIVE}
+_ARGUMENTS: dict[str, Any] = {"application_name": "heedful", "connect_timeout": 10, **_KEEPALIVE}
 
 _LEFT_TO_URL = {"connect_timeout", "application_name", *_KEEPALIVE}
 
+# Some hosting providers install extensions in a schema of that name.
+_SEARCH_PATH = f"search_path = {SCHEMA}, public, extensions"
+
+_SETTINGS = (
+    # The nodes of a cluster have the settings of a transaction, too; to any other server, this means nothing.
+    "SET LOCAL citus.propagate_set_commands = 'local'",
+    f"SET LOCAL {_SEARCH_PATH}",
+    f"SET LOCAL lock_timeout = {BUSY_SECONDS * 1000}",
+    "SET LOCAL timezone = 'UTC'",
+)
+"""Settings of each transaction: behind a pooler, those of a session are lost, or reach others."""
+
+CLUSTER = "cluster"
+"""The key in `Connection.info` that tells whether the server is a coordinator of Citus."""
+
+_SESSION = "SELECT pg_backend_pid(), to_regclass('pg_catalog.pg_dist_node') IS NOT NULL"
+
 _NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
+
+_WRITE = ("BEGIN ISOLATION LEVEL READ COMMITTED", *_SETTINGS)
+_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", *_SETTINGS)
 
 
 class PostgreSql(Database):
@@ -67,8 +94,9 @@ class PostgreSql(Database):
             ) from error
         self._psycopg = psycopg
         self.name = _name(url)
-        self.engine = _engine(url.set(drivername="postgresql+psycopg"))
+        super().__init__(*_engines(url.set(drivername="postgresql+psycopg")))
         self._notified_at: dict[str, float] = {}
+        self._numbers: dict[str, int] = {}
         self._start_grouping()
 
     def _reserve(self) -> None:
@@ -95,7 +123,7 @@ class PostgreSql(Database):
     @contextmanager
     def _begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
         with self._transaction(project, write=write, durable=durable, exclusive=exclusive) as borrowed:
-            connection = Direct(self.engine, borrowed).connection
+            connection = Direct(self.engine if project is None else self.of_project, borrowed).connection
             # Only tells SQLAlchemy that it has begun: the driver commits it.
             connection.begin()
             yield connection
@@ -111,7 +139,7 @@ class PostgreSql(Database):
                 raise translate_error(error, self.name) or error from error
             return
         with self._transaction(project, write=write, durable=durable, exclusive=exclusive) as borrowed:
-            yield Direct(self.engine, borrowed)
+            yield Direct(self.of_project, borrowed)
 
     def _start_grouping(self) -> None:
         self._grouping = threading.Lock()
@@ -124,7 +152,7 @@ class PostgreSql(Database):
     @contextmanager
     def _begin_group(self, project: str, durable: bool) -> Iterator[Direct]:
         with self._transaction(project, write=True, durable=durable, exclusive=True) as borrowed:
-            yield Direct(self.engine, borrowed)
+            yield Direct(self.of_project, borrowed)
 
     @contextmanager
     def _transaction(
@@ -164,17 +192,17 @@ class PostgreSql(Database):
             # The change is stored; a lost notification must not fail the write.
             with suppress(self._psycopg.Error):
                 driver.execute(_NOTIFY, (project,))
-                driver.commit()
 
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         waited = POLL_SECONDS
-        # A replica has no notifications.
+        # A replica has no notifications, and a pooler passes none on.
         while not stopped.is_set() and not self.read_only:
             try:
                 with closing(self._borrowed()) as borrowed:
+                    if borrowed.info[POOLED]:
+                        return
                     borrowed.detach()
                     driver: Any = borrowed.dbapi_connection
-                    driver.autocommit = True
                     driver.execute("LISTEN heedful")
                     # Something may have changed while nobody listened.
                     yield None
@@ -192,7 +220,8 @@ class PostgreSql(Database):
         try:
             driver.commit()
         except self._psycopg.Error as error:
-            if not driver.closed:
+            # A cluster's node may be lost, too: the coordinator says so in an internal error.
+            if not driver.closed and not isinstance(error, self._psycopg.errors.InternalError_):
                 raise
             raise Unavailable(
                 f"the connection to {self.name} was lost during a write, which may or may not be stored ({error})",
@@ -203,24 +232,18 @@ class PostgreSql(Database):
     def _begun(self, project: str | None, write: bool, durable: bool, exclusive: bool) -> PoolProxiedConnection:
         """A connection on which a transaction has begun. One that died while it waited in the pool is replaced: the
         first statement tells, and nothing has been done yet. So a connection need not be tried before each use."""
-        committed = self._psycopg.IsolationLevel.READ_COMMITTED
-        repeatable = self._psycopg.IsolationLevel.REPEATABLE_READ
-        # One statement sets the project and takes its lock.
-        statement = "SELECT set_config(%s, %s, true)"
-        values: list[Any] = [EVERYTHING, "on"] if project is None else ["heedful.project", project]
+        begin = list(_WRITE if write else _READ)
         if write and not durable:
-            statement += ", set_config('synchronous_commit', 'off', true)"
-        if write and exclusive and project is not None:
-            statement += ", pg_advisory_xact_lock(%s)"
-            values.append(lock_number(project_lock(project)))
+            begin.append("SET LOCAL synchronous_commit = off")
         while True:
             borrowed = self._borrowed()
             driver: Any = borrowed.dbapi_connection
             try:
-                driver.isolation_level = committed if write else repeatable
-                # Not False, which a replica would refuse.
-                driver.read_only = None if write else True
-                driver.execute(statement, values)
+                if project is None:
+                    borrowed.info[OWN] = None
+                    _execute(borrowed, [*begin, SEE_ALL])
+                else:
+                    borrowed.info[OWN] = self._enter(borrowed, begin, project, lock=write and exclusive)
                 borrowed.info["used"] = True
                 return borrowed
             except self._psycopg.Error as error:
@@ -228,6 +251,29 @@ class PostgreSql(Database):
                 borrowed.invalidate()
                 if not waited:
                     raise translate_error(error, self.name) or error from error
+
+    def _enter(self, borrowed: PoolProxiedConnection, begin: list[str], project: str, *, lock: bool) -> int:
+        """Begins a transaction of a project, and has it wait for the project's other writers; returns its number."""
+        driver: Any = borrowed.dbapi_connection
+        number = self._numbers.get(project)
+        if number is not None:
+            locked = [lock_project(number)] if lock else []
+            # After a restore from a backup, the number may be that of another project.
+            named = f"SELECT 1 FROM projects WHERE id = {number} AND name = {self._psycopg.sql.quote(project, driver)}"
+            if _execute(borrowed, [*begin, of_number(number), *locked, named]).rowcount:
+                return number
+            driver.rollback()
+        # Who makes a project has no row to lock yet.
+        alone = [f"SELECT pg_advisory_xact_lock({lock_number(f'project {project}')})"] if lock else []
+        _execute(borrowed, [*begin, SEE_ALL, *alone])
+        number = self._number(driver, project)
+        locked = [lock_project(number)] if lock and number != NO_PROJECT else []
+        _execute(borrowed, [SEE_OWN, of_number(number), *locked])
+        if number == NO_PROJECT:
+            self._numbers.pop(project, None)
+        else:
+            self._numbers[project] = number
+        return number
 
     def _borrowed(self) -> PoolProxiedConnection:
         try:
@@ -243,20 +289,35 @@ class PostgreSql(Database):
 
     @contextmanager
     def outside(self, name: str) -> Iterator[Connection | None]:
-        """A connection in autocommit mode; None while another caller has one by this name."""
-        with self.engine.connect() as plain:
-            connection = plain.execution_options(isolation_level="AUTOCOMMIT")
-            if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (lock_number(name),)).scalar():
+        """A connection in autocommit mode; None while another caller has one by this name. It finds tables by the name
+        of their schema only."""
+        # What a session locks would stay locked behind a pooler.
+        with self._begin(None, write=True, durable=True, exclusive=False) as locking:
+            if not locking.exec_driver_sql("SELECT pg_try_advisory_xact_lock(%s)", (lock_number(name),)).scalar():
                 yield None
                 return
-            try:
-                # Building an index concurrently waits for all writers.
-                connection.exec_driver_sql("SET lock_timeout = 0")
-                connection.exec_driver_sql("SELECT set_config(%s, 'on', false)", (EVERYTHING,))
-                yield connection
-            finally:
-                # The settings and the lock must not remain on a pooled connection.
-                connection.invalidate()
+            # As the last statement, it also ends the snapshot of the one before, which an index would wait for.
+            locking.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+            with self.engine.connect() as plain:
+                connection = plain.execution_options(isolation_level="AUTOCOMMIT")
+                try:
+                    if not connection.info[POOLED]:
+                        # Building an index concurrently waits for all writers.
+                        connection.exec_driver_sql("SET lock_timeout = 0")
+                        connection.exec_driver_sql(f"SET {_SEARCH_PATH}")
+                    yield connection
+                finally:
+                    # Settings must not remain on a pooled connection.
+                    connection.invalidate()
+
+    def distribute(self) -> None:
+        with self.write() as connection:
+            distribution.distribute(connection)
+
+    def placement(self, project: str | None) -> Placement | None:
+        with self.read() as connection:
+            number = None if project is None else self._number(connection.connection, project)
+            return distribution.placement(connection, number or None)
 
     def _lock_migration(self, connection: Connection) -> None:
         lock_exclusive(connection, "migrate")
@@ -278,12 +339,14 @@ class PostgreSql(Database):
         values = (_sequence(connection, column), max(number, 1), number > 0)
         connection.exec_driver_sql("SELECT setval(%s::text::regclass, %s, %s)", values)
 
+    _find_project = "SELECT id FROM projects WHERE name = %s"
+
     def _leave_parent(self) -> None:
-        self.engine.dispose(close=False)
+        self._dispose(close=False)
         self._start_grouping()
 
     def _close(self) -> None:
-        self.engine.dispose()
+        self._dispose()
 
 
 def _name(url: URL) -> str:
@@ -292,13 +355,13 @@ def _name(url: URL) -> str:
     return displayed.render_as_string(hide_password=True)
 
 
-def _engine(url: URL) -> Engine:
+def _engines(url: URL) -> tuple[Engine, Engine]:
     # The URL overrides our defaults.
     arguments = {name: value for name, value in _ARGUMENTS.items() if name not in _LEFT_TO_URL & url.query.keys()}
-    engine = new_engine(url, _translate, connect_args=arguments, pool_timeout=BUSY_SECONDS)
-    event.listen(engine, "connect", _send_vectors_in_binary)
-    add_read_timeout(engine)
-    return engine
+    engines = new_engines(url, _translate, connect_args=arguments, pool_timeout=BUSY_SECONDS)
+    event.listen(engines[0], "connect", _prepare)
+    add_read_timeout(engines[0])
+    return engines
 
 
 def _sequence(connection: Connection, column: Column[int]) -> str:
@@ -433,8 +496,38 @@ def _ensure_pgvector(connection: Connection, name: str) -> None:
         )
 
 
-def _send_vectors_in_binary(connection: Any, record: Any) -> None:
-    """Sends vectors in binary form, not as text."""
+def _execute(borrowed: PoolProxiedConnection, statements: list[str]) -> Any:
+    """Executes statements in one round trip; returns a cursor at the result of the last."""
+    driver: Any = borrowed.dbapi_connection
+    if borrowed.info[CLUSTER]:
+        # Its nodes get the whole text by which a setting came.
+        with driver.pipeline():
+            return [driver.execute(statement) for statement in statements][-1]
+    # Several can't be prepared.
+    cursor = driver.execute("; ".join(statements), prepare=False)
+    while cursor.nextset():
+        pass
+    return cursor
+
+
+def _prepare(connection: Any, record: Any) -> None:
+    """Has transactions begun by us, and vectors sent in binary form, not as text."""
+    connection.autocommit = True
+    session, record.info[CLUSTER] = connection.execute(_SESSION).fetchone()
+    # A pooler makes up the number that it gives to clients.
+    record.info[POOLED] = session != connection.info.backend_pid
+    if record.info[CLUSTER] and connection.execute(distribution.IS_WORKER).fetchone()[0]:
+        raise Unavailable(
+            "the store's server is a worker node of a cluster, and only the coordinator gives out numbers",
+            code="store_refused",
+            remedy="Give the address of the coordinator",
+        )
+    if record.info[POOLED]:
+        # Another session of the server would not know them.
+        connection.prepare_threshold = None
+    elif record.info[CLUSTER]:
+        # A plan for any project would be one for all nodes.
+        connection.execute("SET plan_cache_mode = force_custom_plan")
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 

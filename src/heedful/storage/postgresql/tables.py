@@ -1,33 +1,37 @@
 """The tables on PostgreSQL: texts in byte order, partitions, the tables of searches, and row-level security, which
 keeps projects apart whatever a query forgets to ask.
 
-A transaction names its project in the setting `heedful.project`, or sets `heedful.everything` to `on`. One that does
-neither sees no row.
+A transaction gives the number of its project in the setting `heedful.project_id`, or sets `heedful.everything` to `on`.
+One that does neither sees no row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, MetaData, PrimaryKeyConstraint, String, Text, UniqueConstraint, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    ForeignKeyConstraint,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from heedful.clock import from_stored, to_stored
 from heedful.storage.postgresql.word_index import inside, saved_indexes
 from heedful.storage.rows import lock_exclusive
-from heedful.storage.schema import Label, metadata
+from heedful.storage.schema import Label, metadata, project_column
 
 _EVERYTHING = "current_setting('heedful.everything', true) = 'on'"
-_PROJECT = "(SELECT id FROM projects WHERE name = current_setting('heedful.project', true))"
-_BY_COLUMN = (
-    ("project_id", f"project_id = {_PROJECT}"),
-    # Named here, though `datasets` has a policy itself: only so its index is used, and not all datasets are looked at.
-    ("dataset_id", f"dataset_id IN (SELECT id FROM datasets WHERE project_id = {_PROJECT})"),
-    ("session_seq", "EXISTS (SELECT 1 FROM sessions WHERE sessions.seq = session_seq)"),
-    ("fact_seq", "EXISTS (SELECT 1 FROM facts WHERE facts.seq = fact_seq)"),
-)
-"""Conditions on the owner of rows, by the first of these columns that a table has. The tables that are asked have
-policies themselves."""
+_PROJECT = "NULLIF(current_setting('heedful.project_id', true), '')::bigint"
 
 SHARED_TABLES = frozenset({"logins", "signing"})
 """Tables that belong to no project: only who may see everything sees them."""
@@ -37,24 +41,72 @@ UNSECURED_TABLES = frozenset({"alembic_version", "models", "words"})
 can't be searched by them under row-level security, and what is found is looked up in `facts`, which has a policy."""
 
 
-def create_tables(connection: Connection) -> None:
-    """Creates all tables in an empty schema."""
+project_locks = Table("project_locks", inside, project_column(primary_key=True), Column("held", SmallInteger))
+"""What writers of a project wait for: a row, because a lock of the server would not hold on the nodes of a cluster."""
+
+
+def lock_project(number: int) -> str:
+    """The statement by which a transaction waits for the other writers of a project."""
+    lock = "ON CONFLICT (project_id) DO UPDATE SET held = NULL WHERE false"
+    return f"INSERT INTO project_locks (project_id) VALUES ({number:d}) {lock}"
+
+
+def all_tables() -> MetaData:
+    """The tables as PostgreSQL has them."""
     tables = MetaData(naming_convention=metadata.naming_convention)
-    for table in metadata.sorted_tables:
+    for table in (*metadata.sorted_tables, *inside.sorted_tables):
         for column in table.to_metadata(tables).columns:
             if isinstance(column.type, String):
                 column.type = _in_byte_order(column.type)
+    for table in tables.tables.values():
+        if belongs_to_project(table):
+            _begin_keys_with_project(table)
     _partition(tables)
+    return tables
+
+
+def create_tables(connection: Connection) -> None:
+    """Creates all tables in an empty schema."""
+    tables = all_tables()
     tables.create_all(connection, checkfirst=False)
-    inside.create_all(connection, checkfirst=False)
     # Compressing it would take longer than reading it.
     connection.exec_driver_sql(f"ALTER TABLE {saved_indexes.name} ALTER COLUMN content SET STORAGE EXTERNAL")
-    for name, secured in {**tables.tables, **inside.tables}.items():
+    for name in tables.tables:
         if name not in UNSECURED_TABLES:
-            _secure_table(connection, name, list(secured.columns.keys()))
+            _secure_table(connection, name)
     # For rows that no other partition takes.
     for divided in _TABLES:
         connection.exec_driver_sql(f"CREATE TABLE {divided.table}_rest PARTITION OF {divided.table} DEFAULT")
+        _secure_table(connection, f"{divided.table}_rest")
+
+
+def belongs_to_project(table: Table) -> bool:
+    """Whether each row of a table belongs to a project."""
+    project = table.columns.get("project_id")
+    return project is not None and not project.nullable
+
+
+def _begin_keys_with_project(table: Table) -> None:
+    """Puts the project first in the keys of a table, so that it can be distributed by project."""
+
+    def with_project(names: Iterable[str]) -> list[str]:
+        return ["project_id", *(name for name in names if name != "project_id")]
+
+    table.columns["project_id"].primary_key = True
+    table.append_constraint(PrimaryKeyConstraint(*with_project(table.primary_key.columns.keys())))
+    for unique in [one for one in table.constraints if isinstance(one, UniqueConstraint)]:
+        table.constraints.remove(unique)
+        table.append_constraint(UniqueConstraint(*with_project(unique.columns.keys()), name=unique.name))
+    for reference in list(table.foreign_key_constraints):
+        (element,) = reference.elements
+        if belongs_to_project(element.column.table):
+            table.constraints.remove(reference)
+            table.foreign_keys.remove(element)
+            element.parent.foreign_keys.remove(element)
+            target = element.column.table.name
+            referred = [f"{target}.{name}" for name in ("project_id", element.column.name)]
+            own = with_project(reference.column_keys)
+            table.append_constraint(ForeignKeyConstraint(own, referred, reference.name, ondelete=reference.ondelete))
 
 
 def _in_byte_order(kind: String) -> String:
@@ -62,13 +114,11 @@ def _in_byte_order(kind: String) -> String:
     return Text(collation="C") if isinstance(kind, Text | Label) else String(kind.length, collation="C")
 
 
-def _secure_table(connection: Connection, table: str, columns: list[str]) -> None:
+def _secure_table(connection: Connection, table: str) -> None:
     """Row-level security in one table, which also applies to the owner of the table."""
     visible = _EVERYTHING
-    if table == "projects":
-        visible += " OR name = current_setting('heedful.project', true)"
-    elif table not in SHARED_TABLES:
-        visible += " OR " + next(condition for column, condition in _BY_COLUMN if column in columns)
+    if table not in SHARED_TABLES:
+        visible = f"{'id' if table == 'projects' else 'project_id'} = {_PROJECT} OR {visible}"
     for security in ("ENABLE", "FORCE"):
         connection.exec_driver_sql(f"ALTER TABLE {table} {security} ROW LEVEL SECURITY")
     connection.exec_driver_sql(f"CREATE POLICY project_isolation ON {table} USING ({visible})")
@@ -120,6 +170,8 @@ def ensure_next_partition(connection: Connection, now: int) -> str | None:
     if connection.dialect.name != "postgresql" or _missing(connection, now) is None:
         return None
     lock_exclusive(connection, "partitions")
+    # Where the tables are distributed, a foreign key lets one shard be changed at a time.
+    connection.exec_driver_sql("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
     missing = _missing(connection, now)
     if missing is not None:
         _make(connection, *missing)
@@ -152,6 +204,8 @@ def _make(connection: Connection, divided: _PartitionedTable, part: _Partition) 
     connection.exec_driver_sql(f"{move_rows} INSERT INTO {part.name} SELECT * FROM moved")
     bounds = f"FROM ({part.start}) TO ({part.stop})"
     connection.exec_driver_sql(f"ALTER TABLE {table} ATTACH PARTITION {part.name} FOR VALUES {bounds}")
+    # That of the whole table is not asked where a partition is read by its name.
+    _secure_table(connection, part.name)
 
 
 def _missing(connection: Connection, now: int) -> tuple[_PartitionedTable, _Partition] | None:

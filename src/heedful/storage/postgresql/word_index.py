@@ -27,8 +27,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from heedful.storage.isolation import OWN
 from heedful.storage.rows import binary_cursor, dialect_of, lock_exclusive
-from heedful.storage.schema import datasets, facts, metadata
+from heedful.storage.schema import datasets, facts, metadata, project_column
 from heedful.text.words import terms
 
 COMMON = 100
@@ -44,6 +45,7 @@ words = Table(
     "words",
     inside,
     Column("fact_seq", BigInteger, ForeignKey(facts.c.seq, ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    project_column(primary_key=True),
     Column("dataset_id", BigInteger, nullable=False),
     Column("terms", ARRAY(BigInteger), nullable=False),
 )
@@ -54,6 +56,7 @@ common_terms = Table(
     inside,
     Column("dataset_id", BigInteger, primary_key=True),
     Column("term", BigInteger, primary_key=True),
+    project_column(primary_key=True),
     Column("holders", BigInteger, nullable=False),
 )
 """The number of facts with a common term when they were last counted."""
@@ -62,6 +65,7 @@ searched = Table(
     "searched",
     inside,
     Column("dataset_id", BigInteger, primary_key=True, autoincrement=False),
+    project_column(primary_key=True),
     Column("model_id", BigInteger),
     Column("facts", BigInteger, nullable=False),
     Column("length", Float, nullable=False),
@@ -140,10 +144,10 @@ def count_differing(connection: Connection, dataset: int) -> int:
 
 
 _COUNT_TERMS = text("""
-INSERT INTO common_terms (dataset_id, term, holders)
-SELECT :dataset, term, count(*)
+INSERT INTO common_terms (project_id, dataset_id, term, holders)
+SELECT project_id, dataset_id, term, count(*)
 FROM words, LATERAL (SELECT DISTINCT unnest(terms) AS term) AS unique_terms
-WHERE dataset_id = :dataset GROUP BY term HAVING count(*) >= :common
+WHERE project_id = :own_project AND dataset_id = :dataset GROUP BY 1, 2, 3 HAVING count(*) >= :common
 """)
 
 
@@ -192,6 +196,7 @@ saved_indexes = Table(
     Column("dataset_id", BigInteger, ForeignKey(datasets.c.id, ondelete="CASCADE"), primary_key=True),
     Column("model_id", BigInteger, primary_key=True),
     Column("part", Integer, primary_key=True),
+    project_column(primary_key=True),
     Column("change", BigInteger, nullable=False),
     Column("content", LargeBinary, nullable=False),
 )
@@ -202,7 +207,9 @@ def read_index(connection: Connection, dataset: int, model: int) -> bytes | None
     """The index of a dataset as it was last saved."""
     with binary_cursor(connection) as cursor:
         cursor.execute(
-            "SELECT content FROM saved_indexes WHERE dataset_id = %s AND model_id = %s ORDER BY part", (dataset, model)
+            "SELECT content FROM saved_indexes WHERE project_id = %s AND dataset_id = %s AND model_id = %s "
+            "ORDER BY part",
+            (connection.info[OWN], dataset, model),
         )
         return b"".join(content for (content,) in cursor) or None
 

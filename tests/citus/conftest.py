@@ -1,0 +1,6 @@
+"""What the tests of a cluster share; it stands in modules of their own, so that their types are checked."""
+
+from cluster_worlds import cluster, on_cluster
+from judging import judge
+
+__all__ = ["cluster", "judge", "on_cluster"]
