@@ -94,6 +94,12 @@ REMEDIES: dict[str, dict[str, str]] = {
             "Install pgvector 0.8 or later, and have an administrator run the statement in the message. See "
             "[PostgreSQL](../howto/use-postgresql.md)."
         ),
+        "citus_missing": (
+            "Install Citus on all servers, and have an administrator run `CREATE EXTENSION citus`. See "
+            "[Spread projects over several servers](../howto/spread-over-nodes.md)."
+        ),
+        "already_distributed": "Nothing is to be done. To use a server that was added, rebalance, as the message says.",
+        "not_a_cluster": "Copy the store to PostgreSQL with Citus: `heedful copy`.",
         "too_large": "Shorten the text or the metadata: MongoDB stores at most 16 MB in a document.",
         "unstorable": (
             "Use valid Unicode without NUL, whole numbers within 64 bits, and fewer than 100 levels of nesting. "
