@@ -109,7 +109,8 @@ def _removed(count: int, what: str) -> list[str]:
 def _retire_facts(database: Database, now: int) -> list[str]:
     """Removes expired facts as if they were forgotten: the ledger stays."""
     with database.read() as connection:
-        due = exists().where(fact_rows.c.dataset_id == datasets.c.id, fact_rows.c.expires_at <= now)
+        of_dataset = (fact_rows.c.dataset_id == datasets.c.id) & (fact_rows.c.project_id == datasets.c.project_id)
+        due = exists().where(of_dataset, fact_rows.c.expires_at <= now)
         owners = connection.execute(_DATASETS.where(due)).all()
     retire = supersessions.retire
     removed = sum(_in_batches(database, project, retire, dataset, now, BATCH_SIZE) for project, dataset in owners)

@@ -69,8 +69,8 @@ def policies(connection: Connection, project: str) -> tuple[str | None, dict[str
 
 def facts_by_project(connection: Connection, now: int) -> dict[str, int]:
     """How many facts each project has that are neither superseded nor expired, oldest project first."""
-    of_project = select(datasets.c.project_id, func.count().label("facts")).group_by(datasets.c.project_id)
-    counts = of_project.join(facts, facts.c.dataset_id == datasets.c.id).where(active(now)).subquery()
+    of_project = select(facts.c.project_id, func.count().label("facts")).group_by(facts.c.project_id)
+    counts = of_project.where(active(now)).subquery()
     named = select(projects.c.name, counts.c.facts).outerjoin(counts, counts.c.project_id == projects.c.id)
     return {row.name: row.facts or 0 for row in connection.execute(named.order_by(projects.c.id))}
 

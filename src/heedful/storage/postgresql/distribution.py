@@ -56,8 +56,9 @@ def distribute(connection: Connection) -> None:
     for reference in references:
         connection.execute(DropConstraint(reference))
     spread = [table.name for table in tables if _is_placed(table)]
-    for name in spread:
-        # What is there is copied to the nodes, which is not possible with row-level security.
+    # What is there is copied to the nodes, which is not possible with row-level security.
+    secured = list(connection.exec_driver_sql(_SECURED).scalars())
+    for name in secured:
         connection.exec_driver_sql(f"ALTER TABLE {name} NO FORCE ROW LEVEL SECURITY")
     for name in EVERYWHERE:
         connection.exec_driver_sql(f"SELECT create_reference_table('{name}')")
@@ -68,6 +69,7 @@ def distribute(connection: Connection) -> None:
     for name in spread:
         # What was copied is still here, too.
         connection.exec_driver_sql(f"SELECT truncate_local_data_after_distributing_table('{name}')")
+    for name in secured:
         connection.exec_driver_sql(f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY")
     for reference in references:
         if _is_placed(reference.table):
@@ -82,6 +84,11 @@ def placement(connection: Connection, project: int | None) -> Placement | None:
     of_project = None if project is None else connection.exec_driver_sql(_NODE_OF, {"project": project}).scalar_one()
     return Placement(nodes, of_project)
 
+
+_SECURED = (
+    "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relforcerowsecurity "
+    "AND relname NOT IN ('logins', 'signing') AND relkind IN ('r', 'p')"
+)
 
 _NODES = f"""
 SELECT node.nodename || ':' || node.nodeport, count(part.shardid) FROM pg_dist_node AS node
