@@ -92,7 +92,8 @@ def judge_superseded(connection: Connection, fact_ids: Sequence[str]) -> list[st
         judged.setdefault((dataset, fact_id not in can_be_found), []).append(seq)
     for (dataset, hidden), seqs in judged.items():
         set_hidden(connection, dataset, seqs, SUPERSEDED, hidden)
-    return list(places)
+    # In an order that is the same in every store.
+    return sorted(places, key=places.__getitem__)
 
 
 def retire(connection: Connection, dataset: int, at: int, limit: int, digests: Sequence[bytes] = ()) -> int:

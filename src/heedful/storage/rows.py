@@ -44,6 +44,9 @@ from heedful.storage.isolation import OWN
 CHANGED = "changed"
 """The key in `Connection.info` that marks a transaction as changing facts."""
 
+CLUSTER = "cluster"
+"""The key in `Connection.info` that tells whether the server is a coordinator of Citus."""
+
 POOLED = "pooled"
 """The key in `Connection.info` that tells of a pooler, which gives each transaction another session of the server."""
 

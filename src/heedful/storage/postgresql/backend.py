@@ -24,6 +24,7 @@ from heedful.storage.postgresql import distribution
 from heedful.storage.postgresql.tables import lock_project
 from heedful.storage.rows import (
     CHANGED,
+    CLUSTER,
     POOLED,
     SCHEMA,
     SEE_ALL,
@@ -66,9 +67,6 @@ _SETTINGS = (
     "SET LOCAL timezone = 'UTC'",
 )
 """Settings of each transaction: behind a pooler, those of a session are lost, or reach others."""
-
-CLUSTER = "cluster"
-"""The key in `Connection.info` that tells whether the server is a coordinator of Citus."""
 
 _SESSION = "SELECT pg_backend_pid(), to_regclass('pg_catalog.pg_dist_node') IS NOT NULL"
 
