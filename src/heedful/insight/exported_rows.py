@@ -106,9 +106,7 @@ def _all_rows(space: InsightSpace, table: ExportTable, query: ExportQuery) -> It
     for place in _places(space, table):
         if place == MAIN_STORE:
             with space.workspace.read() as connection:
-                project = space.project(connection)
-                if project is not None:
-                    yield from every(connection, table, query, BATCH_SIZE)
+                yield from every(connection, table, query, BATCH_SIZE)
             continue
         # Each in a view of its own: a long one is more than the server keeps.
         yield from _pages(lambda after: _session_page(space, table, query, after, BATCH_SIZE))
@@ -136,9 +134,7 @@ def _page(
         rows, following = _session_page(space, table, query, after, limit)
     else:
         with space.workspace.read() as connection:
-            project = space.project(connection)
-            if project is not None:
-                rows, following = page(connection, table, query, after, limit)
+            rows, following = page(connection, table, query, after, limit)
     if following is not None:
         return rows, f"{place}.{following}"
     remaining = places[places.index(place) + 1 :]
@@ -245,7 +241,7 @@ def page(
     """The next rows of a table, and the position of the next page; None at the end."""
     if table.name == "recalls":
         return _recalls_page(connection, query, after, limit)
-    statement = _rows(connection, table, query)
+    statement = _rows(table, query)
     if after is not None:
         statement = statement.where(ORIGINS[table.name].table.c.seq > checks.cursor(after))
     rows = connection.execute(statement.limit(limit)).all()
@@ -257,14 +253,14 @@ def every(
 ) -> Generator[Rows, None, None]:
     """All rows of a table in batches, from one statement: PostgreSQL checks row-level security once."""
     if table.name != "recalls":
-        statement = _rows(connection, table, query)
+        statement = _rows(table, query)
         with closing(connection.execute(statement, execution_options={"yield_per": batch_size})) as result:
             yield from result.partitions()
         return
     yield from _pages(lambda after: _recalls_page(connection, query, after, batch_size))
 
 
-def _rows(connection: Connection, table: ExportTable, query: ExportQuery) -> Select[Any]:
+def _rows(table: ExportTable, query: ExportQuery) -> Select[Any]:
     """All rows of a table, in order, each with its number at the end."""
     origin = ORIGINS[table.name]
     number = origin.table.c.seq
@@ -298,7 +294,7 @@ def _recalls_page(connection: Connection, query: ExportQuery, after: str | None,
     at, receipt, rank = (None, "", 0) if after is None else _parse_position(after)
     rows: list[tuple[Any, ...]] = []
     while True:
-        batch = connection.execute(_receipts(connection, query, at, receipt)).all()
+        batch = connection.execute(_receipts(query, at, receipt)).all()
         for row in batch:
             *head, shown = row
             lines = orjson.loads(shown)
@@ -312,7 +308,7 @@ def _recalls_page(connection: Connection, query: ExportQuery, after: str | None,
             return rows, None
 
 
-def _receipts(connection: Connection, query: ExportQuery, at: int | None, receipt: str) -> Select[Any]:
+def _receipts(query: ExportQuery, at: int | None, receipt: str) -> Select[Any]:
     """The next receipts from this one on, inclusive."""
     statement = (
         select(

@@ -158,10 +158,10 @@ def _nodes(workspace: Workspace, operator: bool) -> list[Check]:
     placement = workspace.database.placement(workspace.project)
     if placement is None or not operator:
         return []
-    parts = [node.parts for node in placement.nodes]
-    shares = ", ".join(f"{node.address} has {node.parts} of {sum(parts)} parts" for node in placement.nodes)
+    counts = [node.shards for node in placement.nodes]
+    shares = ", ".join(f"{node.address} has {node.shards} of {sum(counts)} shards" for node in placement.nodes)
     detail = f"project {workspace.project} is on {placement.of_project or 'none yet'}; {shares}"
-    if max(parts) - min(parts) <= 1:
+    if max(counts) - min(counts) <= 1:
         return [Check(name="nodes", ok=True, detail=detail)]
     remedy = f"have an administrator run in the database: {REBALANCE}"
     return [Check(name="nodes", ok=False, detail=f"{detail}; to balance them, {remedy}")]

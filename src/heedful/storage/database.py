@@ -17,7 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import URL, Column, Connection, Engine, Table, create_engine, event, inspect, text
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    PoolProxiedConnection,
+    Table,
+    create_engine,
+    event,
+    inspect,
+    text,
+)
 from sqlalchemy.engine import ExceptionContext
 
 from heedful.clock import system_clock, to_stored
@@ -26,6 +37,7 @@ from heedful.storage.isolation import NO_PROJECT, name_project
 from heedful.storage.migrations import HEAD, REVISIONS
 from heedful.storage.rows import SCHEMA, Direct, count_statement, dialect_of, insert_many, upsert
 from heedful.storage.schema import events, facts
+from heedful.storage.scopes import FIND_PROJECT
 from heedful.threads import this_thread
 
 
@@ -34,8 +46,8 @@ class Node:
     """A node of a cluster."""
 
     address: str
-    parts: int
-    """How many of the equal parts it has into which projects are divided."""
+    shards: int
+    """How many shards it has; each holds some of the projects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +213,10 @@ class Database(ABC):
                 upgrade(connection)
                 ensure_partitions(connection, to_stored(system_clock()))
 
-    def _number(self, driver: Any, project: str) -> int:
+    def _number(self, borrowed: PoolProxiedConnection, project: str) -> int:
         """The number of a project as a transaction sees it; `NO_PROJECT` if it is not there yet."""
-        row = driver.execute(self._find_project, (project,)).fetchone()
-        return NO_PROJECT if row is None else int(row[0])
-
-    _find_project: str
-    """The statement that finds the number of a project."""
+        rows = Direct(self.engine, borrowed).run(FIND_PROJECT, name=project)
+        return int(rows[0][0]) if rows else NO_PROJECT
 
     @abstractmethod
     def _begin(

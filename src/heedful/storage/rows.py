@@ -201,7 +201,7 @@ class PostgreSqlDialect:
 
     def see_project(self, connection: Connection, number: int) -> None:
         connection.exec_driver_sql(SEE_OWN)
-        connection.exec_driver_sql(of_number(number))
+        connection.exec_driver_sql(set_project(number))
         connection.info[OWN] = number
 
     def clock(self, connection: Connection) -> int:
@@ -224,8 +224,8 @@ SEE_ALL, SEE_OWN = (f"SET LOCAL heedful.everything = '{value}'" for value in ("o
 """A transaction on PostgreSQL sees the rows of all projects, or of its own only."""
 
 
-def of_number(number: int) -> str:
-    """The number of a transaction's project on PostgreSQL."""
+def set_project(number: int) -> str:
+    """The statement that sets the number of a transaction's project on PostgreSQL."""
     return f"SET LOCAL heedful.project_id = '{number:d}'"
 
 
@@ -387,12 +387,15 @@ class Direct:
     def begin_part(self) -> None:
         """Begins a part of the transaction that can be undone by itself."""
         self._driver.execute("SAVEPOINT part")
+        self._own = self._borrowed.info.get(OWN)
 
     def end_part(self) -> None:
         self._driver.execute("RELEASE SAVEPOINT part")
 
     def undo_part(self) -> None:
         self._driver.execute("ROLLBACK TO SAVEPOINT part")
+        # The project may have been made in it.
+        self._borrowed.info[OWN] = self._own
         self._driver.execute("RELEASE SAVEPOINT part")
 
     @property

@@ -8,16 +8,20 @@ from sqlalchemy import Connection, and_, bindparam, func, insert, literal, selec
 
 from heedful.model import Metadata
 from heedful.storage.facts import active
+from heedful.storage.isolation import OWN
 from heedful.storage.rows import AnyRow, Direct, Prepared, dialect_of
 from heedful.storage.schema import changes, datasets, events, facts, models, projects
 from heedful.storage.vectors import ModelRow
 
-_PROJECT = Prepared(select(projects.c.id).where(projects.c.name == bindparam("name")))
+FIND_PROJECT = Prepared(select(projects.c.id).where(projects.c.name == bindparam("name")))
 
 
 def project_id(connection: Connection, name: str) -> int | None:
-    """The project's number, or None if nothing was ever written to it."""
-    rows = Direct.on(connection).run(_PROJECT, name=name)
+    """The project's number, or None if nothing was ever written to it; in a transaction of one project, its number."""
+    own = connection.info.get(OWN)
+    if own is not None:
+        return own or None
+    rows = Direct.on(connection).run(FIND_PROJECT, name=name)
     return int(rows[0][0]) if rows else None
 
 

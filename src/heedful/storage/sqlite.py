@@ -121,12 +121,9 @@ class Sqlite(Database):
             self._writer.detach()
         return _on_driver(self.of_project, self._writer, self._files, durable=durable)
 
-    _find_project = "SELECT id FROM projects WHERE name = ?"
-
     def _enter(self, borrowed: PoolProxiedConnection, project: str | None) -> None:
         """The statements of the transaction concern this project from now on."""
-        number = None if project is None else self._number(borrowed.dbapi_connection, project)
-        borrowed.info[OWN] = number
+        borrowed.info[OWN] = None if project is None else self._number(borrowed, project)
 
     def _lock_migration(self, connection: Connection) -> None:
         """The write lock of the file is enough."""

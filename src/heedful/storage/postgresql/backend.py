@@ -32,7 +32,7 @@ from heedful.storage.rows import (
     Direct,
     lock_exclusive,
     lock_number,
-    of_number,
+    set_project,
 )
 
 logger = logging.getLogger("heedful")
@@ -258,15 +258,15 @@ class PostgreSql(Database):
             locked = [lock_project(number)] if lock else []
             # After a restore from a backup, the number may be that of another project.
             named = f"SELECT 1 FROM projects WHERE id = {number} AND name = {self._psycopg.sql.quote(project, driver)}"
-            if _execute(borrowed, [*begin, of_number(number), *locked, named]).rowcount:
+            if _execute(borrowed, [*begin, set_project(number), *locked, named]).rowcount:
                 return number
             driver.rollback()
         # Who makes a project has no row to lock yet.
         alone = [f"SELECT pg_advisory_xact_lock({lock_number(f'project {project}')})"] if lock else []
         _execute(borrowed, [*begin, SEE_ALL, *alone])
-        number = self._number(driver, project)
+        number = self._number(borrowed, project)
         locked = [lock_project(number)] if lock and number != NO_PROJECT else []
-        _execute(borrowed, [SEE_OWN, of_number(number), *locked])
+        _execute(borrowed, [SEE_OWN, set_project(number), *locked])
         if number == NO_PROJECT:
             self._numbers.pop(project, None)
         else:
@@ -336,8 +336,6 @@ class PostgreSql(Database):
         # A sequence can't be at 0: before its first number it is at 1 and not called.
         values = (_sequence(connection, column), max(number, 1), number > 0)
         connection.exec_driver_sql("SELECT setval(%s::text::regclass, %s, %s)", values)
-
-    _find_project = "SELECT id FROM projects WHERE name = %s"
 
     def _leave_parent(self) -> None:
         self._dispose(close=False)
@@ -498,7 +496,7 @@ def _execute(borrowed: PoolProxiedConnection, statements: list[str]) -> Any:
     """Executes statements in one round trip; returns a cursor at the result of the last."""
     driver: Any = borrowed.dbapi_connection
     if borrowed.info[CLUSTER]:
-        # Its nodes get the whole text by which a setting came.
+        # It passes on to its nodes the whole message that a setting came in.
         with driver.pipeline():
             return [driver.execute(statement) for statement in statements][-1]
     # Several can't be prepared.
@@ -512,7 +510,7 @@ def _prepare(connection: Any, record: Any) -> None:
     """Has transactions begun by us, and vectors sent in binary form, not as text."""
     connection.autocommit = True
     session, record.info[CLUSTER] = connection.execute(_SESSION).fetchone()
-    # A pooler makes up the number that it gives to clients.
+    # A pooler reports an invented number.
     record.info[POOLED] = session != connection.info.backend_pid
     if record.info[CLUSTER] and connection.execute(distribution.IS_WORKER).fetchone()[0]:
         raise Unavailable(
@@ -524,7 +522,7 @@ def _prepare(connection: Any, record: Any) -> None:
         # Another session of the server would not know them.
         connection.prepare_threshold = None
     elif record.info[CLUSTER]:
-        # A plan for any project would be one for all nodes.
+        # A generic plan, which is for any project, would go to all nodes.
         connection.execute("SET plan_cache_mode = force_custom_plan")
     from psycopg.adapt import Dumper
     from psycopg.pq import Format

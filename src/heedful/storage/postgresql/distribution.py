@@ -41,7 +41,7 @@ def distribute(connection: Connection) -> None:
             "the store's database has no extension citus, so there are no nodes to distribute it over",
             code="citus_missing",
             remedy="Install Citus on the server and on the other nodes, and run in this database: CREATE EXTENSION "
-            "citus; docs/scale.md has the steps",
+            "citus; docs/howto/spread-over-nodes.md has the steps",
         )
     if is_distributed(connection):
         raise Conflict(
@@ -56,7 +56,7 @@ def distribute(connection: Connection) -> None:
     for reference in references:
         connection.execute(DropConstraint(reference))
     spread = [table.name for table in tables if _is_placed(table)]
-    # What is there is copied to the nodes, which is not possible with row-level security.
+    # Rows are copied to the nodes, which row-level security would refuse to the owner of the tables.
     secured = list(connection.exec_driver_sql(_SECURED).scalars())
     for name in secured:
         connection.exec_driver_sql(f"ALTER TABLE {name} NO FORCE ROW LEVEL SECURITY")
@@ -67,7 +67,7 @@ def distribute(connection: Connection) -> None:
         together = "" if name == _ROOT else f", colocate_with => '{_ROOT}'"
         connection.exec_driver_sql(f"SELECT create_distributed_table('{name}', 'project_id'{together})")
     for name in spread:
-        # What was copied is still here, too.
+        # The rows that were copied are still here, too.
         connection.exec_driver_sql(f"SELECT truncate_local_data_after_distributing_table('{name}')")
     for name in secured:
         connection.exec_driver_sql(f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY")
@@ -85,15 +85,12 @@ def placement(connection: Connection, project: int | None) -> Placement | None:
     return Placement(nodes, of_project)
 
 
-_SECURED = (
-    "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relforcerowsecurity "
-    "AND relname NOT IN ('logins', 'signing') AND relkind IN ('r', 'p')"
-)
+_SECURED = "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relforcerowsecurity"
 
 _NODES = f"""
-SELECT node.nodename || ':' || node.nodeport, count(part.shardid) FROM pg_dist_node AS node
+SELECT node.nodename || ':' || node.nodeport, count(shard.shardid) FROM pg_dist_node AS node
 LEFT JOIN pg_dist_placement AS placed ON placed.groupid = node.groupid
-LEFT JOIN pg_dist_shard AS part ON part.shardid = placed.shardid AND part.logicalrelid = '{_ROOT}'::regclass
+LEFT JOIN pg_dist_shard AS shard ON shard.shardid = placed.shardid AND shard.logicalrelid = '{_ROOT}'::regclass
 WHERE node.shouldhaveshards GROUP BY 1 ORDER BY 1
 """
 

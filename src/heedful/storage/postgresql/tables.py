@@ -42,7 +42,7 @@ can't be searched by them under row-level security, and what is found is looked 
 
 
 project_locks = Table("project_locks", inside, project_column(primary_key=True), Column("held", SmallInteger))
-"""What writers of a project wait for: a row, because a lock of the server would not hold on the nodes of a cluster."""
+"""Writers of a project wait for its row here. An advisory lock would hold on one node of a cluster only."""
 
 
 def lock_project(number: int) -> str:
@@ -204,7 +204,7 @@ def _make(connection: Connection, divided: _PartitionedTable, part: _Partition) 
     connection.exec_driver_sql(f"{move_rows} INSERT INTO {part.name} SELECT * FROM moved")
     bounds = f"FROM ({part.start}) TO ({part.stop})"
     connection.exec_driver_sql(f"ALTER TABLE {table} ATTACH PARTITION {part.name} FOR VALUES {bounds}")
-    # That of the whole table is not asked where a partition is read by its name.
+    # The policy of the whole table does not apply to who reads a partition by its name.
     _secure_table(connection, part.name)
 
 
