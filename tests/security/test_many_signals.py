@@ -102,7 +102,7 @@ def test_on_postgresql_the_votes_of_one_author_for_one_question_are_looked_up_on
         pytest.skip("the coordinator of a cluster does not tell what its nodes read")
     store = open_store(empty_database)
     read = []
-    for count in (100, 200):
+    for count in (200, 400):
         facts = store.remember([f"Room {place} of {count} is blue." for place in range(count)]).fact_ids
         store.signal([{"fact_id": fact, "signal_type": "ignored", "query": "q", "author": "ann"} for fact in facts])
         # As the server does by itself within a minute.

@@ -18,7 +18,7 @@ from heedful.ledger.usefulness import Opinion
 from heedful.ledger.votes import counted_votes, kind_of
 from heedful.model import AuthorKind, Metadata
 from heedful.storage.database import Database
-from heedful.storage.rows import CLUSTER, AnyRow, Direct, Prepared, batches, insert_many, select_in
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, select_in
 from heedful.storage.schema import datasets, event_keys, events, facts, notes, projects, queries
 
 SIGNAL = "signal"
@@ -479,26 +479,22 @@ _OF_VOTERS_ON = {
             **{name: f"json_extract(wanted.value, '$[{at}]')" for at, name in enumerate(("fact", "query", "author"))},
         )
     ),
-    **{
-        database: text(
-            _OF_VOTERS.format(
-                wanted="json_array_elements(CAST(:voters AS json)) AS wanted(value)",
-                unindexed=unindexed,
-                fact="CAST(wanted.value ->> 0 AS bigint)",
-                query="CAST(wanted.value ->> 1 AS bigint)",
-                author="(wanted.value ->> 2)",
-            )
+    "postgresql": text(
+        _OF_VOTERS.format(
+            wanted="json_array_elements(CAST(:voters AS json)) AS wanted(value)",
+            unindexed="",
+            fact="CAST(wanted.value ->> 0 AS bigint)",
+            query="CAST(wanted.value ->> 1 AS bigint)",
+            author="(wanted.value ->> 2)",
         )
-        # Without statistics, PostgreSQL might read all events of the project for each voter. A cluster has to see it.
-        for database, unindexed in (("postgresql", " + 0"), (CLUSTER, ""))
-    },
+    ),
 }
 
 
 def of_voters(connection: Connection, voters: Iterable[Voter]) -> list[Opinion]:
     """The active signals that each of these authors gave about their fact for their query, in folding order; also
     those that another one of theirs replaces."""
-    statement = _OF_VOTERS_ON[CLUSTER if connection.info.get(CLUSTER) else connection.dialect.name]
+    statement = _OF_VOTERS_ON[connection.dialect.name]
     runs = (
         connection.execute(statement, {"voters": orjson.dumps(run).decode()}) for run in batches(sorted(set(voters)))
     )

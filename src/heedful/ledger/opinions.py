@@ -23,7 +23,7 @@ from heedful.ledger.votes import suffices
 from heedful.model import AuthorKind, Metadata, OpinionTarget, Rating
 from heedful.storage import external_ids
 from heedful.storage.external_ids import WaitingRow
-from heedful.storage.rows import Direct, Prepared, one_of, select_in, unpacked
+from heedful.storage.rows import Direct, OneOf, Prepared, select_in, unpacked
 from heedful.storage.schema import feedbacks, projects, session_tags, sessions
 
 # In the order of the fields of `FeedbackRow`.
@@ -47,7 +47,7 @@ _COUNTING = Prepared(
     .where(
         feedbacks.c.project_id == bindparam("project"),
         *active_opinions("execution"),
-        one_of(feedbacks.c.about_id),
+        OneOf(feedbacks.c.about_id),
         feedbacks.c.rating.in_([bindparam("up", "up"), bindparam("down", "down")]),
     )
     .order_by(feedbacks.c.seq)

@@ -14,7 +14,7 @@ from heedful.clock import new_id
 from heedful.ledger import proven_sql
 from heedful.model import Metadata
 from heedful.storage import external_ids
-from heedful.storage.rows import AnyRow, Direct, Prepared, one_of, unpacked
+from heedful.storage.rows import AnyRow, Direct, OneOf, Prepared, unpacked
 from heedful.storage.schema import connectors, decisions, executions, feedbacks, golden_examples, models
 from heedful.storage.schema import external_ids as external_id_rows
 from heedful.storage.vectors import ModelRow
@@ -155,10 +155,10 @@ class LastUse(NamedTuple):
 
 _CANDIDATE = [_RUN[name] for name in CandidateRow._fields]
 _IS_CANDIDATE = _RUN.hit != proven_sql.HIT
-_BY_SEQ = Prepared(select(*_CANDIDATE).where(one_of(_RUN.seq), _IS_CANDIDATE, _RUN.question.is_not(None)))
-_SEQS = Prepared(select(_RUN.id, _RUN.seq).where(one_of(_RUN.id)))
-_USAGE = Prepared(select(_RUN.seq, _RUN.used_at, _RUN.last_hit_id).where(one_of(_RUN.seq)))
-_RESULTS = Prepared(select(_RUN.id, _RUN.at, _RUN.data_version, _RUN.truncated).where(one_of(_RUN.id)))
+_BY_SEQ = Prepared(select(*_CANDIDATE).where(OneOf(_RUN.seq), _IS_CANDIDATE, _RUN.question.is_not(None)))
+_SEQS = Prepared(select(_RUN.id, _RUN.seq).where(OneOf(_RUN.id)))
+_USAGE = Prepared(select(_RUN.seq, _RUN.used_at, _RUN.last_hit_id).where(OneOf(_RUN.seq)))
+_RESULTS = Prepared(select(_RUN.id, _RUN.at, _RUN.data_version, _RUN.truncated).where(OneOf(_RUN.id)))
 
 
 def candidates_by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, CandidateRow]:
@@ -192,7 +192,7 @@ _QUESTIONS = select(*_CANDIDATE, _RUN.model_id, _RUN.vector).where(
 _QUESTIONS_AFTER = Prepared(
     _QUESTIONS.where(_RUN.hit == proven_sql.RUN, _RUN.seq > bindparam("after")).order_by(_RUN.seq)
 )
-_RATED_HITS = Prepared(_QUESTIONS.where(_RUN.hit == proven_sql.RATED_HIT, one_of(_RUN.seq)))
+_RATED_HITS = Prepared(_QUESTIONS.where(_RUN.hit == proven_sql.RATED_HIT, OneOf(_RUN.seq)))
 _RATED_AFTER = Prepared(
     select(_RUN.id, _RUN.seq, _RUN.hit).where(
         _RUN.connector_id == bindparam("connector"), _RUN.revision > bindparam("revision")

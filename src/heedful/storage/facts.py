@@ -17,10 +17,10 @@ from heedful.storage.rows import (
     CHANGED,
     AnyRow,
     Direct,
+    OneOf,
     Prepared,
     batches,
     insert_many,
-    one_of,
     select_in,
     unpacked,
     weighed,
@@ -264,7 +264,7 @@ class DisplayRow:
     stop: int
 
 
-_SHOWN = Prepared(select(*_SHOWN_COLUMNS).where(one_of(facts.c.seq)))
+_SHOWN = Prepared(select(*_SHOWN_COLUMNS).where(OneOf(facts.c.seq)))
 
 
 def display_rows(direct: Direct, seqs: Sequence[int]) -> dict[int, DisplayRow]:

@@ -58,9 +58,6 @@ def _give_project(
     connection: Connection, statement: Executable, many: Any, one: Any, options: Any
 ) -> tuple[Executable, Any, Any]:
     own = connection.info[OWN]
-    if isinstance(statement, Insert) and "project_id" in cast(Table, statement.table).primary_key:
-        # The project need not be returned as part of a new key, which would be slow.
-        statement = statement.inline()
     return (statement, [row | {OWN: own} for row in many], one) if many else (statement, many, {**one, OWN: own})
 
 
@@ -68,6 +65,12 @@ class _OneProject(SQLCompiler):
     """A compiler of statements that find the rows of one project only."""
 
     # SQLAlchemy gives these methods no types.
+    def visit_insert(self, insert_stmt: Insert, *args: Any, **options: Any) -> Any:
+        if "project_id" in cast(Table, insert_stmt.table).primary_key:
+            # The project need not be returned as part of a new key, which would be slow.
+            insert_stmt = insert_stmt.inline()
+        return super().visit_insert(insert_stmt, *args, **options)  # type: ignore[no-untyped-call]
+
     def visit_select(self, select_stmt: Select[Any], *args: Any, **options: Any) -> Any:
         narrowed = select_stmt.where(*self._own(select_stmt.get_final_froms()))
         return super().visit_select(narrowed, *args, **options)  # type: ignore[no-untyped-call]

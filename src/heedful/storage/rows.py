@@ -28,6 +28,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    any_,
     bindparam,
     func,
     select,
@@ -35,6 +36,8 @@ from sqlalchemy import (
 )
 from sqlalchemy import cast as cast_sql
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 
 from heedful.clock import from_stored
@@ -320,12 +323,27 @@ def _value_bytes(value: Any) -> int:
 
 
 PLACES = 64
-"""The values that a prepared statement takes that looks for many."""
+"""The values that a prepared statement on SQLite takes that looks for many."""
 
 
-def one_of(column: ColumnElement[Any]) -> ColumnElement[bool]:
-    """The condition of a prepared statement that `Direct.run_for` runs."""
-    return column.in_([bindparam(f"place_{place}", type_=column.type) for place in range(PLACES)])
+class OneOf(ColumnElement[bool]):
+    """The condition of a prepared statement that `Direct.run_for` runs: a column has one of the values."""
+
+    def __init__(self, column: ColumnElement[Any]) -> None:
+        self.column = column
+
+
+@compiles(OneOf)
+def _compile_places(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
+    places = [bindparam(f"place_{place}", type_=element.column.type) for place in range(PLACES)]
+    return compiler.process(element.column.in_(places), **options)
+
+
+@compiles(OneOf, "postgresql")
+def _compile_array(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
+    # Planned once. One with many values would be planned each time, which takes longer than it runs.
+    places = bindparam("places", type_=postgresql.ARRAY(element.column.type))
+    return compiler.process(element.column == any_(places), **options)
 
 
 class Prepared:
@@ -374,7 +392,11 @@ class Direct:
         return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []
 
     def run_for(self, statement: Prepared, wanted: Sequence[Any], **values: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of a prepared statement with `one_of` for these values."""
+        """The rows of a prepared statement with `OneOf` for these values."""
+        if self._engine.dialect.name == "postgresql":
+            for some in batches(wanted):
+                yield from self.run(statement, places=list(some), **values)
+            return
         for some in batches(wanted, PLACES):
             # Repeating one of them finds nothing new.
             places = {f"place_{place}": some[min(place, len(some) - 1)] for place in range(PLACES)}
