@@ -538,9 +538,7 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
         number, model = workspace.dataset(connection, dataset), workspace.model(connection)
         assert number is not None
         assert model is not None
-        located = stored_facts.locate(
-            connection, workspace.project, [hit.fact_id for hit in store.recall(asked, dataset=dataset)]
-        )
+        located = stored_facts.locate(connection, [hit.fact_id for hit in store.recall(asked, dataset=dataset)])
         queries = sorted(ledger.queries_after(connection, number, 0))
         newest = ledger.last_event(connection, number)
         contexts = folds_of(workspace).contexts(connection, number, model, newest)

@@ -198,7 +198,7 @@ def test_other_processes_follow(open_store: Callable[..., Heedful], store: Heedf
     assert "a prize for Mirela Kovac" in lifted(other)
     workspace = store._workspace
     with workspace.write() as connection:
-        places = stored_facts.locate(connection, workspace.project, [facts[SEED], facts[NOISE[3]]])
+        places = stored_facts.locate(connection, [facts[SEED], facts[NOISE[3]]])
         for seq, dataset in places.values():
             graph.enrich(connection, dataset, seq, ["harbour report", " Harbour  Report"])
     assert shown(other, facts[NOISE[3]]).links != []
@@ -372,7 +372,7 @@ class TestDoctor:
     def test_what_a_model_found_is_not_taken_for_wrong(self, store: Heedful, facts: dict[str, str]) -> None:
         workspace = store._workspace
         with workspace.write() as connection:
-            ((seq, dataset),) = stored_facts.locate(connection, workspace.project, [facts[NOISE[0]]]).values()
+            ((seq, dataset),) = stored_facts.locate(connection, [facts[NOISE[0]]]).values()
             graph.enrich(connection, dataset, seq, ["monthly report"])
         assert all(check.ok and not check.repaired for check in store.doctor())
 
@@ -455,9 +455,7 @@ def test_a_graph_that_follows_is_the_one_that_is_built_again(
                 store.supersede(living.pop(which % len(living)), f"correction {number} by Delta")
             else:
                 with workspace.write() as connection:
-                    ((seq, dataset),) = stored_facts.locate(
-                        connection, workspace.project, [living[which % len(living)]]
-                    ).values()
+                    ((seq, dataset),) = stored_facts.locate(connection, [living[which % len(living)]]).values()
                     graph.enrich(connection, dataset, seq, [f"found{which}", "Alpha"])
             if number % every == 0:
                 with workspace.read() as connection:

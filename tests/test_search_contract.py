@@ -56,7 +56,7 @@ def searcher(store: Heedful) -> type:
     workspace = store._workspace
     with workspace.read() as connection:
         model = workspace.model(connection)
-        dataset = scopes.dataset_id(connection, workspace.project, DEFAULT_DATASET)
+        dataset = scopes.dataset_id(connection, DEFAULT_DATASET)
         assert model is not None
         assert dataset is not None
         found = workspace.index(connection, dataset, model)

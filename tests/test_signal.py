@@ -137,7 +137,7 @@ def test_an_event_that_is_dated_ahead_fades_and_delays_nobody(store: Heedful, fa
     """Such events are in ledgers that were written or imported before they were refused."""
     workspace = store._workspace
     with workspace.write() as connection:
-        seq, dataset = facts.locate(connection, workspace.project, [fact])[fact]
+        seq, dataset = facts.locate(connection, [fact])[fact]
         (query,) = events.ensure_queries(workspace.database, connection, dataset, ["q"]).values()
         event = events.Event(
             project_id=scopes.owner(connection, dataset),

@@ -103,7 +103,7 @@ class Project:
         """The scope a key needs to retract an event: the one it needs to make such an event."""
         checks.identifier("event_id", event_id)
         with self.workspace.read() as connection:
-            return retract.scope_of(connection, self.name, event_id)
+            return retract.scope_of(connection, event_id)
 
     def session_feedback(self, feedback_id: str) -> FeedbackRow | None:
         """One opinion about a session or an answer, by its id."""

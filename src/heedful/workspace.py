@@ -112,12 +112,12 @@ class Workspace:
 
     def dataset(self, connection: Connection, name: str) -> int | None:
         """The number of a dataset to read from; None if it is the default one and still empty."""
-        return self.existing(connection, name, scopes.dataset_id(connection, self.project, name))
+        return self.existing(connection, name, scopes.dataset_id(connection, name))
 
     def existing(self, connection: Connection, name: str, number: int | None) -> int | None:
         """The dataset itself, if it is there or is the default one."""
         if number is None and name != DEFAULT_DATASET:
-            raise no_dataset(self.project, name, list(scopes.dataset_names(connection, self.project).values()))
+            raise no_dataset(self.project, name, list(scopes.dataset_names(connection).values()))
         return number
 
     def index(self, connection: Connection, dataset: int, model: ModelRow) -> Searcher:
@@ -184,7 +184,7 @@ class Workspace:
             if dataset in self._linked:
                 return
         with self.read() as connection:
-            number = scopes.dataset_id(connection, self.project, dataset)
+            number = scopes.dataset_id(connection, dataset)
             lacking = [] if number is None else graph.unlinked(connection, number)
         # A few at a time, so that no other writer has to wait for all of them.
         for run in batches(lacking, graph.BATCH_SIZE):

@@ -111,7 +111,7 @@ def test_a_replica_reads_the_vectors_that_it_needs(
     primary.remember([f"room{number} is on floor{number % 9}" for number in range(200)], dataset="rooms")
     expected = primary.recall("room77 floor5", dataset="rooms", top_k=3)
     with primary._workspace.read() as connection:
-        number = scopes.dataset_id(connection, "default", "rooms")
+        number = scopes.dataset_id(connection, "rooms")
     assert number is not None
     primary._workspace.save_index(number)
     until(lambda: _saved(replica, number))

@@ -110,7 +110,7 @@ def test_on_postgresql_the_votes_of_one_author_for_one_question_are_looked_up_on
             connection.exec_driver_sql("ANALYZE")
         statement = text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {events._OF_VOTERS_ON['postgresql'].text}")
         with store._workspace.read() as connection:
-            places = located(connection, "default", facts)
+            places = located(connection, facts)
             (query,) = events.of_voters(connection, [(places[facts[0]][0], 1, "ann")])
             voters = [(places[fact][0], query.query, "ann") for fact in facts]
             (plan,) = connection.execute(statement, {"voters": orjson.dumps(voters).decode()}).scalar_one()

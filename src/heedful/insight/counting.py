@@ -158,7 +158,7 @@ def coverage(space: InsightSpace, since: Any, until: Any, dataset: str | None) -
     counts = {line.value: (line.shown, line.rated) for line in lines}
     with space.workspace.read() as connection:
         project = space.project(connection)
-        number = None if dataset is None else scopes.dataset_id(connection, space.workspace.project, dataset)
+        number = None if dataset is None else scopes.dataset_id(connection, dataset)
         if project is None or (dataset is not None and number is None):
             recalls = 0
         else:

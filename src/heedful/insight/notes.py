@@ -220,7 +220,7 @@ def _switches(space: InsightSpace, until: int) -> list[Switch]:
         project = space.project(connection)
         if project is None:
             return []
-        own_policies = scopes.policies(connection, space.workspace.project)[1]
+        own_policies = scopes.policies(connection)[1]
         rows = ranking_policy.choices(connection, project, [*own_policies, WHOLE_PROJECT])
     chosen = frozenset(name for name, policy in own_policies.items() if policy is not None)
     switches = []

@@ -208,7 +208,7 @@ def usefulness(space: InsightSpace, dataset: str) -> m.UsefulnessReport:
     workspace, now = space.workspace, space.workspace.now()
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
-        names = list(scopes.dataset_names(connection, workspace.project).values())
+        names = list(scopes.dataset_names(connection).values())
         if number is None:
             if names:
                 raise no_dataset(workspace.project, dataset, names)

@@ -144,10 +144,10 @@ def _erase_local(
     opinions = set(records.opinions)
     notes = clear_notes(connection, project, erased)
     review = clear_review(connection, project, erased)
-    words = facts_of(connection, project, workspace.project, erased, opinions)
+    words = facts_of(connection, project, erased, opinions)
     words |= handlers.learnt(connection, rated_entries, opinions, records.sessions)
-    places = facts.locate(connection, workspace.project, sorted(words))
-    names = scopes.dataset_names(connection, workspace.project)
+    places = facts.locate(connection, sorted(words))
+    names = scopes.dataset_names(connection)
     dataset_ids, superseded = handlers.remove_facts(connection, places)
     executions = clear_executions(connection, project, erased, records.messages)
     questions = clear_questions(connection, records.recalls)
@@ -259,9 +259,9 @@ def _release_keys(connection: Connection, project: int, erased: Erased) -> None:
         connection.execute(delete(event_keys).where(*same_key))
 
 
-def facts_of(connection: Connection, project: int, name: str, erased: Erased, opinions: Set[str]) -> set[str]:
+def facts_of(connection: Connection, project: int, erased: Erased, opinions: Set[str]) -> set[str]:
     """The facts in the person's words, or with their name: corrections that they wrote, facts that a reviewer taught
-    from their comments, and facts whose metadata name them. `name` is the project's."""
+    from their comments, and facts whose metadata name them."""
     own = select(events.c.value, events.c.body, events.c.author).where(events.c.project_id == project)
     corrections = own.where(events.c.author == erased.pseudonym, events.c.kind == SUPERSESSION)
     fact_ids = {row.value for row in connection.execute(corrections) if row.body["created"]}
@@ -269,7 +269,7 @@ def facts_of(connection: Connection, project: int, name: str, erased: Erased, op
         if row.author == erased.pseudonym or row.body["opinion_id"] in opinions:
             fact_ids.add(row.body[TAUGHT])
     for key in PERSON_KEYS:
-        fact_ids |= {row.id for row in facts.with_tag(connection, name, key, [erased.name])}
+        fact_ids |= {row.id for row in facts.with_tag(connection, key, [erased.name])}
     return fact_ids
 
 

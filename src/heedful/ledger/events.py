@@ -18,8 +18,9 @@ from heedful.ledger.usefulness import Opinion
 from heedful.ledger.votes import counted_votes, kind_of
 from heedful.model import AuthorKind, Metadata
 from heedful.storage.database import Database
+from heedful.storage.isolation import own_project
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, select_in
-from heedful.storage.schema import datasets, event_keys, events, facts, notes, projects, queries
+from heedful.storage.schema import datasets, event_keys, events, facts, notes, queries
 
 SIGNAL = "signal"
 RETRACTION = "retraction"
@@ -217,10 +218,9 @@ def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict
     return {row.idempotency_key: row for row in select_in(connection, keyed, event_keys.c.idempotency_key, keys)}
 
 
-def known_keys(connection: Connection, project: str, keys: Sequence[str]) -> set[str]:
-    """Those of these idempotency keys that were used in a project."""
-    used = select(event_keys.c.idempotency_key).join(projects, projects.c.id == event_keys.c.project_id)
-    used = used.where(projects.c.name == project)
+def known_keys(connection: Connection, keys: Sequence[str]) -> set[str]:
+    """Those of these idempotency keys that were used in the transaction's project."""
+    used = select(event_keys.c.idempotency_key).where(event_keys.c.project_id == own_project())
     return {row.idempotency_key for row in select_in(connection, used, event_keys.c.idempotency_key, keys)}
 
 
@@ -240,14 +240,12 @@ def about(connection: Connection, fact_ids: Sequence[str], source: str, limit: i
     return list(connection.execute(statement.order_by(events.c.at.desc()).limit(limit)))
 
 
-def with_prefix(connection: Connection, project: str, prefix: str, *, active: bool = True) -> list[AnyRow]:
-    """The events of a project whose idempotency key begins with `prefix`, which ends in a slash; with `active`, only
-    those that were not retracted."""
+def with_prefix(connection: Connection, prefix: str, *, active: bool = True) -> list[AnyRow]:
+    """The events of the transaction's project whose idempotency key begins with `prefix`, which ends in a slash; with
+    `active`, only those that were not retracted."""
     after = prefix[:-1] + chr(ord("/") + 1)
-    statement = select(events).join(event_keys, _OF_KEY).join(projects, projects.c.id == event_keys.c.project_id)
-    statement = statement.where(
-        projects.c.name == project, event_keys.c.idempotency_key >= prefix, event_keys.c.idempotency_key < after
-    )
+    begins = (event_keys.c.idempotency_key >= prefix, event_keys.c.idempotency_key < after)
+    statement = select(events).join(event_keys, _OF_KEY).where(event_keys.c.project_id == own_project(), *begins)
     return list(connection.execute(statement.where(~is_retracted()) if active else statement))
 
 
@@ -257,16 +255,13 @@ def of_receipt(connection: Connection, receipt_id: str) -> list[AnyRow]:
     return list(connection.execute(statement))
 
 
-def get(connection: Connection, project: str, event_id: str) -> AnyRow | None:
-    """One event of a project, by its id or, if it is a signal, its external id."""
-    own = select(events).join(projects, projects.c.id == events.c.project_id).where(projects.c.name == project)
-    row = connection.execute(own.where(events.c.id == event_id)).first()
+def get(connection: Connection, event_id: str) -> AnyRow | None:
+    """One event of the transaction's project, by its id or, if it is a signal, its external id."""
+    row = connection.execute(select(events).where(events.c.id == event_id)).first()
     if row is not None:
         return row
-    by_key = own.join(event_keys, _OF_KEY).where(
-        event_keys.c.project_id == projects.c.id, event_keys.c.idempotency_key == external_key(event_id)
-    )
-    return connection.execute(by_key).first()
+    by_key = (event_keys.c.project_id == own_project(), event_keys.c.idempotency_key == external_key(event_id))
+    return connection.execute(select(events).join(event_keys, _OF_KEY).where(*by_key)).first()
 
 
 def event_key(kind: str, key: str | None) -> str | None:

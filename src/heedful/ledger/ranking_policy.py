@@ -266,7 +266,7 @@ def policy_in_use(workspace: Workspace, dataset: str | None) -> PolicyInUse:
         project = scopes.project_id(connection, workspace.project)
         targets = [WHOLE_PROJECT] if dataset is None else [dataset, WHOLE_PROJECT]
         rows = [] if project is None else choices(connection, project, targets)
-        project_policy, own_policies = scopes.policies(connection, workspace.project)
+        project_policy, own_policies = scopes.policies(connection)
     policies = own_policies | {WHOLE_PROJECT: project_policy}
     target = next((target for target in targets if policies.get(target) is not None), None)
     choice = next((row for row in rows if row.target_id == target), None)

@@ -15,7 +15,7 @@ from heedful.ledger import tallies
 from heedful.model import Mode, PolicyName, Receipt, Shown, UsefulnessSource
 from heedful.storage import external_ids, graph, scopes
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, select_in, to_model
-from heedful.storage.schema import datasets, projects, queries, receipts
+from heedful.storage.schema import datasets, queries, receipts
 from heedful.workspace import Workspace
 
 
@@ -73,7 +73,7 @@ def add(direct: Direct, new: NewReceipt) -> None:
 
 def get(connection: Connection, project: str, receipt_id: str) -> ReceiptRow | None:
     """A receipt of a project, by its id or the external id of its recall."""
-    row = _get(connection, project, receipt_id)
+    row = _get(connection, receipt_id)
     return external(connection, project, receipt_id) if row is None else row
 
 
@@ -104,7 +104,7 @@ def external(connection: Connection, project: str, external_id: str) -> ReceiptR
     """The receipt of the recall with this external id."""
     number = scopes.project_id(connection, project)
     target = None if number is None else external_ids.target(connection, number, "recall", external_id)
-    return None if target is None else _get(connection, project, target)
+    return None if target is None else _get(connection, target)
 
 
 _RECEIPTS = (
@@ -119,9 +119,8 @@ _RECEIPTS = (
 )
 
 
-def _get(connection: Connection, project: str, receipt_id: str) -> ReceiptRow | None:
-    of_project = _RECEIPTS.join(projects, projects.c.id == datasets.c.project_id).where(projects.c.name == project)
-    return next(map(_receipt, connection.execute(of_project.where(receipts.c.id == receipt_id))), None)
+def _get(connection: Connection, receipt_id: str) -> ReceiptRow | None:
+    return next(map(_receipt, connection.execute(_RECEIPTS.where(receipts.c.id == receipt_id))), None)
 
 
 def load(connection: Connection, dataset: int, ids: Sequence[str], since: int | None = None) -> list[ReceiptRow]:
@@ -159,11 +158,10 @@ def expire(connection: Connection, before: int, limit: int) -> int:
     return len(rows)
 
 
-def shown_facts(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, list[str]]:
-    """The facts that recalls of a project showed, best first, by recall."""
-    own = select(receipts.c.id, receipts.c.shown).join(datasets, datasets.c.id == receipts.c.dataset_id)
-    own = own.join(projects, projects.c.id == datasets.c.project_id).where(projects.c.name == project)
-    return {row.id: [fact_id for fact_id, *_ in row.shown] for row in select_in(connection, own, receipts.c.id, ids)}
+def shown_facts(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
+    """The facts that recalls showed, best first, by recall."""
+    rows = select_in(connection, select(receipts.c.id, receipts.c.shown), receipts.c.id, ids)
+    return {row.id: [fact_id for fact_id, *_ in row.shown] for row in rows}
 
 
 def newest_shown(connection: Connection, dataset: int, limit: int) -> Iterator[list[str]]:

@@ -79,7 +79,7 @@ def undo_event(
     """
     prepared = _prepare(workspace, event_id, handlers)
     with workspace.direct(write=True) as direct:
-        event = events.get(direct.connection, workspace.project, event_id)
+        event = events.get(direct.connection, event_id)
         if event is None or (kinds is not None and event.kind not in kinds):
             return None
         undoing = Undoing(workspace, direct, event, author, prepared)
@@ -99,7 +99,7 @@ def _prepare(workspace: Workspace, event_id: str, handlers: Mapping[str, UndoHan
     if not prepare:
         return None
     with workspace.read() as connection:
-        event = events.get(connection, workspace.project, event_id)
+        event = events.get(connection, event_id)
         if event is None or event.kind not in prepare:
             return None
         if events.retraction_of(connection, event.id) is not None:
@@ -116,10 +116,10 @@ def irreversible(event: AnyRow) -> Conflict:
     )
 
 
-def scope_of(connection: Connection, project: str, event_id: str) -> Scope:
+def scope_of(connection: Connection, event_id: str) -> Scope:
     """The scope that making an event takes, and so undoing it: `write` for a correction or a conflict of facts, for a
     policy, for a change by a reviewer and for a signal by `improve`; else `feedback`."""
-    event = events.get(connection, project, event_id)
+    event = events.get(connection, event_id)
     if event is None:
         return "feedback"
     changes = event.kind in (SUPERSESSION, POLICY, CONFLICT) or (event.kind == REVIEW and event.value in FIXES)
@@ -170,7 +170,7 @@ def _refold_signals(
 ) -> tuple[list[str], list[str]]:
     """Folds facts and links again without signals about them; returns these facts, and those of the links."""
     about_facts = [event for event in retracted if event.kind == SIGNAL]
-    places = facts.locate(connection, workspace.project, sorted({event.target_id for event in about_facts}))
+    places = facts.locate(connection, sorted({event.target_id for event in about_facts}))
     dataset_of = dict(places.values())
     queries = {event.query_id for event in about_facts}
     scores.refold(workspace.database, connection, dataset_of, dataset_of, queries)

@@ -145,9 +145,9 @@ def _record(
 ) -> SignalResult:
     now = workspace.now()
     project = scopes.project_id(connection, workspace.project)
-    places = facts.locate(connection, workspace.project, sorted({item.signal.fact_id for item in items}))
+    places = facts.locate(connection, sorted({item.signal.fact_id for item in items}))
     if only is not None:
-        number = scopes.dataset_id(connection, workspace.project, only)
+        number = scopes.dataset_id(connection, only)
         places = {fact_id: place for fact_id, place in places.items() if place[1] == number}
     keys = [item.key for item in items if item.key is not None]
     seen = ledger.with_keys(connection, project, keys) if project is not None and keys else {}
@@ -406,7 +406,7 @@ def signal_links(
     now = workspace.now()
     project = scopes.project_id(connection, workspace.project)
     parsed = [scores.parse_link_name(signal.link) for signal in signals]
-    places = facts.locate(connection, workspace.project, sorted({pair[0] for pair in parsed if pair is not None}))
+    places = facts.locate(connection, sorted({pair[0] for pair in parsed if pair is not None}))
     links = scores.links_of(connection, [seq for seq, _ in places.values()])
     keys = [signal.idempotency_key for signal in signals if signal.idempotency_key is not None]
     seen = {} if project is None else {key: row.id for key, row in ledger.with_keys(connection, project, keys).items()}

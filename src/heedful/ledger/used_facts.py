@@ -336,7 +336,7 @@ def _read(workspace: Workspace, fact_ids: list[str]) -> tuple[list[str], list[st
     """The ids, texts and vectors of those facts that still exist."""
     with workspace.read() as connection:
         model = workspace.model(connection)
-        places = stored_facts.locate(connection, workspace.project, fact_ids)
+        places = stored_facts.locate(connection, fact_ids)
         if model is None or not places:
             return [], [], np.empty((0, 0), np.float32)
         by_dataset: dict[int, list[int]] = {}

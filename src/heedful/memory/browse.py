@@ -20,7 +20,7 @@ def fact(workspace: Workspace, fact_id: str) -> Fact:
     checks.identifier("fact_id", fact_id)
     with workspace.read() as connection:
         seq, dataset = locate(workspace, connection, fact_id)
-        names = scopes.dataset_names(connection, workspace.project)
+        names = scopes.dataset_names(connection)
         return _fact(facts.get_fact(connection, seq), names[dataset])
 
 
@@ -54,7 +54,7 @@ def list_facts(
 def datasets(workspace: Workspace) -> list[str]:
     """The names of datasets that have facts or were made on purpose, oldest first."""
     with workspace.read() as connection:
-        rows, now = scopes.dataset_rows(connection, workspace.project), workspace.now()
+        rows, now = scopes.dataset_rows(connection), workspace.now()
         return [row.name for row in rows if row.metadata is not None or facts.count(connection, row.id, now)]
 
 
@@ -62,7 +62,7 @@ def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
     """One dataset that has facts or was made on purpose."""
     checks.name("dataset", dataset)
     with workspace.read() as connection:
-        row = scopes.dataset_row(connection, workspace.project, dataset)
+        row = scopes.dataset_row(connection, dataset)
         stored = None if row is None else _dataset(connection, row, workspace.now())
     if row is None or stored is None or (row.metadata is None and not stored.facts):
         raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
@@ -75,7 +75,7 @@ def create_dataset(workspace: Workspace, dataset: str, metadata: Metadata | None
     added = {} if metadata is None else checks.metadata("metadata", metadata)
     with workspace.write() as connection:
         number = scopes.ensure_dataset(connection, workspace.project, dataset, workspace.now())
-        row = scopes.dataset_row(connection, workspace.project, dataset)
+        row = scopes.dataset_row(connection, dataset)
         assert row is not None
         merged = checks.metadata("metadata", (row.metadata or {}) | added)
         scopes.set_metadata(connection, number, merged)

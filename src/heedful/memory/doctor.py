@@ -109,7 +109,7 @@ def doctor(workspace: Workspace, repair: bool, operator: bool) -> list[Check]:
         return checks
     checks += [_files(workspace, operator), *_nodes(workspace, operator), _counts(workspace, repair)]
     with workspace.read() as connection:
-        names = scopes.dataset_names(connection, workspace.project)
+        names = scopes.dataset_names(connection)
     for number, name in names.items():
         checks += [
             _scores(workspace, number, name, repair),

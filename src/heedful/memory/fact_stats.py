@@ -57,7 +57,7 @@ def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
         return FactStats(
             fact_id=fact_id,
             text=facts.by_seq(connection, [seq])[seq].text,
-            dataset=scopes.dataset_names(connection, workspace.project)[dataset],
+            dataset=scopes.dataset_names(connection)[dataset],
             overall_usefulness=tally.at(now),
             signal_count=tally.count,
             signal_breakdown=tally.breakdown,

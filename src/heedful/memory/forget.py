@@ -45,7 +45,7 @@ def forget(
 
 def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
     with workspace.write() as connection:
-        places = facts.locate(connection, workspace.project, ids)
+        places = facts.locate(connection, ids)
         for fact_id in ids:
             if fact_id not in places:
                 raise NotFound(
@@ -53,7 +53,7 @@ def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
                     field="fact_ids",
                     value=fact_id,
                 )
-        names = scopes.dataset_names(connection, workspace.project)
+        names = scopes.dataset_names(connection)
         by_dataset = _by_dataset(places)
         runs = [(number, run) for number, seqs in by_dataset.items() for run in _runs(connection, number, seqs)]
         superseded = [fact_id for first in runs[:1] for fact_id in supersessions.remove_facts(connection, *first)]
@@ -114,7 +114,7 @@ def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
 
 def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:
     with workspace.read() as connection:
-        number = scopes.dataset_id(connection, workspace.project, dataset)
+        number = scopes.dataset_id(connection, dataset)
         if number is None:
             raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
         runs = _runs(connection, number, [seq for seq, _ in facts.of_dataset(connection, number)])

@@ -179,7 +179,7 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
         workspace.link(request.dataset)
     with workspace.direct(write=False) as direct:
         connection = direct.connection
-        state = read_state(direct, workspace.project, request.dataset)
+        state = read_state(direct, request.dataset)
         model = workspace.fitting(state.model)
         dataset = workspace.existing(connection, request.dataset, state.dataset)
         if model is None or dataset is None:
@@ -216,7 +216,7 @@ def was_rated(workspace: Workspace, query: str, dataset: str) -> bool:
     """Whether facts were judged for this very question."""
     vector = workspace.embed([query])[0]
     with workspace.direct(write=False) as direct:
-        state = read_state(direct, workspace.project, dataset)
+        state = read_state(direct, dataset)
         model = workspace.fitting(state.model)
         number = workspace.existing(direct.connection, dataset, state.dataset)
         if model is None or number is None or not state.event:
@@ -243,7 +243,7 @@ def _earlier(workspace: Workspace, request: RecallRequest, external_id: str) -> 
             events.query_digest(request.query),
         ):
             raise checks.external_id_reused(external_id, "recall")
-        places = facts.locate(direct.connection, workspace.project, [fact.fact_id for fact in receipt.shown])
+        places = facts.locate(direct.connection, [fact.fact_id for fact in receipt.shown])
         rows = facts.display_rows(direct, [seq for seq, _ in places.values()])
     hits = [
         _hit(row, rank, fact.score, fact.relevance, Usefulness(fact.usefulness, fact.usefulness_source))

@@ -103,7 +103,7 @@ def remember(
         # After much was added, this call brings the index up to date, not the next recall.
         with workspace.read() as connection:
             model = workspace.model(connection)
-            number = scopes.dataset_id(connection, workspace.project, dataset)
+            number = scopes.dataset_id(connection, dataset)
             if model is not None and number is not None:
                 workspace.index(connection, number, model).follow(connection)
         workspace.save_indexes()
@@ -138,7 +138,7 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
         for piece, about in document.pieces
     }
     with workspace.read() as connection:
-        number = scopes.dataset_id(connection, workspace.project, dataset)
+        number = scopes.dataset_id(connection, dataset)
         present = {} if number is None else facts.ids_by_digest(connection, number, list(fresh))
     # The model is slow and may fail: it runs before the transaction, on what is new.
     ready = _ready(workspace, {key: text for key, text in fresh.items() if key not in present})
@@ -310,7 +310,7 @@ def notice(workspace: Workspace, dataset: str, new: Sequence[Written]) -> list[F
         return []
     own_ids = {fact.fact_id for fact in new}
     with workspace.read() as connection:
-        model, number = workspace.model(connection), scopes.dataset_id(connection, workspace.project, dataset)
+        model, number = workspace.model(connection), scopes.dataset_id(connection, dataset)
         if model is None or number is None:
             return []
         index = workspace.index(connection, number, model)

@@ -120,7 +120,7 @@ def _check_unexpired(workspace: Workspace, connection: Connection, field: str, f
 
 def locate(workspace: Workspace, connection: Connection, fact_id: str, field: str = "fact_id") -> tuple[int, int]:
     """The numbers of a fact of this project and of its dataset."""
-    place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
+    place = facts.locate(connection, [fact_id]).get(fact_id)
     if place is None:
         raise checks.no_fact(workspace.project, fact_id, field)
     return place

@@ -228,7 +228,7 @@ def retract_opinion(
     with space.workspace.direct(write=True) as direct:
         connection = direct.connection
         if opinion.target_type == "fact":
-            event = events.get(connection, space.workspace.project, event_id)
+            event = events.get(connection, event_id)
             if event is None or events.retraction_of(connection, event_id) is not None:
                 raise already_retracted(event_id)
             retract_event(space.workspace, connection, event, author)
@@ -297,8 +297,8 @@ def _retracted_session_feedback(event: AnyRow) -> bool:
 def _improved(space: ExecutionSpace, connection: Connection, opinion: FeedbackRow) -> list[str]:
     """The datasets with signals that were derived from an opinion."""
     prefix = f"{DERIVED_PREFIX}{opinion.id}/"
-    derived = events.with_prefix(connection, space.workspace.project, prefix, active=False)
-    names = scopes.dataset_names(connection, space.workspace.project)
+    derived = events.with_prefix(connection, prefix, active=False)
+    names = scopes.dataset_names(connection)
     return sorted({names[event.dataset_id] for event in derived if event.dataset_id in names})
 
 
@@ -306,12 +306,12 @@ def _undo_fix(space: ExecutionSpace, tx: SqlTransaction, event: AnyRow, author: 
     """Undoes what a fix did in the store; returns the facts that changed."""
     body: Metadata = event.body
     if event.value == "supersede":
-        supersession = events.get(tx.connection, space.workspace.project, body["event_id"])
+        supersession = events.get(tx.connection, body["event_id"])
         if supersession is None:
             return []
         return retract_event(space.workspace, tx.connection, supersession, author).updated_facts
     if event.value == "teach":
-        places = facts.locate(tx.connection, space.workspace.project, [body[TAUGHT]])
+        places = facts.locate(tx.connection, [body[TAUGHT]])
         for seq, dataset in places.values():
             supersessions.remove_facts(tx.connection, dataset, [seq])
         return list(places)
@@ -357,8 +357,8 @@ def _restore_feedback(feedbacks: Feedbacks, event_id: str, action: str, now: int
 
 def _restore_signal(space: ExecutionSpace, connection: Connection, event_id: str) -> list[str]:
     """Restores a signal as it was; returns the facts whose scores changed."""
-    event = events.get(connection, space.workspace.project, event_id)
-    places = {} if event is None else facts.locate(connection, space.workspace.project, [event.target_id])
+    event = events.get(connection, event_id)
+    places = {} if event is None else facts.locate(connection, [event.target_id])
     if event is None or not places:
         # The fact was forgotten, with its opinions.
         return []

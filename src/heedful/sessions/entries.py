@@ -172,7 +172,7 @@ def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
     if not recall_ids or space.workspace is None:
         return {}
     with space.workspace.read() as connection:
-        shown = receipts.shown_facts(connection, space.workspace.project, recall_ids)
+        shown = receipts.shown_facts(connection, recall_ids)
         texts = facts.texts(connection, sorted({fact for fact_ids in shown.values() for fact in fact_ids}))
     return {
         recall_id: "\n\n".join(

@@ -107,20 +107,19 @@ def change_in(
 
 
 def _undo(workspace: Workspace, connection: Connection, retracted: RetractedFeedback) -> UndoResult:
-    project = workspace.project
     derived = [
         event
         for row in retracted.rows
-        for event in events.with_prefix(connection, project, f"{rating_signals.DERIVED_PREFIX}{row.id}/")
+        for event in events.with_prefix(connection, f"{rating_signals.DERIVED_PREFIX}{row.id}/")
     ]
     updated = retract_events(workspace, connection, derived, None)
     ids = {row.id for row in retracted.rows}
     forgotten = lessons.forget(connection, lessons.unjustified(workspace, connection, retracted.entries, ids))
     entry_ids = {entry.id for entry, _ in retracted.entries}
-    taught = lessons.taught_by(connection, project, sorted(ids))
+    taught = lessons.taught_by(connection, sorted(ids))
     forgotten += lessons.forget(connection, [fact for fact in taught if fact.qa_id not in entry_ids])
     if retracted.session_id is not None:
-        learnt = lessons.learnt(connection, project, [retracted.session_id], retracted.limit)
+        learnt = lessons.learnt(connection, [retracted.session_id], retracted.limit)
         forgotten += lessons.forget(connection, learnt)
     return UndoResult(updated, forgotten)
 
@@ -500,6 +499,6 @@ def _learnt_facts(
 ) -> set[str]:
     """The facts learnt from the person's comments, alone or with others', and in their sessions."""
     unjustified = lessons.unjustified(workspace, connection, rated_entries, opinions)
-    taught = lessons.taught_by(connection, workspace.project, sorted(opinions))
+    taught = lessons.taught_by(connection, sorted(opinions))
     from_comments = [fact for fact in (*unjustified, *taught) if fact.kind == "feedback"]
-    return {fact.fact_id for fact in (*from_comments, *lessons.learnt(connection, workspace.project, sessions))}
+    return {fact.fact_id for fact in (*from_comments, *lessons.learnt(connection, sessions))}

@@ -313,7 +313,7 @@ def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived])
     ids = sorted({signal.entry.recall_id for signal in run if signal.entry.recall_id is not None})
     return {
         (recall_id, fact): rank
-        for recall_id, shown in receipts.shown_facts(connection, workspace.project, ids).items()
+        for recall_id, shown in receipts.shown_facts(connection, ids).items()
         for rank, fact in enumerate(shown, start=1)
     }
 
@@ -330,7 +330,7 @@ def _events(workspace: Workspace, dataset: str, ratings: Set[str] | None = None)
         return [
             event
             for rating in sorted(ratings)
-            for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED_PREFIX}{rating}/")
+            for event in ledger.with_prefix(connection, f"{DERIVED_PREFIX}{rating}/")
             if event.dataset_id == number
         ]
 
@@ -350,4 +350,4 @@ def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> ChangedSignals:
 
 def _retracted(workspace: Workspace, connection: Connection, event_ids: Sequence[str]) -> set[str]:
     keys = {f"retract/{event_id}": event_id for event_id in event_ids}
-    return {keys[key] for key in ledger.known_keys(connection, workspace.project, list(keys))}
+    return {keys[key] for key in ledger.known_keys(connection, list(keys))}

@@ -157,19 +157,17 @@ def is_justified(
     return suffices(votes(supporting), authors)
 
 
-def learnt(
-    connection: Connection, project: str, session_ids: Sequence[str] | None, limit: int | None = None
-) -> list[Learnt]:
+def learnt(connection: Connection, session_ids: Sequence[str] | None, limit: int | None = None) -> list[Learnt]:
     """The facts that were learnt in these sessions, or in any. `limit` is for one session."""
     if session_ids is None:
-        return _read(facts.with_source_prefix(connection, project, SOURCE_PREFIX))
+        return _read(facts.with_source_prefix(connection, SOURCE_PREFIX))
     sources = [f"{SOURCE_PREFIX}{session_id}" for session_id in session_ids]
-    return _read(facts.with_sources(connection, project, sources, limit))
+    return _read(facts.with_sources(connection, sources, limit))
 
 
-def taught_by(connection: Connection, project: str, feedback_ids: Sequence[str]) -> list[Learnt]:
+def taught_by(connection: Connection, feedback_ids: Sequence[str]) -> list[Learnt]:
     """The facts that were learnt because several authors agreed, one of them with one of these opinions."""
-    return _read(facts.with_tag(connection, project, TAUGHT_BY, feedback_ids))
+    return _read(facts.with_tag(connection, TAUGHT_BY, feedback_ids))
 
 
 def _read(rows: Iterable[AnyRow]) -> list[Learnt]:
@@ -199,7 +197,7 @@ def unjustified(
     authors = workspace.trust.authors_to_teach
     return [
         lesson
-        for lesson in learnt(connection, workspace.project, session_ids)
+        for lesson in learnt(connection, session_ids)
         if lesson.qa_id in by_id and not is_justified(lesson, *by_id[lesson.qa_id], retracted, authors)
     ]
 
@@ -328,10 +326,10 @@ def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_i
     used = {fact for entry in ratings.entries for fact, _, _ in entry.used or ()}
     unsupported = [entry.recall_id for entry in ratings.entries if not entry.used and entry.recall_id is not None]
     with workspace.read() as connection:
-        shown = receipts.shown_facts(connection, workspace.project, unsupported)
+        shown = receipts.shown_facts(connection, unsupported)
         stored = facts.evidence(connection, sorted(used.union(*shown.values())), workspace.now())
         number = workspace.dataset(connection, dataset)
-        all_known = [lesson for lesson in learnt(connection, workspace.project, None) if lesson.dataset == number]
+        all_known = [lesson for lesson in learnt(connection, None) if lesson.dataset == number]
     authors = workspace.trust.authors_to_teach
     proposed, refused = proposals(ratings.entries, ratings.about_entry, stored, shown)
     accepted, too_few = decide(proposed, authors)

@@ -149,7 +149,7 @@ def relevant_remarks(workspace: Workspace, question: str) -> list[str]:
     texts: dict[str, None] = {}
     for dataset in (CONTEXTS, SCHEMA_METADATA):
         with workspace.read() as connection:
-            number = scopes.dataset_id(connection, workspace.project, dataset)
+            number = scopes.dataset_id(connection, dataset)
             now = workspace.now()
             if number is None or not facts.count(connection, number, now):
                 continue

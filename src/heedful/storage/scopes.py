@@ -8,7 +8,7 @@ from sqlalchemy import Connection, and_, bindparam, func, insert, literal, selec
 
 from heedful.model import Metadata
 from heedful.storage.facts import active
-from heedful.storage.isolation import OWN
+from heedful.storage.isolation import OWN, own_project
 from heedful.storage.rows import AnyRow, Direct, Prepared, dialect_of
 from heedful.storage.schema import changes, datasets, events, facts, models, projects
 from heedful.storage.vectors import ModelRow
@@ -42,16 +42,14 @@ def ensure_project(connection: Connection, name: str, at: int) -> int:
     return number
 
 
-def dataset_id(connection: Connection, project: str, name: str) -> int | None:
+def dataset_id(connection: Connection, name: str) -> int | None:
     """The dataset's number, or None if the project has no such dataset."""
-    return connection.execute(
-        select(datasets.c.id).join(projects).where(projects.c.name == project, datasets.c.name == name)
-    ).scalar()
+    return connection.execute(select(datasets.c.id).where(_OWN_DATASETS, datasets.c.name == name)).scalar()
 
 
 def ensure_dataset(connection: Connection, project: str, name: str, at: int) -> int:
     """The dataset's number; creates it and its project if they are new."""
-    number = dataset_id(connection, project, name)
+    number = dataset_id(connection, name)
     if number is not None:
         return number
     row = {"project_id": ensure_project(connection, project, at), "name": name, "created_at": at}
@@ -64,10 +62,10 @@ def set_policy(connection: Connection, project: int, dataset: int | None, policy
     connection.execute(update(table).where(table.c.id == number).values(policy=policy))
 
 
-def policies(connection: Connection, project: str) -> tuple[str | None, dict[str, str | None]]:
-    """The policies of a project and its datasets; None where none is set."""
-    project_policy = connection.execute(select(projects.c.policy).where(projects.c.name == project)).scalar()
-    named = _DATASETS.with_only_columns(datasets.c.name, datasets.c.policy).where(projects.c.name == project)
+def policies(connection: Connection) -> tuple[str | None, dict[str, str | None]]:
+    """The policies of the transaction's project and its datasets; None where none is set."""
+    project_policy = connection.execute(select(projects.c.policy).where(projects.c.id == own_project())).scalar()
+    named = _DATASETS.with_only_columns(datasets.c.name, datasets.c.policy)
     return project_policy, {row.name: row.policy for row in connection.execute(named)}
 
 
@@ -97,24 +95,26 @@ def sizes(connection: Connection, dataset: int | None = None) -> dict[int, int]:
     return {row[0]: row[1] for row in connection.execute(statement)}
 
 
-def dataset_names(connection: Connection, project: str) -> dict[int, str]:
-    """All datasets of a project, also those that hold no fact yet, oldest first."""
+def dataset_names(connection: Connection) -> dict[int, str]:
+    """All datasets of the transaction's project, also those that hold no fact yet, oldest first."""
     # Without their metadata, which may be damaged.
-    named = _DATASETS.with_only_columns(datasets.c.id, datasets.c.name).where(projects.c.name == project)
-    return {row.id: row.name for row in connection.execute(named)}
+    named = connection.execute(_DATASETS.with_only_columns(datasets.c.id, datasets.c.name))
+    return {row.id: row.name for row in named}
 
 
-_DATASETS = select(datasets).join(projects).order_by(datasets.c.id)
+# Named once more: so SQLite takes the index of the project, which is best here.
+_OWN_DATASETS = datasets.c.project_id == own_project()
+_DATASETS = select(datasets).where(_OWN_DATASETS).order_by(datasets.c.id)
 
 
-def dataset_rows(connection: Connection, project: str) -> list[AnyRow]:
-    """All datasets of a project, oldest first."""
-    return list(connection.execute(_DATASETS.where(projects.c.name == project)))
+def dataset_rows(connection: Connection) -> list[AnyRow]:
+    """All datasets of the transaction's project, oldest first."""
+    return list(connection.execute(_DATASETS))
 
 
-def dataset_row(connection: Connection, project: str, name: str) -> AnyRow | None:
+def dataset_row(connection: Connection, name: str) -> AnyRow | None:
     """One dataset."""
-    return connection.execute(_DATASETS.where(projects.c.name == project, datasets.c.name == name)).first()
+    return connection.execute(_DATASETS.where(datasets.c.name == name)).first()
 
 
 def set_metadata(connection: Connection, dataset: int, metadata: Metadata) -> None:
@@ -159,15 +159,15 @@ _STATE = Prepared(
         .outerjoin(models, models.c.active == 1)
         .outerjoin(
             datasets.join(projects, projects.c.id == datasets.c.project_id),
-            and_(projects.c.name == bindparam("project"), datasets.c.name == bindparam("dataset")),
+            and_(_OWN_DATASETS, datasets.c.name == bindparam("dataset")),
         )
     )
 )
 
 
-def read_state(direct: Direct, project: str, dataset: str) -> State:
+def read_state(direct: Direct, dataset: str) -> State:
     """The state of a dataset; nothing is created."""
-    (row,) = direct.run(_STATE, project=project, dataset=dataset)
+    (row,) = direct.run(_STATE, dataset=dataset)
     model_id, name, dimensions, number, policy, change, event, first_end = row
     model = None if model_id is None else ModelRow(model_id, name, dimensions)
     return State(model, number, policy, change or 0, event or 0, first_end)

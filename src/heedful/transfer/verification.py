@@ -117,7 +117,7 @@ class _Verifying:
         unknown = unknown_signals(self.connection)
         self._note(name, None, "rows of events with an unknown signal (so no scores were compared)", unknown)
         if not unknown:
-            for dataset, title in scopes.dataset_names(self.connection, name).items():
+            for dataset, title in scopes.dataset_names(self.connection).items():
                 self._scores(name, dataset, title)
                 self._links(name, dataset, title)
         for description, check in CHECKS.items():

@@ -105,7 +105,7 @@ class Remarks:
         return [_joined(rows) for rows in pieces.values()]
 
     def _number(self, connection: Connection) -> int | None:
-        return scopes.dataset_id(connection, self._workspace.project, self._dataset)
+        return scopes.dataset_id(connection, self._dataset)
 
 
 def _joined(pieces: Sequence[AnyRow]) -> Remark:

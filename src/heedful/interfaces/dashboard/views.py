@@ -64,7 +64,7 @@ def opinions(heedful: Heedful, qa_ids: Sequence[str]) -> dict[str, list[Feedback
 def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
     workspace = project_of(heedful).workspace
     with workspace.read() as connection:
-        located = facts.locate(connection, workspace.project, sorted(set(fact_ids)))
+        located = facts.locate(connection, sorted(set(fact_ids)))
         return facts.texts(connection, list(located)) if located else {}
 
 
@@ -96,7 +96,7 @@ class Policies:
 def policies(heedful: Heedful) -> Policies:
     workspace = project_of(heedful).workspace
     with workspace.read() as connection:
-        return Policies(*scopes.policies(connection, workspace.project))
+        return Policies(*scopes.policies(connection))
 
 
 def count_by_status(
