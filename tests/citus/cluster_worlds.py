@@ -1,4 +1,4 @@
-"""Stores on a cluster of their own, whose nodes tests may kill."""
+"""Stores on a cluster that only this test uses, so that it may kill nodes."""
 
 from __future__ import annotations
 

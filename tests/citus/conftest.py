@@ -1,4 +1,4 @@
-"""What the tests of a cluster share; it stands in modules of their own, so that their types are checked."""
+"""What the tests of a cluster share; it stands in other modules, so that its types are checked."""
 
 from cluster_worlds import cluster, on_cluster
 from judging import judge

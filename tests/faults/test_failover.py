@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from crews import Crew
 from judging import Judge
+from postgresql import create_store
 from postgresql_process import Server
 from worlds import World
 
@@ -20,10 +21,7 @@ SOON = 60
 def primary() -> Iterator[Server]:
     server = Server()
     try:
-        with psycopg.connect(server.url.replace("DATABASE", "postgres"), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE store OWNER keeper")
-        with psycopg.connect(server.url.replace("DATABASE", "store"), autocommit=True) as connection:
-            connection.execute("CREATE EXTENSION vector")
+        create_store(server.url, "store")
         yield server
     finally:
         server.close()

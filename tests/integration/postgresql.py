@@ -182,9 +182,14 @@ def copied(stores: Stores, template: str) -> Iterator[str]:
 def new_store(server: str, options: str = "STRATEGY file_copy") -> Iterator[str]:
     """The address of a new database that can become a store; its owner has no right beyond it."""
     with _database([server], "store", options) as name:
-        url = server.replace("DATABASE", name)
-        _run(url, "CREATE EXTENSION vector")
-        yield _as_keeper(url)
+        _run(server.replace("DATABASE", name), "CREATE EXTENSION vector")
+        yield _as_keeper(server.replace("DATABASE", name))
+
+
+def create_store(server: str, name: str) -> None:
+    """Creates a database that can become a store, on a server that goes with it."""
+    _create([server], name, "")
+    _run(server.replace("DATABASE", name), "CREATE EXTENSION vector")
 
 
 def make_template(factory: pytest.TempPathFactory, stores: Stores, name: str, make: Callable[[str], object]) -> str:

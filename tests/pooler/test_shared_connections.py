@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 import psycopg
 import pytest
 from pgbouncer_process import Pooler
+from postgresql import create_store
 from postgresql_process import Server
 
 import heedful
@@ -25,10 +26,7 @@ _CHANGED = "SELECT name FROM pg_settings WHERE source = 'session' AND setting IS
 def server() -> Iterator[Server]:
     server = Server("fsync=off")
     try:
-        with psycopg.connect(server.url.replace("DATABASE", "postgres"), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE store OWNER keeper")
-        with psycopg.connect(server.url.replace("DATABASE", "store"), autocommit=True) as connection:
-            connection.execute("CREATE EXTENSION vector")
+        create_store(server.url, "store")
         yield server
     finally:
         server.close()
