@@ -4,15 +4,18 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from postgresql import new_store
 from sqlalchemy import Connection
 
-from heedful import Conflict, Heedful
+from heedful import Conflict, Heedful, Unavailable
+from heedful.bootstrap import migrate_store
 from heedful.storage.migrations import HEAD, REVISIONS
 from heedful.storage.migrations import run as migrations
 from heedful.storage.migrations.run import config
@@ -143,3 +146,20 @@ with heedful.open({str(path)!r}, embedding=WordEmbedder()) as store:
     outputs = [child.communicate("go\n", timeout=120) for child in children]
     assert [(out.strip(), err) for out, err in outputs] == [("1", "")] * 4
     assert open_store().usefulness_stats().total_facts == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "code"),
+    [("sqlite", "is a file", "not_a_cluster"), ("postgresql", "has no extension citus", "citus_missing")],
+)
+def test_a_store_without_a_cluster_is_not_distributed(
+    kind: str, told: str, code: str, path: Path, request: pytest.FixtureRequest
+) -> None:
+    with ExitStack() as made:
+        url = str(path)
+        if kind == "postgresql":
+            url = made.enter_context(new_store(request.getfixturevalue("postgresql_server")))
+        with pytest.raises(Unavailable, match=told) as caught:
+            migrate_store(url, distribute=True)
+    assert caught.value.code == code
+    assert "Citus" in str(caught.value)

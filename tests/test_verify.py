@@ -93,6 +93,19 @@ def test_what_differs_is_named(store: str, harm: Harm, damage: str, what: str) -
     assert verify(store) == found, "it only reads"
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE entries SET session_seq = (SELECT max(seq) FROM sessions WHERE project_id <> entries.project_id)",
+        "UPDATE facts SET dataset_id = (SELECT max(id) FROM datasets WHERE project_id <> facts.project_id)",
+    ],
+)
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_a_row_that_refers_to_another_project_is_named(store: str, harm: Harm, damage: str) -> None:
+    harm(damage)
+    assert "rows of something that another project has" in named(verify(store))
+
+
 def test_an_unknown_signal_is_named(store: str, harm: Harm) -> None:
     harm("UPDATE events SET value = 'adored' WHERE kind = 'signal' AND value = 'used'")
     found = verify(store)
