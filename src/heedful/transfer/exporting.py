@@ -382,7 +382,9 @@ def _entities(connection: Connection, rows: Sequence[Row]) -> dict[int, list[str
     """The entities that a language model found in facts: nobody else could find them again."""
     names_by_fact: dict[int, list[str]] = {row["seq"]: [] for row in rows if row["linked"] == BY_MODEL}
     links, entities = schema.links, schema.entities
-    statement = select(links.c.fact_seq, entities.c.name).join(entities, entities.c.id == links.c.entity_id)
+    # By project, too: a copy reads all of them in one transaction, and in a cluster they are on several nodes.
+    same = (entities.c.id == links.c.entity_id) & (entities.c.project_id == links.c.project_id)
+    statement = select(links.c.fact_seq, entities.c.name).join(entities, same)
     ordered = statement.order_by(links.c.fact_seq, entities.c.id)
     for row in select_in(connection, ordered, links.c.fact_seq, list(names_by_fact)):
         names_by_fact[row.fact_seq].append(row.name)
