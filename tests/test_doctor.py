@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from postgresql import CITUS
 from sqlalchemy import delete, update
 
 import heedful
@@ -37,7 +37,7 @@ def test_a_sound_store_needs_no_repair(store: Heedful, facts: list[str]) -> None
         "store",
         "model",
         "files",
-        *(["nodes"] if os.environ.get("HEEDFUL_CITUS") else []),
+        *(["nodes"] if CITUS else []),
         "counts",
         "scores of main_dataset",
         "strengths of main_dataset",

@@ -9,11 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import some
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 from sqlalchemy.event import listen, remove
 
 from heedful import Heedful
 from heedful.model import SIGNAL_TYPES, SignalType
+from heedful.storage.schema import scores
 from heedful.testing import ManualClock
 
 QUERIES = ["who leads sales", "Who leads sales?", "pizza toppings"]
@@ -92,7 +93,7 @@ def test_scores_that_were_repaired_count_at_once(store: Heedful) -> None:
         return len(store.recall("who leads sales", boost_by_usefulness=True, min_usefulness=0.6).hits)
 
     with store._workspace.write() as connection:
-        connection.exec_driver_sql("UPDATE scores SET score = 0.1")
+        connection.execute(update(scores).values(score=0.1))
     assert found() == 0
     assert any(check.repaired for check in store.doctor())
     assert found() == 1

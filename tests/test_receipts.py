@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import select
 
 from heedful import Heedful, Invalid, NotFound
 from heedful.clock import to_stored
 from heedful.jobs.retention import maintain
 from heedful.settings import Retention
+from heedful.storage.schema import receipts
 from heedful.testing import ManualClock
 
 
@@ -103,4 +105,4 @@ def test_many_old_ones_are_dropped_a_few_at_a_time(store: Heedful, clock: Manual
     maintain(store._workspace.database, to_stored(clock()), Retention(receipt_days=30))
     assert store.signal_recall(result.recall_id, used=[result[0].fact_id]).processed == 1
     with store._workspace.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM receipts").scalar() == 1
+        assert len(connection.execute(select(receipts.c.id)).all()) == 1

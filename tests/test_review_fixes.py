@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import sqlalchemy
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
+from sqlalchemy import select
 
 from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import Fix, ReviewItem
+from heedful.storage.schema import events
 from heedful.testing import ManualClock
 
 OPENING = "When does the Lisbon office open?"
@@ -349,7 +351,7 @@ def test_events_of_the_queue_have_no_words(geo: Heedful, run: str) -> None:
     geo.review.fix(item_id, "retract", event_id=opinion.event_id, note="SECRET note", author="rev")
     geo.review.resolve(item_id, note="SECRET end", author="rev")
     with geo._workspace.read() as connection:
-        rows = connection.execute(sqlalchemy.text("SELECT * FROM events WHERE kind = 'review' ORDER BY seq")).all()
+        rows = connection.execute(select(events).where(events.c.kind == "review").order_by(events.c.seq)).all()
     assert [(row.target_type, row.target_id, row.value, row.author) for row in rows] == [
         ("review_item", item_id, "retract", "rev"),
         ("review_item", item_id, "resolve", "rev"),

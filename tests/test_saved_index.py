@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 
 from heedful import Heedful
 from heedful.storage import facts
+from heedful.storage.postgresql.word_index import saved_indexes
 from heedful.workspace import Workspace
 
 TEXTS = tuple(f"fact number{number} about topic{number % 7}" for number in range(300))
@@ -264,7 +265,7 @@ class TestTables:
         store.remember(TEXTS)
         store._workspace.save_indexes(last=True)
         database = store._workspace.database
-        count = text("SELECT count(*) FROM saved_indexes")
+        count = select(func.count()).select_from(saved_indexes)
         with database.read("default") as own, database.read("other") as other:
             assert own.execute(count).scalar() == 1
             assert other.execute(count).scalar() == 0

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import some
+from sqlalchemy import func, select, update
 from sqlite_steps import sqlite_steps
 
 from heedful import Heedful, Signal
@@ -18,7 +19,7 @@ from heedful.jobs.retention import maintain
 from heedful.ledger import tallies
 from heedful.ledger.tallies import TallyQuery
 from heedful.settings import Retention
-from heedful.storage import scopes
+from heedful.storage import schema, scopes
 from heedful.testing import ManualClock
 
 KEYS = ("", "variant")
@@ -200,7 +201,7 @@ def test_nothing_is_left_of_a_value_when_its_last_session_is_deleted(
     assert store.insight.satisfaction("customer").variants[0].down == 1
     store.sessions.delete("s")
     with store._workspace.read() as connection:
-        rows = connection.exec_driver_sql("SELECT value FROM tallies WHERE value LIKE '%%Jane%%'").all()
+        rows = connection.execute(select(schema.tallies).where(schema.tallies.c.value.contains("Jane"))).all()
     assert rows == []
 
 
@@ -245,7 +246,7 @@ def test_maintenance_counts_the_opinions_of_all_projects(
     assert maintain(database, now, Retention())[-1:] == ["counted the opinions of busy"]
     assert [line for line in maintain(database, now, Retention()) if "counted" in line] == []
     with busy._workspace.read() as connection:
-        assert connection.exec_driver_sql("SELECT sum(up) FROM tallies").scalar() == 4
+        assert connection.execute(select(func.sum(schema.tallies.c.up))).scalar() == 4
 
 
 def test_the_doctor_fixes_counts(store: Heedful) -> None:
@@ -256,7 +257,7 @@ def test_the_doctor_fixes_counts(store: Heedful) -> None:
         project = scopes.project_id(connection, workspace.project)
         assert project is not None
         tallies.fold(connection, project, "")
-        connection.exec_driver_sql("UPDATE tallies SET up = up + 5")
+        connection.execute(update(schema.tallies).values(up=schema.tallies.c.up + 5))
     (found,) = [check for check in store.doctor(repair=False) if check.name == "counts"]
     assert (found.ok, found.repaired) == (False, False)
     (found,) = [check for check in store.doctor() if check.name == "counts"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
+from postgresql import CITUS
 from sqlalchemy import Connection, Engine, event, text
 from sqlite_steps import sqlite_steps
 
@@ -98,7 +98,7 @@ def test_on_postgresql_the_votes_of_one_author_for_one_question_are_looked_up_on
     empty_database: str, open_store: Callable[..., Heedful]
 ) -> None:
     """It joined all facts of the author with all facts of the question: 20 s for a thousand."""
-    if os.environ.get("HEEDFUL_CITUS"):
+    if CITUS:
         pytest.skip("the coordinator of a cluster does not tell what its nodes read")
     store = open_store(empty_database)
     read = []

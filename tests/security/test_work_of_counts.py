@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, event, select
 from sqlite_steps import sqlite_steps
 
 from heedful import Heedful
 from heedful.jobs.retention import maintain
 from heedful.ledger import tallies
 from heedful.settings import Retention
-from heedful.storage import scopes
+from heedful.storage import schema, scopes
 
 KEYS = 40
 
@@ -153,7 +153,7 @@ def test_maintenance_removes_discarded_counts(store: Heedful, monkeypatch: pytes
     database, now = store._workspace.database, store._workspace.now()
     maintain(database, now, Retention())
     with store._workspace.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM tallies WHERE value LIKE '%%Jane%%'").scalar() == 0
+        assert connection.execute(select(schema.tallies).where(schema.tallies.c.value.contains("Jane"))).all() == []
     assert maintain(database, now, Retention()) == []
 
 

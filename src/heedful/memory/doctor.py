@@ -267,10 +267,10 @@ def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
                 return Check(name=title, ok=True, detail="empty")
             index = workspace.index(connection, dataset, model)
             index.follow(connection)
-            damaged = index.is_damaged()
             wrong = index.differences(connection)
         if not wrong:
             break
+    damaged = index.is_damaged()
     if (wrong or damaged) and repair:
         # An index in memory is rebuilt by reading alone.
         with workspace.write() if isinstance(index, DatabaseIndex) else workspace.read() as connection:

@@ -111,9 +111,8 @@ _JOINED = (
 
 def facts_without(connection: Connection, model: int, limit: int) -> list[tuple[int, str]]:
     """Facts that have no vector of `model` yet, as (seq, text)."""
-    joined = select(facts.c.seq, facts.c.text).outerjoin(
-        vectors, (vectors.c.fact_seq == facts.c.seq) & (vectors.c.model_id == model)
-    )
+    its_vector = (vectors.c.fact_seq == facts.c.seq) & (vectors.c.project_id == facts.c.project_id)
+    joined = select(facts.c.seq, facts.c.text).outerjoin(vectors, its_vector & (vectors.c.model_id == model))
     rows = connection.execute(joined.where(vectors.c.fact_seq.is_(None)).order_by(facts.c.seq).limit(limit))
     return [(row.seq, row.text) for row in rows]
 

@@ -68,6 +68,9 @@ _SETTINGS = (
 )
 """Settings of each transaction: behind a pooler, those of a session are lost, or reach others."""
 
+_ONE_SHARD_AT_A_TIME = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+"""Of a transaction that sees all projects, which on a cluster could not change `projects` or `models` otherwise."""
+
 _SESSION = "SELECT pg_backend_pid(), to_regclass('pg_catalog.pg_dist_node') IS NOT NULL"
 
 _NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
@@ -239,7 +242,7 @@ class PostgreSql(Database):
             try:
                 if project is None:
                     borrowed.info[OWN] = None
-                    _execute(borrowed, [*begin, SEE_ALL])
+                    _execute(borrowed, [*begin, SEE_ALL, _ONE_SHARD_AT_A_TIME])
                 else:
                     borrowed.info[OWN] = self._enter(borrowed, begin, project, lock=write and exclusive)
                 borrowed.info["used"] = True

@@ -51,8 +51,7 @@ def distribute(connection: Connection) -> None:
         )
     tables = all_tables().sorted_tables
     references = [key for table in tables for key in table.foreign_key_constraints]
-    # Tables are placed one after the other, and a key may refer to one that is placed already only.
-    connection.exec_driver_sql("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+    # Tables are placed one after the other, and a key may only refer to one that is placed: keys come back at the end.
     for reference in references:
         connection.execute(DropConstraint(reference))
     spread = [table.name for table in tables if _is_placed(table)]

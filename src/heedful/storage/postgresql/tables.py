@@ -177,8 +177,6 @@ def ensure_next_partition(connection: Connection, now: int) -> str | None:
     if connection.dialect.name != "postgresql" or _missing(connection, now) is None:
         return None
     lock_exclusive(connection, "partitions")
-    # Where the tables are distributed, a foreign key lets one shard be changed at a time.
-    connection.exec_driver_sql("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
     missing = _missing(connection, now)
     if missing is not None:
         _make(connection, *missing)
