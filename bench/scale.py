@@ -113,7 +113,8 @@ class Run:
 
     def workers(self) -> None:
         url = self._server.database("shared")
-        scale_workers.tell(self._report, scale_workers.measure(url, self._plan.processes, self._plan.seconds))
+        by_processes = scale_workers.measure(url, self._plan.processes, self._plan.seconds)
+        scale_workers.tell(self._report, by_processes, scale_workers.measure_threads(url, self._plan.seconds))
 
     def growth(self) -> None:
         result = []

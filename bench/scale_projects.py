@@ -1,8 +1,12 @@
-"""Ten thousand projects in one store: does any of them pay for the others?"""
+"""Ten thousand projects in one store: does any of them pay for the others?
+
+`python -m bench.scale_projects ALONE CROWDED [PROJECTS]` measures it in two new stores, which may be on a cluster.
+"""
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -68,3 +72,10 @@ def tell(report: Report, found: Mapping[str, list[Timing]], projects: int) -> No
         report.bars.append(Bar(f"a project among {projects:,}, {name}", many.p50 / one.p50, RATIO, "at most", "×"))
     section.notes.append("The store is open; a quick model for tests embeds the texts.")
     report.figures["projects"] = {name: [asdict(each) for each in both] for name, both in found.items()}
+
+
+if __name__ == "__main__":
+    projects = int(sys.argv[3]) if len(sys.argv) > 3 else 10_000
+    report = Report("Projects", {})
+    tell(report, measure({"store": (sys.argv[1], sys.argv[2])}, projects, min(300, projects)), projects)
+    report.show()

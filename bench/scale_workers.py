@@ -8,13 +8,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import heedful
 from bench.measure import Bar, Report, number, say
 from heedful.testing import WordEmbedder
 
+THREADS = (1, 4, 16, 64)
 KINDS = {
     "recall": "recalls in one project",
     "own": "signals, each process in a project of its own",
@@ -48,6 +51,28 @@ def measure(url: str, counts: Sequence[int], seconds: float) -> list[Work]:
         for count in counts:
             say(f"{KINDS[kind]}: {count} processes")
             result.append(_together(url, kind, count, seconds))
+    return result
+
+
+def measure_threads(url: str, seconds: float) -> dict[int, float]:
+    """Signals about one hot fact in a second, by the number of threads of one process that give them one at a time."""
+    with heedful.open(url, project="threads", embedding=WordEmbedder()) as store:
+        fact = store.remember(HOT).fact_ids[0]
+        result = {}
+        for threads in THREADS:
+            say(f"signals about one hot fact: {threads} threads")
+            end = time.perf_counter() + seconds
+
+            def give(end: float = end) -> int:
+                done = 0
+                while time.perf_counter() < end:
+                    store.signal([_signal(fact, done)])
+                    done += 1
+                return done
+
+            with ThreadPoolExecutor(threads) as pool:
+                counts = [pool.submit(give) for _ in range(threads)]
+            result[threads] = sum(count.result() for count in counts) / seconds
     return result
 
 
@@ -88,7 +113,7 @@ def _together(url: str, kind: str, processes: int, seconds: float) -> Work:
     return Work(kind, processes, rate * TOGETHER[kind], done, counted, sound)
 
 
-def tell(report: Report, found: Sequence[Work]) -> None:
+def tell(report: Report, found: Sequence[Work], by_threads: Mapping[int, float]) -> None:
     """Adds what was measured to the report."""
     counts = sorted({each.processes for each in found})
     section = report.section(
@@ -104,6 +129,9 @@ def tell(report: Report, found: Sequence[Work]) -> None:
     wrong = sum(not each.sound for each in found)
     report.bars.append(Bar("stores whose scores are not the fold of their ledger", wrong, 0, "at most"))
     report.figures["workers"] = [asdict(each) for each in found]
+    threads = report.section("Signals about one hot fact (a second)", "", *(f"{count} threads" for count in by_threads))
+    threads.rows.append(["one process, one signal at a time", *map(number, by_threads.values())])
+    report.figures["threads"] = dict(by_threads)
 
 
 def _work(url: str, kind: str, project: str, seconds: float) -> None:
@@ -117,10 +145,13 @@ def _work(url: str, kind: str, project: str, seconds: float) -> None:
             if fact is None:
                 store.recall(f"fact {done} about {done % 97}")
             else:
-                one = {"fact_id": fact, "signal_type": "used", "query": f"q {done % 10}", "confidence": 0.001}
-                store.signal([one] * TOGETHER[kind])
+                store.signal([_signal(fact, done)] * TOGETHER[kind])
             done += 1
         print(done, time.perf_counter() - start)
+
+
+def _signal(fact: str, number: int) -> dict[str, Any]:
+    return {"fact_id": fact, "signal_type": "used", "query": f"q {number % 10}", "confidence": 0.001}
 
 
 if __name__ == "__main__":
