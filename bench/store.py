@@ -34,7 +34,7 @@ def write(where: str | Path, model: Served, texts: Sequence[str], vectors: Vecto
     database = open_store(where)
     ids: list[str] = []
     at = time.time_ns() // 1000
-    with database.write() as connection:
+    with database.write(DEFAULT_PROJECT) as connection:
         number = ensure_model(connection, model.name, model.dimensions)
         dataset = scopes.ensure_dataset(connection, DEFAULT_PROJECT, DEFAULT_DATASET, at)
     for first in range(0, len(texts), SOURCE_SIZE):
