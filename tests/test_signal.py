@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
-from sqlalchemy.event import listen, remove
+from statements import watched
 
 from heedful import Conflict, Heedful, Invalid, NotFound, Signal
 from heedful.clock import to_stored
@@ -17,7 +16,6 @@ from heedful.ledger import events, scores
 from heedful.ledger.usefulness import Tally
 from heedful.model import SignalType
 from heedful.storage import facts, scopes
-from heedful.storage.rows import AnyRow
 from heedful.testing import ManualClock
 
 
@@ -170,27 +168,21 @@ def counted() -> Iterator[list[str]]:
     """The statements that run meanwhile."""
     seen: list[str] = []
 
-    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        seen.append(statement)
-
-    listen(Engine, "before_cursor_execute", note)
-    try:
+    with watched(lambda statement, _: seen.append(statement)):
         yield seen
-    finally:
-        remove(Engine, "before_cursor_execute", note)
 
 
 def test_signals_read_no_scores_but_those_that_they_change(
     store: Heedful, fact: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.signal([used(fact, f"asked {place}") for place in range(300)])
-    tally, read = scores._tally, Counter[str]()
+    made, read = scores.Tally, Counter[str]()
 
-    def noted(row: AnyRow) -> Tally:
+    def noted(*columns: Any) -> Tally:
         read["scores"] += 1
-        return tally(row)
+        return made(*columns)
 
-    monkeypatch.setattr(scores, "_tally", noted)
+    monkeypatch.setattr(scores, "Tally", noted)
     store.signal([used(fact, f"asked {place}") for place in range(20)])
     assert read["scores"] == 21
     monkeypatch.undo()

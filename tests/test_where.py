@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from statements import watched
 
 from heedful import Heedful, Invalid
 from heedful.model.limits import MAX_CHOICES, MAX_CONDITIONS, MAX_KEY
@@ -174,15 +174,14 @@ def test_a_filter_over_the_limits_is_refused_before_anything_is_asked(
     filled: Heedful, where: dict[str, Any], problem: str
 ) -> None:
     asked: list[str] = []
-    engine = filled._workspace.database.engine
-    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
-    for call in (lambda: filled.recall("q", where=where), lambda: filled.facts(where=where)):
-        with pytest.raises(Invalid, match=problem) as caught:
-            call()
-        assert caught.value.field == "where"
-        assert len(str(caught.value)) < 400
-    with pytest.raises(Invalid, match=problem):
-        filled.sessions.list(where=where)
+    with watched(lambda statement, _: asked.append(statement)):
+        for call in (lambda: filled.recall("q", where=where), lambda: filled.facts(where=where)):
+            with pytest.raises(Invalid, match=problem) as caught:
+                call()
+            assert caught.value.field == "where"
+            assert len(str(caught.value)) < 400
+        with pytest.raises(Invalid, match=problem):
+            filled.sessions.list(where=where)
     assert asked == []
 
 

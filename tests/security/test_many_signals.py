@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 from postgresql import CITUS
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import text
 from sqlite_steps import sqlite_steps
+from statements import watched
 
 from heedful import Heedful
 from heedful.ledger import events
@@ -66,16 +66,13 @@ def rows_written() -> Iterator[Callable[[], int]]:
     """Counts the rows of scores that are written or removed."""
     count = 0
 
-    def executed(_: Connection, cursor: Any, statement: str, *rest: Any) -> None:
+    def executed(statement: str, rows: int) -> None:
         nonlocal count
         if " scores " in statement and not statement.lstrip().startswith("SELECT"):
-            count += cursor.rowcount
+            count += rows
 
-    event.listen(Engine, "after_cursor_execute", executed)
-    try:
+    with watched(executed):
         yield lambda: count
-    finally:
-        event.remove(Engine, "after_cursor_execute", executed)
 
 
 def test_many_votes_that_change_are_the_fold_of_the_ledger(any_store: str, open_store: Callable[..., Heedful]) -> None:

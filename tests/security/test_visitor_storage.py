@@ -13,7 +13,8 @@ import httpx
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from server import Running, running
-from sqlalchemy import event, func, select
+from sqlalchemy import func, select
+from statements import watched
 
 from heedful.access import visitors
 from heedful.ledger.opinions import SqlFeedbacks
@@ -158,13 +159,12 @@ def test_a_refused_retraction_reads_no_opinions_of_the_sessions(
     for feedbacks in (SqlFeedbacks, MongoFeedbacks):
         monkeypatch.setattr(feedbacks, "of_session", fail)
     statements: list[str] = []
-    engine = server.state.store.database.engine
-    event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
     counts = []
-    for key in (few, many):
-        statements.clear()
-        assert retract(server, key, "01a1ee7a-5b25-77b4-bd34-9ff33f400bf5").status_code == 404
-        counts.append(len(statements))
+    with watched(lambda statement, _: statements.append(statement)):
+        for key in (few, many):
+            statements.clear()
+            assert retract(server, key, "01a1ee7a-5b25-77b4-bd34-9ff33f400bf5").status_code == 404
+            counts.append(len(statements))
     assert max(counts) <= 12, counts
 
 

@@ -19,7 +19,7 @@ from heedful.ledger.votes import counted_votes, kind_of
 from heedful.model import AuthorKind, Metadata
 from heedful.storage.database import Database
 from heedful.storage.isolation import own_project
-from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, select_in
+from heedful.storage.rows import AnyRow, Direct, OneOf, Prepared, batches, insert_many, select_in
 from heedful.storage.schema import datasets, event_keys, events, facts, notes, queries
 
 SIGNAL = "signal"
@@ -521,14 +521,13 @@ def ensure_queries(database: Database, connection: Connection, dataset: int, tex
     return {text: numbers[key] for text, key in digests.items()}
 
 
-_NUMBERS = select(queries.c.digest, queries.c.id).where(
-    queries.c.dataset_id == bindparam("of"), queries.c.digest.in_(bindparam("digests", expanding=True))
+_NUMBERS = Prepared(
+    select(queries.c.digest, queries.c.id).where(queries.c.dataset_id == bindparam("of"), OneOf(queries.c.digest))
 )
 
 
 def _numbers(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, int]:
-    runs = (connection.execute(_NUMBERS, {"of": dataset, "digests": list(run)}) for run in batches(digests))
-    return {row.digest: row.id for rows in runs for row in rows}
+    return dict(Direct.on(connection).run_for(_NUMBERS, digests, of=dataset))
 
 
 _FIND = Prepared(

@@ -18,7 +18,7 @@ from heedful.model import SIGNAL_TYPES
 from heedful.model.base import NEUTRAL
 from heedful.storage.database import Database
 from heedful.storage.facts import active
-from heedful.storage.rows import AnyRow, batches, select_in
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, select_in
 from heedful.storage.schema import events, facts, links, queries, scores
 
 ALL_QUERIES = 0  # The query number under which a fact's score over all queries is kept.
@@ -185,25 +185,30 @@ def signalled_queries(connection: Connection, dataset: int, at: int) -> int:
     return int(connection.execute(own).scalar_one())
 
 
+_COLUMNS = ", ".join(("fact_seq", "query_id", *_TALLY))
 # Neither database uses the primary key for a list of pairs, but both do for a join.
 _OF_KEYS = {
-    "sqlite": text(
-        "SELECT scores.* FROM json_each(:keys) AS wanted CROSS JOIN scores "
-        "ON fact_seq = json_extract(wanted.value, '$[0]') AND query_id = json_extract(wanted.value, '$[1]') "
-        "AND project_id = :own_project"
+    "sqlite": Prepared(
+        text(
+            f"SELECT {_COLUMNS} FROM json_each(:keys) AS wanted CROSS JOIN scores "
+            "ON fact_seq = json_extract(wanted.value, '$[0]') AND query_id = json_extract(wanted.value, '$[1]') "
+            "AND project_id = :own_project"
+        )
     ),
-    "postgresql": text(
-        "SELECT scores.* FROM json_array_elements(CAST(:keys AS json)) AS wanted(value) JOIN scores "
-        "ON fact_seq = CAST(wanted.value ->> 0 AS bigint) AND query_id = CAST(wanted.value ->> 1 AS bigint) "
-        "AND project_id = :own_project"
+    "postgresql": Prepared(
+        text(
+            f"SELECT {_COLUMNS} FROM json_array_elements(CAST(:keys AS json)) AS wanted(value) JOIN scores "
+            "ON fact_seq = CAST(wanted.value ->> 0 AS bigint) AND query_id = CAST(wanted.value ->> 1 AS bigint) "
+            "AND project_id = :own_project"
+        )
     ),
 }
 
 
 def _of_keys(connection: Connection, keys: Iterable[Key]) -> dict[Key, Tally]:
     """The tallies of exactly these keys: a fact may have signals for many other queries."""
-    rows = connection.execute(_OF_KEYS[connection.dialect.name], {"keys": orjson.dumps(list(keys)).decode()})
-    return {(row.fact_seq, row.query_id): _tally(row) for row in rows}
+    statement, wanted = _OF_KEYS[connection.dialect.name], orjson.dumps(list(keys)).decode()
+    return {(fact, query): Tally(*tally) for fact, query, *tally in Direct.on(connection).run(statement, keys=wanted)}
 
 
 def _write(database: Database, connection: Connection, dataset_of: dict[int, int], tallies: dict[Key, Tally]) -> None:

@@ -337,7 +337,7 @@ def _search(
         expanded = Expanded(found)
     ranked, propensity = _rank(request, expanded.found, judge, recall_id)
     rows = facts.display_rows(direct, [line.fact for line in ranked])
-    corrected = _corrections(connection, dataset, rows, allowed, now)
+    corrected = _corrections(direct, dataset, rows, allowed, now)
     if corrected:
         ranked = _correct(request, expanded.found, judge, ranked, corrected)
         rows = facts.display_rows(direct, [line.fact for line in ranked])
@@ -383,7 +383,7 @@ def _candidates(found: Found, chosen: NDArray[np.int64]) -> list[Candidate]:
 
 
 def _corrections(
-    connection: Connection, dataset: int, rows: Mapping[int, DisplayRow], allowed: Allowed, now: int
+    direct: Direct, dataset: int, rows: Mapping[int, DisplayRow], allowed: Allowed, now: int
 ) -> dict[int, tuple[int, str]]:
     """(number, id) of the fact that corrects a fact, or what it was learnt from, by its number."""
     sources = {
@@ -391,7 +391,7 @@ def _corrections(
         for seq, row in rows.items()
     }
     named = [source for ids in sources.values() for source in ids]
-    corrections = facts.corrections(connection, dataset, named, allowed.where, now) if named else {}
+    corrections = facts.corrections(direct, dataset, named, allowed.where, now) if named else {}
     return {
         seq: correction
         for seq, ids in sources.items()

@@ -215,20 +215,32 @@ def tagged(connection: Connection, dataset: int, key: str, values: Sequence[Any]
     return [row.fact_seq for row in rows]
 
 
+_CORRECTIONS = Prepared(
+    select(fact_tags.c.value, facts.c.seq, facts.c.id)
+    .join(facts, facts.c.seq == fact_tags.c.fact_seq)
+    .where(
+        fact_tags.c.dataset_id == bindparam("of"),
+        fact_tags.c.key == CORRECTS,
+        facts.c.hidden == 0,
+        facts.c.expires_at.is_(None) | (facts.c.expires_at > bindparam("at")),
+        OneOf(fact_tags.c.value),
+    )
+)
+
+
 def corrections(
-    connection: Connection, dataset: int, ids: Sequence[str], where: Sequence[Select[int]], at: int
+    direct: Direct, dataset: int, ids: Sequence[str], where: Sequence[Select[int]], at: int
 ) -> dict[str, tuple[int, str]]:
     """(number, id) of the newest active fact that passes the filters and corrects each of these, where there is one."""
-    statement = (
-        select(fact_tags.c.value, facts.c.seq, facts.c.id)
-        .join(facts, facts.c.seq == fact_tags.c.fact_seq)
-        .where(fact_tags.c.dataset_id == dataset, fact_tags.c.key == CORRECTS, active(at))
-        .where(*(facts.c.seq.in_(selection) for selection in where))
-        .order_by(facts.c.seq)
-    )
     names = {tag(fact_id): fact_id for fact_id in ids}
-    rows = select_in(connection, statement, fact_tags.c.value, list(names))
-    return {names[row.value]: (row.seq, row.id) for row in rows}
+    found = sorted(
+        (seq, fact_id, value) for value, seq, fact_id in direct.run_for(_CORRECTIONS, list(names), of=dataset, at=at)
+    )
+    if found and where:
+        passing = select(facts.c.seq).where(*(facts.c.seq.in_(selection) for selection in where))
+        kept = {row.seq for row in select_in(direct.connection, passing, facts.c.seq, [seq for seq, *_ in found])}
+        found = [row for row in found if row[0] in kept]
+    return {names[value]: (seq, fact_id) for seq, fact_id, value in found}
 
 
 def ids_by_digest(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, str]:
@@ -284,13 +296,12 @@ def ids(connection: Connection, seqs: Sequence[int]) -> dict[int, str]:
     return {row.seq: row.id for run in batches(seqs) for row in connection.execute(_IDS, {"seqs": list(run)})}
 
 
-_PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
+_PLACES = Prepared(select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(OneOf(facts.c.id)))
 
 
 def locate(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
     """(fact number, dataset number) of the facts that are the transaction's project's; others are left out."""
-    runs = (connection.execute(_PLACES, {"ids": list(run)}) for run in batches(ids))
-    return {row.id: (row.seq, row.dataset_id) for rows in runs for row in rows}
+    return {fact_id: (seq, dataset) for fact_id, seq, dataset in Direct.on(connection).run_for(_PLACES, ids)}
 
 
 def texts(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -326,6 +326,9 @@ PLACES = 64
 """The values that a prepared statement on SQLite takes that looks for many."""
 
 
+_PLACE_NAMES = tuple(f"place_{place}" for place in range(PLACES))
+
+
 class OneOf(ColumnElement[bool]):
     """The condition of a prepared statement that `Direct.run_for` runs: a column has one of the values."""
 
@@ -335,7 +338,7 @@ class OneOf(ColumnElement[bool]):
 
 @compiles(OneOf)
 def _compile_places(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
-    places = [bindparam(f"place_{place}", type_=element.column.type) for place in range(PLACES)]
+    places = [bindparam(name, type_=element.column.type) for name in _PLACE_NAMES]
     return compiler.process(element.column.in_(places), **options)
 
 
@@ -399,8 +402,17 @@ class Direct:
             return
         for some in batches(wanted, PLACES):
             # Repeating one of them finds nothing new.
-            places = {f"place_{place}": some[min(place, len(some) - 1)] for place in range(PLACES)}
+            places = dict.fromkeys(_PLACE_NAMES, some[-1]) | dict(zip(_PLACE_NAMES, some, strict=False))
             yield from self.run(statement, **places, **values)
+
+    def run_many(self, sql: str, rows: list[Any]) -> None:
+        """Runs a statement that returns nothing once for each row."""
+        count_statement(sql, rows)
+        if len(rows) == 1:
+            self._driver.execute(sql, rows[0])
+            return
+        with closing(self._driver.cursor()) as cursor:
+            cursor.executemany(sql, rows)
 
     def again(self) -> Direct:
         """The same transaction for another writer."""
@@ -450,4 +462,4 @@ def insert_many(
     arguments: Any = [own | row for row in rows]
     if order is not None:
         arguments = list(map(itemgetter(*order), arguments))
-    connection.exec_driver_sql(sql, arguments)
+    Direct.on(connection).run_many(sql, arguments)

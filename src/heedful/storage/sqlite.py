@@ -84,21 +84,30 @@ class Sqlite(Database):
     @contextmanager
     def _begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
         engine = self.engine if project is None else self.of_project
-        if not write:
-            with engine.connect() as connection, connection.begin():
-                self._enter(connection.connection, project)
-                yield connection
-            return
-        with self._writers.alone(project or ""), engine.connect() as connection:
-            connection = connection.execution_options(write=True, durable=durable)
-            with connection.begin():
-                self._enter(connection.connection, project)
-                yield connection
-                self._files.before_commit()
+        with self._translating():
+            if not write:
+                with engine.connect() as connection, connection.begin():
+                    self._enter(connection.connection, project)
+                    yield connection
+                return
+            with self._writers.alone(project or ""), engine.connect() as connection:
+                connection = connection.execution_options(write=True, durable=durable)
+                with connection.begin():
+                    self._enter(connection.connection, project)
+                    yield connection
+                    self._files.before_commit()
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """For what runs on the driver itself."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise translate_error(error, self.engine) or error from error
 
     @contextmanager
     def _begin_direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
-        try:
+        with self._translating():
             if write:
                 with self._writers.write(project, durable) as transaction:
                     assert self._writer is not None
@@ -111,8 +120,6 @@ class Sqlite(Database):
                 ):
                     self._enter(borrowed, project)
                     yield transaction
-        except sqlite3.Error as error:
-            raise translate_error(error, self.engine) or error from error
 
     def _begin_group(self, durable: bool) -> AbstractContextManager[Direct]:
         """A write transaction, begun by one who has the turn."""
