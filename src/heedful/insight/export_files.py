@@ -17,6 +17,7 @@ from heedful.clock import to_stored
 from heedful.errors import Invalid, Unavailable, quoted
 from heedful.files import write_atomically
 from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ColumnType, ExportFormat, ExportResult, ExportTable, TableName
+from heedful.text.regex import regex
 
 if TYPE_CHECKING:
     from heedful.sessions.session_store import Rows
@@ -27,12 +28,12 @@ _SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫⁼⁺₌₊\ufb29"
 _BLANKS = "\\s\x00-\x1f\x7f-\x9f\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
 """Characters that a spreadsheet may drop before it reads a text: blanks, controls, and those of no width."""
 
-_FORMULA = re.compile(f"[\t\r]|[{_BLANKS}]*+[{_SIGNS}]")
+_FORMULA = regex(f"[\t\r]|[{_BLANKS}]*+[{_SIGNS}]")
 
-_SEPARATOR = re.compile("[;\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_SEPARATOR = regex("[;\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """Where a cell begins inside a text, in a spreadsheet that does not split lines at commas."""
 
-_BEFORE_SIGN = re.compile(f'(?<![{_BLANKS};"])[{_BLANKS};"]++(?=[{_SIGNS}])')
+_BEFORE_SIGN = regex(f'(?<![{_BLANKS};"])[{_BLANKS};"]++(?=[{_SIGNS}])')
 
 Values = Sequence[Any]
 Conversions = Mapping[ColumnType, Callable[[Values], Values]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from heedful.ledger.used_facts import DISLIKED
 from heedful.model import Hit, Recall
 from heedful.model.base import NEUTRAL
 from heedful.providers.llm import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quote
+from heedful.text.regex import regex
 from heedful.text.sentences import answer_kind, asks_for_a_list, cited, has, sentences, without_citations
 from heedful.text.words import words
 
@@ -190,9 +190,9 @@ COMPARABLE = 0.8  # The share of a disliked fact's relevance from which another 
 ALIKE = 0.75  # A sentence that has this share of its words in common with one that was chosen says nothing new.
 
 # A run of a script that is written without spaces.
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-_SPEAKER = re.compile(r"(?:[^\W\d_a-z][\w.'’-]{0,30}\s?){1,3}: (?=\S)")
-_QUESTION = re.compile(r"[?？؟\u037e][^\w?？؟\u037e]*+$")
+_UNSPACED = regex(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_SPEAKER = regex(r"(?:[^\W\d_a-z][\w.'’-]{0,30}\s?){1,3}: (?=\S)")
+_QUESTION = regex(r"[?？؟\u037e][^\w?？؟\u037e]*+$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from heedful.api import checks
 from heedful.api.parameters import Source
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, quoted
 from heedful.model import Document, FileError, Metadata, limits
+from heedful.text.regex import regex
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".pdf")
 
@@ -301,10 +302,10 @@ def _pdf(file: Path) -> str:
 
 MAX_PIECE = 1000  # Characters of a piece at most; what the bundled model reads at once.
 
-_HEADING = re.compile(r"(?m)^(?=#{1,6} )")
-_PARAGRAPH = re.compile(r"(?<=\n)\s*\n")
-_SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+")
-_SPACE = re.compile(r"\s+")
+_HEADING = regex(r"(?m)^(?=#{1,6} )")
+_PARAGRAPH = regex(r"(?<=\n)\s*\n")
+_SENTENCE = regex(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+")
+_SPACE = regex(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)

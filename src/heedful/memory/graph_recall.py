@@ -31,6 +31,7 @@ from heedful.storage import facts, graph
 from heedful.storage.graph import Pairs
 from heedful.storage.rows import batches
 from heedful.text.entities import mentions
+from heedful.text.regex import regex
 from heedful.workspace import Workspace
 
 MAX_ADDED = 100  # Facts that graph expansion may add to the candidates: those that borrow the most relevance.
@@ -152,7 +153,7 @@ Answer with one line for each text and nothing else. A line is JSON: {"text": it
 spelt as they are there]}. The list is empty where a text has none. Example: \
 {"text": 7, "names": ["Marie Curie", "Paris"]}""".replace("{notice}", NOTICE)
 
-_JSON = re.compile(r"[{\[]")
+_JSON = regex(r"[{\[]")
 
 
 def name_entities(model: LanguageModel, texts: Sequence[str]) -> list[list[str]]:

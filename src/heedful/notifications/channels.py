@@ -8,7 +8,6 @@ import importlib.util
 import logging
 import math
 import os
-import re
 import smtplib
 import ssl
 import time
@@ -26,6 +25,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 import orjson
 
 from heedful.errors import Forbidden, Invalid, Unavailable, quoted
+from heedful.text.regex import regex
 
 
 class Channel(Protocol):
@@ -118,7 +118,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, channel: str, tim
         raise Unavailable(f"{channel} answered with HTTP {response.status_code}")
 
 
-_BREAKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_BREAKS = regex(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def one_line(text: str, limit: int) -> str:
@@ -231,7 +231,7 @@ ALERT_ID = "X-Heedful-Alert-Id"
 TIMESTAMP = "X-Heedful-Timestamp"
 SIGNATURE = "X-Heedful-Signature"
 
-_SECONDS = re.compile("[0-9]{1,12}")
+_SECONDS = regex("[0-9]{1,12}")
 
 
 def _secret_bytes(secret: str | bytes) -> bytes:
@@ -328,7 +328,7 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
-_ARN = re.compile(r"arn:[\w-]+:sns:(?P<region>[\w-]+):\d+:(?P<topic>[\w.-]+)")
+_ARN = regex(r"arn:[\w-]+:sns:(?P<region>[\w-]+):\d+:(?P<topic>[\w.-]+)")
 TIMEOUT = 10.0
 
 

@@ -12,6 +12,7 @@ from heedful.model import Metadata
 from heedful.providers.llm import NOTICE, ChatMessage, LanguageModel, quote
 from heedful.storage import facts, scopes
 from heedful.storage.rows import AnyRow, batches
+from heedful.text.regex import regex
 from heedful.workspace import Workspace
 
 CONTEXTS = "contexts"
@@ -43,9 +44,9 @@ You write SQL for the database whose schema is given, in its dialect: {dialect}.
 - The examples were checked by people: follow them where they fit. The warnings were wrong, for the reason given.
 - If the schema can't answer the question, say so in one sentence and write no block."""
 
-_BLOCK = re.compile(r"```(?:sql)?\s*+(.*?)```", re.DOTALL | re.IGNORECASE)
-_SQL_BLOCK = re.compile(r"```sql\s(.*?)```", re.DOTALL | re.IGNORECASE)
-_STATEMENT = re.compile(r"^\s*(?:select|with|values)\b", re.IGNORECASE)
+_BLOCK = regex(r"```(?:sql)?\s*+(.*?)```", re.DOTALL | re.IGNORECASE)
+_SQL_BLOCK = regex(r"```sql\s(.*?)```", re.DOTALL | re.IGNORECASE)
+_STATEMENT = regex(r"^\s*(?:select|with|values)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

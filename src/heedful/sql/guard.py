@@ -19,6 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from heedful.caching import cache_short
 from heedful.errors import Forbidden, Invalid
 from heedful.sql.statements import QUOTED, command, not_understood, parse, parser_dialect, read, too_deep, unreadable
+from heedful.text.regex import regex
 
 # The parser logs what it can't read; here that becomes an error.
 logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in record.getMessage())
@@ -26,7 +27,7 @@ logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" 
 _READS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 _WRITES = (exp.DML, exp.DDL, exp.Drop, exp.Alter, exp.TruncateTable)
 _STATEMENTS = (exp.Command, exp.Pragma, exp.Attach, exp.Detach, exp.Set, exp.Describe, exp.Summarize, exp.Show)
-_FILE = re.compile(
+_FILE = regex(
     r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|geojson|xlsx|arrows?|avro|db|duckdb|sqlite)(\.gz|\.zst)?$", re.IGNORECASE
 )
 
@@ -153,8 +154,8 @@ def _slots(words: list[Token], nodes: list[exp.Expr]) -> tuple[ParameterPlace, .
 _TEXTS = (QUOTED - {TokenType.IDENTIFIER}) | {TokenType.NUMBER}
 _QUALIFIERS = ("table", "db", "catalog")
 # Types whose values are functions, written as texts.
-_FUNCTION_TYPES = re.compile(r"(?:pg_catalog\.)?reg(?:proc|procedure|oper|operator)", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
+_FUNCTION_TYPES = regex(r"(?:pg_catalog\.)?reg(?:proc|procedure|oper|operator)", re.IGNORECASE)
+_WORD = regex(r"\w+")
 
 
 def check_names(words: Sequence[Token], nodes: Sequence[exp.Expr], dialect: str) -> None:
@@ -392,20 +393,20 @@ def connects_out(schema: str, function: str) -> bool:
     return is_denied_schema(schema, "postgres") or _OUT.fullmatch(function) is not None
 
 
-_OUT = re.compile(_REACHING, re.IGNORECASE)
-_ATTRIBUTE = re.compile(_POSTGRESQL_NAMES, re.IGNORECASE)
-_SCHEMA = re.compile(_POSTGRESQL_SCHEMAS, re.IGNORECASE)
-_BUILT_IN = re.compile(_MYSQL_SCHEMAS, re.IGNORECASE)
-_MYSQL = re.compile(f"{_MYSQL_WORDS}|{_MYSQL_FUNCTIONS}", re.IGNORECASE)
+_OUT = regex(_REACHING, re.IGNORECASE)
+_ATTRIBUTE = regex(_POSTGRESQL_NAMES, re.IGNORECASE)
+_SCHEMA = regex(_POSTGRESQL_SCHEMAS, re.IGNORECASE)
+_BUILT_IN = regex(_MYSQL_SCHEMAS, re.IGNORECASE)
+_MYSQL = regex(f"{_MYSQL_WORDS}|{_MYSQL_FUNCTIONS}", re.IGNORECASE)
 
 
 @cache
 def _calls(dialect: str) -> re.Pattern[str]:
     pattern = _CALLS.get(dialect)
-    return re.compile(pattern or "|".join([*_CALLS.values(), _OTHER]), re.IGNORECASE)
+    return regex(pattern or "|".join([*_CALLS.values(), _OTHER]), re.IGNORECASE)
 
 
 @cache
 def _denied_tables(dialect: str) -> re.Pattern[str] | None:
     pattern = _TABLES.get(dialect, f"{_SQLITE_TABLES}|{_DUCKDB_TABLES}")
-    return None if pattern is None else re.compile(pattern, re.IGNORECASE)
+    return None if pattern is None else regex(pattern, re.IGNORECASE)

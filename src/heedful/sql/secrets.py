@@ -17,6 +17,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable, quoted
+from heedful.text.regex import regex
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
@@ -25,8 +26,8 @@ KEY_VARIABLE = "HEEDFUL_SECRET_KEY"
 MASK = "***"
 
 _ENCRYPTED = "encrypted:"
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SECRET_OPTION = re.compile(r"pass|pwd|secret|token|credential|odbc_connect|(^|_)key$", re.IGNORECASE)
+_REFERENCE = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET_OPTION = regex(r"pass|pwd|secret|token|credential|odbc_connect|(^|_)key$", re.IGNORECASE)
 
 
 def encode_url(url: str, keys: Sequence[str] = ()) -> str:
@@ -188,8 +189,8 @@ def _extra_missing() -> Unavailable:
     return Unavailable("encrypting URLs needs the package cryptography", code="extra_missing", remedy=remedy)
 
 
-_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_HOST = regex(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+_CONTROL = regex(r"[\x00-\x1f\x7f]")
 _SECONDS = r"[1-9]|[1-5][0-9]|60"
 
 

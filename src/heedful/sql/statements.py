@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from itertools import islice, pairwise
 
@@ -14,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from heedful.caching import cache_short
 from heedful.errors import Forbidden, HeedfulError, Invalid
+from heedful.text.regex import regex
 
 MAX_CHARACTERS = 100_000
 MAX_TOKENS = 5_000
@@ -25,7 +25,7 @@ _BLANK = " \t\r\n"
 """Characters that every database reads as white space."""
 
 # Linear: no pattern backtracks.
-_ROUGH = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
+_ROUGH = regex(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _JOINS = {TokenType.JOIN, TokenType.STRAIGHT_JOIN}
@@ -179,7 +179,7 @@ def _joined(sql: str, words: Sequence[Token]) -> str:
     return "".join(parts)
 
 
-_SPACE = re.compile(r"\s+")
+_SPACE = regex(r"\s+")
 
 
 @cache_short(entries=4_096, characters=2_000)

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator
 
 from heedful.text import word_set
+from heedful.text.regex import regex
 from heedful.text.words import sentences, words
 
 
 def _any(*parts: str) -> re.Pattern[str]:
-    return re.compile("|".join(rf"\b(?:{part})" for part in parts), re.IGNORECASE)
+    return regex("|".join(rf"\b(?:{part})" for part in parts), re.IGNORECASE)
 
 
 _ADVERBS = r"(?:(?:just|only|also|always|still|simply|really|now|even|never|no longer|already)\s+)*"
@@ -75,20 +76,20 @@ cancelled canceled discontinued extended raised lowered reduced updated founded 
 started expired stopped resigned migrated deprecated based located limited used supposed shared united
 outdated
 """)
-_NARRATED = re.compile(
+_NARRATED = regex(
     r"\b(?:came|took|gave|said|told|stood|thought|felt|saw|wrote|drove|threw|forgot|knew|fell|did|"
     r"went(?! (?:up|down|to)))\b",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
-_IN_THE_PAST = re.compile(r"\w{2,}[^\We]ed")
-_ADVERB = re.compile(r"\w+ly|now|also|only|always|never|not|already|again|still|often|longer|just|both|all")
+_PLAIN = regex(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
+_IN_THE_PAST = regex(r"\w{2,}[^\We]ed")
+_ADVERB = regex(r"\w+ly|now|also|only|always|never|not|already|again|still|often|longer|just|both|all")
 _NOT_A_DOER = word_set("""
 is are be been being was were get gets isn't aren't wasn't weren't it's they're that's there's he's she's a an
 the of for with without in on by at from to and or no as if when once than your their its our which any each
 every more most less
 """)
-_STARTS_A_STORY = re.compile(
+_STARTS_A_STORY = regex(
     rf"^{_ADVERBS}(?:waited|waiting|tried|asked|took|had to|got|paid|called|wrote|ordered|spent|need|want|looking|seit|"
     r"depuis|desde)\b",
     re.IGNORECASE,
@@ -104,12 +105,10 @@ _ANSWER = _any(
     r"(?:said|told|tell|telling|colleague|contradict\w*)\b",
     r"(?:antwort\w*|frage|réponse|répond\w*|question|respuesta|respond\w*|contesta\w*|pregunta)\b",
 )
-_RIGHT_ANSWER = re.compile(
-    r"^.*?\b(?:correct|right|true|real|proper) answer (?:is|would be|should be)\b", re.IGNORECASE
-)
+_RIGHT_ANSWER = regex(r"^.*?\b(?:correct|right|true|real|proper) answer (?:is|would be|should be)\b", re.IGNORECASE)
 
 _YOU = _any(r"(?:you|u|your|yours|youre|du|dein\w*|euch|eure?r?|tu|votre|vos|usted)\b", r"you['’]")
-_ANYONE = re.compile(
+_ANYONE = regex(
     rf"\byou {_ADVERBS}(?:can(?:not|['’]t)?|may|must(?:n['’]t)?|need|have(?! (?:been|no idea|not|ignored))|get|pay|"
     r"do(?:n['’]t| not) (?:need|have|pay|get)|should|will|are (?:allowed|entitled|charged|billed|asked))\b",
     re.IGNORECASE,
@@ -156,7 +155,7 @@ _OTHER_TIMES = _any(
     r"(?:antes|antiguamente|el año (?:pasado|que viene)|pronto)\b",
     r"(?:prima|una volta|un tempo|l['’]anno (?:scorso|prossimo)|presto)\b",
 )
-_MARK = re.compile(r"\b\d{1,2}\s*(?:/|out of|von|sur)\s*(?:5|10|100)\b|\b(?:\d+|one|zero|two) stars?\b", re.IGNORECASE)
+_MARK = regex(r"\b\d{1,2}\s*(?:/|out of|von|sur)\s*(?:5|10|100)\b|\b(?:\d+|one|zero|two) stars?\b", re.IGNORECASE)
 
 _REQUEST = _any(
     r"(?:please|pls|plz|bitte|por favor|svp)\b|s['’]il (?:vous|te) pla[iî]t",
@@ -166,14 +165,14 @@ _REQUEST = _any(
     r"(?:sollten?|müssten?|dürften?|wünsch\w*|hoff\w*)\b",
     r"(?:devrai(?:t|ent)|faudrait|souhait\w*|espér\w*|deber[ií]an?|ojalá|dovrebbe(?:ro)?|magari|sper\w+)\b",
 )
-_ORDERS = re.compile(
+_ORDERS = regex(
     r"^(?:tell|give|show|keep|stop|make|add|fix|correct|update|check|explain|try|look|learn|translate|remove|let|do|get|"
     r"be|talk|speak|write|say|stick|just|improve|delete|don['’]t|do not|help|connect me|listen|think|compare|put)\b"
     r"(?!-)|"
     r"^\w+ (?:it|this|that|them)(?: (?:with|in|into|to|as|by|for|without|again|up|out|down|more|less|short\w*)\b|\W*$)",
     re.IGNORECASE,
 )
-_ASKS = re.compile(
+_ASKS = regex(
     r"\?[^\w?]*+$|^(?:why|how|where|who|what|can|could|would|will|do|does|did|is|are|has|have|should|warum|wieso|wo|"
     r"wann|pourquoi|comment|où|quand|est-ce|perché|come|quando|dove)\b|"
     r"\b(?:why|which one|how come|por qué|pourquoi|warum|perché)\b",
@@ -195,15 +194,15 @@ _MOCKS = _any(
     r"(?:cons?|connards?|menteurs?|menteuse|voleurs?|arnaque\w*|merde|nul à chier|du vol)\b",
     r"(?:tont[oa]s?|mentiros[oa]s?|ladr(?:ón|ones)|estafa\w*|mierda|bugiard[oaie]|ladr[oi]|truffa\w*|schifo\w*|cretin[oi])\b",
 )
-_LAUGHS = re.compile(r"[😂🤣😆😹🙄🤡🖕💩]")
-_INSTRUCTS = re.compile(
+_LAUGHS = regex(r"[😂🤣😆😹🙄🤡🖕💩]")
+_INSTRUCTS = regex(
     r"\b(?:ignor\w*|forget|disregard|override|vergiss|vergesst|missachte\w*|oublie[rz]?|olvid\w+|dimentica\w*)\b"
     r".{0,40}\b(?:instruct\w*|rules?|prompts?|told|previous|everything|anweisung\w*|regeln?|alles|consignes?|règles?|"
     r"tout|instruccion\w*|reglas?|todo|istruzion\w*|regole|tutto)\b|"
     r"\b(?:system prompt|you are now|from now on,? (?:say|answer|tell|you)|tell everybody|tell everyone)\b",
     re.IGNORECASE,
 )
-_PERSONAL = re.compile(
+_PERSONAL = regex(
     r"(?<![\w.+-])[\w.+-]++@[\w-]++\.\w[\w.-]*|"  # an e-mail address
     r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,}|"  # an IBAN
     r"\+?\b\d(?:[ ()/.-]{0,2}\d){8,}\b"  # a telephone, a card, an account
@@ -291,7 +290,7 @@ VERDICTS = frozenset(
 )
 """Words that say what somebody thinks of an answer, and nothing else."""
 
-_OPENING = re.compile(
+_OPENING = regex(
     r"^(?:(?:(?:no|nope|wrong|incorrect|not (?:true|right|correct)|false|outdated|hm+|well|careful|again|hi|hello|hey|"
     r"correction|update|note|fyi|by the way|btw|ok(?:ay)?|to be fair|unfortunately|nein|falsch|veraltet|non|faux|falso|"
     # "No refunds on Sundays" must not become its contrary.
@@ -299,21 +298,21 @@ _OPENING = re.compile(
     r"|(?:actually|sorry|honestly|in fact)\b[\s,.;:!—–-]*(?:but\s+)?)",
     re.IGNORECASE,
 )
-_UNFINISHED = re.compile(r"\b(?:dr|mrs?|ms|prof|st|no|nr|approx|ca|e\.g|i\.e|z\.b|p\.ex)\.$", re.IGNORECASE)
+_UNFINISHED = regex(r"\b(?:dr|mrs?|ms|prof|st|no|nr|approx|ca|e\.g|i\.e|z\.b|p\.ex)\.$", re.IGNORECASE)
 _LONGEST_ENDING = 8  # characters of one of these, or of a day, with the one before it
-_DAY = re.compile(r"\b\d{1,2}\.$")
-_MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
+_DAY = regex(r"\b\d{1,2}\.$")
+_MONTH = regex(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 # Only from the first of several spaces, so that a run of them is read once.
-_JOINT = re.compile(r"(?:(?<!\s)\s++)?+[:;,]\s++|(?<!\s)\s++[-—–]++\s++")
-_JOINS = re.compile(r"^(?:and|but|so|und|aber|et|mais|y|pero)\s+", re.IGNORECASE)
-_LEANS_BACK = re.compile(
+_JOINT = regex(r"(?:(?<!\s)\s++)?+[:;,]\s++|(?<!\s)\s++[-—–]++\s++")
+_JOINS = regex(r"^(?:and|but|so|und|aber|et|mais|y|pero)\s+", re.IGNORECASE)
+_LEANS_BACK = regex(
     r"^(?:not|nor|neither|or|which|who|whose|because|as|than|then|nicht|pas|sondern|sino|no|non|bensì)\b", re.IGNORECASE
 )
-_LEANS_ON = re.compile(
+_LEANS_ON = regex(
     r"^(?:if|when|because|as|although|though|while|unless|until|before|after|instead|wenn|weil|si|quand|cuando)\b",
     re.IGNORECASE,
 )
-_CONTRAST = re.compile(
+_CONTRAST = regex(
     r"^use\b|\b(?:actually|should be|should have been|now|no longer|any ?more|instead|rather than|changed to|moved to|"
     r"in fact|it(?: i|['’])s|they(?: a|['’])re|really is|at the moment|currently|jetzt|nicht mehr|sondern|statt|"
     r"anstatt|maintenant|désormais|au lieu|ahora|ya no|sino|en vez|en lugar|adesso|ormai|invece|bensì)\b|"
@@ -321,7 +320,7 @@ _CONTRAST = re.compile(
     r",\s*no (?:hasta|el|la|los|las|en|de|a|\d)",
     re.IGNORECASE,
 )
-_VERB = re.compile(
+_VERB = regex(
     r"\b(?:is|are|has|have|can|cannot|may|must|should|will|never|always|does|do(?=n['’]t| not)|went up|went down|"
     r"retired|"
     r"(?:(?:was|were|been) )?(?:moved|changed|raised|lowered|increased|reduced|extended|renamed) to|"

@@ -17,6 +17,7 @@ from heedful.caching import cache_short
 from heedful.text import word_set
 from heedful.text.corrections import unit_family
 from heedful.text.entities import entities
+from heedful.text.regex import regex
 from heedful.text.words import Kind, Word, sentences, stem, words
 
 ConflictKind = Literal["number", "date", "name"]
@@ -49,7 +50,7 @@ class Token(NamedTuple):
     stop: int
 
 
-_CLOCK = re.compile(r":00$")
+_CLOCK = regex(r":00$")
 _DAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
 _MONTHS = word_set("january february march april may june july august september october november december")
 # Words that may be added or left out without saying something else.
@@ -76,12 +77,12 @@ _NUMBERED = word_set(
     "paragraph episode season volume lesson module sprint week day quarter year month team group class grade server "
     "node shard player user customer account row column slide plan option tier batch lot model series type zone"
 )
-_UNSURE = re.compile(
+_UNSURE = regex(
     r"\b(?:if|unless|maybe|perhaps|might|either|or|whether|probably|for example|e\.g|such as|one of|some of|used to|"
     r"sometimes|often|instead of|compared|before|after|except|another|other|also|too|again)\b|[?\"“]",
     re.IGNORECASE,
 )
-_NAME_AFTER = re.compile(
+_NAME_AFTER = regex(
     r"(?:lives? in|resides? in|works? (?:at|for)|reports? to|belongs? to|runs? on"
     r"|(?:is|are) (?:based|located|headquartered|situated|hosted|stored|registered) (?:in|at|on)"
     r"|(?:is|are) (?:employed|led|run|managed|owned|headed|chaired|maintained|operated) by"
@@ -106,18 +107,18 @@ _PREDICATES = (
     r"(?:was|were) born in",
 )
 """Statements with several wordings and one object: where one lives, whom one works for, reports to, was born."""
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = regex(r"(?:19|20)\d\d")
 _NAME = r"[A-ZÀ-Þ][\w'’.-]*(?: (?:of |de |da |la |van |von )?[A-ZÀ-Þ][\w'’.-]*){0,3}"
 _TRIPLE = [
-    re.compile(rf"^(?P<subject>(?:{_NAME}: )?(?:{_NAME}|I|[Hh]e|[Ss]he|[Ww]e)) {verb} (?P<object>{_NAME})(?P<rest>.*)$")
+    regex(rf"^(?P<subject>(?:{_NAME}: )?(?:{_NAME}|I|[Hh]e|[Ss]he|[Ww]e)) {verb} (?P<object>{_NAME})(?P<rest>.*)$")
     for verb in _PREDICATES
 ]
-_SINGLE = re.compile(r"^(?P<subject>.+?) (?:is|are)(?: now)? (?P<object>\S+?)[.!]?$")
+_SINGLE = regex(r"^(?P<subject>.+?) (?:is|are)(?: now)? (?P<object>\S+?)[.!]?$")
 _SINGLE_ATTRIBUTES = word_set(
     "name email mail password passcode pin code color colour favourite favorite username handle currency language "
     "capital timezone nickname surname url domain"
 )
-_REST = re.compile(r"(?:[.!]|,? (?:now|currently|these days|at the moment|with .*|last (?:week|month|year)))*[.!]?")
+_REST = regex(r"(?:[.!]|,? (?:now|currently|these days|at the moment|with .*|last (?:week|month|year)))*[.!]?")
 
 
 def conflict(new: str, old: str) -> ValueConflict | None:

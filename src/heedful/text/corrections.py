@@ -7,22 +7,21 @@ from collections.abc import Sequence, Set
 from typing import Literal
 
 from heedful.text.complaints import VERDICTS, contrasts, has_verb, statement, verb
+from heedful.text.regex import regex
 from heedful.text.words import Word, stem, words
 
-_DENIES = re.compile(
-    r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca|non|mai)\b|n['’]t\b", re.IGNORECASE
-)
-_INSTEAD_OF = re.compile(
+_DENIES = regex(r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca|non|mai)\b|n['’]t\b", re.IGNORECASE)
+_INSTEAD_OF = regex(
     r"\bnot\b.{1,60}?\bbut\b|\bnicht\b.{1,60}?\bsondern\b|\bpas\b.{1,60}?\bmais\b|\bno\b.{1,60}?\bsino\b|"
     r"\bnon\b.{1,60}?\b(?:ma|bensì)\b|"
     r"(?:,\s*(?:and\s+)?(?:not|nicht|pas|no|non)|\b(?:instead of|rather than|statt|anstatt|au lieu d|en vez de|"
     r"en lugar de|invece d\w*))\b[^,;.]*",
     re.IGNORECASE,
 )
-_PLACE = re.compile(
+_PLACE = regex(
     r"\b(?i:in|at|to|for|from|of|bei|nach|aus|von|für|en|à|au|aux|chez|de|du|a|para|di|da|per|presso)\s+(?=[^\W\d_a-zß-ÿ])"
 )
-_QUALIFIER = re.compile(r"\b(?:for|of|für|von|pour|de|du|para|per|di)\s+(?=\w)", re.IGNORECASE)
+_QUALIFIER = regex(r"\b(?:for|of|für|von|pour|de|du|para|per|di)\s+(?=\w)", re.IGNORECASE)
 _GENERIC = frozenset(
     stem(word)
     for word in """
@@ -33,20 +32,20 @@ _GENERIC = frozenset(
     der die das den dem ein eine le la les un une el los las il lo gli una
     """.split()  # noqa: SIM905
 )
-_GIVES = re.compile(
+_GIVES = regex(
     r"\b(?:is|are|ends?|starts?|begins?|opens?|closes?|costs?|takes?|lasts?)"
     r"(?: (?:at|on|in|until|for|only|just|about|from))* \d",
     re.IGNORECASE,
 )
-_SINCE = re.compile(r"\b(?:since|seit|depuis|desde)\b", re.IGNORECASE)
-_RULE = re.compile(
+_SINCE = regex(r"\b(?:since|seit|depuis|desde)\b", re.IGNORECASE)
+_RULE = regex(
     r"\b(?:must|should|can|cannot|may|never|always|needs?|no|not|also|go(?:es)? to|retired|deprecated|free|closed|open|"
     r"(?:is|are|be) (?:\w+ )?(?:\w+ed|paid|sold|sent|made|seen|kept|given|held|done|built|led|run|taken|met|shown)|"
     r"(?:is|are) (?:in|at|on|for|by|optional|mandatory|necessary|possible|available|forbidden|valid))\b|n['’]t\b",
     re.IGNORECASE,
 )
-_TITLE = re.compile(r"\b(Dr|Mrs?|Ms|Prof)\. ")
-_PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
+_TITLE = regex(r"\b(Dr|Mrs?|Ms|Prof)\. ")
+_PAST = regex(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
 
 
 def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from heedful.text import word_set
+from heedful.text.regex import regex
 
 MAX_KEY = 200
 """Characters of a name that are compared."""
@@ -37,7 +38,7 @@ def _mention() -> re.Pattern[str]:
     upper = "[" + "".join(letter for letter in map(chr, range(sys.maxunicode // 8)) if letter.isupper()) + "]"
     part = rf"(?:(?:{upper}\.)+|(?:{_TITLES})\.|{upper}(?:[^\W_]|['’-](?=[^\W\d_]))*)"
     # What may fail behind its beginning is bounded, so that no text takes longer than its length allows.
-    return re.compile(
+    return regex(
         # Plain words, many at once: most of a text is skipped that way.
         rf"""(?<!\w)(?:(?:[a-z]+(?:['’][a-z]+)?[,.;:!?]*[ ]+)++
         | (?P<address>https?://[^\s<>"”]+ | www\.[^\s<>"”]+ | [\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)
@@ -52,15 +53,15 @@ def _mention() -> re.Pattern[str]:
     )
 
 
-_WORD = re.compile(r"[^\W_]+(?:['’.@/:_-]+[^\W_]+)*")
-_OWNER = re.compile(r"['’]s?(?= |$)")
-_TITLE = re.compile(rf"(?:{_TITLES})\.? ")
+_WORD = regex(r"[^\W_]+(?:['’.@/:_-]+[^\W_]+)*")
+_OWNER = regex(r"['’]s?(?= |$)")
+_TITLE = regex(rf"(?:{_TITLES})\.? ")
 # Amounts, times and ordinals; years and long numbers do identify something.
-_AMOUNT = re.compile(r"(?!\d{4,}$)\d+(?:[.,:]\d+)*[^\W\d]{0,3}|1?\d{3}s|\d{4,}(?:[.,:]\d+)+[^\W\d]{0,3}")
+_AMOUNT = regex(r"(?!\d{4,}$)\d+(?:[.,:]\d+)*[^\W\d]{0,3}|1?\d{3}s|\d{4,}(?:[.,:]\d+)+[^\W\d]{0,3}")
 _BEFORE_OPENING = frozenset('.!?:;\n"“„«([{*•–—>-…。！？')
-_FOLLOWING = re.compile(r"(?:['’]s)? +([^\W_]+)")
+_FOLLOWING = regex(r"(?:['’]s)? +([^\W_]+)")
 _ARTICLES = frozenset(("the", "a", "an"))
-_SPACE = re.compile(r"\s+")
+_SPACE = regex(r"\s+")
 
 # Words that get a capital without naming anything: they open sentences, or are dates.
 _ORDINARY = word_set("""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from heedful.caching import cache_short
 from heedful.text import word_set
+from heedful.text.regex import regex
 
 SAME_NEED = 0.85
 """The similarity from which two queries are taken to ask for the same thing."""
@@ -85,11 +86,11 @@ _FORM = _AMBIGUOUS_FORM | _ENGLISH_FORM
 _ALIKE = 0.7  # The share of subject words in common from which names, negation and order decide.
 _LONG = 64  # Words beyond which these three are not looked at.
 
-_WORD = re.compile(r"[^\W_]+(?:(?:['&-]|\.(?=[^\W\d_]))[^\W_]+)*[+#]*")
-_NUMBER = re.compile(r"\d+(?:\.\d+)*")
-_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)")
-_INITIAL = re.compile(r"\b[^\W\d_]|(?<=[^\W\d_A-Z])[A-Z]")
-_NOT_NEGATING = re.compile(r"\b(?:(?:or|why) not|not only|no(?=\.? ?\d))\b")
+_WORD = regex(r"[^\W_]+(?:(?:['&-]|\.(?=[^\W\d_]))[^\W_]+)*[+#]*")
+_NUMBER = regex(r"\d+(?:\.\d+)*")
+_QUOTED = regex(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)")
+_INITIAL = regex(r"\b[^\W\d_]|(?<=[^\W\d_A-Z])[A-Z]")
+_NOT_NEGATING = regex(r"\b(?:(?:or|why) not|not only|no(?=\.? ?\d))\b")
 
 
 def normal(text: str) -> str:

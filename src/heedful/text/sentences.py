@@ -6,24 +6,25 @@ import re
 from collections import Counter
 from typing import Literal
 
+from heedful.text.regex import regex
 from heedful.text.words import words
 
 MAX_SENTENCE = 320
 """Characters of a sentence at most; what is longer is cut, and shows it."""
 
-_HEADING = re.compile(r"\s*#{1,6}\s")
-_BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_HEADING = regex(r"\s*#{1,6}\s")
+_BULLET = regex(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _WRAPPED = 60  # a line from this length on may go on in the next one
 _CLOSING = "\"'”’»)]"
 # Only from the first of several stops, and without going back: a run of them is read once.
-_END = re.compile(rf"(?<![.!?…])[.!?…]++[{re.escape(_CLOSING)}]*+\s++|[。！？]++[」』”’）]*+\s*+")
+_END = regex(rf"(?<![.!?…])[.!?…]++[{re.escape(_CLOSING)}]*+\s++|[。！？]++[」』”’）]*+\s*+")
 _STOP = (".", "!", "?", "…", "。", "！", "？", ":", ";")
-_ABBREVIATED = re.compile(
+_ABBREVIATED = regex(
     r"(?:\b(?:dr|mrs?|ms|prof|st|jr|sr|vs|no|nr|fig|approx|inc|ltd|bzw|e\.g|i\.e|z\.b|p\.ex)|\b[^\W\d_])\.$",
     re.IGNORECASE,
 )
 _LONGEST_ABBREVIATION = 8  # characters, with its stop and the one before it
-_CUTS = (re.compile(r"[;,:–—]\s+"), re.compile(r"\s+"))
+_CUTS = (regex(r"[;,:–—]\s+"), regex(r"\s+"))
 
 
 def sentences(text: str) -> list[str]:
@@ -94,26 +95,24 @@ def _last(pattern: re.Pattern[str], text: str) -> int:
 AnswerKind = Literal["time", "number", "person", "place"]
 
 _KINDS: dict[AnswerKind, re.Pattern[str]] = {
-    "time": re.compile(r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:date|day|time|year|month|week)s?)\b"),
-    "number": re.compile(
-        r"\bhow (?:many|much|old|far|tall|big|large|high)\b|\bwhat (?:number|percentage|price|cost)\b"
-    ),
-    "person": re.compile(r"\b(?:who|whom|whose)\b"),
-    "place": re.compile(r"\b(?:where|(?:what|which) (?:city|country|place|state|town|location|address))\b"),
+    "time": regex(r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:date|day|time|year|month|week)s?)\b"),
+    "number": regex(r"\bhow (?:many|much|old|far|tall|big|large|high)\b|\bwhat (?:number|percentage|price|cost)\b"),
+    "person": regex(r"\b(?:who|whom|whose)\b"),
+    "place": regex(r"\b(?:where|(?:what|which) (?:city|country|place|state|town|location|address))\b"),
 }
-_LIST = re.compile(
+_LIST = regex(
     r"\b(?:list|name (?:all|the|some)|(?:what|which) (?:are|were|kinds?|types?|sorts?)|all (?:of )?the|"
     r"(?:what|which) (?:\w+ ){0,2}(?:\w{2,}[^s\W]s) (?:do|does|did|are|were|has|have)|both)\b"
 )
-_TIME = re.compile(
+_TIME = regex(
     r"\b(?:\d{4}|\d{1,2}:\d{2}|\d{1,2} ?[ap]\.?m|yesterday|today|tonight|tomorrow|ago|since|last|next|recently|"
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:week|month|year|day|hour|minute|decade)s?|weekend|morning|"
     r"evening|afternoon|noon|midnight|summer|winter|spring|autumn|jan(?:uary)?|feb(?:ruary)?|march|april|may \d|june|"
     r"july|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
 )
-_PLACE = re.compile(r"\b(?:in|at|from|to|near|into|around|through|visited|outside|inside) (?:the )?[A-Z]")
-_PLACE_WORD = re.compile(r"\b(?:at|in|near|to|from) (?:the|a|my|our|his|her|their) \w+")
-_NUMBER_WORD = re.compile(r"\b(?:once|twice|dozens?|hundreds?|thousands?|millions?|half|a couple|several|one)\b")
+_PLACE = regex(r"\b(?:in|at|from|to|near|into|around|through|visited|outside|inside) (?:the )?[A-Z]")
+_PLACE_WORD = regex(r"\b(?:at|in|near|to|from) (?:the|a|my|our|his|her|their) \w+")
+_NUMBER_WORD = regex(r"\b(?:once|twice|dozens?|hundreds?|thousands?|millions?|half|a couple|several|one)\b")
 
 
 def answer_kind(question: str) -> AnswerKind | None:
@@ -146,10 +145,10 @@ def has(kind: AnswerKind, sentence: str, known: frozenset[str]) -> float:
 
 _NUMBER = r"\d{1,4}"
 _CITATION = rf"[\[【]\s*{_NUMBER}(?:\s*(?:[,;&–-]|and)\s*{_NUMBER})*\s*[\]】](?!\()"
-_CITATIONS = re.compile(_CITATION)
-_RANGE = re.compile(rf"({_NUMBER})\s*[–-]\s*({_NUMBER})|({_NUMBER})")
-_BEHIND_THE_STOP = re.compile(rf"(?<![.!?…。！？])([.!?…。！？]++[\"'”’»)]*+)[ \t]*+((?:{_CITATION}[ \t]*+)+)")
-_WITH_SPACE = re.compile(rf"(?:(?<![ \t])[ \t]++)?+{_CITATION}")
+_CITATIONS = regex(_CITATION)
+_RANGE = regex(rf"({_NUMBER})\s*[–-]\s*({_NUMBER})|({_NUMBER})")
+_BEHIND_THE_STOP = regex(rf"(?<![.!?…。！？])([.!?…。！？]++[\"'”’»)]*+)[ \t]*+((?:{_CITATION}[ \t]*+)+)")
+_WITH_SPACE = regex(rf"(?:(?<![ \t])[ \t]++)?+{_CITATION}")
 
 
 def cited(text: str, count: int) -> dict[int, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from heedful.errors import Invalid
 from heedful.text import word_set
+from heedful.text.regex import regex
 from heedful.text.words import Word, words
 
 MIN_COSINE = 0.3
@@ -161,7 +161,7 @@ MAX_NAME = 40
 """The most characters of a text that is used as a label."""
 
 # Characters of writing without spaces, or with marks inside of words that split them.
-_UNSPACED = re.compile(r"[\u0900-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
+_UNSPACED = regex(r"[\u0900-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 
 # The most frequent and least informative words, in German, Spanish, French, Italian, Portuguese and Russian.
 _LITTLE_WORDS = word_set("""

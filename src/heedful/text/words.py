@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -12,6 +11,7 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 
 from heedful.caching import cache_short
 from heedful.text import word_set
+from heedful.text.regex import regex
 
 Kind = Literal["word", "name", "number", "common"]
 
@@ -25,10 +25,10 @@ class Word(NamedTuple):
     stop: int
 
 
-_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
-_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
-_OPENING = re.compile(r"[.?!:;\n\"“\[(]")
-_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+")
+_WORD = regex(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
+_THOUSANDS = regex(r",(?=\d{3}(?!\d))")
+_OPENING = regex(r"[.?!:;\n\"“\[(]")
+_SENTENCE_END = regex(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+")
 
 # Without "may" and "will", which are also names.
 _STOP = word_set("""
@@ -108,7 +108,7 @@ def _plain(low: str) -> str:
 MAX_WORD = 100
 """Characters of a word. What is longer is read in parts, and has no stem."""
 
-_TERM = re.compile(rf"[^\W_]{{1,{MAX_WORD}}}")
+_TERM = regex(rf"[^\W_]{{1,{MAX_WORD}}}")
 
 
 @lru_cache(maxsize=1 << 14)

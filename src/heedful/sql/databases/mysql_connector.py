@@ -22,6 +22,7 @@ from heedful.sql.databases.any_database import CONNECT_SECONDS, Deadline, Limits
 from heedful.sql.databases.schema import Schema, reflected
 from heedful.sql.guard import CheckedStatement
 from heedful.sql.statements import parser_dialect
+from heedful.text.regex import regex
 
 # In another encoding a byte of a character may be a quote or a backslash.
 _NAMES = "SET NAMES utf8mb4"
@@ -35,9 +36,9 @@ _READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 _MARIADB_LIMIT = "SET SESSION max_statement_time = :seconds"
 _MYSQL_LIMIT = "SET SESSION max_execution_time = :milliseconds"
 
-_GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO .*?(?P<option>WITH GRANT OPTION)?", re.DOTALL)
-_ROLES = re.compile(r"GRANT (?P<roles>[`'][^()]*?) TO [^()]*?(?P<option>WITH ADMIN OPTION)?")
-_ROLE = re.compile(r"`(?:[^`]|``)+`(?:@`(?:[^`]|``)*`)?")
+_GRANT = regex(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO .*?(?P<option>WITH GRANT OPTION)?", re.DOTALL)
+_ROLES = regex(r"GRANT (?P<roles>[`'][^()]*?) TO [^()]*?(?P<option>WITH ADMIN OPTION)?")
+_ROLE = regex(r"`(?:[^`]|``)+`(?:@`(?:[^`]|``)*`)?")
 # They give nothing: a default, and what MySQL takes away again.
 _NO_GRANT = ("SET DEFAULT ROLE ", "REVOKE ")
 # Privileges that only read; functions run in the same read-only transaction as their query.

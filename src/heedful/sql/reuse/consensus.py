@@ -8,7 +8,6 @@ neighbours all have that template asks for the same.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from heedful.caching import cache_short
 from heedful.sql.reuse.question_reading import POLAR, Frame, canonical
 from heedful.sql.reuse.question_words import DECIDING, GENERIC, OPERATORS, Words, is_slot, number, split
+from heedful.text.regex import regex
 from heedful.text.same_question import difference
 
 Kinds = tuple[str, ...]
@@ -65,7 +65,7 @@ regardless aside apart north south east west avoid bypass omit skip ignore lack 
 reject rejected refuse refused deny denied cancel cancelled canceled excluded exclusion exception inverse reverse
 """
 ELSEWHERE = frozenset(form for word in _ELSEWHERE.split() for form in canonical((word,)))
-_NEGATING = re.compile(r"(?:un|non|dis|mis|anti)\w{3,}|\w{3,}less")
+_NEGATING = regex(r"(?:un|non|dis|mis|anti)\w{3,}|\w{3,}less")
 
 # Prepositions that compare only before numbers, where they have another name.
 _OPEN_DECIDING = frozenset(("by", "over", "above", "under", "below"))
@@ -74,8 +74,8 @@ _AGAIN = frozenset(("back", "return", "again", "else", "instead"))  # They ask f
 _NOT = frozenset(("no", "not", "without", "non"))
 _OF_COUNTING = frozenset(("as", "for", "toward", "towards"))
 _MAX_KNOWN = 1_000  # Questions whose neighbours are kept until a proven one is added or removed.
-_COUNTED = re.compile(r"\bCOUNT\([^()]*\)")
-_VALUE = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b")
+_COUNTED = regex(r"\bCOUNT\([^()]*\)")
+_VALUE = regex(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b")
 
 
 class Terms(NamedTuple):

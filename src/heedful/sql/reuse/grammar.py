@@ -17,6 +17,7 @@ from typing import NamedTuple
 from heedful.sql.reuse import question_words as lists
 from heedful.sql.reuse.question_words import DATE, NUMBER, Mark, Phrase, gerund_of, is_slot, number, past_of, singular
 from heedful.text import word_set
+from heedful.text.regex import regex
 
 _BE = {"is": "present", "are": "present", "am": "present", "was": "past", "were": "past"}
 _HAVE = {"have": "present", "has": "present", "had": "past"}
@@ -35,7 +36,7 @@ _ENDING_CLAUSES = PREPOSITIONS | word_set("without near among through than and o
 _SMALL = _ENDING_CLAUSES.union(_WH, _BETWEEN, _MODALS, _PRONOUNS, _BE, _HAVE, ("there", "that", "do", "does", "did"))
 _TIMES = word_set("last past previous yesterday ago earlier recently")
 _SUPERLATIVES = word_set("most least first last top best worst")
-_YEAR = re.compile(r"(?:19|20)\d\d(?:.{6})?", re.DOTALL)
+_YEAR = regex(r"(?:19|20)\d\d(?:.{6})?", re.DOTALL)
 _NAMED = word_set("named called titled entitled")
 NAMED = "named"
 _CLAUSE_ENDS = _ENDING_CLAUSES.union(_BE, _HAVE, _WH)

@@ -47,6 +47,7 @@ from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import FILES, ExecutionSpace
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
+from heedful.text.regex import regex
 
 GATES_OF_WORDS = frozenset(
     ("literals", "words", "scope", "aggregate", "operators", "negation", "form", "argument_order")
@@ -316,7 +317,7 @@ def suggestion(proven_question: str, execution_id: str, likely: Verdict) -> Cach
     if new:
         # All at once: two values may have changed places.
         values = "|".join(sorted(map(re.escape, new), key=len, reverse=True))
-        place = re.compile(rf"(?<!\w)(?:{values})(?!\w)", re.IGNORECASE)
+        place = regex(rf"(?<!\w)(?:{values})(?!\w)", re.IGNORECASE)
         question = place.sub(lambda found: new.get(found.group().casefold(), found.group()), question)
     return CacheSuggestion(
         question=question, sql_query=likely.display, proven_question=proven_question, execution_id=execution_id

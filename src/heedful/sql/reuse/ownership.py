@@ -8,7 +8,6 @@ that is unclear counts as the first person: to refuse costs a query, to serve sh
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from heedful.sql.reuse.question_words import Words, number, other_numbers, plain
 from heedful.sql.reuse.study import Study
 from heedful.sql.reuse.values import Column, Values
 from heedful.text import word_set
+from heedful.text.regex import regex
 
 _COMPARING = frozenset(("eq", "neq", "is", "in", "like", "gt", "gte", "lt", "lte", "between"))
 _FLAGS = frozenset(("0", "1", "true", "false"))
@@ -37,15 +37,15 @@ person people member employee staff manager patient doctor student teacher autho
 seller buyer contact assignee reviewer by to
 """)
 _NO_IDS = word_set("paid unpaid prepaid valid invalid void solid hybrid bid grid")
-_DATE = re.compile(r"\d{4}-\d{1,2}(-\d{1,2})?([ T].*)?|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2})?(\.\d+)?")
-_YEAR = re.compile(r"(19|20)\d\d")
+_DATE = regex(r"\d{4}-\d{1,2}(-\d{1,2})?([ T].*)?|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2})?(\.\d+)?")
+_YEAR = regex(r"(19|20)\d\d")
 _DATED = word_set("""
 date time datetime julianday strftime timestamp year month day hour minute week quarter extract date_part
 date_trunc datepart dayofweek dayofyear weekday to_char to_date format date_format str_to_date strptime time_to_str
 str_to_time ts_or_ds_to_date datetrunc timestamp_trunc cast_to_date now interval date_add date_sub
 """)
 _CONDITIONS = (exp.Where, exp.Having, exp.Qualify, exp.Predicate, exp.RegexpLike, exp.Values, exp.Join)
-_WILDCARDS = re.compile(r"[%_*^$.]+")
+_WILDCARDS = regex(r"[%_*^$.]+")
 _MIN_QUESTIONS, _MIN_AUTHORS = 2, 2  # Other questions with the same condition, and authors, that make it a default.
 _MAX_COMPARED = 1_000
 
@@ -304,7 +304,7 @@ _HELLO = r"^(?:(?:please|kindly|hi|hello|hey|ok|okay|so|thanks|now|just|good \w+
 _START = r"(?:^|[,;:.!] |\b(?:please|kindly|hi|hello|hey|ok|okay|so|thanks|now|just) )"
 _YOU = r"(?:can|could|would|will|might) you (?:(?:please|kindly|just|also|maybe) )*"
 _POLITE = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         # "Find me in the list" is about the asker.
         rf"{_START}(?:{_YOU})?(?:{_SHOW}) (?:me|us)\b(?! (?:in|on|at|among|within|by)\b)",
@@ -323,24 +323,22 @@ _POLITE = tuple(
 )
 """Ways to ask that are not about the asker: "show me", "I want to know", "can I see"."""
 
-_TOKEN = re.compile(r"[^\W_]+|[,;:.!?]")
+_TOKEN = regex(r"[^\W_]+|[,;:.!?]")
 _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´`＇", "'"))
-_INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
-_ACRONYM = re.compile(r"\bU\.? ?S\b\.?(?!\w)")
-_COUNTRY = re.compile(
+_INVISIBLE = regex("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
+_ACRONYM = regex(r"\bU\.? ?S\b\.?(?!\w)")
+_COUNTRY = regex(
     r"\b(?:the|in|within|across|inside|throughout|which|what|whole|entire|continental) us\b"
     r"|\b(?!(?:all|each|both|none|some|most|any|one|two|three|four|many|few|half|rest|several|which|who) )\w+ of us\b"
     r"|\bus (?:states?|cit(?:y|ies)|citizens?|dollars?|populations?|rivers?|territor(?:y|ies)|presidents?)\b"
 )
 """The United States; "sold by us" is the first person."""
-_NUMERAL = re.compile(
+_NUMERAL = regex(
     r"\b(?:war|type|phase|part|level|class|category|tier|stage|grade|volume|chapter|section|act|title|division) i"
     r"(?=$| [,;:.?!]| (?:in|of|for)\b)|\bworld war i\b"
     r"|\bi \.(?= \w)|\ba \. i\b|\bi o\b"  # "Michael I. Jordan", "A.I.", "I/O".
 )
-_PIT = re.compile(
-    r"\b(?:a|an|the|each|every|which|what|any|no|coal|gold|copper|iron|silver|salt|diamond|land|data) mine\b"
-)
+_PIT = regex(r"\b(?:a|an|the|each|every|which|what|any|no|coal|gold|copper|iron|silver|salt|diamond|land|data) mine\b")
 
 
 _WORDS_OF_NAMES = 3

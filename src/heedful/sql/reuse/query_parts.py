@@ -7,7 +7,6 @@ certain without the schema; the rest is compared as it is written.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from heedful.sql.reuse.reasons import Bound, Inline
 from heedful.sql.reuse.values import Column
 from heedful.sql.statements import parse, parse_tokens, tokenize, write
 from heedful.text import word_set
+from heedful.text.regex import regex
 
 _VOLATILE = word_set("""
 now random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 clock_timestamp statement_timestamp
@@ -37,16 +37,16 @@ changes total_changes current_user session_user
 _DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
 _WRITTEN = (TokenType.STRING, TokenType.NUMBER)
 _OPEN = "\x00"  # Stands for a value that is left open; no other text has it.
-_WILDCARDS = re.compile(r"(%*)([^%_\\]*)(%*)")
+_WILDCARDS = regex(r"(%*)([^%_\\]*)(%*)")
 _TOUCHING = "_:'\"$"
 _MAX_LENGTH = 20_000
 _MAX_WORDS = 2_000
 _MAX_DEPTH = 60
 _MAX_HEIGHT = 100
 _MAX_SUBSCRIPTS = 20
-_WORD = re.compile(r"\w+|[^\w\s]")
-_BRACKET = re.compile(r"[()\[\]{}]")
-_SUBSCRIPTS = re.compile(r"\]\s*\[")
+_WORD = regex(r"\w+|[^\w\s]")
+_BRACKET = regex(r"[()\[\]{}]")
+_SUBSCRIPTS = regex(r"\]\s*\[")
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is)
 
 
@@ -336,7 +336,7 @@ def _column(column: exp.Column) -> Column | None:
     return None
 
 
-_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_PLAIN_NAME = regex(r"[a-z_][a-z0-9_]*")
 _SYMMETRIC = (exp.EQ, exp.NEQ)
 
 

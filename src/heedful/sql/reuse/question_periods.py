@@ -17,6 +17,7 @@ from typing import NamedTuple
 from heedful.caching import cache_short
 from heedful.sql.reuse.question_words import word_groups
 from heedful.text import word_set
+from heedful.text.regex import regex
 
 _MONTH_NAMES = word_groups("""
 january jan januar janvier enero; february feb februar fevrier febrero; march mar marz mars marzo
@@ -34,7 +35,7 @@ _YEAR, _GAP = r"(?P<year>(?:19|20)\d\d)", r"[\s,./-]"
 _NAME = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _WRITTEN = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         rf"(?<!\d){_YEAR}[-/._](?P<month>0?[1-9]|1[0-2])(?:[-/._](?P<day>\d\d?)(?!\d))?(?!\d)",
         rf"(?<!\d){_YEAR}(?P<month>0[1-9]|1[0-2])(?P<day>[0-2]\d|3[01])?(?!\d)",
@@ -162,7 +163,7 @@ _AFTER = "next|coming|upcoming"
 _WHICH = rf"(?P<which>{_BEFORE}|{_AFTER}|this|current)"
 _DAYNAME = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
 _RELATIVE = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         r"\bday (?P<beyond>before yesterday|after tomorrow)\b",
         r"\b(?P<unit>week|weekend|month|quarter|year) before last\b(?P<twice>)",
@@ -177,18 +178,18 @@ _RELATIVE = tuple(
         rf"\b(?P<vague>tonight|now|nowadays|currently|recently|{_WHICH} (?:night|morning|afternoon|evening)s?)\b",
     )
 )
-_OF_A_YEAR = re.compile(rf" (?:(?:of|in) )?(?:the )?(?P<which>{_BEFORE}|next|this|current) year\b")
-_PART_OF = re.compile(r"\b(?:weeks?|weekends?|half|\w+day) (?:of|in)(?: the)?$")
+_OF_A_YEAR = regex(rf" (?:(?:of|in) )?(?:the )?(?P<which>{_BEFORE}|next|this|current) year\b")
+_PART_OF = regex(r"\b(?:weeks?|weekends?|half|\w+day) (?:of|in)(?: the)?$")
 """A period of which only a part is meant: "the last Monday of March"."""
 _LONGEST_PART = 40
-_ONE_OF = re.compile(r"\b(?:first|second|third|fourth|fifth|final|1st|2nd|3rd|4th|5th|every|each|any|per|an?|other)$")
+_ONE_OF = regex(r"\b(?:first|second|third|fourth|fifth|final|1st|2nd|3rd|4th|5th|every|each|any|per|an?|other)$")
 """One of several that are meant: "the first Monday", "every weekend"."""
-_OF_ANOTHER = re.compile(
+_OF_ANOTHER = regex(
     rf" (?:of|in) (?:the )?(?:month|quarter|year|{'|'.join(_MONTHS)}|\d{{4}}|this|last|next|each|every)\b"
 )
 _PAST = word_set("was were did had been went came took made got sold bought paid sent left gave ran began saw")
 _FUTURE = word_set("will shall due scheduled planned expected upcoming")
-_MAY_NAME_PERIOD = re.compile(
+_MAY_NAME_PERIOD = regex(
     rf"\d{{4}}|day|week|month|quarter|year|\b[ymq]td\b|\bq[1-4]\b|hour|\d ?hr?s?\b|\bmin|tomorrow|night|now|current"
     rf"|recent|morning|noon|evening|\b(?:{'|'.join((*_MONTHS, *_SHORT_DAYS))})\b"
 )
@@ -269,7 +270,7 @@ def impossible(words: Sequence[str]) -> str | None:
     return None
 
 
-_ISO_DATE = re.compile(r"(?<!\S)(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?!\S)")
+_ISO_DATE = regex(r"(?<!\S)(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?!\S)")
 _LONGEST_MONTH = 31
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from heedful.caching import cache_short
 from heedful.text import word_set
+from heedful.text.regex import regex
 
 Words = tuple[str, ...]
 
@@ -23,17 +24,17 @@ def word_groups(text: str) -> list[list[str]]:
     return [group.split() for group in text.replace("\n", ";").split(";") if group.strip()]
 
 
-_WORD = re.compile(
+_WORD = regex(
     r"\d{4}-\d{2}-\d{2}|(?<![\w.)])-?(?:\d+(?:[.,]\d+)*|\.\d+)(?:k|mn?|bn)?(?![^\W_])|[^\W_]+"
     r"|!=|<>|[<>]=|!(?=[^\W_])|[<>=≤≥≠$€£¥%+#√‰±≈~°′″§¬^×÷∞\u0334-\u0338\u2600-\u27bf\U0001f000-\U0001faff]",
     re.IGNORECASE,
 )
-_TYPED = re.compile(rf"[^\W_]+n['’]t(?![^\W_])|{_WORD.pattern}", re.IGNORECASE)
-_ACCENTS = re.compile("[\u0300-\u0333\u0339-\u036f]")  # Not what strikes through.
-_MINUS = re.compile(r"(?<![\w)])[\u2010-\u2015\u2212](?=[\d.])")
-_RAISED = re.compile("[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u215f\u2189\u2460-\u24ff]")
+_TYPED = regex(rf"[^\W_]+n['’]t(?![^\W_])|{_WORD.pattern}", re.IGNORECASE)
+_ACCENTS = regex("[\u0300-\u0333\u0339-\u036f]")  # Not what strikes through.
+_MINUS = regex(r"(?<![\w)])[\u2010-\u2015\u2212](?=[\d.])")
+_RAISED = regex("[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u215f\u2189\u2460-\u24ff]")
 """Numbers that are no digits: powers, fractions and those in circles."""
-_DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_DIGITS = regex(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen"""
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
@@ -227,9 +228,9 @@ GENERIC = word_set("name title id code label key value text full short")
 NUMBER, DATE = "number", "date"
 FIXED, COMPARING = NEGATIONS | AGGREGATES, OPERATORS | SCOPES
 DECIDING = FIXED | COMPARING
-_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+_THOUSANDS = regex(r",(?=\d{3}(?!\d))")
 _ZEROS = {"k": 3, "m": 6, "mn": 6, "bn": 9}
-_SCALED = re.compile(r"([-\d.,]*\d)(k|mn?|bn)")
+_SCALED = regex(r"([-\d.,]*\d)(k|mn?|bn)")
 
 
 class Said(NamedTuple):
@@ -331,7 +332,7 @@ _WITHOUT_E = word_set("bias bus calendar combat debut dial focus fuel gas ruin s
 _WITH_E_US = word_set("excus accus refus confus reus amus abus fus mus infus diffus")
 _IN_EE = word_set("agree disagree free guarantee decree")
 _DOUBLE = word_set("enroll recall install instill fulfill add err boycott")
-_VOWEL = re.compile("[aeiouy]+")
+_VOWEL = regex("[aeiouy]+")
 _BEFORE_E = tuple("v u c iz bl tl dl gl pl fl kl zl cl dg rg ns rs ls lg ps iat uat ced rib yz ys".split())  # noqa: SIM905
 _CLOSED = tuple("at us as os is id ud ak ok ag ut ir ur ar".split())  # noqa: SIM905
 _SIBILANT = ("ss", "sh", "ch", "x", "zz")

@@ -6,7 +6,6 @@ decided is never part of a sentence.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -15,6 +14,7 @@ from typing import Literal
 
 from heedful.sql.reuse.question_reading import canonical
 from heedful.sql.reuse.question_words import FILLERS, SUPERLATIVES, places
+from heedful.text.regex import regex
 
 SAME = "The question is the same."
 NOTHING_ASKED = "The question has no words."
@@ -67,7 +67,7 @@ Days = tuple[str, tuple[date, date]]
 """The words for a period, with its first and last day."""
 
 _MOST = 3  # Words that one sentence lists for each question.
-_QUOTED = re.compile("“([^”]+)”")
+_QUOTED = regex("“([^”]+)”")
 _ENDS = (".", "!", "?", "…")
 
 

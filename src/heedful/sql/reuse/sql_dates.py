@@ -25,32 +25,33 @@ from heedful.sql.reuse.question_words import number, occurrences, split
 from heedful.sql.reuse.reasons import Inline
 from heedful.sql.statements import QUOTED
 from heedful.text import word_set
+from heedful.text.regex import regex
 
-_WEEKDAYS = re.compile(r"\b(?:mon|tues?|wednes|wed|thurs?|fri|satur|sat|sun)(?:days?)?\b|\bweek(?:end|day)s?\b")
-_PARTS_OF_DAY = re.compile(r"\b(?:morning|noon|afternoon|evening|night|midnight|lunch\w*)s?\b")
-_OPEN_ENDED = re.compile(r"\b(?:after|before|since|until|till|than|following|prior|later|earlier)\b")
+_WEEKDAYS = regex(r"\b(?:mon|tues?|wednes|wed|thurs?|fri|satur|sat|sun)(?:days?)?\b|\bweek(?:end|day)s?\b")
+_PARTS_OF_DAY = regex(r"\b(?:morning|noon|afternoon|evening|night|midnight|lunch\w*)s?\b")
+_OPEN_ENDED = regex(r"\b(?:after|before|since|until|till|than|following|prior|later|earlier)\b")
 
-_CLOCK = re.compile(
+_CLOCK = regex(
     r"(?<![\d:])(?P<half>1[0-2]|0?[1-9])(?::(?P<past>[0-5]\d))?\s*(?P<side>[ap])\.?m\b"
     r"|(?<!\d)(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)"
 )
 _OF_WHOLE_DAYS = frozenset(((0, 0), (23, 59), (24, 0)))
 _TWO = r"(?:[0-2]\d|3[01])"
-_MONTH_DAY = re.compile(rf"(?:%?[-/.]?(?P<first>{_TWO})|%)[-/.](?P<second>{_TWO})[-/.]?(?:[ T%].*)?")
+_MONTH_DAY = regex(rf"(?:%?[-/.]?(?P<first>{_TWO})|%)[-/.](?P<second>{_TWO})[-/.]?(?:[ T%].*)?")
 """A month and a day, in either order, or one of them behind a wildcard."""
-_WEEK = re.compile(r"(?:19|20)\d\d-?[wW]\d\d")
+_WEEK = regex(r"(?:19|20)\d\d-?[wW]\d\d")
 
 _A_DAY = timedelta(days=1)
 FIRST_EPOCH, LAST_EPOCH = 978_307_200, 4_102_444_800  # 2001 to 2099.
 _LONGEST_EPOCH = 13  # In milliseconds.
 _ROUND = 1_000_000  # A number of so many zeros is rather a count than a moment.
-_MAY_NAME_DATE = re.compile(
+_MAY_NAME_DATE = regex(
     r"\d{4}|(?<![a-z_])\d{1,2}[./:-]\w|day|month|\bmon\b|week|quarter|hour|minute|second|do[wy]\b|julian|epoch|extract|substr|to_char|_?part|%-?[a-z]|%[./-]\d",
     re.IGNORECASE,
 )
-_MAY_NAME_TIME = re.compile(r":\d\d|hour|minute|second|%|\d{10}|date_?part|to_char", re.IGNORECASE)
+_MAY_NAME_TIME = regex(r":\d\d|hour|minute|second|%|\d{10}|date_?part|to_char", re.IGNORECASE)
 """Signs of a statement that names one: most have none, and needn't be parsed."""
-_TIME = re.compile(r":\d\d|^\d{10,}$")
+_TIME = regex(r":\d\d|^\d{10,}$")
 HOUR = "hour"
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.Is)
 _PARTS = {
@@ -344,11 +345,11 @@ _SIDES: dict[type[exp.Expr], str] = {
     **dict.fromkeys((exp.Like, exp.ILike, exp.Glob), "prefix"),
 }
 _FLIPPED = {"lower": "upper", "upper": "lower"}
-_ISO = re.compile(r"(\d{4})(?:(-\d\d)(?:(-\d\d)([ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?)?)?(Z|\+00(?::?00)?|[- T]?[%*])?")
-_NUMERIC = re.compile(r"\d\d([./-])\d\d\1\d{4}")
-_ISO_WEEK = re.compile(r"\d{4}-W\d\d")
-_WHOLE_DAY_CLOCK = re.compile(r"[ T](?:00:00(?::00(?:\.0+)?)?|23:59(?::59(?:\.9+)?)?)")
-_IN_MONTH = re.compile(r"%-(\d\d)-%")
+_ISO = regex(r"(\d{4})(?:(-\d\d)(?:(-\d\d)([ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?)?)?(Z|\+00(?::?00)?|[- T]?[%*])?")
+_NUMERIC = regex(r"\d\d([./-])\d\d\1\d{4}")
+_ISO_WEEK = regex(r"\d{4}-W\d\d")
+_WHOLE_DAY_CLOCK = regex(r"[ T](?:00:00(?::00(?:\.0+)?)?|23:59(?::59(?:\.9+)?)?)")
+_IN_MONTH = regex(r"%-(\d\d)-%")
 _YEAR, _SECONDS = 4, 10  # Digits.
 _WILDCARDS = ("%", "*")
 _OF_KINDS = {"year": ("year", "quarter", "month", "day"), "month": ("month", "day"), "day": ("day",)}
