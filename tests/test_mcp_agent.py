@@ -10,10 +10,10 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import heedful_minilm
 import httpx2
 import pytest
 from closed_loop import AT_SEVEN, AT_SIX, QUESTION
@@ -111,7 +111,8 @@ def test_the_tools_cost_a_model_less_than_a_thousand_tokens(path: Path) -> None:
     assert [tool.name for tool in tools] == NAMES
     assert not any(tool.output_schema for tool in tools)
     seen = [{"name": each.name, "description": each.description, "input_schema": each.input_schema} for each in tools]
-    tokenizer = Tokenizer.from_file(str(Path(next(iter(heedful_minilm.__path__))) / "tokenizer.json"))
+    (folder,) = find_spec("heedful_minilm").submodule_search_locations  # type: ignore[union-attr,misc]
+    tokenizer = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokens = len(tokenizer.encode(json.dumps(seen)).ids) + len(tokenizer.encode(instructions).ids)
@@ -218,7 +219,7 @@ def test_bad_input_is_refused_with_a_remedy(
 def test_a_tool_of_the_other_profile_is_not_there(path: Path) -> None:
     async def call() -> None:
         async with here(path) as client:
-            with pytest.raises(MCPError, match="no tool 'forget'. Use one of recall, remember, answered"):
+            with pytest.raises(MCPError, match=r"no tool 'forget'\. Use one of recall, remember, answered"):
                 await client.call_tool("forget", {"dataset": "main_dataset"})
 
     asyncio.run(call())
