@@ -95,10 +95,11 @@ class Problem(logging.Handler):
 
     def tell(self, text: str) -> None:
         self._is_new = True
-        # A hook reads all of it or nothing.
         written = self._path.with_suffix(".writing")
-        written.write_text(text, errors="replace")
-        written.replace(self._path)
+        # A hook reads all of it or nothing; on a full disk, the log has it.
+        with suppress(OSError):
+            written.write_text(text, errors="replace")
+            written.replace(self._path)
 
     def end(self) -> None:
         """Heedful works again; if it fails later, that is told again."""

@@ -65,8 +65,7 @@ class WrittenScore:
     """From 0 (worst) to 1 (best); None for a comment alone."""
     comment: str | None
     mark: str | None
-    """Of the store that wrote it; None for what a person wrote under the same name, and for what an earlier version
-    wrote."""
+    """Of the store that wrote it; None for what a person wrote under the same name."""
     author: str | None = None
     at: datetime | None = None
 

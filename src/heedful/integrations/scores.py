@@ -151,9 +151,7 @@ def export_scores(memory: BlockingMemory, system: ScoreSystem) -> ScoresExported
     }
     there = {score.key: score for score in system.written(list(here.answers))}
     new = [score for key, score in wanted.items() if key not in there or there[key].content != score.content]
-    gone = [score for key, score in there.items() if key not in wanted]
-    # Earlier versions wrote no mark, but the keys are those of opinions that were given here.
-    old = [score for score in gone if score.mark == mark or score.key in here.keys]
+    old = [score for key, score in there.items() if key not in wanted and score.mark == mark]
     errors = system.write(new, frozenset(there))
     system.delete(old)
     counts = {"written": len(new) - len(errors), "unchanged": len(wanted) - len(new), "deleted": len(old)}
@@ -200,14 +198,9 @@ class _Here:
                 ids[row["qa_id"]] = external_id.removeprefix(system.prefix)
                 self.answers[ids[row["qa_id"]]] = row["session_id"], row["qa_id"]
         self.opinions: dict[Key, _Opinion] = {}
-        self.keys: set[str] = set()
-        """Of these opinions, and of those that were retracted."""
         for row in _rows(memory, "feedback"):
             qa_id, author = row["target_id"], row["author"]
-            if row["target_type"] != "entry" or qa_id not in ids:
-                continue
-            self.keys.add(_key(qa_id, author))
-            if row["active"]:
+            if row["target_type"] == "entry" and qa_id in ids and row["active"]:
                 at = datetime.fromisoformat(row["created_at"])
                 opinion = _Opinion(ids[qa_id], row["session_id"], qa_id, author, row["score"], row["comment"], at)
                 self.opinions[opinion.answer_id, author] = opinion
@@ -231,12 +224,9 @@ def _mark(memory: BlockingMemory) -> str:
     return str(metadata[MARK])
 
 
-def _key(qa_id: str, author: str | None) -> str:
-    return str(uuid5(NAMESPACE_URL, f"heedful:{qa_id}/{author}"))
-
-
 def _to_score(opinion: _Opinion, mark: str) -> WrittenScore:
-    key, value = _key(opinion.qa_id, opinion.author), None if opinion.score is None else (opinion.score - 1) / 4
+    key = str(uuid5(NAMESPACE_URL, f"heedful:{opinion.qa_id}/{opinion.author}"))
+    value = None if opinion.score is None else (opinion.score - 1) / 4
     return WrittenScore(key, opinion.answer_id, value, opinion.comment, mark, opinion.author, opinion.at)
 
 
