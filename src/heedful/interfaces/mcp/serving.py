@@ -198,8 +198,9 @@ def _(result: model.Supersession) -> str:
 
 @describe.register
 def _(result: model.Entry | EntryRating) -> str:
-    score = "no score" if result.feedback_score is None else f"{result.feedback_score} of 5"
-    return f"the answer {result.qa_id} has the score {score}"
+    name = (result.external_id if isinstance(result, model.Entry) else None) or result.qa_id
+    score = "no score" if result.feedback_score is None else f"the score {result.feedback_score} of 5"
+    return f"stored: the answer {name} has {score}"
 
 
 @describe.register

@@ -315,11 +315,7 @@ _OF_FIVE = re.compile(r"([1-5])(?:\.0)?(?: ?/ ?5| (?:out )?of 5)?(?: ?stars?)?",
 
 
 def _stars(rating: AnswerRating) -> int | None:
-    """A rating as agents and people write it, from 1 to 5; a number is one of these, unless it is below 1.
-
-    >>> [_stars(rating) for rating in ("up", "4/5", " 2 stars", 1, "thumbs_down", True, 0.5)]
-    [5, 4, 2, 1, 1, 5, 3]
-    """
+    """A rating as agents and people write it, such as "4/5", from 1 to 5; a number is one of these, unless below 1."""
     match = _OF_FIVE.fullmatch(rating.strip()) if isinstance(rating, str) else None
     value = rating if match is None else int(match[1])
     try:
