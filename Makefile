@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-typescript lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-typescript lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -139,7 +139,14 @@ MODULES_langchain := langchain langgraph
 MODULES_scores := opentelemetry scores
 MODULES_strands := strands strands_sessions
 
-test-integrations: $(addprefix test-integration-,$(INTEGRATIONS)) ## the adapters for agent frameworks, each with its framework
+test-integrations: $(addprefix test-integration-,$(INTEGRATIONS)) test-integration-claude-code ## the adapters for agent frameworks, each with its framework
+
+# Claude Code itself says whether it can read the plugin and the marketplace. It is given a home of its own.
+CLAUDE_CODE := $(VENV)/integrations/claude-code
+test-integration-claude-code:
+	npm install --silent --no-audit --no-fund --prefix $(CLAUDE_CODE) '@anthropic-ai/claude-code@^2.1'
+	HOME='$(abspath $(CLAUDE_CODE))' $(CLAUDE_CODE)/node_modules/.bin/claude plugin validate --strict plugins/claude-code
+	HOME='$(abspath $(CLAUDE_CODE))' $(CLAUDE_CODE)/node_modules/.bin/claude plugin validate --strict .
 
 test-integration-%: $(VENV)/minilm
 	test -x $(VENV)/integrations/$*/bin/pip || $(PYTHON) -m venv $(VENV)/integrations/$*

@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 import yaml
 from mcp import Client, StdioServerParameters, stdio_client
+from patience import until
 
 import heedful
 from heedful.integrations.claude_code import last_answer
@@ -104,9 +105,12 @@ class ClaudeCode:
         assert (done.returncode, done.stderr) == (0, b"")
         if not done.stdout:
             return ""
-        output = json.loads(done.stdout)["hookSpecificOutput"]
-        assert output["hookEventName"] == event
-        context: str = output["additionalContext"]
+        output = json.loads(done.stdout)
+        specific = output["hookSpecificOutput"]
+        assert specific["hookEventName"] == event
+        context: str = specific["additionalContext"]
+        # People are told what Claude is told.
+        assert f"Heedful: {output['systemMessage']}" in context if "systemMessage" in output else True
         return context
 
     def answer(self, event: str, message: dict[str, Any], *, seconds: float = 5) -> bytes:
@@ -273,15 +277,6 @@ class TestWhatIsDoneAfterAStop:
         with heedful.open(taught.store, embedding="fast", worker=False) as memory:
             assert [each.answer for each in memory.sessions.entries("s1").items] == [ANSWER]
 
-    def test_the_log_says_that_an_answer_was_not_stored(self, taught: ClaudeCode) -> None:
-        taught.prompt()
-        with closing(sqlite3.connect(taught.store)) as connection:
-            connection.execute("CREATE TRIGGER t BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no room'); END")
-        taught.stop()
-        assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
-        (log,) = taught.home.glob(".heedful/*.log")
-        assert re.search("can't store the answer.*no room", log.read_text())
-
 
 @contextmanager
 def busy(store: Path) -> Iterator[Callable[[], int]]:
@@ -312,20 +307,72 @@ def test_sessions_at_the_same_time_do_not_mix(taught: ClaudeCode) -> None:
             ]
 
 
-def test_nothing_but_silence_when_heedful_is_not_there(claude: ClaudeCode) -> None:
-    for name in ("heedful", "heedful-claude-code"):
-        (claude.folder / "bin" / name).unlink()
-    claude.environment["PATH"] = f"{claude.folder / 'bin'}:/usr/bin:/bin"
-    message = {"prompt": QUESTION, "last_assistant_message": ANSWER, "source": "startup", "reason": "exit"}
-    for event in HOOKS:
-        assert claude.hook(event, message) == ""
+class TestWhenHeedfulDoesNotWork:
+    """Claude and its user are told once in a session, and no hook fails or waits."""
 
+    def test_heedful_is_not_installed(self, claude: ClaudeCode) -> None:
+        for name in ("heedful", "heedful-claude-code"):
+            (claude.folder / "bin" / name).unlink()
+        claude.environment["PATH"] = f"{claude.folder / 'bin'}:/usr/bin:/bin"
+        message = {"prompt": QUESTION, "last_assistant_message": ANSWER, "source": "startup", "reason": "exit"}
+        for session in ("s1", "s2"):
+            told = claude.hook("SessionStart", message, session=session)
+            assert "no memories are shown and nothing is stored: No such file" in told
+            assert 'pipx install "heedful[mcp]"' in told
+            for event in HOOKS:
+                assert claude.hook(event, message, session=session) == ""
+        # A command is answered in any case.
+        assert "nothing is stored" in claude.command("/heedful:good")
+        server = json.loads((PLUGIN / ".mcp.json").read_text())["mcpServers"]["memory"]
+        script = [each.replace("${CLAUDE_PLUGIN_ROOT}", str(PLUGIN)) for each in server["args"]]
+        done = subprocess.run(["python3", *script], env=claude.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert 'pipx install "heedful[mcp]"' in done.stderr
 
-def test_nothing_but_silence_when_the_store_is_broken(claude: ClaudeCode) -> None:
-    claude.store.write_text("This is no store.")
-    claude.hook("SessionStart", {"source": "startup"})
-    assert claude.prompt() == ""
-    claude.stop()
+    def test_the_store_is_broken(self, claude: ClaudeCode) -> None:
+        def has_ended() -> bool:
+            return bool(list(claude.home.glob(".heedful/*.problem")))
+
+        claude.store.write_text("This is no store.")
+        assert claude.hook("SessionStart", {"source": "startup"}) == ""
+        until(has_ended)
+        assert "Heedful can't open its memory, so nothing is shown or stored: " in claude.prompt()
+        claude.stop()
+        until(has_ended)
+        assert claude.prompt() == ""
+        until(has_ended)
+        claude.store.unlink()
+        assert "no answer yet" in claude.command("/heedful:good")
+        assert not has_ended()
+
+    def test_the_store_is_locked(self, taught: ClaudeCode) -> None:
+        with busy(taught.store):
+            # The process gives up just before the hook does.
+            told = taught.prompt() or taught.prompt()
+            assert "did not answer within 2 seconds; another program may have locked the store" in told
+            assert taught.prompt() == ""
+        until(lambda: shown(taught.prompt()) == [AT_SIX, AT_SEVEN])
+        assert not list(taught.home.glob(".heedful/*.problem"))
+
+    def test_the_store_is_locked_before_it_is_opened(self, claude: ClaudeCode) -> None:
+        claude.teach()
+        claude.close()
+        with busy(claude.store):
+            assert claude.hook("SessionStart", {"source": "startup"}) == ""
+            until(lambda: "may have locked the store" in claude.prompt())
+        until(lambda: shown(claude.prompt()) == [AT_SIX, AT_SEVEN])
+
+    def test_an_answer_was_not_stored(self, taught: ClaudeCode) -> None:
+        taught.prompt()
+        with closing(sqlite3.connect(taught.store)) as connection:
+            connection.execute("CREATE TRIGGER t BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no room'); END")
+        taught.stop()
+        told = taught.prompt()
+        assert re.search("^Heedful: .*can't store the answer.*no room", told)
+        assert shown(told) == [AT_SIX, AT_SEVEN]
+        assert "no room" not in taught.prompt()
+        (log,) = taught.home.glob(".heedful/*.log")
+        assert re.search("can't store the answer.*no room", log.read_text())
 
 
 def test_messages_that_are_none_do_no_harm(taught: ClaudeCode) -> None:

@@ -289,7 +289,7 @@ def test_by_an_agent(where: dict[str, Any]) -> None:
     async def call(tool: str, **arguments: Any) -> None:
         async with (
             await heedful.aopen(**where, embedding=WordEmbedder()) as store,
-            Client(server_of(store, "1")) as client,
+            Client(server_of(store, "1", "all")) as client,
         ):
             result = await client.call_tool(tool, arguments)
             assert not result.is_error

@@ -29,9 +29,10 @@ from heedful.api import CALLS
 from heedful.api.parameters import Facts, OnToken, Progress, Source
 from heedful.api.result_fields import describe_field
 from heedful.bootstrap import THREADS
+from heedful.interfaces.mcp.agent_tools import PROFILES
 from heedful.interfaces.mcp.serving import server_of
-from heedful.interfaces.mcp.tools import MEANINGS, TOOLS, feedback
-from heedful.model import Metadata, Mode, PolicyName, Rating, Signal
+from heedful.interfaces.mcp.tools import MEANINGS, TOOLS, AnswerRating, feedback
+from heedful.model import Metadata, Mode, PolicyName, Signal
 from heedful.testing import WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("warm_processes")
@@ -91,11 +92,11 @@ async def started(*arguments: str) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def connected(path: Path) -> AsyncIterator[Client]:
+async def connected(path: Path, tools: str = "all") -> AsyncIterator[Client]:
     """A client of a server in this process, which starts at once."""
     async with (
         await heedful.aopen(path, embedding=WordEmbedder()) as store,
-        Client(server_of(store, "1.2.3")) as client,
+        Client(server_of(store, "1.2.3", tools)) as client,
     ):
         yield client
 
@@ -114,8 +115,15 @@ def text_of(result: CallToolResult) -> str:
     return content.text
 
 
-async def listed(path: Path) -> dict[str, Tool]:
-    async with connected(path) as client:
+async def answer_of(client: Client, question: str, answer: str, **options: Any) -> str:
+    """The id of an answer that an agent made from a recall."""
+    shown = await call(client, "recall", query=question)
+    stored: str = (await call(client, "answered", recall_id=shown["recall_id"], answer=answer, **options))["answer_id"]
+    return stored
+
+
+async def listed(path: Path, tools: str = "all") -> dict[str, Tool]:
+    async with connected(path, tools) as client:
         return {tool.name: tool for tool in (await client.list_tools()).tools}
 
 
@@ -157,8 +165,8 @@ def texts(path: Path) -> list[str]:
 
 def test_the_loop_over_the_real_command(any_store: str) -> None:
     async def loop() -> None:
-        async with started("--store", any_store) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+        async with started("--store", any_store, "--tools", "all") as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == list(PROFILES["all"])
             await call(client, "remember", texts=["The office door code is 1234.", "The office door code is 9876."])
             before = await call(client, "recall", query="What is the office door code?")
             first, second = (hit["fact_id"] for hit in before["hits"])
@@ -197,9 +205,9 @@ def test_feedback_and_improve(path: Path) -> None:
     async def talk() -> None:
         async with connected(path) as client:
             (fact,) = (await call(client, "remember", texts="Ada is the CEO."))["facts"]
-            shown = await call(client, "recall", query="Who is the CEO?", session_id="s1")
-            entry = await call(client, "feedback", session_id="s1", qa_id=shown["qa_id"], feedback_score=5)
-            assert (entry["qa_id"], entry["feedback_score"]) == (shown["qa_id"], 5)
+            answer_id = await answer_of(client, "Who is the CEO?", "Ada is the CEO.", session_id="s1")
+            entry = await call(client, "feedback", session_id="s1", qa_id=answer_id, feedback_score=5)
+            assert (entry["external_id"], entry["feedback_score"]) == (answer_id, 5)
             improved = await call(client, "improve", session_ids=["s1"])
             assert improved["updated_facts"] == [fact["fact_id"]]
             assert (await call(client, "improve"))["signals_added"] == 0
@@ -222,10 +230,12 @@ def test_feedback_about_an_execution(path: Path, tmp_path: Path) -> None:
 
     async def talk() -> None:
         async with connected(path) as client:
-            keyed = {"execution_id": execution, "is_positive": False, "feedback_text": "Old.", "idempotency_key": "k"}
+            keyed = {"execution_id": execution, "rating": "down", "feedback_text": "Old.", "idempotency_key": "k"}
             first = await call(client, "feedback", **keyed)
             assert (first["is_positive"], first["feedback"]) == (False, "Old.")
             assert await call(client, "feedback", **keyed) == first
+            other = await call(client, "feedback", execution_id=execution, is_positive=True, author="Bo")
+            assert other["is_positive"]
 
     asyncio.run(talk())
 
@@ -235,14 +245,13 @@ def test_a_model_can_read_the_text_alone(path: Path) -> None:
         async with connected(path) as client:
             stored = await client.call_tool("remember", {"texts": ["Ada is the CEO.", "Ada\nsings."]})
             assert text_of(stored).startswith("2 new, 0 known in main_dataset\n")
-            shown = await client.call_tool("recall", {"query": "Who is the CEO?", "session_id": "s1"})
+            shown = await client.call_tool("recall", {"query": "Who is the CEO?", "answer": True})
             hits, lines = shown.structured_content["hits"], text_of(shown).splitlines()
             assert lines[0] == f"recall_id {shown.structured_content['recall_id']}: 2 hits"
             for hit, line in zip(hits, lines[1:3], strict=True):
                 text = hit["text"].replace("\n", " ")
                 assert line == f"{hit['rank']}. {text} (fact_id {hit['fact_id']}, score {hit['score']:.4f})"
             assert lines[3].startswith("answer: Ada is the CEO.")
-            assert lines[4] == f"session_id s1, qa_id {shown.structured_content['qa_id']}"
             named = {"fact_id": "nope", "signal_type": "used", "query": "x"}
             unknown = await client.call_tool("signal", {"signals": named})
             assert unknown.is_error
@@ -278,7 +287,7 @@ def test_a_tool_has_the_parameters_of_the_engine(name: str, path: Path) -> None:
     call = CALLS[name]
     wanted, required = {}, []
     for each in call.signature.parameters.values():
-        if call.types[each.name] in NOT_SENT:
+        if call.types[each.name] in NOT_SENT or f"{name}.{each.name}" == "recall.session_id":
             continue
         meaning = MEANINGS.get(f"{name}.{each.name}", call.meanings[each.name].meaning)
         wanted[each.name] = SENT[call.types[each.name]] | {"description": meaning}
@@ -305,7 +314,7 @@ def test_feedback_has_the_parameters_of_the_calls_behind_it() -> None:
         behind |= {each: kind for each, kind in CALLS[name].types.items() if each != "return"}
     # The opinion about a session is a mapping there, and the text about an execution has the same name.
     del behind["feedback"]
-    behind["rating"] = Rating
+    behind["rating"] = AnswerRating
     types = get_type_hints(feedback)
     parameters = list(inspect.signature(feedback).parameters.values())[1:]
     assert {each.name: types[each.name] for each in parameters} == {name: kind | None for name, kind in behind.items()}
@@ -321,12 +330,16 @@ def test_descriptions_are_the_docstrings_but_for_what_can_not_be_sent(path: Path
     assert "files" not in str(tools["remember"].description).split("\n\n")[1]
     assert "on_token" in str(inspect.getdoc(Heedful.recall))
     assert "on_token" not in str(tools["recall"].description)
-    assert str(tools["recall"].description).endswith("that a page before it showed.")
+    assert "session_id" not in str(tools["recall"].description)
+    assert str(tools["recall"].description).endswith(
+        "that a page before it showed.\n\nTo store your own answer, call answered."
+    )
 
 
-def test_an_agent_is_told_when_to_call_each_tool_and_what_each_parameter_means(path: Path) -> None:
-    for tool in asyncio.run(listed(path)).values():
-        assert str(tool.description).startswith(("Call this when", "Call this before", "Call this once", "Call this "))
+@pytest.mark.parametrize("tools", list(PROFILES))
+def test_an_agent_is_told_when_to_call_each_tool_and_what_each_parameter_means(path: Path, tools: str) -> None:
+    for tool in asyncio.run(listed(path, tools)).values():
+        assert re.search(r"(^|\. )(Call this (when|before|once|to|only)|Passes on|Replaces)", str(tool.description))
         for name, schema in tool.input_schema["properties"].items():
             assert schema["description"].endswith((".", "…")), f"{tool.name}.{name}"
 
@@ -334,9 +347,10 @@ def test_an_agent_is_told_when_to_call_each_tool_and_what_each_parameter_means(p
 def test_hosts_are_told_what_a_tool_may_do(path: Path) -> None:
     hints = {name: tool.annotations for name, tool in asyncio.run(listed(path)).items()}
     assert not any(each is None or each.read_only_hint or each.open_world_hint for each in hints.values())
-    assert {name for name, each in hints.items() if each and each.destructive_hint} == {"feedback", "retract", "forget"}
+    destructive = {name for name, each in hints.items() if each and each.destructive_hint}
+    assert destructive == {"feedback", "retract", "forget", "correct"}
     once = {name for name, each in hints.items() if each and each.idempotent_hint}
-    assert once == {"remember", "signal_recall", "improve", "retract", "forget"}
+    assert once == {"remember", "signal_recall", "improve", "retract", "forget", "answered"}
 
 
 FEEDBACK = {"session_id": "s1", "qa_id": "nope"}
@@ -365,7 +379,14 @@ FEEDBACK = {"session_id": "s1", "qa_id": "nope"}
         ("feedback", {"feedback_score": 5}, "invalid", "the feedback has no target"),
         ("feedback", {**FEEDBACK, "feedback_score": 5}, "not_found", "s1"),
         ("feedback", {**FEEDBACK, "feedback_score": 6}, "invalid", "feedback_score"),
-        ("feedback", {**FEEDBACK, "rating": "up"}, "invalid", "rating is not for an answer"),
+        ("recall", {"query": "x", "session_id": "s1"}, "invalid", "recall has no parameter 'session_id'"),
+        ("feedback", {**FEEDBACK, "rating": "up"}, "not_found", "s1"),
+        ("feedback", {**FEEDBACK, "rating": "meh"}, "invalid", "invalid rating 'meh'"),
+        ("feedback", {"execution_id": "x", "rating": 3}, "invalid", "is_positive is required"),
+        ("answered", {"recall_id": "x", "answer": "Six."}, "not_found", "no recall 'x'"),
+        ("answered", {"recall_id": "x", "answer": " "}, "invalid", "answer must not be blank"),
+        ("answered", {"recall_id": "x", "answer": "y", "session_id": "s" * 192}, "invalid", "session_id must have"),
+        ("correct", {"fact_id": "x", "text": "y"}, "not_found", "no fact 'x'"),
         ("feedback", {"session_id": "s1", "feedback_score": 5}, "invalid", "feedback_score is not for a session"),
         ("feedback", {"session_id": "s1", "rating": "up"}, "not_found", "s1"),
         ("feedback", {"execution_id": "x"}, "invalid", "is_positive is required"),
@@ -408,7 +429,8 @@ def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(path: Path) -> Non
 
 def test_two_clients_share_a_store(path: Path) -> None:
     async def talk() -> None:
-        async with started("--store", str(path)) as one, started("--store", str(path)) as two:
+        given = ("--store", str(path), "--tools", "all")
+        async with started(*given) as one, started(*given) as two:
             many = range(10)
             each = [(client, f"fact {name} {number}") for name, client in (("a", one), ("b", two)) for number in many]
             await asyncio.gather(*(call(client, "remember", texts=text) for client, text in each))
@@ -423,7 +445,7 @@ def test_two_clients_share_a_store(path: Path) -> None:
 def test_projects_are_apart(path: Path) -> None:
     async def talk() -> None:
         async with started("--store", str(path), "--project", "other") as client:
-            await call(client, "remember", texts="A fact of the other project.")
+            assert not (await client.call_tool("remember", {"texts": "A fact of the other project."})).is_error
 
     asyncio.run(talk())
     assert texts(path) == []
@@ -435,8 +457,8 @@ def test_projects_are_apart(path: Path) -> None:
 def test_the_server_stops_without_a_word(path: Path, leave: str) -> None:
     with process(path) as child:
         greet(child)
-        ask(child, "tools/call", 1, name="remember", arguments={"texts": "a first fact", "self_improvement": True})
-        assert answer(child)["result"]["structuredContent"]["added"] == 1
+        ask(child, "tools/call", 1, name="remember", arguments={"texts": "a first fact"})
+        assert "1 new" in answer(child)["result"]["content"][0]["text"]
         stop(child, leave)
         assert child.stdout is not None
         assert child.stderr is not None
@@ -583,7 +605,7 @@ def test_the_configuration_in_the_guide_works(
 
     async def talk() -> None:
         async with started(*arguments) as client:
-            await call(client, "remember", texts="A fact.")
+            assert not (await client.call_tool("remember", {"texts": "A fact."})).is_error
 
     asyncio.run(talk())
     assert path.is_file()
@@ -591,5 +613,5 @@ def test_the_configuration_in_the_guide_works(
 
 def test_the_guide_names_every_tool() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for name in TOOLS:
+    for name in PROFILES["all"]:
         assert f"`{name}`" in page

@@ -30,6 +30,12 @@ class Server:
     requests: list[str] = field(default_factory=list)
     """Methods of those that wrote."""
     down: bool = False
+    can_find_runs: bool = True
+    """Whether LangSmith can find a run without its project, as it could before SmithDB."""
+
+
+PROJECT = "9d3c1a4e-1f0b-4c0e-9a3e-2f1f5a1c7e10"
+"""The id of the project `agents` of LangSmith."""
 
 
 @contextmanager
@@ -128,6 +134,27 @@ def langfuse(server: Server) -> FastAPI:
     return app
 
 
+def _langsmith_runs(app: FastAPI, server: Server) -> None:
+    @app.get("/info")
+    def info() -> Row:
+        flags = {"ch_query_enabled": server.can_find_runs, "sdb_query_enabled": True}
+        return {
+            "version": "0.16.0",
+            "batch_ingest_config": {"use_multipart_endpoint": False},
+            "instance_flags": flags,
+        }
+
+    @app.get("/sessions")
+    def projects(name: str) -> list[Row]:
+        return [{"id": PROJECT, "name": name}] if name == "agents" else []
+
+    @app.get("/runs/{key}")
+    def run(key: str) -> Row:
+        if not server.can_find_runs:
+            raise HTTPException(404)
+        return {"id": key, "session_id": PROJECT, "trace_id": key, "start_time": now()}
+
+
 def langsmith(server: Server) -> FastAPI:
     app = FastAPI()
 
@@ -135,9 +162,7 @@ def langsmith(server: Server) -> FastAPI:
         if not request.headers.get("x-api-key"):
             raise HTTPException(401)
 
-    @app.get("/info")
-    def info() -> Row:
-        return {"version": "0.8.0", "batch_ingest_config": {"use_multipart_endpoint": False}}
+    _langsmith_runs(app, server)
 
     @app.get("/feedback")
     def listed(
@@ -154,6 +179,9 @@ def langsmith(server: Server) -> FastAPI:
     async def created(request: Request) -> Row:
         check(request)
         new = await request.json()
+        # As it will be.
+        if new.get("session_id") != PROJECT:
+            raise HTTPException(422, "session_id is required")
         empty = {"score": None, "value": None, "comment": None, "correction": None, "trace_id": None}
         row = {**empty, "created_at": now(), "modified_at": now(), **new}
         if row["id"] in server.rows:

@@ -228,6 +228,7 @@ def test_mcp_sends_no_fact_to_the_model_of_a_clone(
             "--embedding",
             "fast",
             "mcp",
+            "--tools=all",
             *(["--store", str(store)] if elsewhere else []),
         ],
         stdin=subprocess.PIPE,

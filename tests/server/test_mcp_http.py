@@ -21,7 +21,7 @@ from mcp.types import CallToolResult
 from server import Running, running
 
 from heedful.interfaces.http.mcp import MAX_ENVELOPE, Agents, McpEndpoint
-from heedful.interfaces.mcp.tools import TOOLS
+from heedful.interfaces.mcp.agent_tools import PROFILES
 from heedful.model import AuditEntry, Scope
 
 PAGE = Path(__file__).parents[2] / "docs/integrations/mcp.md"
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @asynccontextmanager
 async def connected(
-    server: Running, key: str | None = None, path: str = "/mcp", **options: Any
+    server: Running, key: str | None = None, path: str = "/mcp?tools=all", **options: Any
 ) -> AsyncIterator[Client]:
     """A client of the official SDK."""
     headers = {"Authorization": f"Bearer {key or server.key}"}
@@ -77,9 +77,9 @@ def key_of(server: Running, *scopes: Scope, project: str = "default") -> str:
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_the_loop_over_http(server: Running, mode: Any) -> None:
     async def loop() -> None:
-        path = f"/v1/projects/loop-{mode}/mcp"
+        path = f"/v1/projects/loop-{mode}/mcp?tools=all"
         async with connected(server, path=path, mode=mode) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+            assert [tool.name for tool in (await client.list_tools()).tools] == list(PROFILES["all"])
             await call(client, "remember", texts=["The office door code is 1234.", "The office door code is 9876."])
             question = "What is the office door code?"
             before = await call(client, "recall", query=question, boost_by_usefulness=0.9)
@@ -99,15 +99,18 @@ def test_a_key_sees_and_calls_the_tools_of_its_scopes(server: Running) -> None:
     async def talk() -> None:
         async with connected(server) as client:
             (fact,) = (await call(client, "remember", texts="Ada is the CEO."))["facts"]
-            shown = await call(client, "recall", query="Who is the CEO?", session_id="scopes")
+            shown = await call(client, "recall", query="Who is the CEO?")
+            given = {"recall_id": shown["recall_id"], "answer": "Ada is the CEO."}
+            answer = (await call(client, "answered", **given, session_id="scopes"))["answer_id"]
         async with connected(server, key_of(server, "read")) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["recall"]
             assert (await call(client, "recall", query="Who is the CEO?"))["hits"]
             for tool, arguments in (
                 ("remember", {"texts": "x"}),
-                ("recall", {"query": "x", "session_id": "scopes"}),
+                ("answered", given),
+                ("correct", {"fact_id": fact["fact_id"], "text": "Bo is the CEO."}),
                 ("signal_recall", {"recall_id": shown["recall_id"], "used": [fact["fact_id"]]}),
-                ("feedback", {"session_id": "scopes", "qa_id": shown["qa_id"], "feedback_score": 1}),
+                ("feedback", {"session_id": "scopes", "qa_id": answer, "feedback_score": 1}),
                 ("retract", {"event_id": "x"}),
                 ("forget", {"fact_ids": [fact["fact_id"]]}),
             ):
@@ -116,7 +119,7 @@ def test_a_key_sees_and_calls_the_tools_of_its_scopes(server: Running) -> None:
             names = {tool.name for tool in (await client.list_tools()).tools}
             assert names == {"signal", "signal_recall", "feedback", "retract"}
             assert code_of(await client.call_tool("recall", {"query": "x"})) == "scope_missing"
-            entry = await call(client, "feedback", session_id="scopes", qa_id=shown["qa_id"], feedback_score=5)
+            entry = await call(client, "feedback", qa_id=answer, rating="up")
             assert entry["feedback_score"] == 5
         async with connected(server, key_of(server, "write", "read")) as client:
             # Erasing a person needs more than forgetting a fact.
@@ -322,7 +325,8 @@ def test_faults_are_logged_and_not_told(tmp_path: Path) -> None:
         async def talk() -> None:
             async with connected(server) as client:
                 await call(client, "remember", texts="A fact.")
-                await call(client, "recall", query="fact", session_id="s")
+                shown = await call(client, "recall", query="fact")
+                await call(client, "answered", recall_id=shown["recall_id"], answer="A fact.", session_id="s")
                 result = await client.call_tool("feedback", {"session_id": "s", "rating": "up"})
                 assert code_of(result)
                 assert "secret of the inside" not in str(result.content)
@@ -369,7 +373,7 @@ def test_the_addresses_in_the_guide_work(server: Running) -> None:
     async def talk(url: str, authorization: str) -> None:
         key = authorization.removeprefix("Bearer ").replace("hf_…", server.key)
         async with connected(server, key, url.removeprefix("https://memory.example.com")) as client:
-            assert len((await client.list_tools()).tools) == len(TOOLS)
+            assert [tool.name for tool in (await client.list_tools()).tools] == list(PROFILES["agent"])
 
     for each in found:
         asyncio.run(talk(*each))

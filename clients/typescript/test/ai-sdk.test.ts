@@ -6,9 +6,9 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { after, before, test } from "node:test";
 
-import { generateText, jsonSchema, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
+import { APICallError, generateText, jsonSchema, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
 import * as mocks from "ai/test";
-import { asPrompt, connect, type Heedful, type Hit } from "heedful";
+import { asPrompt, connect, NotFound, type Heedful, type Hit } from "heedful";
 import { heedfulMiddleware, heedfulTools } from "heedful/ai-sdk";
 
 import { PYTHON, serve, type Server } from "./server.js";
@@ -115,6 +115,97 @@ test("questions at the same time don't mix", async () => {
   }
 });
 
+for (const way of ["generateText", "streamText"] as const) {
+  test(`calls of one middleware at the same time don't mix: ${way}`, async () => {
+    const memory = await fresh();
+    // The first that begins is the last that ends, and each calls a tool first.
+    const base = new Mock({
+      doGenerate: async ({ prompt }) => {
+        const asked = JSON.stringify([...prompt].reverse().find((message) => message.role === "user"));
+        const number = Number(/Number (\d)/.exec(asked)![1]);
+        await new Promise((resolve) => setTimeout(resolve, 20 * (5 - number)));
+        if (prompt.at(-1)?.role === "user") {
+          const call = { type: "tool-call" as const, toolCallId: "1", toolName: "clock", input: "{}" };
+          return { content: [call], finishReason: { unified: "tool-calls", raw: undefined }, usage: USAGE, warnings: [] };
+        }
+        return { content: [{ type: "text", text: `Answer ${number}.` }], finishReason: STOP, usage: USAGE, warnings: [] };
+      },
+      doStream: async ({ prompt }) => {
+        const number = Number(/Number (\d)/.exec(JSON.stringify(prompt))![1]);
+        const delta = `Answer ${number}.`;
+        const chunks = [{ type: "text-start" as const, id: "1" }, { type: "text-delta" as const, id: "1", delta }];
+        const end = [{ type: "text-end" as const, id: "1" }, { type: "finish" as const, finishReason: STOP, usage: USAGE }];
+        return { stream: simulateReadableStream({ chunks: [...chunks, ...end], chunkDelayInMs: 5 * (5 - number) }) };
+      },
+    });
+    const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(memory, { sessionId: "shared" }) });
+    const clock = tool({ description: "The time.", inputSchema: jsonSchema<object>({ type: "object" }), execute: async () => "noon" });
+    const numbers = [1, 2, 3, 4];
+    const ids = await Promise.all(
+      numbers.map(async (number) => {
+        const providerOptions = { heedful: { externalId: `${way}-${number}`, ...(number === 4 ? { sessionId: "other" } : {}) } };
+        const given = { model, prompt: `Number ${number}?`, tools: { clock }, stopWhen: stepCountIs(3), providerOptions };
+        const result = way === "streamText" ? streamText(given) : await generateText(given);
+        return (await result.providerMetadata)?.["heedful"]?.["qaId"];
+      }),
+    );
+    for (const number of numbers) {
+      const entry = await memory.sessions.entry(number === 4 ? "other" : "shared", `${way}-${number}`);
+      assert.deepEqual([entry.question, entry.answer], [`Number ${number}?`, `Answer ${number}.`]);
+      assert.equal(entry.qa_id, ids[number - 1]);
+      assert.notEqual(entry.recall_id, null);
+    }
+    assert.equal((await memory.sessions.entries("shared")).items.length, 3);
+    const first = base.doGenerateCalls.filter(({ prompt }) => JSON.stringify(prompt).includes(SIX));
+    assert.equal(first.length, base.doGenerateCalls.length);
+  });
+}
+
+test("the same question again is a turn of its own, and a retry is not", async () => {
+  const memory = await fresh();
+  let failures = 1;
+  const base = new Mock({
+    doGenerate: async () => {
+      if (failures-- > 0) throw new APICallError({ message: "busy", url: "x", requestBodyValues: {}, isRetryable: true });
+      return { content: [{ type: "text", text: ANSWER }], finishReason: STOP, usage: USAGE, warnings: [] };
+    },
+  });
+  let recalls = 0;
+  const counting = new Proxy(memory, {
+    get(target, name) {
+      if (name === "recall") recalls += 1;
+      return Reflect.get(target, name);
+    },
+  });
+  const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(counting, { sessionId: "again" }) });
+  await generateText({ model, prompt: QUESTION });
+  assert.equal(recalls, 1);
+  await generateText({ model, prompt: QUESTION });
+  assert.equal(recalls, 2);
+  assert.equal((await memory.sessions.entries("again")).items.length, 2);
+});
+
+test("an answer that Heedful refuses doesn't keep the next question from its memories", async () => {
+  const memory = await fresh();
+  const told: unknown[] = [];
+  const base = scripted();
+  const given = { sessionId: "s", externalId: "one", onError: (error: unknown) => told.push(error) };
+  const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(memory, given) });
+  for (const prompt of [QUESTION, "Another question?", QUESTION]) await generateText({ model, prompt });
+  assert.match(String(told), /Conflict: external_id/);
+  assert.equal(told.length, 1);
+  assert.deepEqual(shown(JSON.stringify(base.doGenerateCalls.at(-1)!.prompt)), [SIX, SEVEN]);
+});
+
+test("a long question is cut", async () => {
+  const memory = await fresh();
+  const base = scripted();
+  const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(memory, { sessionId: "long", externalId: "long" }) });
+  await generateText({ model, prompt: `${QUESTION} x${"\u{1F600}".repeat(9_000)}` });
+  assert.deepEqual(shown(JSON.stringify(base.doGenerateCalls[0]!.prompt)), [SIX, SEVEN]);
+  assert.match((await memory.sessions.entry("long", "long")).question, /^When does the gym open\? x\u{1F600}+$/u);
+});
+
 test("a model answers when Heedful fails, and it is told once", async () => {
   const memory = connect(server.url, { apiKey: "wrong" });
   const told: unknown[] = [];
@@ -140,34 +231,61 @@ for (const [what, beginning] of [["answers nothing", ""], ["never ends its answe
     const memory = connect(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, { apiKey: "hf_x" });
     const told: unknown[] = [];
     const middleware = heedfulMiddleware(memory, { sessionId: "chat-1", onError: (error) => told.push(error) });
-    context.mock.timers.enable({ apis: ["setTimeout"] });
-    let asked = once(silent, "connection");
-    const answered = generateText({ model: wrapLanguageModel({ model: scripted(), middleware }), prompt: QUESTION });
-    // To recall, and to store the answer.
-    for (let calls = 0; calls < 2; calls += 1) {
+    context.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+    let connections = 0;
+    silent.on("connection", () => (connections += 1));
+    const model = wrapLanguageModel({ model: scripted(), middleware });
+    async function wait(): Promise<void> {
+      const asked = once(silent, "connection");
+      const answered = generateText({ model, prompt: QUESTION });
       await asked;
-      asked = once(silent, "connection");
       context.mock.timers.tick(2_000);
+      assert.equal((await answered).text, ANSWER);
     }
-    assert.equal((await answered).text, ANSWER);
+    await wait();
+    // It isn't asked to store the answer, nor for the next questions of any middleware.
+    for (const each of [middleware, heedfulMiddleware(memory, { sessionId: "chat-2" })]) {
+      context.mock.timers.tick(13_000);
+      const next = wrapLanguageModel({ model: scripted(), middleware: each });
+      assert.equal((await generateText({ model: next, prompt: QUESTION })).text, ANSWER);
+    }
+    assert.equal(connections, 1);
+    // After 30 seconds, one call tries again.
+    context.mock.timers.tick(5_000);
+    const beside = wait();
+    assert.equal((await generateText({ model, prompt: "And on Sundays?" })).text, ANSWER);
+    await beside;
+    assert.equal(connections, 2);
     assert.equal(middleware.qaId, null);
     assert.match(String(told), /no answer within 2000 ms/);
     assert.equal(told.length, 1);
   });
 }
 
-test("a model remembers, recalls and rates by tools", async () => {
+test("a model remembers, recalls, rates and corrects by tools, with the ids that they show", async () => {
   const memory = await fresh();
   const tools = heedfulTools(memory, jsonSchema, { author: "ada" });
   const result = await generateText({ model: scripted("recall"), prompt: QUESTION, tools, stopWhen: stepCountIs(3) });
-  const output = result.steps[0]?.toolResults[0]?.output as { recall_id: string; memories: string };
+  const output = result.steps[0]?.toolResults[0]?.output as { recall_id: string; memories: string; fact_ids: string[] };
   assert.deepEqual(shown(output.memories), [SIX, SEVEN]);
-  await memory.sessions.addEntry("chat-1", { question: QUESTION, answer: ANSWER, recall_id: output.recall_id, external_id: "a" });
   const call = { toolCallId: "1", messages: [], context: undefined };
-  assert.deepEqual(await tools.rate.execute!({ id: "a", rating: "up", comment: "Right." }, call), { stored: true });
-  assert.equal((await memory.sessions.entry("chat-1", "a")).feedback_score, 5);
+  type Stored = { answer_id: string };
+  const { answer_id } = (await tools.answered.execute!({ recall_id: output.recall_id, question: QUESTION, answer: ANSWER }, call)) as Stored;
+  for (const [rating, score] of [["up", 5], ["2", 2]] as const) {
+    assert.deepEqual(await tools.rate.execute!({ answer_id, rating, comment: "Well." }, call), { stored: true });
+    const entry = await memory.sessions.entry(`ai-${output.recall_id}`, answer_id);
+    assert.deepEqual([entry.answer, entry.feedback_score, entry.recall_id], [ANSWER, score, output.recall_id]);
+  }
+  for (const unknown of [output.recall_id, "made/up"]) {
+    await assert.rejects(async () => tools.rate.execute!({ answer_id: unknown, rating: "up" }, call), NotFound);
+  }
+  const corrected = (await tools.correct.execute!({ fact_id: output.fact_ids[1]!, text: "The gym opens at eight." }, call)) as { fact_id: string };
+  assert.equal((await memory.fact(corrected.fact_id)).text, "The gym opens at eight.");
   await tools.remember.execute!({ text: "The sauna opens at noon." }, call);
   assert.equal((await memory.facts()).items.length, 3);
+  const named = heedfulTools(memory, jsonSchema, { sessionId: "chat-1" });
+  const other = (await named.answered.execute!({ recall_id: output.recall_id, question: QUESTION, answer: ANSWER }, call)) as Stored;
+  assert.match(other.answer_id, /^chat-1\//);
 });
 
 test("a prompt is what Python makes of the same hits", () => {

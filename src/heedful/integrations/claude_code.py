@@ -26,11 +26,17 @@ import orjson
 import heedful
 from heedful import settings
 from heedful.clock import new_id
+from heedful.errors import Unavailable
 from heedful.integrations.turns import BlockingMemory, Memories, Turns, strings
 from heedful.providers.configured import configured_embedder
 
 IDLE = 3_600.0
 """Seconds without a hook after which the process ends."""
+
+SLOW = 5.0
+"""Seconds after which a store that is still being opened is a problem."""
+
+MAYBE_LOCKED = "; another program may have locked the store, or its server doesn't answer"
 
 MAX_MESSAGE = 20_000_000
 """Bytes of a hook's message that are read at most."""
@@ -72,15 +78,52 @@ class _Once:
                 work()
 
 
+class Problem(logging.Handler):
+    """A file that says why Heedful doesn't work, while it doesn't: hooks tell it to each session once.
+
+    It has the last warning of the adapters. `name` is that of the socket.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(logging.WARNING)
+        self._path, self._told = Path(f"{name}.problem"), Path(f"{name}.told")
+        self._is_new = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        is_slow = isinstance(record.args, tuple) and any(isinstance(each, Unavailable) for each in record.args)
+        self.tell(f"{record.getMessage()}{MAYBE_LOCKED if is_slow else ''}")
+
+    def tell(self, text: str) -> None:
+        self._is_new = True
+        written = self._path.with_suffix(".writing")
+        # A hook reads all of it or nothing; on a full disk, the log has it.
+        with suppress(OSError):
+            written.write_text(text, errors="replace")
+            written.replace(self._path)
+
+    def end(self) -> None:
+        """Heedful works again; if it fails later, that is told again."""
+        self._is_new = False
+        self._path.unlink(missing_ok=True)
+        self._told.unlink(missing_ok=True)
+
+    def take(self) -> bool:
+        """Whether something failed since this was last asked."""
+        was_new, self._is_new = self._is_new, False
+        return was_new
+
+
 class Hooks:
-    """Answers the hooks of all sessions; threads may share it. When Heedful fails, the answer is empty.
+    """Answers the hooks of all sessions; threads may share it. When Heedful fails, the answer is empty, and the problem
+    says why.
 
     No hook waits until Claude's answer is stored: call `finish` after replying to one. The next hook of the same
     session waits for it.
     """
 
-    def __init__(self, memory: BlockingMemory) -> None:
+    def __init__(self, memory: BlockingMemory, problem: Problem) -> None:
         self._memory = memory
+        self._problem = problem
         self._recalls = Turns(memory)
         self._turns: OrderedDict[str, PendingPrompt] = OrderedDict()
         self._pending: dict[str, _Once] = {}
@@ -129,7 +172,13 @@ class Hooks:
         self._pop(session_id)
         if not prompt:
             return ""
+        was_new = self._problem.take()
         memories = self._recalls.recall(prompt[:MAX_QUESTION])
+        if memories.recall_id is None:
+            self._problem.take()
+        elif not was_new:
+            # What failed after the last prompt, such as storing its answer, is still to be told.
+            self._problem.end()
         with self._lock:
             self._turns[session_id] = PendingPrompt(memories, f"claude-code/{new_id()}")
             if len(self._turns) > MAX_SESSIONS:
@@ -266,11 +315,26 @@ def main() -> None:
         print(os.getpid(), file=lock, flush=True)
         with suppress(FileNotFoundError):
             os.unlink(name)
+        problem = Problem(name)
+        logging.getLogger("heedful.integrations").addHandler(problem)
         with HookServer(name) as server:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, server.stop)
-            with _opened() as memory:
-                server.hooks = Hooks(memory)
+            late = threading.Timer(
+                SLOW, problem.tell, [f"Heedful's memory is not open after {SLOW:g} seconds{MAYBE_LOCKED}"]
+            )
+            late.daemon = True
+            late.start()
+            try:
+                memory = _opened()
+            except Exception as error:
+                problem.tell(f"Heedful can't open its memory, so nothing is shown or stored: {error}")
+                raise
+            finally:
+                late.cancel()
+            problem.end()
+            with memory:
+                server.hooks = Hooks(memory, problem)
                 server.serve_forever()
                 # Waits for the hooks that are being answered, and for what they left to do, with the store open.
                 server.server_close()

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
 from urllib.parse import quote
 from uuid import UUID
 
 import httpx
 
-from heedful.errors import Forbidden, Invalid, Unavailable
+from heedful.errors import Forbidden, Invalid, NotFound, Unavailable, quoted
 
 TIMEOUT = 30
 PAGE = 100
@@ -49,6 +50,8 @@ class Score:
     scale: Sequence[float] | None = None
     at: str = ""
     """When it was last changed, as an ISO time."""
+    name: str = ""
+    is_evaluator: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,7 @@ class WrittenScore:
     """From 0 (worst) to 1 (best); None for a comment alone."""
     comment: str | None
     mark: str | None
-    """Of the store that wrote it; None for what a person wrote under the same name, and for what an earlier version
-    wrote."""
+    """Of the store that wrote it; None for what a person wrote under the same name."""
     author: str | None = None
     at: datetime | None = None
 
@@ -103,9 +105,14 @@ class ScoreSystem(ABC):
         self._client = httpx.Client(base_url=url, auth=auth, headers=dict(headers or {}), timeout=TIMEOUT)
 
     def scores(self, answer_ids: Sequence[str], since: datetime | None) -> list[Score]:
-        """The scores of people: since a time, or all. Some systems return them only for answers that are named."""
-        scores = [self._score(row) for row in self._rows(answer_ids, self._names, since)]
+        """The scores since a time, or all, of any name: those that are not chosen may have been imported before. Some
+        systems return them only for answers that are named."""
+        scores = [self._score(row) for row in self._rows(answer_ids, None if since is None else self._names, since)]
         return [score for score in scores if score is not None]
+
+    def chooses(self, score: Score) -> bool:
+        """Whether a score is to be imported."""
+        return (self._names is None or score.name in self._names) and (self._evaluators or not score.is_evaluator)
 
     def written(self, answer_ids: Sequence[str]) -> list[WrittenScore]:
         """All that has the name of Heedful's scores there: written by this store, by another one, or by a person."""
@@ -113,8 +120,8 @@ class ScoreSystem(ABC):
         return [score for score in scores if score is not None]
 
     @abstractmethod
-    def write(self, new: Sequence[WrittenScore], known: frozenset[str]) -> None:
-        """Writes or replaces opinions; those with a key that is `known` are there."""
+    def write(self, new: Sequence[WrittenScore], known: frozenset[str]) -> list[str]:
+        """Writes or replaces opinions; those with a key that is `known` are there. Returns what can't be written."""
 
     @abstractmethod
     def delete(self, old: Sequence[WrittenScore]) -> None: ...
@@ -125,7 +132,7 @@ class ScoreSystem(ABC):
 
     @abstractmethod
     def _score(self, row: Row) -> Score | None:
-        """A score to import; None if it is Heedful's, about no answer, or an evaluator's that nobody asked for."""
+        """A score of somebody else's; None if it is about no answer."""
 
     @abstractmethod
     def _written(self, row: Row) -> WrittenScore | None:
@@ -181,12 +188,13 @@ class Langfuse(ScoreSystem):
     def __init__(self, url: str, public_key: str, secret_key: str, **options: Unpack[ScoreOptions]) -> None:
         super().__init__(url, auth=(public_key, secret_key), **options)
 
-    def write(self, new: Sequence[WrittenScore], known: frozenset[str]) -> None:
+    def write(self, new: Sequence[WrittenScore], known: frozenset[str]) -> list[str]:
         for start in range(0, len(new), PAGE):
             rows = [_langfuse_row(score) for score in new[start : start + PAGE]]
             answer = self.call("POST", "/api/public/scores", body=rows)
             if answer and answer.get("rejected"):
                 raise Invalid(f"Langfuse refuses {answer['rejected']} scores: {answer.get('errors')}")
+        return []
 
     def delete(self, old: Sequence[WrittenScore]) -> None:
         for score in old:
@@ -202,7 +210,7 @@ class Langfuse(ScoreSystem):
 
     def _score(self, row: Row) -> Score | None:
         trace, is_evaluator = _trace(row), row["source"] == "EVAL"
-        if trace is None or (is_evaluator and not self._evaluators) or row["name"] == OURS:
+        if trace is None or row["name"] == OURS:
             return None
         kind, value, comment = row["dataType"], row["value"], row.get("comment")
         if kind in ("TEXT", "CORRECTION"):
@@ -214,6 +222,8 @@ class Langfuse(ScoreSystem):
             comment or None,
             self._scale if kind == "NUMERIC" else None,
             row["updatedAt"],
+            row["name"],
+            is_evaluator,
         )
 
     def _written(self, row: Row) -> WrittenScore | None:
@@ -252,18 +262,26 @@ class LangSmith(ScoreSystem):
     """A workspace of LangSmith. Feedback of people and programs is imported; with `evaluators`, that of models, too.
 
     `scale` is the worst and the best score, and `names` chooses feedback by its key. The external id of an answer is
-    `prefix` and the id of its run, a UUID; answers with another are not exported.
+    `prefix` and the id of its run, a UUID; answers with another are not exported. Feedback has to say which project its
+    run is in: it is looked up, unless `project` names it. Servers that keep runs in SmithDB alone need the name.
     """
 
     name = "langsmith"
     title = "LangSmith"
 
     def __init__(
-        self, api_key: str, *, url: str = "https://api.smith.langchain.com", **options: Unpack[ScoreOptions]
+        self,
+        api_key: str,
+        *,
+        project: str | None = None,
+        url: str = "https://api.smith.langchain.com",
+        **options: Unpack[ScoreOptions],
     ) -> None:
         super().__init__(url, headers={"x-api-key": api_key}, **options)
+        self._project = project
 
-    def write(self, new: Sequence[WrittenScore], known: frozenset[str]) -> None:
+    def write(self, new: Sequence[WrittenScore], known: frozenset[str]) -> list[str]:
+        errors = []
         for score in new:
             if not _is_uuid(score.answer_id):
                 continue
@@ -271,9 +289,32 @@ class LangSmith(ScoreSystem):
             if score.key in known:
                 self.call("PATCH", f"/feedback/{score.key}", body=opinion)
                 continue
+            place = self._place(score.answer_id)
+            if place is None:
+                errors.append(f"{score.answer_id}: LangSmith doesn't find this run; if it has it, pass project=…")
+                continue
             source = {"type": "api", "metadata": score.metadata}
             about = {"id": score.key, "run_id": score.answer_id, "key": OURS, "feedback_source": source}
-            self.call("POST", "/feedback", body=about | opinion)
+            self.call("POST", "/feedback", body=about | opinion | place)
+        return errors
+
+    def _place(self, run_id: str) -> Row | None:
+        """Where a run is, without which LangSmith will not take feedback about it; None if it can't be found."""
+        if self._project is not None:
+            return {"session_id": self._project_id}
+        try:
+            run = self.call("GET", f"/runs/{run_id}")
+        except Invalid:
+            return None
+        return {name: run[name] for name in ("session_id", "start_time", "trace_id") if run.get(name)}
+
+    @cached_property
+    def _project_id(self) -> str:
+        found = self.call("GET", "/sessions", params={"name": self._project, "limit": 1})
+        if not found:
+            message = f"LangSmith has no project {quoted(self._project)}"
+            raise NotFound(message, field="project", value=self._project, remedy="Pass the name of the runs' project")
+        return str(found[0]["id"])
 
     def delete(self, old: Sequence[WrittenScore]) -> None:
         for score in old:
@@ -292,7 +333,7 @@ class LangSmith(ScoreSystem):
     def _score(self, row: Row) -> Score | None:
         source = row.get("feedback_source") or {}
         is_model = source.get("type") == "model"
-        if row.get("run_id") is None or (is_model and not self._evaluators) or row["key"] == OURS:
+        if row.get("run_id") is None or row["key"] == OURS:
             return None
         score, value, correction = row.get("score"), row.get("value"), row.get("correction")
         is_number = isinstance(score, int | float) and not isinstance(score, bool)
@@ -303,6 +344,8 @@ class LangSmith(ScoreSystem):
             row.get("comment") or (correction if isinstance(correction, str) else None),
             self._scale if is_number else None,
             row.get("modified_at") or row["created_at"],
+            row["key"],
+            is_model,
         )
 
     def _written(self, row: Row) -> WrittenScore:
@@ -334,10 +377,11 @@ class Phoenix(ScoreSystem):
         self._annotates = annotates
         self._path = f"/v1/projects/{quote(project, safe='')}/{annotates}_annotations"
 
-    def write(self, new: Sequence[WrittenScore], known: frozenset[str]) -> None:
+    def write(self, new: Sequence[WrittenScore], known: frozenset[str]) -> list[str]:
         for start in range(0, len(new), PAGE):
             body = {"data": [self._row(score) for score in new[start : start + PAGE]]}
             self.call("POST", f"/v1/{self._annotates}_annotations", params={"sync": "true"}, body=body)
+        return []
 
     def delete(self, old: Sequence[WrittenScore]) -> None:
         for score in old:
@@ -356,7 +400,7 @@ class Phoenix(ScoreSystem):
 
     def _score(self, row: Row) -> Score | None:
         is_human, result = row["annotator_kind"] == "HUMAN", row.get("result") or {}
-        if (not is_human and not self._evaluators) or row["name"] == OURS:
+        if row["name"] == OURS:
             return None
         score = result.get("score")
         return Score(
@@ -366,6 +410,8 @@ class Phoenix(ScoreSystem):
             result.get("explanation") or None,
             None if score is None else self._scale,
             row["updated_at"],
+            row["name"],
+            not is_human,
         )
 
     def _written(self, row: Row) -> WrittenScore:

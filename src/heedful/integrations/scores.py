@@ -52,9 +52,9 @@ class ScoresImported(Model):
     system: str
     stored: int = 0
     """New or changed."""
-    waiting: int = 0
-    """Of them, those whose answer is not here yet."""
     unchanged: int = 0
+    unknown: int = 0
+    """About answers that are not here. They are not stored; once the answer is here, a later run imports them."""
     retracted: int = 0
     """Deleted there since."""
     errors: list[str] = Field(default_factory=list)
@@ -70,6 +70,8 @@ class ScoresExported(Model):
     unchanged: int = 0
     deleted: int = 0
     """Retracted here since."""
+    errors: list[str] = Field(default_factory=list)
+    """Opinions that the system can't place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,39 +91,47 @@ def import_scores(
     """Imports what people said in another system of answers, which are found by their external ids.
 
     Run it as often as you like: what is here stays, what was changed there is changed, and what was deleted there is
-    retracted. With `since`, only what was changed from then on is read, so nothing is retracted. Authors are the users
-    of the system, as `langfuse/<user>`, and each has one opinion of an answer: the latest. Scores that name no user are
-    one visitor's; `author` names who gave them, if you know it.
+    retracted. What another import chose, by other names or with evaluators, stays. With `since`, only what was changed
+    from then on is read, so nothing is retracted. Authors are the users of the system, as `langfuse/<user>`, and each
+    has one opinion of an answer: the latest. Scores that name no user are one visitor's; `author` names who gave them,
+    if you know it.
     """
     author = checks.author("author", author)
     here = _Here(memory, system)
-    counts = {"stored": 0, "waiting": 0, "unchanged": 0, "retracted": 0}
+    counts = {"stored": 0, "unchanged": 0, "retracted": 0}
     errors: list[str] = []
     wanted: dict[Key, tuple[Score, NormalisedRating]] = {}
+    unknown: set[Key] = set()
+    others = _Others(system)
     for score in sorted(system.scores(list(here.answers), since), key=lambda score: score.at):
+        key: Key = score.answer_id, _author(system, score.author or author)
         try:
             rating = normalise_rating(score.rating, scale=score.scale)
         except Invalid as error:
-            errors.append(f"{score.answer_id}: {error}")
+            if system.chooses(score):
+                errors.append(f"{score.answer_id}: {error}")
             continue
-        if rating.score is not None or score.comment:
-            wanted[score.answer_id, _author(system, score.author or author)] = score, rating
+        if not system.chooses(score):
+            others.add(score, rating.score)
+        elif score.answer_id not in here.answers:
+            unknown.add(key)
+        elif rating.score is not None or score.comment:
+            wanted[key] = score, rating
     for key, (score, rating) in wanted.items():
         known = here.opinions.get(key)
         if known is not None and (known.score, known.comment) == (rating.score, score.comment):
             counts["unchanged"] += 1
             continue
-        stored = memory.sessions.rate(
+        memory.sessions.rate(
             system.prefix + score.answer_id, score.rating, comment=score.comment, scale=score.scale, author=key[1]
         )
         counts["stored"] += 1
-        counts["waiting"] += not stored
     if since is None:
         for key, gone in here.opinions.items():
-            if key not in wanted and _is_of(system, gone.author):
+            if key not in wanted and _is_of(system, gone.author) and not others.have(gone):
                 memory.sessions.delete_feedback(gone.session_id, gone.qa_id, author=gone.author)
                 counts["retracted"] += 1
-    return ScoresImported(system=system.name, errors=errors, **counts)
+    return ScoresImported(system=system.name, unknown=len(unknown), errors=errors, **counts)
 
 
 def export_scores(memory: BlockingMemory, system: ScoreSystem) -> ScoresExported:
@@ -141,12 +151,11 @@ def export_scores(memory: BlockingMemory, system: ScoreSystem) -> ScoresExported
     }
     there = {score.key: score for score in system.written(list(here.answers))}
     new = [score for key, score in wanted.items() if key not in there or there[key].content != score.content]
-    gone = [score for key, score in there.items() if key not in wanted]
-    # Earlier versions wrote no mark, but the keys are those of opinions that were given here.
-    old = [score for score in gone if score.mark == mark or score.key in here.keys]
-    system.write(new, frozenset(there))
+    old = [score for key, score in there.items() if key not in wanted and score.mark == mark]
+    errors = system.write(new, frozenset(there))
     system.delete(old)
-    return ScoresExported(system=system.name, written=len(new), unchanged=len(wanted) - len(new), deleted=len(old))
+    counts = {"written": len(new) - len(errors), "unchanged": len(wanted) - len(new), "deleted": len(old)}
+    return ScoresExported(system=system.name, errors=errors, **counts)
 
 
 def _author(system: ScoreSystem, name: object) -> str:
@@ -157,6 +166,23 @@ def _author(system: ScoreSystem, name: object) -> str:
 def _is_of(system: ScoreSystem, author: str | None) -> bool:
     """Whether an opinion of this author was imported from the system."""
     return author == _author(system, None) or (author or "").startswith(_author(system, ""))
+
+
+class _Others:
+    """The scores that an import didn't choose: an opinion that says the same as one of them is from another import."""
+
+    def __init__(self, system: ScoreSystem) -> None:
+        self._system = system
+        self._said: dict[tuple[str, int | None, str | None], set[str | None]] = {}
+
+    def add(self, score: Score, rating: int | None) -> None:
+        author = None if score.author is None else _author(self._system, score.author)
+        self._said.setdefault((score.answer_id, rating, score.comment), set()).add(author)
+
+    def have(self, opinion: _Opinion) -> bool:
+        # Whoever imports a score without a user may name its author.
+        authors = self._said.get((opinion.answer_id, opinion.score, opinion.comment), set())
+        return None in authors or opinion.author in authors
 
 
 class _Here:
@@ -172,14 +198,9 @@ class _Here:
                 ids[row["qa_id"]] = external_id.removeprefix(system.prefix)
                 self.answers[ids[row["qa_id"]]] = row["session_id"], row["qa_id"]
         self.opinions: dict[Key, _Opinion] = {}
-        self.keys: set[str] = set()
-        """Of these opinions, and of those that were retracted."""
         for row in _rows(memory, "feedback"):
             qa_id, author = row["target_id"], row["author"]
-            if row["target_type"] != "entry" or qa_id not in ids:
-                continue
-            self.keys.add(_key(qa_id, author))
-            if row["active"]:
+            if row["target_type"] == "entry" and qa_id in ids and row["active"]:
                 at = datetime.fromisoformat(row["created_at"])
                 opinion = _Opinion(ids[qa_id], row["session_id"], qa_id, author, row["score"], row["comment"], at)
                 self.opinions[opinion.answer_id, author] = opinion
@@ -203,12 +224,9 @@ def _mark(memory: BlockingMemory) -> str:
     return str(metadata[MARK])
 
 
-def _key(qa_id: str, author: str | None) -> str:
-    return str(uuid5(NAMESPACE_URL, f"heedful:{qa_id}/{author}"))
-
-
 def _to_score(opinion: _Opinion, mark: str) -> WrittenScore:
-    key, value = _key(opinion.qa_id, opinion.author), None if opinion.score is None else (opinion.score - 1) / 4
+    key = str(uuid5(NAMESPACE_URL, f"heedful:{opinion.qa_id}/{opinion.author}"))
+    value = None if opinion.score is None else (opinion.score - 1) / 4
     return WrittenScore(key, opinion.answer_id, value, opinion.comment, mark, opinion.author, opinion.at)
 
 

@@ -20,11 +20,11 @@ from langsmith import Client as LangSmithClient
 from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Memory, opened, shown
 from patience import until
 from phoenix.client import Client as PhoenixClient
-from score_servers import Server, serving
+from score_servers import PROJECT, Server, serving
 from server import running
 
 import heedful
-from heedful import AsyncHeedful, Forbidden, Unavailable
+from heedful import AsyncHeedful, Forbidden, NotFound, Unavailable
 from heedful.integrations.score_systems import ScoreSystem
 from heedful.integrations.scores import (
     Langfuse,
@@ -102,13 +102,15 @@ def langsmith(server: Server) -> There:
         if known is not None:
             client.update_feedback(known, score=value, comment=comment)
             return
-        client.create_feedback(answer, "user", score=value, comment=comment, feedback_source_type=source)
+        client.create_feedback(
+            answer, "user", score=value, comment=comment, feedback_source_type=source, session_id=PROJECT
+        )
 
     def evaluate(answer: str, value: float) -> None:
-        client.create_feedback(answer, "judge", score=value, feedback_source_type="model")
+        client.create_feedback(answer, "judge", score=value, feedback_source_type="model", session_id=PROJECT)
 
     def by_hand(answer: str, value: float) -> None:
-        client.create_feedback(answer, "heedful", score=value, comment="By hand.")
+        client.create_feedback(answer, "heedful", score=value, comment="By hand.", session_id=PROJECT)
 
     def read() -> list[tuple[str, float | None, str | None]]:
         rows = client.list_feedback(feedback_key=["heedful"])
@@ -174,7 +176,7 @@ def test_scores_come_in_once_are_changed_and_retracted(memory: Memory, there: Th
         there.add(answer, value, f"It is {value}.")
         there.evaluate(answer, 0)
     first = import_scores(memory, there.system)
-    assert (first.stored, first.waiting, first.retracted, first.errors) == (3, 0, 0, [])
+    assert (first.stored, first.unknown, first.retracted, first.errors) == (3, 0, 0, [])
     assert rated(memory) == [(5, "It is 1."), (1, "It is 0."), (3, "It is 0.5.")]
     again = import_scores(memory, there.system)
     assert (again.stored, again.unchanged, again.retracted) == (0, 3, 0)
@@ -297,18 +299,17 @@ def test_the_name_of_somebody_who_was_erased_goes(memory: Memory, there: There) 
     assert there.read() == [(ANSWERS[0], 1.0, None)]
 
 
-def test_scores_without_a_mark_are_known_by_their_opinions(memory: Memory, other: Memory, there: There) -> None:
-    for store, answer in ((memory, ANSWERS[0]), (other, ANSWERS[1])):
-        answered(store, answer)
-        for author in ("ada", "bo"):
-            store.sessions.rate(answer, "up", author=author)
-        export_scores(store, there.system)
+def test_scores_without_the_mark_of_the_store_are_left_alone(memory: Memory, there: There) -> None:
+    answered(memory, ANSWERS[0])
+    for author in ("ada", "bo"):
+        memory.sessions.rate(ANSWERS[0], "up", author=author)
+    export_scores(memory, there.system)
     for row in there.server.rows.values():
         del row.get("feedback_source", row)["metadata"]["store"]
     memory.sessions.delete_feedback(SESSION, ANSWERS[0], author="bo")
     result = export_scores(memory, there.system)
-    assert (result.written, result.unchanged, result.deleted) == (0, 1, 1)
-    assert sorted(there.read()) == sorted([(ANSWERS[0], 1.0, None), *[(ANSWERS[1], 1.0, None)] * 2])
+    assert (result.written, result.unchanged, result.deleted) == (0, 1, 0)
+    assert there.read() == [(ANSWERS[0], 1.0, None)] * 2
 
 
 @pytest.mark.parametrize("kind", ["open", "connect", "aopen", "aconnect"])
@@ -374,14 +375,79 @@ def test_traces_of_phoenix_are_annotated_by_default(memory: Memory) -> None:
         assert len(server.rows) == 2
 
 
-def test_scores_wait_for_their_answer(memory: Memory) -> None:
-    with serving(score_servers.langsmith) as server:
-        there = langsmith(server)
-        there.add(ANSWERS[0], 1, None)
-        assert import_scores(memory, there.system).waiting == 1
+def test_scores_of_answers_that_are_not_here_are_stored_once_they_are(memory: Memory, there: There) -> None:
+    for answer in ANSWERS:
+        there.add(answer, 1, None)
+    answered(memory, ANSWERS[0])
+    # Phoenix is only asked for those that are here.
+    others = 0 if there.system.name == "phoenix" else 2
+    for stored in (1, 0):
+        result = import_scores(memory, there.system)
+        assert (result.stored, result.unchanged, result.unknown) == (stored, 1 - stored, others)
+    # Nothing waits here for an answer of somebody else's.
+    answered(memory, ANSWERS[1])
+    assert rated(memory) == [(5, None), (None, None)]
+    assert import_scores(memory, there.system).stored == 1
+    assert rated(memory) == [(5, None), (5, None)]
+
+
+def test_an_import_leaves_what_others_chose(memory: Memory, there: There) -> None:
+    for answer in ANSWERS:
+        answered(memory, answer)
+    there.add(ANSWERS[0], 1, "Yes.")
+    there.add(ANSWERS[1], 0, None)
+    there.evaluate(ANSWERS[2], 0)
+    system = there.system
+    system._names = ["user"]
+    assert import_scores(memory, system, author="support").stored == 2
+    system._names, system._evaluators = ["judge"], True
+    for stored in (1, 0):
+        result = import_scores(memory, system)
+        assert (result.stored, result.retracted) == (stored, 0)
+    assert [score for score, _ in rated(memory)] == [5, 1, 1]
+    # What goes there goes here, by whoever reads it.
+    there.forget(ANSWERS[1])
+    assert import_scores(memory, system).retracted == 1
+    system._names, system._evaluators = ["user"], False
+    result = import_scores(memory, system, author="support")
+    assert (result.unchanged, result.retracted) == (1, 0)
+    assert [score for score, _ in rated(memory)] == [5, None, 1]
+
+
+class TestProjectsOfLangSmith:
+    @pytest.mark.parametrize("can_find_runs", [True, False])
+    def test_feedback_names_its_project(self, memory: Memory, can_find_runs: bool) -> None:
         answered(memory, ANSWERS[0])
-        assert rated(memory) == [(5, None)]
-        assert import_scores(memory, there.system).unchanged == 1
+        memory.sessions.rate(ANSWERS[0], "up", author="ada")
+        with serving(score_servers.langsmith) as server:
+            server.can_find_runs = can_find_runs
+            client = LangSmithClient(api_url=server.url, api_key="key", auto_batch_tracing=False)
+            with LangSmith("key", url=server.url, project="agents") as system:
+                assert export_scores(memory, system).written == 1
+            (written,) = client.list_feedback(feedback_key=["heedful"])
+            assert str(written.session_id) == PROJECT
+
+    def test_the_project_of_a_run_is_looked_up(self, memory: Memory) -> None:
+        answered(memory, ANSWERS[0])
+        memory.sessions.rate(ANSWERS[0], "up", author="ada")
+        with serving(score_servers.langsmith) as server, LangSmith("key", url=server.url) as system:
+            server.can_find_runs = False
+            refused = export_scores(memory, system)
+            assert refused.written == 0
+            assert refused.errors == [f"{ANSWERS[0]}: LangSmith doesn't find this run; if it has it, pass project=…"]
+            server.can_find_runs = True
+            assert export_scores(memory, system).written == 1
+            assert [row["session_id"] for row in server.rows.values()] == [PROJECT]
+
+    def test_a_project_that_is_not_there_is_an_error(self, memory: Memory) -> None:
+        answered(memory, ANSWERS[0])
+        memory.sessions.rate(ANSWERS[0], "up", author="ada")
+        with (
+            serving(score_servers.langsmith) as server,
+            LangSmith("key", url=server.url, project="agent") as system,
+            pytest.raises(NotFound, match="no project 'agent'"),
+        ):
+            export_scores(memory, system)
 
 
 def test_words_scales_and_what_cant_be_read(memory: Memory) -> None:
@@ -389,15 +455,15 @@ def test_words_scales_and_what_cant_be_read(memory: Memory) -> None:
         answered(memory, f"run/{answer}")
     with serving(score_servers.langsmith) as server:
         client = LangSmithClient(api_url=server.url, api_key="key", auto_batch_tracing=False)
-        client.create_feedback(ANSWERS[0], "stars", score=4)
-        client.create_feedback(ANSWERS[1], "user", value="VERY_NEGATIVE")
-        client.create_feedback(ANSWERS[2], "user", value="meh")
+        client.create_feedback(ANSWERS[0], "stars", score=4, session_id=PROJECT)
+        client.create_feedback(ANSWERS[1], "user", value="VERY_NEGATIVE", session_id=PROJECT)
+        client.create_feedback(ANSWERS[2], "user", value="meh", session_id=PROJECT)
         with LangSmith("key", url=server.url, prefix="run/", scale=(1, 5)) as system:
             result = import_scores(memory, system)
             assert (result.stored, len(result.errors)) == (2, 1)
             assert ANSWERS[2] in result.errors[0]
         assert [score for score, _ in rated(memory)] == [4, 1, None]
         with LangSmith("key", url=server.url, prefix="run/", scale=(1, 5), names=["stars"]) as system:
-            # What is not chosen any more goes.
-            assert import_scores(memory, system).retracted == 1
+            result = import_scores(memory, system)
+            assert (result.unchanged, result.retracted, result.errors) == (1, 0, [])
     assert UUID(ANSWERS[0])

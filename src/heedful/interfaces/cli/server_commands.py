@@ -117,15 +117,22 @@ def dashboard(options: Options, host: str, port: int, open_browser: bool) -> Non
 
 
 @command(None, as_json=False)
-def mcp(options: Options) -> None:
+@click.option(
+    "--tools",
+    type=click.Choice(["agent", "all"]),
+    default="agent",
+    show_default=True,
+    help="The five tools that agents need, or all.",
+)
+def mcp(options: Options, tools: str) -> None:
     """It reads standard input until that ends, and writes to standard output."""
     if find_spec("mcp") is None:
         raise Unavailable("mcp is not installed", code="extra_missing", remedy='Run: pip install "heedful[mcp]"')
     with settings.for_agents():
-        asyncio.run(_serve(options))
+        asyncio.run(_serve(options, tools))
 
 
-async def _serve(options: Options) -> None:
+async def _serve(options: Options, tools: str) -> None:
     from heedful.interfaces.mcp.serving import serve
 
     address = options.remote()
@@ -134,7 +141,7 @@ async def _serve(options: Options) -> None:
     else:
         opened = await heedful.aopen(options.store, project=options.project, **options.providers)
     async with opened as store:
-        await serve(store, heedful.__version__)
+        await serve(store, heedful.__version__, tools)
 
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -6,7 +6,7 @@ The protocol and the tools are loaded with the first call: that takes a third of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -102,6 +102,7 @@ class Access:
 
     caller: Caller
     project: str
+    tools: Mapping[str, Tool]
     body: bytes
     arguments: Mapping[str, Any]
     """Those of the tool, which the protocol's library doesn't see."""
@@ -113,12 +114,14 @@ class McpEndpoint:
     def __init__(self, state: ServerState) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+        from heedful.interfaces.mcp.agent_tools import choose
         from heedful.interfaces.mcp.serving import make_server
 
         self._state = state
+        self._choose = choose
         self._limit = BodyLimit(min(MAX_MESSAGE, state.config.max_body))
         self.sessions = StreamableHTTPSessionManager(
-            make_server(__version__, _tools, self._run),
+            make_server(__version__, lambda request: _access(request).tools, self._run, _may),
             json_response=True,
             stateless=True,
             max_request_body_size=self._limit.size,
@@ -129,15 +132,16 @@ class McpEndpoint:
         named = path_of(request.path_params).get("project")
         project = caller.choose(named or caller.project or self._state.store.default_project)
         request.scope["heedful.project"] = project
+        tools = self._choose(request.query_params.get("tools", "agent"))
         limit = READING if caller.scopes == {"read"} else self._limit
         async with self._state.body(request, project, caller, limit) as body:
             envelope, arguments = await self._state.parse(body, project, caller, lambda: _split(body, limit.values))
-        request.scope[ACCESS] = Access(caller, project, body, arguments)
+        request.scope[ACCESS] = Access(caller, project, tools, body, arguments)
         return _Conversation(self.sessions, envelope)
 
     async def _run(self, request: Request, tool: Tool, _: Mapping[str, Any]) -> Model:
         request.scope["heedful.operation"] = tool.name
-        access: Access = request.scope[ACCESS]
+        access = _access(request)
         try:
             access.caller.check(tool.scope)
             read = partial(tool.parameters.read, access.arguments)
@@ -167,10 +171,13 @@ def _split(body: bytes, most: int) -> tuple[bytes, dict[str, Any]]:
     return envelope, arguments
 
 
-def _tools(request: Request) -> Collection[Tool]:
-    from heedful.interfaces.mcp.tools import TOOLS
+def _access(request: Request) -> Access:
+    access: Access = request.scope[ACCESS]
+    return access
 
-    return [tool for tool in TOOLS.values() if tool.scope in request.scope[ACCESS].caller.scopes]
+
+def _may(request: Request, tool: Tool) -> bool:
+    return tool.scope in _access(request).caller.scopes
 
 
 def _memory(state: ServerState, request: Request, access: Access) -> AsyncHeedful:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import singledispatch
+from functools import cache, singledispatch
 from threading import Thread
 from typing import Any, cast
 
@@ -20,19 +20,21 @@ from mcp.shared.exceptions import MCPError
 
 from heedful import model
 from heedful.aio import AsyncHeedful
+from heedful.clock import new_id
 from heedful.errors import HeedfulError, quoted
-from heedful.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, EntryRating, Tool
+from heedful.interfaces.mcp.agent_tools import choose
+from heedful.interfaces.mcp.tools import INSTRUCTIONS, EntryRating, StoredAnswer, Tool
 
 Run = Callable[[Any, Tool, Mapping[str, Any]], Awaitable[model.Model]]
 """Makes the call of a tool, given the HTTP request that it came with, if there is one, and its arguments."""
 
 
-async def serve(store: AsyncHeedful, version: str) -> None:
+async def serve(store: AsyncHeedful, version: str, profile: str = "agent") -> None:
     """Answers one client until standard input ends, the client goes away, or a signal says to stop.
 
     Calls that are under way are finished first; closing the store is left to the caller.
     """
-    server = server_of(store, version)
+    server = server_of(store, version, profile)
     try:
         async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
@@ -41,26 +43,37 @@ async def serve(store: AsyncHeedful, version: str) -> None:
         pass
 
 
-def server_of(store: AsyncHeedful, version: str) -> Server[Any]:
+def server_of(store: AsyncHeedful, version: str, profile: str = "agent") -> Server[Any]:
     """The server of a store, on no transport yet."""
-    return make_server(version, lambda _: TOOLS.values(), lambda _, tool, arguments: tool.run(store, arguments))
+    tools = choose(profile)
+    # What one client is answered is one conversation, unless it says otherwise.
+    session = {"session_id": f"mcp-{new_id()[-12:]}"}
+
+    async def run(_: Any, tool: Tool, arguments: Mapping[str, Any]) -> model.Model:
+        return await tool.run(store, {**session, **arguments} if tool.name == "answered" else arguments)
+
+    return make_server(version, lambda _: tools, run)
 
 
-def make_server(version: str, tools: Callable[[Any], Collection[Tool]], run: Run) -> Server[Any]:
-    """A server that lists these tools, and makes their calls by `run`; both are given the HTTP request, or None."""
-    definitions = {tool.name: _tool_definition(tool) for tool in TOOLS.values()}
+def make_server(
+    version: str, tools: Callable[[Any], Mapping[str, Tool]], run: Run, may: Callable[[Any, Tool], bool] | None = None
+) -> Server[Any]:
+    """A server that has these tools, lists those that its caller may use, and makes their calls by `run`; each function
+    is given the HTTP request, or None."""
 
     async def list_tools(
         context: ServerRequestContext[Any], _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[definitions[tool.name] for tool in tools(context.request)])
+        listed = [tool for tool in tools(context.request).values() if may is None or may(context.request, tool)]
+        return types.ListToolsResult(tools=list(map(_tool_definition, listed)))
 
     async def call_tool(
         context: ServerRequestContext[Any], request: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool = TOOLS.get(request.name)
+        named = tools(context.request)
+        tool = named.get(request.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"no tool {quoted(request.name)}. Use one of {', '.join(TOOLS)}")
+            raise MCPError(types.INVALID_PARAMS, f"no tool {quoted(request.name)}. Use one of {', '.join(named)}")
         # A call that has begun can't be stopped halfway, so it is waited for.
         with anyio.CancelScope(shield=True):
             try:
@@ -68,7 +81,8 @@ def make_server(version: str, tools: Callable[[Any], Collection[Tool]], run: Run
             except HeedfulError as error:
                 return _refusal(error)
         return types.CallToolResult(
-            content=[types.TextContent(text=describe(result))], structured_content=result.model_dump(mode="json")
+            content=[types.TextContent(text=describe(result))],
+            structured_content=None if tool.is_brief else result.model_dump(mode="json"),
         )
 
     return Server(
@@ -76,12 +90,13 @@ def make_server(version: str, tools: Callable[[Any], Collection[Tool]], run: Run
     )
 
 
+@cache
 def _tool_definition(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool.parameters.schema,
-        output_schema=tool.output_schema,
+        output_schema=None if tool.is_brief else tool.output_schema,
         annotations=types.ToolAnnotations(
             read_only_hint=False,
             destructive_hint=tool.destructive,
@@ -172,9 +187,20 @@ def _(result: model.SignalResult) -> str:
 
 
 @describe.register
+def _(result: StoredAnswer) -> str:
+    return f"stored. When a person rates this answer, pass this to feedback: answer_id {result.answer_id}"
+
+
+@describe.register
+def _(result: model.Supersession) -> str:
+    return f"corrected: fact {result.superseded_by} is recalled from now on, not {result.fact_id}"
+
+
+@describe.register
 def _(result: model.Entry | EntryRating) -> str:
-    score = "no score" if result.feedback_score is None else f"{result.feedback_score} of 5"
-    return f"the answer {result.qa_id} has the score {score}"
+    name = (result.external_id if isinstance(result, model.Entry) else None) or result.qa_id
+    score = "no score" if result.feedback_score is None else f"the score {result.feedback_score} of 5"
+    return f"stored: the answer {name} has {score}"
 
 
 @describe.register
