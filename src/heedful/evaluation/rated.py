@@ -40,16 +40,26 @@ Author = str | None  # None is the program.
 class Votes:
     """Who says that something is good, and who says that it is not."""
 
-    good: set[Author] = field(default_factory=set)
-    bad: set[Author] = field(default_factory=set)
-    at: int = 0
-    """When the last of them was given."""
+    by: dict[Author, tuple[int, bool]] = field(default_factory=dict)
+    """When each author said so last, and whether that was good."""
 
     def add(self, author: Author, is_good: bool, at: int) -> None:
-        """Counts a vote; a later one of the same author takes its place."""
-        (self.bad if is_good else self.good).discard(author)
-        (self.good if is_good else self.bad).add(author)
-        self.at = max(self.at, at)
+        """Counts a vote; of an author's, the latest is the one that counts, and of equally late ones the last."""
+        if author not in self.by or at >= self.by[author][0]:
+            self.by[author] = at, is_good
+
+    @property
+    def good(self) -> set[Author]:
+        return {author for author, (_, is_good) in self.by.items() if is_good}
+
+    @property
+    def bad(self) -> set[Author]:
+        return {author for author, (_, is_good) in self.by.items() if not is_good}
+
+    @property
+    def at(self) -> int:
+        """When the last of them was given."""
+        return max((at for at, _ in self.by.values()), default=0)
 
     @property
     def is_good(self) -> bool:
