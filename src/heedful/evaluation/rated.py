@@ -5,12 +5,13 @@ Each author has one vote about a thing, the last one they gave that was not retr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, Select, select
 
 from heedful.api import checks
 from heedful.ledger import events as ledger
@@ -23,12 +24,12 @@ from heedful.model import Rating
 from heedful.sessions.session_store import Transaction
 from heedful.sessions.space import SessionSpace
 from heedful.storage import scopes
-from heedful.storage.rows import between, select_in
+from heedful.storage.rows import batches, between, select_in
 from heedful.storage.schema import events, executions, feedbacks, queries
 from heedful.text.complaints import statement
 from heedful.workspace import Workspace
 
-READ = 2_000  # Rows that are held while the ledger is read.
+RUN = 500  # Questions, or sessions, that are held at once.
 
 MOST_OF_A_SHARE = 0.5
 """An answer rests on those of its facts whose share is at least this much of the largest."""
@@ -87,6 +88,8 @@ class RatedQuestion:
     """By fact, whether or not it still exists."""
     receipts: tuple[str, ...]
     """The recalls that the votes name, oldest vote first."""
+    first: tuple[int, int]
+    """When the first of its votes was given, and the number of the query."""
 
     @property
     def helpful(self) -> list[str]:
@@ -180,33 +183,50 @@ class Period:
 
 def rated_questions(workspace: Workspace, period: Period) -> list[RatedQuestion]:
     """The questions with facts that somebody rated, in the order of their first vote that is still active."""
+    found = [question for run in questions_in_runs(workspace, period) for question in run]
+    return sorted(found, key=lambda question: question.first)
+
+
+def questions_in_runs(workspace: Workspace, period: Period) -> Iterator[list[RatedQuestion]]:
+    """The same as they come from one view of the store, a few at a time."""
     with workspace.read() as connection:
         names = scopes.dataset_names(connection)
         if period.dataset is not None:
             chosen = workspace.dataset(connection, period.dataset)
             names = {} if chosen is None else {chosen: period.dataset}
-        facts: dict[int, dict[str, Votes]] = {}
-        receipts: dict[int, dict[str, None]] = defaultdict(dict)
-        owners: dict[int, int] = {}
-        for row in _ratings(connection, names, period):
-            facts.setdefault(row.query_id, {}).setdefault(row.target_id, Votes()).add(
-                row.author, row.value == "helpful", row.effective
-            )
-            owners[row.query_id] = row.dataset_id
-            if row.receipt_id is not None:
-                receipts[row.query_id][row.receipt_id] = None
-        of_query = select(queries.c.id, queries.c.text)
-        texts = {row.id: row.text for row in select_in(connection, of_query, queries.c.id, list(facts))}
+        for dataset in sorted(names):
+            rated = _ratings(dataset, period).with_only_columns(events.c.query_id).order_by(None).distinct()
+            for run in batches(sorted(connection.execute(rated).scalars()), RUN):
+                yield _questions(connection, names[dataset], _ratings(dataset, period), run)
+
+
+def _questions(
+    connection: Connection, dataset: str, ratings: Select[Any], query_ids: Sequence[int]
+) -> list[RatedQuestion]:
+    facts: dict[int, dict[str, Votes]] = {}
+    receipts: dict[int, dict[str, None]] = defaultdict(dict)
+    first: dict[int, int] = {}
+    # Oldest first: the last of an author is the one that counts.
+    for row in connection.execute(ratings.where(events.c.query_id.in_(query_ids))):
+        first.setdefault(row.query_id, row.effective)
+        facts.setdefault(row.query_id, {}).setdefault(row.target_id, Votes()).add(
+            row.author, row.value == "helpful", row.effective
+        )
+        if row.receipt_id is not None:
+            receipts[row.query_id][row.receipt_id] = None
+    of_query = select(queries.c.id, queries.c.text)
+    texts = {row.id: row.text for row in select_in(connection, of_query, queries.c.id, list(facts))}
     return [
-        RatedQuestion(names[owners[query]], query, texts[query], facts[query], tuple(receipts[query]))
+        RatedQuestion(dataset, query, texts[query], facts[query], tuple(receipts[query]), (first[query], query))
         for query in facts
         if query in texts
     ]
 
 
-def _ratings(connection: Connection, datasets: Iterable[int], period: Period) -> Iterator[Any]:
-    """The active ratings of facts in some datasets, oldest first: the last of an author is the one that counts."""
+def _ratings(dataset: int, period: Period) -> Select[Any]:
+    """The active ratings of facts in a dataset, oldest first."""
     conditions: list[ColumnElement[bool]] = [
+        events.c.dataset_id == dataset,
         events.c.kind == SIGNAL,
         events.c.value.in_(sorted(RATINGS)),
         events.c.source != IMPROVE,
@@ -216,33 +236,40 @@ def _ratings(connection: Connection, datasets: Iterable[int], period: Period) ->
     ]
     if not period.visitors:
         conditions.append(events.c.author_kind != "visitor")
-    columns = (events.c.dataset_id, events.c.query_id, events.c.target_id, events.c.author, events.c.value)
-    rated = select(*columns, events.c.receipt_id, EFFECTIVE_TIME.label("effective")).where(*conditions)
-    ordered = rated.order_by(EFFECTIVE_TIME, events.c.seq)
-    for dataset in sorted(datasets):
-        rows = connection.execution_options(yield_per=READ).execute(ordered.where(events.c.dataset_id == dataset))
-        yield from rows
+    columns = (events.c.query_id, events.c.target_id, events.c.author, events.c.value, events.c.receipt_id)
+    rated = select(*columns, EFFECTIVE_TIME.label("effective")).where(*conditions)
+    return rated.order_by(EFFECTIVE_TIME, events.c.seq)
 
 
 def rated_answers(space: SessionSpace, period: Period) -> list[RatedAnswer]:
     """The answers that somebody rated or corrected, in the order of their entries."""
+    return space.store.read(lambda tx: _answers(tx, period, None))
 
-    def read(tx: Transaction) -> list[RatedAnswer]:
-        opinions: dict[str, list[FeedbackRow]] = defaultdict(list)
-        sessions: dict[str, None] = {}
-        for row in tx.feedbacks.of_sessions(None):
-            if row.target_type == "entry" and period.trusts(row.author_kind) and period.contains(row.updated_at):
-                opinions[row.target_id].append(row)
-                sessions[row.session_id] = None
-        # In runs, so that the answers nobody rated are not all held at once.
-        return [
-            answer
-            for entry in tx.conversations.entries_of(list(sessions))
-            if entry.id in opinions and period.dataset in (None, entry.dataset)
-            if (answer := _rated_answer(entry, opinions[entry.id])) is not None
-        ]
 
-    return space.store.read(read)
+def answers_in_runs(space: SessionSpace, period: Period) -> Iterator[list[RatedAnswer]]:
+    """The same, a few sessions at a time, each of them as it is then."""
+
+    def sessions(tx: Transaction) -> list[str]:
+        return sorted({row.session_id for row in tx.feedbacks.of_sessions(None) if row.target_type == "entry"})
+
+    for run in batches(space.store.read(sessions), RUN):
+        yield space.store.read(partial(_answers, period=period, session_ids=run))
+
+
+def _answers(tx: Transaction, period: Period, session_ids: Sequence[str] | None) -> list[RatedAnswer]:
+    opinions: dict[str, list[FeedbackRow]] = defaultdict(list)
+    sessions: dict[str, None] = {}
+    for row in tx.feedbacks.of_sessions(session_ids):
+        if row.target_type == "entry" and period.trusts(row.author_kind) and period.contains(row.updated_at):
+            opinions[row.target_id].append(row)
+            sessions[row.session_id] = None
+    # Of these alone, so that the answers of other sessions are not all held at once.
+    return [
+        answer
+        for entry in tx.conversations.entries_of(list(sessions))
+        if entry.id in opinions and period.dataset in (None, entry.dataset)
+        if (answer := _rated_answer(entry, opinions[entry.id])) is not None
+    ]
 
 
 def _rated_answer(entry: EntryRow, opinions: Sequence[FeedbackRow]) -> RatedAnswer | None:
