@@ -49,6 +49,11 @@ class Votes:
         if author not in self.by or at >= self.by[author][0]:
             self.by[author] = at, is_good
 
+    def update(self, other: Votes) -> None:
+        """Adds the votes of others about the same."""
+        for author, (at, is_good) in other.by.items():
+            self.add(author, is_good, at)
+
     @property
     def good(self) -> set[Author]:
         return {author for author, (_, is_good) in self.by.items() if is_good}
@@ -188,16 +193,22 @@ def rated_questions(workspace: Workspace, period: Period) -> list[RatedQuestion]
 
 
 def questions_in_runs(workspace: Workspace, period: Period) -> Iterator[list[RatedQuestion]]:
-    """The same as they come from one view of the store, a few at a time."""
+    """The same, a few at a time, each of them as it is then."""
     with workspace.read() as connection:
         names = scopes.dataset_names(connection)
         if period.dataset is not None:
             chosen = workspace.dataset(connection, period.dataset)
             names = {} if chosen is None else {chosen: period.dataset}
-        for dataset in sorted(names):
-            rated = _ratings(dataset, period).with_only_columns(events.c.query_id).order_by(None).distinct()
-            for run in batches(sorted(connection.execute(rated).scalars()), RUN):
-                yield _questions(connection, names[dataset], _ratings(dataset, period), run)
+        rated = {
+            dataset: _ratings(dataset, period).with_only_columns(events.c.query_id).order_by(None).distinct()
+            for dataset in sorted(names)
+        }
+        numbers = {dataset: sorted(connection.execute(statement).scalars()) for dataset, statement in rated.items()}
+    for dataset, query_ids in numbers.items():
+        for run in batches(query_ids, RUN):
+            with workspace.read() as connection:
+                found = _questions(connection, names[dataset], _ratings(dataset, period), run)
+            yield found
 
 
 def _questions(
