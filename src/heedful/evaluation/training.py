@@ -38,11 +38,12 @@ class Thing:
     is_current: bool = True
     """Whether the facts behind it can still be recalled."""
     facts: tuple[tuple[str, str], ...] = ()
-    """(id, text): the facts that an answer rests on; of a fact, itself; of a correction, the fact that it corrects."""
+    """(id, text): the facts that an answer rests on; of a fact, itself; of a correction, the fact that it is about."""
     corrects: str = ""
     """Of a correction: the answer."""
     terms: tuple[str, ...] = ()
-    """Of a correction: what it puts in place of other words. Corrections with the same terms agree."""
+    """Of a correction: what it puts in place of other words, nothing if it says what the fact says. Corrections with
+    the same terms agree."""
     is_explicit: bool = True
     """Of a fact: whether it was rated itself, not by an answer that rests on it."""
     parameters: str = ""
@@ -167,7 +168,9 @@ class Need:
         texts = Counter(thing.text for thing in chosen)
         text = min(texts, key=lambda text: (-texts[text], text))
         question = min(thing.question for thing in chosen)
-        said = Taught(question, text, len(last), sizes[0] / len(last), chosen[0].facts)
+        # A fact that is corrected is not expected.
+        facts = () if chosen[0].terms else chosen[0].facts
+        said = Taught(question, text, len(last), sizes[0] / len(last), facts)
         return said, sorted({thing.corrects for thing in corrections if thing.terms == chosen[0].terms})
 
 
@@ -202,10 +205,10 @@ def _dpo(need: Need) -> Iterator[Line]:
         pairs += [(_best(right, each), each) for each in wrong]
         used = {chosen for chosen, _ in pairs}
         pairs += [(each, _best(wrong, each)) for each in right if each not in used]
-    else:
-        need.left_out["unpaired"] += len(right) + len(wrong)
     for correction, answers in need.corrections():
         pairs += [(correction, Taught(correction.question, each, 0, 1.0)) for each in answers]
+    paired = {each.text for pair in pairs for each in pair}
+    need.left_out["unpaired"] += sum(each.text not in paired for each in (*right, *wrong))
     for chosen, rejected in pairs:
         if chosen.text != rejected.text:
             texts = {"chosen": _answered(chosen.text), "rejected": _answered(rejected.text)}

@@ -54,7 +54,7 @@ from heedful.storage.rows import AnyRow, select_in
 from heedful.storage.schema import changes, connectors, events, golden_examples
 from heedful.storage.schema import facts as fact_rows
 from heedful.text.complaints import personal_data
-from heedful.text.corrections import corrected, replacement_terms
+from heedful.text.corrections import confirmed, corrected, replacement_terms
 from heedful.text.same_question import normal
 from heedful.text.words import words
 from heedful.workspace import Workspace
@@ -361,15 +361,19 @@ class _Reader:
     def _answers(self, answers: Sequence[RatedAnswer]) -> Iterator[Thing]:
         with self._workspace.read() as connection:
             # Nobody has found out yet which facts these used: any that was shown.
-            unknown = [each.entry.recall_id for each in answers if each.entry.used is None and each.entry.recall_id]
-            shown = receipts.shown_facts(connection, unknown)
+            recalls = [
+                each.entry.recall_id
+                for each in answers
+                if each.entry.recall_id is not None and (each.entry.used is None or self._request.format == "triplets")
+            ]
+            shown = receipts.shown_facts(connection, recalls)
             used = {
                 answer.entry.id: shown.get(answer.entry.recall_id or "", [])
                 if answer.entry.used is None
                 else [fact for fact, _, _ in answer.entry.used]
                 for answer in answers
             }
-            ids = {fact for of_one in used.values() for fact in of_one}
+            ids = {fact for of_one in (*used.values(), *shown.values()) for fact in of_one}
             stored = facts.evidence(connection, sorted(ids), self._workspace.now())
             allowed = self._allowed(connection, ids)
             outdated = [fact for answer in answers if answer.corrections for fact in used[answer.entry.id]]
@@ -379,7 +383,12 @@ class _Reader:
         for answer in answers:
             fact_ids = used[answer.entry.id]
             if self._request.where is None or (fact_ids and allowed.issuperset(fact_ids)):
-                yield from self._answer(answer, fact_ids, stored, successors)
+                made = list(self._answer(answer, fact_ids, stored, successors))
+                yield from made
+                rest = shown.get(answer.entry.recall_id or "", []) if made else []
+                for fact in rest:
+                    if fact in allowed and fact in stored and stored[fact].active and fact not in fact_ids:
+                        yield Thing("shown", made[0].scope, made[0].question, stored[fact].text)
 
     def _successors(self, connection: Connection, fact_ids: Sequence[str]) -> dict[str, str]:
         """By superseded fact, the text of the current one that took its place."""
@@ -421,14 +430,19 @@ class _Reader:
             for fact in whole.facts:
                 yield replace(whole, kind="fact", text=fact[1], facts=(fact,), is_current=True, is_explicit=False)
         for author, comment, at in corrections:
-            place = corrected(comment, [fact.text for fact in evidence], entry.question)
+            if self._is_private("correction", [comment], current):
+                continue
+            said_by_facts = [fact.text for fact in evidence]
+            place = corrected(comment, said_by_facts, entry.question)
+            terms: frozenset[str] = frozenset()
+            if place is not None:
+                terms = replacement_terms(comment, evidence[place].text, entry.question)
+            else:
+                place = confirmed(comment, said_by_facts)
             if place is None:
                 self._leave_out("correction", "no_fact_corrected")
                 continue
             fact = evidence[place]
-            if self._is_private("correction", [comment], current):
-                continue
-            terms = replacement_terms(comment, fact.text, entry.question)
             newer = {word.term for word in words(successors.get(fact.id, ""))}
             yield replace(
                 whole,
