@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -44,8 +45,6 @@ class Thing:
     terms: tuple[str, ...] = ()
     """Of a correction: what it puts in place of other words, nothing if it says what the fact says. Corrections with
     the same terms agree."""
-    is_explicit: bool = True
-    """Of a fact: whether it was rated itself, not by an answer that rests on it."""
     parameters: str = ""
     """Of SQL: the values of its parameters, as JSON."""
 
@@ -75,7 +74,7 @@ class Thing:
         question = min(self.question, other.question)
         return Thing(
             *(self.kind, self.scope, question, self.text, votes, is_current, facts),
-            *(self.corrects, self.terms, self.is_explicit, self.parameters),
+            *(self.corrects, self.terms, self.parameters),
         )
 
 
@@ -106,7 +105,7 @@ class Need:
         self.left_out: Counter[str] = Counter()
         by_key: dict[tuple[Any, ...], Thing] = {}
         for thing in things:
-            key = (thing.kind, thing.words, thing.text, thing.corrects, thing.is_explicit, thing.parameters)
+            key = (thing.kind, thing.words, thing.text, thing.corrects, thing.parameters)
             by_key[key] = by_key[key].merged(thing) if key in by_key else thing
         self._things: dict[Kind, dict[str, list[Thing]]] = defaultdict(lambda: defaultdict(list))
         for _, thing in sorted(by_key.items(), key=lambda item: item[0]):
@@ -115,6 +114,13 @@ class Need:
     def of(self, kind: Kind) -> Iterator[Thing]:
         for things in self._things[kind].values():
             yield from things
+
+    def words_of(self, kind: Kind) -> Iterable[str]:
+        return self._things[kind]
+
+    def about(self, kind: Kind, words: str) -> Sequence[Thing]:
+        """The things of a kind that were shown for a question."""
+        return self._things[kind].get(words, ())
 
     def right(self, thing: Thing) -> bool:
         """Whether something is taught as right; counts why not, unless people say that it is wrong."""
@@ -126,18 +132,21 @@ class Need:
             self.left_out["tied"] += 1
         return False
 
+    @cached_property
     def right_answers(self) -> list[Taught]:
         return [_taught(answer, answer.facts) for answer in self.of("answer") if self.right(answer)]
 
+    @property
     def wrong_answers(self) -> list[Taught]:
         return [_taught(answer) for answer in self.of("answer") if answer.votes.is_bad]
 
+    @property
     def corrections(self) -> list[tuple[Taught, list[str]]]:
         """What most of those say who correct a fact for a question, and the answers that are wrong for it. An answer
         that most people call right needs no correction."""
         found = []
         for words, things in self._things["correction"].items():
-            good = {answer.text for answer in self._things["answer"][words] if answer.votes.is_good}
+            good = {answer.text for answer in self.about("answer", words) if answer.votes.is_good}
             by_fact: dict[Any, list[Thing]] = defaultdict(list)
             for thing in things:
                 if thing.corrects not in good:
@@ -192,20 +201,20 @@ def _measure(*of: Taught) -> Line:
 
 
 def _kto(need: Need) -> Iterator[Line]:
-    labelled = [(answer, True) for answer in need.right_answers()] + [(each, False) for each in need.wrong_answers()]
+    labelled = [(answer, True) for answer in need.right_answers] + [(each, False) for each in need.wrong_answers]
     for answer, label in labelled:
         prompt, completion = _asked(answer.question), _answered(answer.text)
         yield {"prompt": prompt, "completion": completion, "label": label} | _measure(answer)
 
 
 def _dpo(need: Need) -> Iterator[Line]:
-    right, wrong = need.right_answers(), need.wrong_answers()
+    right, wrong = need.right_answers, need.wrong_answers
     pairs: list[tuple[Taught, Taught]] = []
     if right and wrong:
         pairs += [(_best(right, each), each) for each in wrong]
         used = {chosen for chosen, _ in pairs}
         pairs += [(each, _best(wrong, each)) for each in right if each not in used]
-    for correction, answers in need.corrections():
+    for correction, answers in need.corrections:
         pairs += [(correction, Taught(correction.question, each, 0, 1.0)) for each in answers]
     paired = {each.text for pair in pairs for each in pair}
     need.left_out["unpaired"] += sum(each.text not in paired for each in (*right, *wrong))
@@ -222,14 +231,14 @@ def _best(among: Sequence[Taught], other: Taught) -> Taught:
 
 
 def _sft(need: Need) -> Iterator[Line]:
-    for answer in [*need.right_answers(), *(correction for correction, _ in need.corrections())]:
+    for answer in [*need.right_answers, *(correction for correction, _ in need.corrections)]:
         yield {"messages": [*_asked(answer.question), *_answered(answer.text)]} | _measure(answer)
 
 
 def _triplets(need: Need) -> Iterator[Line]:
     for query, right, wrong in _rated_facts(need):
         known = {each.text for each in (*right, *wrong)}
-        shown = [each.text for each in need._things["shown"][normal(query)] if each.text not in known]
+        shown = [each.text for each in need.about("shown", normal(query)) if each.text not in known]
         negatives = [each.text for each in sorted(wrong, key=lambda each: (-each.agreement, -each.votes, each.text))]
         for fact in right:
             texts = {"query": query, "positive": fact.text, "negatives": negatives, "unrated": shown[:SHOWN]}
@@ -237,24 +246,29 @@ def _triplets(need: Need) -> Iterator[Line]:
 
 
 def _rated_facts(need: Need) -> Iterator[tuple[str, list[Taught], list[Taught]]]:
-    """By question, the facts that helped, and those that didn't. How an answer was rated says which facts helped, where
-    nobody rated the facts, and never which did not: the answer may have been wrong for another reason."""
-    for things in need._things["fact"].values():
-        explicit = {thing.facts for thing in things if thing.is_explicit}
-        counted = [thing for thing in things if thing.is_explicit or thing.facts not in explicit]
-        right = [_taught(thing, thing.facts) for thing in counted if need.right(thing)]
-        wrong = [
-            _taught(each, each.facts) for each in counted if each.votes.is_bad and each.is_explicit and each.is_current
-        ]
+    """By question, the facts that helped, and those that didn't. Facts that nobody rated themselves helped if a right
+    answer rests on them. That a wrong answer does says nothing: it may be wrong for another reason."""
+    behind: dict[str, dict[tuple[str, str], Taught]] = defaultdict(dict)
+    for answer in need.right_answers:
+        for fact in answer.facts:
+            known = behind[normal(answer.question)].get(fact)
+            if known is None or (answer.agreement, answer.votes) > (known.agreement, known.votes):
+                behind[normal(answer.question)][fact] = answer._replace(text=fact[1], facts=(fact,))
+    for words in sorted({*behind, *need.words_of("fact")}):
+        things = need.about("fact", words)
+        rated = {thing.facts[0] for thing in things}
+        right = [_taught(thing, thing.facts) for thing in things if need.right(thing)]
+        right += [taught for fact, taught in sorted(behind[words].items()) if fact not in rated]
+        wrong = [_taught(thing, thing.facts) for thing in things if thing.votes.is_bad and thing.is_current]
         if right:
-            yield min(thing.question for thing in things), right, wrong
+            yield min(taught.question for taught in (*right, *wrong)), right, wrong
         else:
             need.left_out["unpaired"] += len(wrong)
 
 
 def _evals(need: Need) -> Iterator[Line]:
     references: dict[str, list[Taught]] = defaultdict(list)
-    for answer in [*need.right_answers(), *(correction for correction, _ in need.corrections())]:
+    for answer in [*need.right_answers, *(correction for correction, _ in need.corrections)]:
         references[normal(answer.question)].append(answer)
     facts = {normal(query): right for query, right, _ in _rated_facts(need)}
     for words in sorted({*references, *facts}):
@@ -288,7 +302,7 @@ KINDS: Mapping[TrainingFormat, frozenset[Kind]] = {
     "kto": frozenset({"answer"}),
     "dpo": frozenset({"answer", "correction"}),
     "sft": frozenset({"answer", "correction"}),
-    "triplets": frozenset({"fact", "shown"}),
+    "triplets": frozenset({"answer", "fact", "shown"}),
     "text2sql": frozenset({"sql"}),
     "evals": frozenset({"answer", "correction", "fact"}),
 }

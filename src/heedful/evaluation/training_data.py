@@ -218,17 +218,17 @@ def _lines(space: ExecutionSpace, request: Request) -> Lines:
 def _state(connection: Connection, space: ExecutionSpace) -> list[Any]:
     """What changes with everything that lines are made from."""
     project = scopes.project_id(connection, space.workspace.project)
-    newest = [
-        *(func.max(table.c.seq) for table in (events, changes, golden_examples)),
-        func.count(),
-        func.max(golden_examples.c.updated_at),
-        func.max(connectors.c.schema_at),
+    known = select(connectors.c.id, connectors.c.name, connectors.c.fingerprint).order_by(connectors.c.seq)
+    statements = [
+        *(select(func.max(table.c.seq)).where(table.c.project_id == project) for table in (events, changes)),
+        select(func.count(), func.max(golden_examples.c.updated_at)).where(golden_examples.c.project_id == project),
+        known.where(connectors.c.project_id == project),
+        select(func.count()).where(
+            fact_rows.c.dataset_id.in_(list(scopes.dataset_names(connection))),
+            fact_rows.c.expires_at <= space.workspace.now(),
+        ),
     ]
-    tables = (events, changes, golden_examples, golden_examples, golden_examples, connectors)
-    return [
-        connection.execute(select(value).select_from(table).where(table.c.project_id == project)).scalar()
-        for value, table in zip(newest, tables, strict=True)
-    ]
+    return [[tuple(row) for row in connection.execute(statement)] for statement in statements]
 
 
 def _made(space: ExecutionSpace, request: Request, progress: Progress | None = None) -> Lines:
@@ -427,8 +427,6 @@ class _Reader:
         )
         if votes.by:
             yield whole
-            for fact in whole.facts:
-                yield replace(whole, kind="fact", text=fact[1], facts=(fact,), is_current=True, is_explicit=False)
         for author, comment, at in corrections:
             if self._is_private("correction", [comment], current):
                 continue
