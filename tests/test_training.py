@@ -130,10 +130,10 @@ def test_a_copy_of_the_ledger_gives_the_same_file(
 
 def test_retracted_opinions_do_not_count(open_either: Callable[..., Heedful]) -> None:
     store = open_either()
-    rate(store, QUESTION, "Thirty days.", ann=5)
+    qa_id = store.sessions.add_entry("monday", QUESTION, "Thirty days.").qa_id
+    opinion = store.sessions.add_feedback("monday", qa_id, None, 5, author="ann")
     assert taught(store) == {"Thirty days."}
-    (opinion,) = store.insight.rows("feedback").items
-    store.retract(opinion["feedback_id"])
+    store.retract(opinion.feedback_id)
     for format in FORMATS:
         assert made(store, format) == []
 

@@ -308,6 +308,7 @@ class TrainingData(Model):
     """What training data consist of, and how they were made."""
 
     format: TrainingFormat
+    """Which training they are for."""
     lines: int
     """How many lines there are."""
     splits: dict[TrainingSplit, int]
