@@ -14,7 +14,7 @@ import orjson
 from heedful.api import checks
 from heedful.api.parameters import Output
 from heedful.errors import Conflict, Invalid
-from heedful.files import write_atomically
+from heedful.files import check, write_atomically
 from heedful.model import TrainingData, TrainingExport
 from heedful.version import __version__
 
@@ -120,6 +120,7 @@ def training_file(path: Output, overwrite: bool) -> Generator[TrainingFile, None
     checks.flag("overwrite", overwrite)
     with ExitStack() as stack:
         if isinstance(path, str | Path):
+            check(Path(path), overwrite=overwrite)
             card_output = stack.enter_context(write_atomically(Path(card_path(str(path))), overwrite=overwrite))
             output = stack.enter_context(write_atomically(Path(path), overwrite=overwrite))
         elif callable(getattr(path, "write", None)):
