@@ -1,4 +1,4 @@
-"""Training data as trainers read them: `datasets`, TRL and Sentence Transformers, with models of a few hundred numbers."""
+"""Training data as trainers read them: `datasets`, TRL and Sentence Transformers, with tiny models."""
 
 from __future__ import annotations
 
