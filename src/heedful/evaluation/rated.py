@@ -29,7 +29,9 @@ from heedful.storage.schema import events, executions, feedbacks, queries
 from heedful.text.complaints import statement
 from heedful.workspace import Workspace
 
-RUN = 500  # Questions, or sessions, that are held at once.
+RUN = 500  # Questions that are held at once.
+
+SESSIONS = 10  # The same of sessions, each of which may have hundreds of answers.
 
 MOST_OF_A_SHARE = 0.5
 """An answer rests on those of its facts whose share is at least this much of the largest."""
@@ -263,7 +265,7 @@ def answers_in_runs(space: SessionSpace, period: Period) -> Iterator[list[RatedA
     def sessions(tx: Transaction) -> list[str]:
         return sorted({row.session_id for row in tx.feedbacks.of_sessions(None) if row.target_type == "entry"})
 
-    for run in batches(space.store.read(sessions), RUN):
+    for run in batches(space.store.read(sessions), SESSIONS):
         yield space.store.read(partial(_answers, period=period, session_ids=run))
 
 
