@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-typescript lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-training test-typescript lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness lock audit sbom setup dist dist-build clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -154,6 +154,14 @@ test-integration-%: $(VENV)/minilm
 	$(VENV)/integrations/$*/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns $(or $(MODULES_$*),$(subst -,_,$*)))
 	$(VENV)/integrations/$*/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
 		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$*)
+
+# Torch alone is some gigabytes, so this is no part of the others. PIP_EXTRA_INDEX_URL may name an index of smaller builds.
+TRAINERS := 'datasets>=5,<6' 'sentence-transformers>=6,<7' 'trl>=1.16,<2'
+test-training: $(VENV)/minilm ## load training data with datasets, TRL and Sentence Transformers, and train on it
+	test -x $(VENV)/training/bin/pip || $(PYTHON) -m venv $(VENV)/training
+	$(VENV)/training/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[server]' pytest $(TRAINERS)
+	$(VENV)/training/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
+		--import-mode=importlib --confcutdir tests/integrations tests/integrations/training
 
 test-typescript: $(VENV)/dev ## build the client for TypeScript and run its tests
 	cd clients/typescript && npm ci --no-audit --no-fund && PYTHON='$(abspath $(BIN))/python' npm test

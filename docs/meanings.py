@@ -271,6 +271,7 @@ CODES = {
     "copy_taken_over": "Another copy to the same target was started, and goes on in this one's place.",
     "file_damaged": "A line of an exported file can't be read, or the file is cut off. Nothing was imported.",
     "file_newer": "The file was exported by a newer version of Heedful.",
+    "training_data_changed": "Ratings have changed since the first page of training data.",
     "file_too_large": "A file, or what an archive unpacks to, is larger than is read.",
     "file_unreadable": "The file is there, but can't be read.",
     "file_unwritable": "The file can't be written.",

@@ -52,6 +52,10 @@ REMEDIES: dict[str, dict[str, str]] = {
         "file_unreadable": "Check that the user may read the file, and that it is not a folder.",
         "file_unwritable": "Check that the folder exists and may be written to, or name another file.",
         "file_too_large": "Split the file. If you trust an archive, unpack it, and import its files one by one.",
+        "training_data_changed": (
+            "Begin again without a cursor. With `until` set to a time in the past, new ratings don't count; "
+            "or export where the store is, which takes no pages."
+        ),
         "file_damaged": "Export the project again, and compare the sizes: a transfer may have cut the file off.",
         "file_newer": "Upgrade Heedful to the version that wrote the file, or a later one.",
         "disk_full": (

@@ -79,6 +79,7 @@ COMMANDS = {
     "insight.notes": "insight notes",
     "insight.digest": "digest",
     "insight.export": "insight export",
+    "insight.export_training": "export training",
     "insight.dictionary": "insight dictionary",
     "connectors.create": "connect",
     "connectors.list": "connectors list",
@@ -137,6 +138,7 @@ NO_COMMAND = {
     "sessions.get_metadata": "sessions show shows it",
     "sessions.deliver_alerts": "channels are objects of a program",
     "insight.rows": "insight export writes all of them",
+    "insight.training": "export training writes all lines",
     "connectors.get": "connectors list shows all there is to it",
     "connectors.schema": "people look at a schema with the tools of the database",
     "executions.execute_from_chat": "ask runs what it writes",
@@ -175,6 +177,7 @@ SPELLED = {
     ("sessions.add_session_feedback", "feedback"): "its keys are options: --rating, --comment, --extra",
     ("insight.export", "path"): "-o, --output, where - is standard output",
     ("insight.export", "overwrite"): "--force, as everywhere",
+    ("insight.export_training", "overwrite"): "--force, as everywhere",
     ("signal", "signals"): "a signal for each FACT_ID; its fields are options",
     ("set_policy", "policy"): "NAME is an argument, where none stands for None",
     ("connectors.refresh", "connector_id"): "NAME is an argument, as connect takes it",
@@ -190,12 +193,13 @@ SPELLED = {
 WITHOUT = {
     ("recall", "on_token"): "a callback",
     ("remember", "progress"): "a callback",
+    ("insight.export_training", "progress"): "a callback",
     ("sessions.add_message", "at"): "a command is run when it is said",
 }
 """Parameters that no option sets."""
 
 
-LOCAL = {"close", "golden_examples.import_file", "insight.export"}
+LOCAL = {"close", "golden_examples.import_file", "insight.export", "insight.export_training"}
 """What happens where the caller is: nothing of it is sent, or what is sent is another call."""
 
 

@@ -155,10 +155,12 @@ def test_the_methods_of_insight_are_these() -> None:
         "dictionary",
         "digest",
         "export",
+        "export_training",
         "notes",
         "rows",
         "satisfaction",
         "themes",
+        "training",
         "trend",
         "usefulness",
     }

@@ -72,6 +72,7 @@ from heedful.api.parameters import (
     NewMessages,
     OnlyConnector,
     OnlyDataset,
+    OnlySplit,
     OnToken,
     OtherFactId,
     Output,
@@ -83,6 +84,9 @@ from heedful.api.parameters import (
     QaId,
     Query,
     Question,
+    RatedDataset,
+    RatedSince,
+    RatedUntil,
     RateLimit,
     Reason,
     RecallCursor,
@@ -113,17 +117,21 @@ from heedful.api.parameters import (
     SqlQuery,
     Subject,
     Targets,
+    TestShare,
     Text,
     Texts,
     TimeStep,
     TopK,
     TopN,
+    TrainingLines,
+    TrainingWhere,
     Url,
     UsedFacts,
     UsefulnessWeight,
     UserQuery,
     Weights,
     Where,
+    WithVisitors,
 )
 from heedful.model import (
     DEFAULT_DATASET,
@@ -187,6 +195,8 @@ from heedful.model import (
     SigningRotation,
     Supersession,
     Themes,
+    TrainingExport,
+    TrainingPage,
     Trend,
     UsefulnessReport,
     UsefulnessStats,
@@ -730,6 +740,50 @@ class AsyncInsight(_Awaiting):
 
         It is there when it is whole. Instead of a name, it may be something that bytes can be written to. In CSV, texts
         that a spreadsheet would take for a formula get a leading apostrophe.
+        """
+
+    async def training(
+        self,
+        format: TrainingLines,
+        *,
+        dataset: RatedDataset | None = None,
+        where: TrainingWhere | None = None,
+        since: RatedSince | None = None,
+        until: RatedUntil | None = None,
+        visitors: WithVisitors = False,
+        test_share: TestShare = 0.1,
+        split: OnlySplit | None = None,
+        cursor: Cursor | None = None,
+        limit: Limit = 1000,
+    ) -> TrainingPage:
+        """Lines of training data, made from what people rated: for `kto`, `dpo`, `sft`, `triplets` (embedding models
+        and rerankers), `text2sql` or `evals`.
+
+        Each author has one vote about the same words; the larger side decides, and `agreement` is its share. Opinions
+        that were retracted don't count, nor do those of erased people. What rests on superseded or forgotten facts is
+        not taught as right. All phrasings of one need are on one side of the split. The same ledger gives the same
+        lines; if ratings change between two pages, the second is refused.
+        """
+
+    async def export_training(
+        self,
+        path: Output,
+        format: TrainingLines,
+        *,
+        dataset: RatedDataset | None = None,
+        where: TrainingWhere | None = None,
+        since: RatedSince | None = None,
+        until: RatedUntil | None = None,
+        visitors: WithVisitors = False,
+        test_share: TestShare = 0.1,
+        split: OnlySplit | None = None,
+        overwrite: bool = False,
+        progress: Progress | None = None,
+    ) -> TrainingExport:
+        """Writes training data to a file where the caller is, as lines of JSON, with a card beside it (`FILE.md`) that
+        says how they were made; see `training`.
+
+        Both are there when they are whole. Instead of a name, it may be something that bytes can be written to.
         """
 
 class AsyncConnectors(_Awaiting):

@@ -14,6 +14,7 @@ from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import OnToken, Progress, Source
 from heedful.clock import from_stored
 from heedful.errors import Invalid
+from heedful.evaluation import training_data
 from heedful.insight import counting, digest, exported_rows, notes, satisfaction
 from heedful.insight.comments import Comments
 from heedful.insight.counting import InsightSpace
@@ -310,6 +311,8 @@ _ON_EXECUTIONS: Handlers = {
     "chat_sessions.list": chat_sessions.list_chats,
     "chat_sessions.delete": chat_sessions.delete_chat,
     "chat_sessions.get_questions": chat_sessions.get_questions,
+    "insight.training": training_data.training,
+    "insight.export_training": training_data.export_training,
     "golden_examples.create": golden.create_example,
     "golden_examples.promote": golden.promote_example,
     "golden_examples.get": golden.get_example,

@@ -83,12 +83,17 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if "the agent goes on without it" in each.getMessage()]
 
 
-def run_page(name: str, *, session: str = "chat-1", **given: Any) -> None:
+def run_examples(name: str, given: dict[str, Any]) -> None:
     """Runs the examples of a page of docs/integrations from top to bottom, in the current folder."""
     page = Path(__file__).parents[2] / "docs/integrations" / f"{name}.md"
     examples = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for example in examples:
         exec(compile(example, str(page), "exec"), given)
+
+
+def run_page(name: str, *, session: str = "chat-1", **given: Any) -> None:
+    """The same of a page after which an answer was rated."""
+    run_examples(name, given)
     memory: Heedful = given["memory"]
     assert [each.feedback_score for each in memory.sessions.entries(session).items] == [5]
     memory.close()

@@ -57,6 +57,7 @@ REFUSES = {
     "insight.themes": RANGE,
     "insight.notes": RANGE,
     "insight.rows": RANGE,
+    "insight.training": RANGE,
     "insight.digest": RANGE,
     "supersede": ONE_OF,
     "forget": ONE_OF,

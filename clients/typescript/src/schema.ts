@@ -2207,6 +2207,34 @@ export interface Themes {
   other: number;
 }
 
+/** What training data consist of, and how they were made. */
+export interface TrainingData {
+  /** Which training they are for. */
+  format: "kto" | "dpo" | "sft" | "triplets" | "text2sql" | "evals";
+  /** How many lines there are. */
+  lines: number;
+  /** The lines of each side. */
+  splits: Partial<Record<"train" | "test", number>>;
+  /** How many needs they are about; all phrasings of one are on one side. */
+  needs: number;
+  /** The rated answers, facts and queries that are in no line, by reason. */
+  left_out: Record<string, number>;
+  /** The hash of the file with all lines, which is the same for the same ledger. */
+  sha256: string;
+  /** How they were made, in Markdown. */
+  card: string;
+}
+
+/** Some lines of training data. */
+export interface TrainingPage {
+  /** What is on this page. */
+  items: (Record<string, unknown>)[];
+  /** Pass it as `cursor` to go on; None at the end. */
+  next_cursor: string | null;
+  /** All lines together. */
+  data: TrainingData;
+}
+
 /** Satisfaction over time. */
 export interface Trend {
   /** How long each step is. */
@@ -2521,6 +2549,29 @@ export interface InsightRowsRequest {
   until?: string;
   /** Only rows of this dataset. */
   dataset?: string;
+  /** The `next_cursor` of the previous page. */
+  cursor?: string;
+  /** How many at most in a page, up to 1,000. */
+  limit?: number;
+}
+
+export interface InsightTrainingRequest {
+  /** Which lines to make: for which kind of training. */
+  format: "kto" | "dpo" | "sft" | "triplets" | "text2sql" | "evals";
+  /** Only what is about facts of this dataset. */
+  dataset?: string;
+  /** Only from facts whose metadata meet all these conditions, as in `recall`. */
+  where?: Record<string, unknown>;
+  /** Only ratings from this time on. */
+  since?: string;
+  /** Only ratings before this time. */
+  until?: string;
+  /** Count the opinions of visitors, too. */
+  visitors?: boolean;
+  /** The share of needs that are for testing, from 0 to 1. */
+  test_share?: number;
+  /** Only lines of this side; of both if left out. */
+  split?: "train" | "test";
   /** The `next_cursor` of the previous page. */
   cursor?: string;
   /** How many at most in a page, up to 1,000. */
@@ -2924,6 +2975,17 @@ export interface InsightMethods {
   rows(fields: InsightRowsRequest, options?: CallOptions): Promise<Page<Record<string, unknown>>>;
   /** All items of `rows`, page by page as they are needed; `limit` is the size of a page. */
   iterateRows(fields: InsightRowsRequest, options?: CallOptions): AsyncGenerator<Record<string, unknown>, void>;
+  /**
+   * Lines of training data, made from what people rated: for `kto`, `dpo`, `sft`, `triplets` (embedding models and rerankers), `text2sql` or `evals`.
+   *
+   * Each author has one vote about the same words; the larger side decides, and `agreement` is its share. Opinions
+   * that were retracted don't count, nor do those of erased people. What rests on superseded or forgotten facts is
+   * not taught as right. All phrasings of one need are on one side of the split. The same ledger gives the same
+   * lines; if ratings change between two pages, the second is refused.
+   *
+   * Needs the scope `read`.
+   */
+  training(fields: InsightTrainingRequest, options?: CallOptions): Promise<TrainingPage>;
 }
 
 /** Databases that questions are asked of. */
@@ -3674,6 +3736,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "insight.digest": {"method":"GET","path":"{project}/insight/digest","places":[],"fields":"query","slow":true},
   "insight.dictionary": {"method":"GET","path":"{project}/insight/dictionary","places":[]},
   "insight.rows": {"method":"GET","path":"{project}/insight/rows","places":[],"fields":"query","slow":true,"iterate":"iterateRows"},
+  "insight.training": {"method":"GET","path":"{project}/insight/training","places":[],"fields":"query","slow":true},
   "connectors.create": {"method":"POST","path":"{project}/connectors","places":[],"fields":"body","once":true,"slow":true},
   "connectors.list": {"method":"GET","path":"{project}/connectors","places":[]},
   "executions.executeQuery": {"method":"POST","path":"{project}/executions","places":[],"fields":"body","once":true,"slow":true},

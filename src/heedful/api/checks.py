@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from heedful.clock import to_stored
+from heedful.clock import from_stored, to_stored
 from heedful.errors import Conflict, Invalid, NotFound, quoted, too_many
 from heedful.model import (
     POLICY_NAMES,
@@ -162,6 +162,16 @@ def bound(field: str, value: Any, remedy: str = "Pass a datetime; one without a 
     if not isinstance(value, datetime):
         raise Invalid.got(field, "must be a datetime", value, remedy)
     return min(max(0, to_stored(value)), limits.MAX_TIME)
+
+
+def period(since: Any, until: Any) -> tuple[int | None, int | None]:
+    """Both ends of a period as stored times, the first before the second."""
+    start, stop = bound("since", since), bound("until", until)
+    if start is not None and stop is not None and start >= stop:
+        first, last = (f"{from_stored(at):%Y-%m-%d %H:%M}" for at in (start, stop))
+        remedy = "Swap the two, or leave one out"
+        raise Invalid(f"since ({first}) must be before until ({last})", field="since", value=since, remedy=remedy)
+    return start, stop
 
 
 def not_ahead(field: str, value: datetime | None, now: int) -> None:

@@ -159,3 +159,52 @@ class Insight(Namespace, name="insight"):
         It is there when it is whole. Instead of a name, it may be something that bytes can be written to. In CSV, texts
         that a spreadsheet would take for a formula get a leading apostrophe.
         """
+
+    @call("GET", "/insight/training", slow=True)
+    def training(
+        self,
+        format: t.TrainingLines,
+        *,
+        dataset: t.RatedDataset | None = None,
+        where: t.TrainingWhere | None = None,
+        since: t.RatedSince | None = None,
+        until: t.RatedUntil | None = None,
+        visitors: t.WithVisitors = False,
+        test_share: t.TestShare = 0.1,
+        split: t.OnlySplit | None = None,
+        cursor: Annotated[
+            t.Cursor | None,
+            t.Means("The `next_cursor` of the previous page.", {"pattern": r"^[0-9a-f]{16}\.[0-9]{1,18}$"}),
+        ] = None,
+        limit: t.Limit = 1000,
+    ) -> m.TrainingPage:
+        """Lines of training data, made from what people rated: for `kto`, `dpo`, `sft`, `triplets` (embedding models
+        and rerankers), `text2sql` or `evals`.
+
+        Each author has one vote about the same words; the larger side decides, and `agreement` is its share. Opinions
+        that were retracted don't count, nor do those of erased people. What rests on superseded or forgotten facts is
+        not taught as right. All phrasings of one need are on one side of the split. The same ledger gives the same
+        lines; if ratings change between two pages, the second is refused.
+        """
+
+    @call("LOCAL")
+    def export_training(
+        self,
+        path: Annotated[t.Output, t.Means("The file to write, or an object with a `write` method for bytes.")],
+        format: t.TrainingLines,
+        *,
+        dataset: t.RatedDataset | None = None,
+        where: t.TrainingWhere | None = None,
+        since: t.RatedSince | None = None,
+        until: t.RatedUntil | None = None,
+        visitors: t.WithVisitors = False,
+        test_share: t.TestShare = 0.1,
+        split: t.OnlySplit | None = None,
+        overwrite: Annotated[bool, t.Means("Replace existing files.")] = False,
+        progress: Annotated[t.Progress | None, t.Means("Called with (done, total) during long work.")] = None,
+    ) -> m.TrainingExport:
+        """Writes training data to a file where the caller is, as lines of JSON, with a card beside it (`FILE.md`) that
+        says how they were made; see `training`.
+
+        Both are there when they are whole. Instead of a name, it may be something that bytes can be written to.
+        """

@@ -32,6 +32,8 @@ from heedful.model import (
     Signal,
     TableName,
     Target,
+    TrainingFormat,
+    TrainingSplit,
     limits,
 )
 from heedful.model.base import NAME_LIMITS, SOURCE_LIMITS, TEXT, TEXT_LIMITS, WORDS, WORDS_LIMITS
@@ -298,6 +300,16 @@ ReportTarget = Annotated[
         "left out."
     ),
 ]
+TrainingLines = Annotated[TrainingFormat, Means("Which lines to make: for which kind of training.")]
+TrainingWhere = Annotated[Where, Means("Only from facts whose metadata meet all these conditions, as in `recall`.")]
+TestShare = Annotated[
+    float, Means("The share of needs that are for testing, from 0 to 1.", FRACTION_LIMITS, checks.fraction)
+]
+OnlySplit = Annotated[TrainingSplit, Means("Only lines of this side; of both if left out.")]
+WithVisitors = Annotated[bool, Means("Count the opinions of visitors, too.", check=checks.flag)]
+RatedSince = Annotated[Moment, Means("Only ratings from this time on.")]
+RatedUntil = Annotated[Moment, Means("Only ratings before this time.")]
+RatedDataset = Annotated[DatasetName, Means("Only what is about facts of this dataset.")]
 SaidSince = Annotated[Moment, Means("Only feedback from this time on.")]
 SaidUntil = Annotated[Moment, Means("Only feedback before this time.")]
 AnsweredFrom = Annotated[DatasetName, Means("Only answers from this dataset.")]

@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Connection
 
 from heedful.api import checks
-from heedful.clock import DAY, from_stored
+from heedful.clock import DAY
 from heedful.errors import Invalid, quoted
 from heedful.insight.comments import Comments
 from heedful.ledger import opinion_reports, tallies
@@ -57,11 +57,7 @@ class InsightSpace:
 
     def period(self, since: Any, until: Any, dataset: Any = None) -> tuple[int | None, int | None]:
         """Both ends of a period as stored times, the first before the second; also checks the dataset."""
-        start, stop = checks.bound("since", since), checks.bound("until", until)
-        if start is not None and stop is not None and start >= stop:
-            first, last = (f"{from_stored(at):%Y-%m-%d %H:%M}" for at in (start, stop))
-            remedy = "Swap the two, or leave one out"
-            raise Invalid(f"since ({first}) must be before until ({last})", field="since", value=since, remedy=remedy)
+        start, stop = checks.period(since, until)
         if dataset is not None:
             with self.workspace.read() as connection:
                 self.workspace.dataset(connection, checks.name("dataset", dataset))

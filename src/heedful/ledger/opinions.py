@@ -251,7 +251,8 @@ class SqlFeedbacks:
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         statement = _ROWS.where(self._of_sessions()).order_by(feedbacks.c.seq)
         if session_ids is None:
-            return self._read(statement)
+            # All of them may be more than fit into memory.
+            return map(_feedback, self._connection.execute(statement, execution_options={"yield_per": READ_SIZE}))
         return map(_feedback, select_in(self._connection, statement, sessions.c.id, session_ids))
 
     def counts(self) -> Counts:
@@ -333,6 +334,8 @@ def counted_opinions(rows: Sequence[FeedbackRow], authors: int) -> tuple[list[Fe
     enough = suffices([(row.author_kind, row.author) for row in negative], authors)
     return [row for row in trusted if row.rating == "up"], negative if enough else []
 
+
+READ_SIZE = 2_000  # Rows that are held while all opinions are read.
 
 _STORED = (
     *("id", "event_id", "target_type", "target_id", "message_id", "author", "author_kind"),

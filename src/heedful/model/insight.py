@@ -300,6 +300,50 @@ class ExportResult(Model):
     """The file; None where bytes were written to something else."""
 
 
+TrainingFormat = Literal["kto", "dpo", "sft", "triplets", "text2sql", "evals"]
+TrainingSplit = Literal["train", "test"]
+
+
+class TrainingData(Model):
+    """What training data consist of, and how they were made."""
+
+    format: TrainingFormat
+    """Which training they are for."""
+    lines: int
+    """How many lines there are."""
+    splits: dict[TrainingSplit, int]
+    """The lines of each side."""
+    needs: int
+    """How many needs they are about; all phrasings of one are on one side."""
+    left_out: dict[str, int]
+    """The rated answers, facts and queries that are in no line, by reason."""
+    sha256: str
+    """The hash of the file with all lines, which is the same for the same ledger."""
+    card: str
+    """How they were made, in Markdown."""
+
+
+class TrainingPage(Model):
+    """Some lines of training data."""
+
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+    """Pass it as `cursor` to go on; None at the end."""
+    data: TrainingData
+    """All lines together."""
+
+
+class TrainingExport(Model):
+    """Training data in a file."""
+
+    path: str | None
+    """The file; None where bytes were written to something else."""
+    card_path: str | None
+    """The file with the card."""
+    data: TrainingData
+    """What is in it."""
+
+
 class Digest(Model):
     """A summary of the feedback in a period, compared with the period before."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence, Set
 from typing import Literal
 
-from heedful.text.complaints import VERDICTS, contrasts, has_verb, statement, verb
+from heedful.text.complaints import MIN_WORDS, VERDICTS, contrasts, has_verb, statement, verb
 from heedful.text.regex import regex
 from heedful.text.words import Word, stem, words
 
@@ -81,6 +81,22 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
             elsewhere = {word.term for other in facts if other != fact for word in _content(other)} | about
             found.append((-len((terms & known) - elsewhere), -len(others), -len(terms & known), index))
     return min(found)[3] if found else None
+
+
+def confirmed(comment: str, facts: Sequence[str]) -> int | None:
+    """The index of the fact that says all that a comment states: it corrects an answer, and no fact.
+
+    >>> facts = ["Returns are accepted within 30 days", "Gift cards never expire"]
+    >>> confirmed("Wrong! Gift cards never expire.", facts), confirmed("Gift cards expire.", facts)
+    (1, None)
+    """
+    asserted = _INSTEAD_OF.sub(" ", _TITLE.sub(r"\1 ", statement(comment) or ""))
+    given = {word.term for word in _content(asserted)}
+    for index, fact in enumerate(facts):
+        known = {word.term for word in _content(fact)}
+        if len(given) >= MIN_WORDS and given <= known and _denies(asserted) == _denies(fact):
+            return index
+    return None
 
 
 def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:

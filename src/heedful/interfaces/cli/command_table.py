@@ -67,7 +67,7 @@ GROUPS = {
         "verify": _Command("upkeep", "verify", "Replay the ledger, and compare every score with it."),
         "backup": _Command("upkeep", "backup", "Copy the file of the store while others use it."),
         "copy": _Command("upkeep", "copy", "Copy the store SOURCE into the empty store TARGET."),
-        "export": _Command("upkeep", "export", "Write the project to FILE, as lines of JSON."),
+        "export": _Command("upkeep", "export", "Write the project, or training data from ratings, to a file."),
         "import": _Command("upkeep", "import_", "Read a project, or what another system exported, from FILE."),
     },
 }

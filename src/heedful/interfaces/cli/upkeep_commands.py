@@ -19,6 +19,7 @@ from rich.markup import escape
 import heedful
 from heedful import model, settings, transfer
 from heedful.bootstrap import maintain_store, migrate_store, store_jobs, store_security
+from heedful.evaluation.training_files import REASONS
 from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs
 from heedful.interfaces.cli.screen import console, echo, minute, progress, shortened, show_result, show_table, waiting
 from heedful.interfaces.client.hardening import check_server
@@ -266,14 +267,28 @@ def _show_copied(result: transfer.Copied) -> str:
     return f"{result.target} is a copy of {result.source}; {result.written} rows were written"
 
 
-@command()
+class _Export(Group):
+    """`export FILE` is short for `export project FILE`."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        is_named = bool(args) and (args[0] in self.commands or args[0] in context.help_option_names)
+        return super().parse_args(context, args if is_named else ["project", *args])
+
+
+export = _Export("export")
+
+
+@command(group=export, name="project")
 @click.argument("file", required=False)
 @click.option(
     "--vectors/--no-vectors", default=True, show_default=True, help="Without vectors, the import re-embeds the facts."
 )
 @force
-def export(options: Options, file: str | None, vectors: bool, force: bool, as_json: bool) -> None:
-    """Without FILE, it goes to standard output."""
+def export_project(options: Options, file: str | None, vectors: bool, force: bool, as_json: bool) -> None:
+    """Write the project to FILE, as lines of JSON.
+
+    Without FILE, it goes to standard output. The word "project" may be left out.
+    """
     store = options.local("export")
     name = options.project or settings.load().project
     if file is None or file == "-":
@@ -284,6 +299,42 @@ def export(options: Options, file: str | None, vectors: bool, force: bool, as_js
     lines = sum(result.counts.values())
     done = f"{lines} lines of project {result.project} in {file}; ledger {result.ledger_checksum}"
     show_result(result, as_json, lambda _: done)
+
+
+@command(group=export, name="training")
+@parameters(
+    "insight.export_training",
+    "path",
+    path={"metavar": "FILE"},
+    format={"required": True},
+    overwrite={"spelled": ("--force",), "help": "Replace existing files."},
+)
+def export_training(options: Options, path: str, as_json: bool, **given: Any) -> None:
+    """Write training data to FILE, made from what people rated.
+
+    They are lines of JSON for trainers of language models (kto, dpo, sft), of embedding models and rerankers
+    (triplets), for text-to-SQL, or for evaluations. FILE.md says how they were made. With -, the lines go to standard
+    output.
+    """
+    # What was not typed has the engine's default.
+    given = {name: value for name, value in given.items() if value is not None}
+    with progress("reading ratings") as show, options.open(worker=False) as opened:
+        output = sys.stdout.buffer if path == "-" else path
+        result = opened.insight.export_training(output, progress=show, **given)
+    if path != "-":
+        show_result(result, as_json, _show_training)
+
+
+def _show_training(result: model.TrainingExport) -> str:
+    data = result.data
+    if data.left_out:
+        left_out = [(count, REASONS[reason]) for reason, count in data.left_out.items()]
+        show_table(left_out, ("left out", itemgetter(0)), ("because it is", itemgetter(1)))
+    if not data.lines:
+        return f"no lines in {result.path}: nothing was rated that {data.format} can be made from"
+    sides = ", ".join(f"{count} to {name}" for name, count in data.splits.items())
+    made = f"{data.lines} lines ({sides}) about {data.needs} needs in {result.path}"
+    return f"{made}; how they were made: {result.card_path}"
 
 
 @command(None, name="import")

@@ -19,10 +19,11 @@ from heedful.api import CALLS, checks
 from heedful.api.calls import HEADERS, Arguments, Call
 from heedful.clock import new_id
 from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
+from heedful.evaluation.training_files import line_of, training_file
 from heedful.insight.export_files import export, from_json_rows
 from heedful.interfaces.client.surface import adapted
 from heedful.interfaces.problems import error_of
-from heedful.model import ExportResult
+from heedful.model import ExportResult, TrainingExport
 from heedful.model.base import ignoring_unknown_fields
 from heedful.retrying import seconds
 
@@ -70,6 +71,8 @@ def exchange(project: str, call: Call, arguments: Arguments) -> Exchange:
     """The requests of one call, and its result."""
     if call.name == "insight.export":
         return (yield from _export(project, **arguments))
+    if call.name == "insight.export_training":
+        return (yield from _export_training(project, **arguments))
     call, values, errors = adapted(call, arguments)
     request = _request(call, project, values)
     attempt, waits = 1, 0
@@ -101,6 +104,29 @@ def _export(
             if cursor is None:
                 break
     return output.result()
+
+
+def _export_training(
+    project: str,
+    path: Any,
+    format: Any,
+    overwrite: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+    **filters: Any,
+) -> Generator[Send | float, Reply | None, TrainingExport]:
+    """The same for training data."""
+    with training_file(path, overwrite) as output:
+        cursor, written = None, 0
+        while True:
+            given = {"format": format, **filters, "cursor": cursor}
+            page = yield from exchange(project, CALLS["insight.training"], given)
+            output.add(map(line_of, page.items))
+            written += len(page.items)
+            if progress is not None:
+                progress(written, page.data.lines)
+            cursor = page.next_cursor
+            if cursor is None:
+                return output.end(page.data)
 
 
 def _request(call: Call, project: str, values: Arguments) -> Send:
