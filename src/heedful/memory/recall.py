@@ -166,14 +166,23 @@ class _Outcome:
     """The numbers of the hits."""
 
 
-def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, quiet: bool = False) -> Recall:
+def recall(
+    workspace: Workspace,
+    request: RecallRequest,
+    *,
+    keep: bool = False,
+    quiet: bool = False,
+    vector: Vectors | None = None,
+) -> Recall:
     """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept.
-    With `quiet`, there is none: somebody only looks. With an external id that was used, those shown then."""
+    With `quiet`, there is none: somebody only looks. With an external id that was used, those shown then. `vector` is
+    that of the query, where it is known."""
     earlier = None if request.external_id is None else _earlier(workspace, request, request.external_id)
     if earlier is not None:
         return earlier
     keep = keep or (request.external_id is not None and not workspace.database.read_only)
-    vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
+    if vector is None and request.mode != "lexical":
+        vector = workspace.embed([request.query])[0]
     recall_id = new_id()
     if request.mode == "graph":
         workspace.link(request.dataset)
