@@ -270,6 +270,7 @@ class Memory(Namespace, name=""):
             bool, t.Means("Also write answers again, by the language model if there is one, and compare their words.")
         ] = False,
         executions: Annotated[bool, t.Means("Also run proven SQL again, and compare its rows.")] = True,
+        own_votes: Annotated[bool, t.Means("Let the ratings of a question count when it is asked.")] = False,
         sample: t.SampleSize = t.SAMPLE,
         top_k: t.Depth = 10,
         deadline: t.Seconds | None = None,
@@ -281,6 +282,9 @@ class Memory(Namespace, name=""):
         A rated question is one with facts that were called helpful, or an answer with 4, 5 or up; with SQL that was
         rated as right, it is run again. Ratings of visitors don't count, nor those that were retracted. Every change
         that is given is tried, all at once. Without any, answers and rows are compared with those that were rated.
+
+        A question is asked as if nobody had rated it or another phrasing of it: its own ratings would put the facts
+        that helped first, whatever is changed. `own_votes` lets them count, as they do for those who ask it.
 
         Facts that were superseded, forgotten or have expired are listed apart. Nothing is stored, not even receipts.
         With `embedding` or `as_of`, the facts are copied to a temporary file for as long as it takes.

@@ -65,7 +65,8 @@ def _fill(source: Connection, database: Database, copy: Workspace, until: int | 
     if number is None:
         return
     own = active_model(source)
-    model = own.id if own is not None and own.name == copy.embedder.name else None
+    made_by = (copy.embedder.name, copy.embedder.dimensions)
+    model = own.id if own is not None and (own.name, own.dimensions) == made_by else None
     names, done = Names(source, number), 0
     made: Iterator[bytes] = iter(())
 

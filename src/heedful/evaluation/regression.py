@@ -29,11 +29,11 @@ from heedful.ledger.fold_cache import folds_of
 from heedful.ledger.rating_signals import EntryRow
 from heedful.memory.recall import RecallRequest, check_request, recall
 from heedful.model import (
+    HelpfulFact,
     Hit,
     Mode,
     NotCompared,
     PolicyName,
-    HelpfulFact,
     Regression,
     RegressReport,
     Retired,
@@ -89,6 +89,7 @@ def regress(
     against: str | Path | None,
     answers: bool,
     executions: bool,
+    own_votes: bool,
     sample: int,
     top_k: int,
     deadline: float | None,
@@ -98,6 +99,7 @@ def regress(
     """Asks what was rated well of the store as it is and of the store with a change, and compares."""
     checks.flag("answers", answers)
     checks.flag("executions", executions)
+    checks.flag("own_votes", own_votes)
     checks.seed(seed)
     change = Change(policy, usefulness_weight, mode, embedding, checks.bound("as_of", as_of), against)
     change.check()
@@ -105,7 +107,7 @@ def regress(
     base = space.workspace.looking()
     try:
         asked = _asked(space, base, Period.checked(dataset, since), with_executions=executions, answers=answers)
-        run = _Run(space, base, change, top_k, answers, seed, begun, deadline, progress)
+        run = _Run(space, base, change, top_k, begun, deadline, progress, answers, own_votes, seed)
         return run.report(asked, sample)
     finally:
         base.close()
@@ -214,17 +216,20 @@ class _Run:
         base: Workspace,
         change: Change,
         top_k: int,
-        answers: bool,
-        seed: int,
         begun: float,
         deadline: float | None,
         progress: Progress | None,
+        answers: bool,
+        own_votes: bool,
+        seed: int,
     ) -> None:
         self._space = space
         self._base = base
         self._change = change
         self._top_k = top_k
         self._answers = answers
+        self._own_votes = own_votes
+        self._phrasings: dict[str, list[str]] = defaultdict(list)
         self._seed = seed
         self._begun = begun
         self._deadline = deadline
@@ -250,6 +255,7 @@ class _Run:
             needs = needs_of_vectors([one.question for one in chosen], vectors, self._base.embedder.calibration)
             for place, (one, need) in enumerate(zip(chosen, needs, strict=True)):
                 one.need, one.place = need, place
+                self._phrasings[need].append(one.question)
             with self._change.opened(self._base, self._copying) as other:
                 self._prepare(self._base)
                 if other is not self._base:
@@ -292,7 +298,7 @@ class _Run:
         asked = [one for one in run if one.execution is None]
         texts = self._existing(asked, other)
         own = vectors
-        if other.embedder.name != self._base.embedder.name and asked:
+        if asked and not self._same_vectors(other):
             own = np.zeros((len(run), other.embedder.dimensions), np.float32)
             places = [place for place, one in enumerate(run) if one.execution is None]
             own[places] = other.embed([one.question for one in asked])
@@ -309,6 +315,11 @@ class _Run:
             if self._answers:
                 self._answer_again(one, other)
 
+    def _same_vectors(self, other: Workspace) -> bool:
+        """Whether questions have the same vectors there."""
+        own, theirs = self._base.embedder, other.embedder
+        return (own.name, own.dimensions) == (theirs.name, theirs.dimensions)
+
     def _add(self, one: Asked, compared: Compared) -> None:
         self._compared.append(compared)
         self._sources.append(one)
@@ -316,12 +327,16 @@ class _Run:
     def _hits(
         self, workspace: Workspace, change: Change, one: Asked, vector: Vectors, *, explain: bool = False
     ) -> list[Hit]:
-        request = replace(change.request(one.question, one.dataset or "", self._top_k), explain=explain)
+        request = replace(self._request(change, one), explain=explain)
         try:
             return recall(workspace, request, quiet=True, vector=vector).hits
         except NotFound:
             # The other store has no such dataset.
             return []
+
+    def _request(self, change: Change, one: Asked) -> RecallRequest:
+        request = change.request(one.question, one.dataset or "", self._top_k)
+        return request if self._own_votes else replace(request, held_out=tuple(self._phrasings[one.need]))
 
     def _existing(self, asked: Sequence[Asked], other: Workspace) -> dict[str, str]:
         """The texts of the facts that can be compared; the others are listed with the reason why they can't."""
@@ -368,7 +383,7 @@ class _Run:
         self._add(one, Compared("answer", one.question, one.dataset, *scores, target, says=says, reason=reason))
 
     def _answer(self, one: Asked, workspace: Workspace, change: Change) -> str:
-        request = change.request(one.question, one.dataset or "", self._top_k)
+        request = self._request(change, one)
         written = answer(
             self._space.sessions, workspace, self._space.language_model, request, None, None, quiet=True
         ).answer
@@ -414,7 +429,7 @@ class _Run:
         if compared.places:
             vector = vectors[one.place]
             old = self._hits(self._base, self._as_is, one, vector, explain=True)
-            if other.embedder.name != self._base.embedder.name:
+            if not self._same_vectors(other):
                 vector = other.embed([one.question])[0]
             new = self._hits(other, self._change, one, vector, explain=True)
             lost = max(compared.places, key=lambda fact: _places_lost(*compared.places[fact], self._top_k))

@@ -76,6 +76,8 @@ class RecallRequest:
     external_id: str | None = None
     shown: tuple[int, ...] = ()
     """The facts of the pages before."""
+    held_out: tuple[str, ...] | None = None
+    """Queries whose votes don't count, with those that mean the same as the one asked; None where all count."""
 
     @property
     def question(self) -> list[Any]:
@@ -306,6 +308,10 @@ def _search(
         known = folds_of(workspace).contexts(connection, dataset, model, state.event)
         matches, nearest = known.near(request.query, vector)
         judged = partial(known.judged, connection, state.event)
+    held_out: set[int] = set()
+    if request.held_out is not None:
+        held_out = {match.query_id for match in matches} | events.query_numbers(connection, dataset, request.held_out)
+        matches, nearest = [], [near for near in nearest if near.query not in held_out]
     policy = effective_policy(request.policy, state.policy, request.asks_for_boost)
     now = workspace.now()
     judge: Judge
@@ -318,7 +324,8 @@ def _search(
         context = judge.context
     else:
         context = Context(matches)
-        judge = DocumentedJudge(connection, folds_of(workspace).overall(dataset), state.event, context, now, judged())
+        overall = folds_of(workspace).overall(dataset)
+        judge = DocumentedJudge(connection, overall, state.event, context, now, judged(), sorted(held_out))
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now

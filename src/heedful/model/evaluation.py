@@ -22,7 +22,7 @@ class HelpfulFact(Model):
     text: str
     """Its first 200 characters."""
     old_rank: int | None
-    """Its rank now; None where it is not among the facts that are asked for."""
+    """Its rank as the store is; None where it is not among the facts that are asked for."""
     new_rank: int | None
     """Its rank with the change."""
 
@@ -31,6 +31,7 @@ class Regression(Model):
     """A question that would get worse."""
 
     kind: RatedKind
+    """What was rated: `question`, `answer` or `execution`."""
     question: str
     dataset: str | None
     """Where its facts are; None for an execution."""
@@ -55,11 +56,14 @@ class NotCompared(Model):
     """Something that was rated well and is gone on purpose, or is no fault of the change."""
 
     kind: RatedKind
+    """What was rated: `question`, `answer` or `execution`."""
     question: str
     dataset: str | None
+    """Where its facts are; None for an execution."""
     fact_id: str | None
     """The fact, if it is about one."""
     reason: Retired
+    """A word for programs."""
     detail: str
     """The reason in words."""
 
@@ -68,10 +72,15 @@ class RegressGroup(Model):
     """The rated questions of one kind, dataset or theme."""
 
     name: str
+    """The kind, the dataset or the theme."""
     compared: int
+    """How many questions it has."""
     better: int
+    """How many of them get better."""
     same: int
+    """How many stay as they are."""
     worse: int
+    """How many get worse."""
     change: float
     """The mean change of their scores."""
 
@@ -91,8 +100,11 @@ class RegressReport(Model):
     complete: bool
     """Whether all that should be compared was; false if the deadline came first."""
     better: int
+    """How many get better."""
     same: int
+    """How many stay as they are."""
     worse: int
+    """How many get worse."""
     kept: Estimate
     """The share of the questions that don't get worse. Its interval resamples whole needs."""
     score_before: float
@@ -110,7 +122,9 @@ class RegressReport(Model):
     retired: int
     """How many those are."""
     kinds: list[RegressGroup]
+    """The same for questions, answers and executions."""
     datasets: list[RegressGroup]
+    """The same for each dataset."""
     themes: list[RegressGroup]
     """The largest themes of the questions, by what they ask for."""
     seed: int

@@ -1,0 +1,114 @@
+"""regress, and the check that other commands offer before they change something."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from heedful import model
+from heedful.errors import Invalid
+from heedful.interfaces.cli.runner import Options, command, force, parameters
+from heedful.interfaces.cli.screen import console, counted, echo, percent, progress, shortened, show_result, show_table
+from heedful.interfaces.reports import write_regressions
+
+DATE = {"type": click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), "metavar": "DATE"}
+SHOWN = 10
+"""Questions that the screen shows; JSON and the report have more."""
+
+
+@command()
+@parameters(
+    "regress",
+    since=DATE,
+    as_of=DATE,
+    embedding={"spelled": ["--with-embedding"]},
+    against={"metavar": "STORE"},
+)
+@click.option(
+    "--fail-below",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Exit with 1 if the share of questions that don't get worse is below this, or none could be compared.",
+)
+@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Also write a report as one HTML file.")
+@force
+def regress(
+    options: Options, fail_below: float | None, html: Path | None, force: bool, as_json: bool, **given: Any
+) -> None:
+    """The store stays as it is. Name the change: --policy, --usefulness-weight, --mode, --with-embedding, --as-of or
+    --against. Only what people rated well is asked, without the votes of visitors.
+    """
+    if html is not None and html.exists() and not force:
+        raise Invalid(
+            f"{html} already exists", field="html", value=str(html), remedy="Name another file, or pass --force"
+        )
+    with options.open(worker=False) as memory, progress("asking") as show:
+        report = memory.regress(progress=show, **{name: value for name, value in given.items() if value is not None})
+    if html is not None:
+        write_regressions(report, html, overwrite=force)
+        echo(f"report in {html}", err=True)
+    show_result(report, as_json, show_report)
+    if fail_below is not None and (not report.compared or not report.complete or report.kept.value < fail_below):
+        sys.exit(1)
+
+
+def show_report(report: model.RegressReport) -> None:
+    """What a change would do, in lines."""
+    screen = console()
+    if not report.rated:
+        screen.print("Nobody has rated anything well yet: heedful signal --recall RECALL_ID --helpful 1")
+        return
+    screen.print(
+        f"{escape(report.candidate)}: {report.compared} of {report.rated} rated questions compared "
+        f"({counted(report.needs, 'need')}) in {report.seconds:.1f} s"
+    )
+    if not report.complete:
+        screen.print("[bold]The deadline came before all were compared.[/bold]")
+    if report.compared:
+        screen.print(
+            f"{report.better} better, {report.same} the same, [bold]{report.worse} worse[/bold]; "
+            f"{percent(report.kept.value)} don't get worse ({percent(report.kept.low)} to {percent(report.kept.high)})"
+        )
+        screen.print(
+            f"score {report.score_before:.3f} → {report.score_after:.3f}, "
+            f"change {report.change.low:+.3f} to {report.change.high:+.3f}: {_verdict(report)}"
+        )
+    for name, groups in (("dataset", report.datasets), ("theme", report.themes)):
+        if len(groups) > 1 and any(group.worse or group.better for group in groups):
+            _show_groups(name, groups)
+    for item in report.worst[:SHOWN]:
+        _show_worse(item)
+    if report.worse > SHOWN:
+        screen.print(f"\nand {report.worse - SHOWN} more: --json and --html list up to 100")
+    if report.retired:
+        screen.print(f"\nnot compared, because they are gone on purpose or have changed: {report.retired}")
+        for gone in report.not_compared[:SHOWN]:
+            screen.print(f"  {escape(shortened(gone.question))}: {escape(gone.detail)}")
+
+
+def _verdict(report: model.RegressReport) -> str:
+    if report.is_worse:
+        return "worse for sure"
+    return "better for sure" if report.change.low > 0 else "no sure difference"
+
+
+def _show_groups(name: str, groups: Sequence[model.RegressGroup]) -> None:
+    console().print("")
+    show_table(groups[:SHOWN], f"{name}=name:40 | compared | better | same | worse | change=change:+.3f")
+
+
+def _show_worse(item: model.Regression) -> None:
+    screen = console()
+    screen.print(f"\n[bold]{escape(item.question)}[/bold]  {item.kind} {item.change:+.3f}")
+    for fact in item.facts:
+        ranks = " → ".join("none" if rank is None else str(rank) for rank in (fact.old_rank, fact.new_rank))
+        screen.print(f"  rank {ranks}: {escape(shortened(fact.text))}")
+    if item.kind != "question":
+        screen.print(f"  before: {escape(item.before or '')}")
+        screen.print(f"  after:  {escape(item.after or '')}")
+    screen.print(f"  {escape(item.reason)}")
