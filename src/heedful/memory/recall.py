@@ -311,7 +311,7 @@ def _search(
     held_out: set[int] = set()
     if request.held_out is not None:
         held_out = {match.query_id for match in matches} | events.query_numbers(connection, dataset, request.held_out)
-        matches, nearest = [], [near for near in nearest if near.query not in held_out]
+        matches, nearest = [], (near for near in nearest if near.query not in held_out)
     policy = effective_policy(request.policy, state.policy, request.asks_for_boost)
     now = workspace.now()
     judge: Judge
