@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import Connection, select
 
-from heedful.errors import Conflict, NotFound
+from heedful import settings
+from heedful.errors import Conflict, NotFound, Unavailable
 from heedful.ledger import events as ledger
 from heedful.ledger import strengths, supersessions
 from heedful.memory import doctor
-from heedful.providers.configured import embedder_from
+from heedful.providers.configured import configured_embedder
 from heedful.providers.embedding import Embedder
+from heedful.settings import Settings
 from heedful.storage import Database, open_store, scopes
 from heedful.storage.schema import facts
 from heedful.storage.vectors import active_model, ensure_model, pack
@@ -126,7 +128,7 @@ def other_store(workspace: Workspace, against: str | Path, embedder: Embedder | 
             model = active_model(connection)
         chosen = embedder or workspace.embedder
         if embedder is None and model is not None and model.name != chosen.name:
-            chosen = _known(model.name, database.name)
+            chosen = embedder_of(model.name, database.name, settings.load())
         view = workspace.elsewhere(database, chosen).looking()
         try:
             yield view
@@ -134,11 +136,13 @@ def other_store(workspace: Workspace, against: str | Path, embedder: Embedder | 
             view.close()
 
 
-def _known(name: str, store: str) -> Embedder:
-    """The model of this name, if it comes with Heedful."""
-    for spec in ("bundled", "fast"):
-        embedder = embedder_from(spec)
-        if embedder.name == name:
-            return embedder
-    message = f"the vectors of {store} were made by {name}, which is not the model of this store"
-    raise Conflict(message, code="other_model", field="embedding", remedy="Pass embedding: the model of that store")
+def embedder_of(name: str, store: str, config: Settings) -> Embedder:
+    """The model of this name, with which a store was made: that of the settings, or one that comes with Heedful."""
+    for spec in dict.fromkeys((config.embedding, "bundled", "fast")):
+        with suppress(Unavailable):
+            embedder = configured_embedder(config, spec)
+            if embedder.name == name:
+                return embedder
+    message = f"the vectors of {store} were made by {name}, which is not the model of the settings"
+    remedy = "Name it in the settings (HEEDFUL_EMBEDDING)"
+    raise Conflict(message, code="other_model", field="embedding", remedy=remedy)

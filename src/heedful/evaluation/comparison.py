@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.ledger.replay_statistics import BOOTSTRAP_ROUNDS, interval
+from heedful.ledger.replay_statistics import interval, resampled_means
 from heedful.memory.answer import NO_ANSWER, said
 from heedful.model import Estimate, Explanation, Hit, RatedKind, RegressGroup
 from heedful.text.words import words
@@ -18,6 +18,13 @@ CLOSE = 1e-9  # A difference that arithmetic alone could make.
 SHOWN = 200  # Characters of a text that a report shows.
 STILL_SAYS = 0.6
 """The share of the words of a rated answer that another one must have, if the rated one has no numbers and names."""
+
+SURE = 0.99
+"""The certainty from which a change is called worse."""
+
+LEAST_CHANGED, NOT_SURE = 7, 0.95
+"""With fewer needs that changed, chance alone may have made all of them worse: 7 by less than 1%. Then a change is not
+called worse, and this is the most that can be certain."""
 
 PART = 0.5  # A text that has this share of a fact's is taken for a part of it.
 
@@ -157,6 +164,12 @@ class Totals:
     change: Estimate
     kept: Estimate
     needs: int
+    certainty: float
+    """The share of resamples in which the change is for the worse."""
+
+    @property
+    def is_worse(self) -> bool:
+        return self.certainty >= SURE
 
 
 def totals(compared: Sequence[Compared], needs: Sequence[str], seed: int) -> Totals:
@@ -164,27 +177,20 @@ def totals(compared: Sequence[Compared], needs: Sequence[str], seed: int) -> Tot
     another."""
     if not compared:
         nothing = Estimate(value=0.0, low=0.0, high=0.0)
-        return Totals(0.0, 0.0, nothing, Estimate(value=1.0, low=1.0, high=1.0), 0)
-    values = np.array([[one.change, not one.is_worse] for one in compared], np.float64)
-    _, members = np.unique(np.array(needs), return_inverse=True)
-    groups = int(members.max()) + 1
-    sums = np.zeros((groups, 3))
-    np.add.at(sums, members, np.column_stack([values, np.ones(len(values))]))
-    samples = _resampled(sums, seed)
-    change, kept = (_estimate(float(values[:, column].mean()), samples[:, column]) for column in range(values.shape[1]))
-    before, after = (float(np.mean([getattr(one, side) for one in compared])) for side in ("before", "after"))
-    return Totals(round(before, DIGITS), round(after, DIGITS), change, kept, groups)
-
-
-def _resampled(sums: Floats, seed: int) -> Floats:
-    """The means of draws of as many needs, with replacement; `sums` are those of each need, and last its size."""
-    draw = np.random.default_rng(seed)
-    count = len(sums)
-    means = np.empty((BOOTSTRAP_ROUNDS, sums.shape[1] - 1))
-    for place in range(BOOTSTRAP_ROUNDS):
-        drawn = sums[draw.integers(0, count, count)].sum(axis=0)
-        means[place] = drawn[:-1] / drawn[-1]
-    return means
+        return Totals(0.0, 0.0, nothing, Estimate(value=1.0, low=1.0, high=1.0), 0, 0.0)
+    values = np.array([[one.change, not one.is_worse, one.before, one.after] for one in compared], np.float64)
+    _, members, sizes = np.unique(np.array(needs), return_inverse=True, return_counts=True)
+    sums = np.zeros((len(sizes), values.shape[1]))
+    np.add.at(sums, members, values)
+    weights = sizes.astype(np.float64)
+    by_need = sums / weights[:, None]
+    samples = resampled_means(by_need, weights, seed)
+    means = values.mean(axis=0).tolist()
+    worse = float((samples[:, 0] < -CLOSE).mean())
+    changed = int(np.count_nonzero(np.abs(by_need[:, 0]) > CLOSE))
+    change, kept = (_estimate(means[column], samples[:, column]) for column in (0, 1))
+    sure = round(worse, DIGITS) if changed >= LEAST_CHANGED else min(round(worse, DIGITS), NOT_SURE)
+    return Totals(round(means[2], DIGITS), round(means[3], DIGITS), change, kept, len(sizes), sure)
 
 
 def _estimate(value: float, samples: Floats) -> Estimate:

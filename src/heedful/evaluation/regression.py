@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from heedful import settings
 from heedful.api import checks
@@ -344,8 +344,8 @@ class _Run:
         with self._base.read() as connection:
             texts, gone = _facts(connection, wanted, self._base.now())
         if other is not self._base:
-            with other.read() as connection:
-                gone |= _gone_there(connection, list(texts), other.now(), self._change.as_of)
+            with self._base.read() as own, other.read() as theirs:
+                gone |= _gone_there(own, theirs, list(texts), other.now(), self._change.as_of)
         for one in asked:
             for fact in one.facts.keys() & gone.keys():
                 reason, detail = gone[fact]
@@ -472,7 +472,8 @@ class _Run:
             score_before=summed.before,
             score_after=summed.after,
             change=summed.change,
-            is_worse=summed.change.high < 0,
+            certainty=summed.certainty,
+            is_worse=summed.is_worse,
             worst=[one.model_copy(update={"theme": theme_of.get(one.question)}) for one in worst],
             not_compared=self._retired[:MAX_LISTED],
             retired=len(self._retired),
@@ -536,9 +537,9 @@ def _facts(connection: Connection, ids: Sequence[str], now: int) -> tuple[dict[s
     return {fact: row.text for fact, row in rows.items() if fact not in gone}, gone
 
 
-def _gone_there(connection: Connection, ids: Sequence[str], now: int, as_of: int | None) -> Gone:
+def _gone_there(base: Connection, connection: Connection, ids: Sequence[str], now: int, as_of: int | None) -> Gone:
     """The facts that another store lacks on purpose: its ledger knows them, or they are younger than the time that is
-    asked about. What it never knew is lost."""
+    asked about. What it never knew is lost, and so is what a document said that was imported again."""
     _, gone = _facts(connection, ids, now)
     absent = [fact for fact, (reason, _) in gone.items() if reason == "forgotten"]
     if as_of is not None:
@@ -546,7 +547,23 @@ def _gone_there(connection: Connection, ids: Sequence[str], now: int, as_of: int
         return gone | dict.fromkeys(absent, ("not_stored_then", f"it was not stored at {then}"))
     told = select(events.c.target_id).distinct()
     known = {row.target_id for row in select_in(connection, told, events.c.target_id, absent)}
-    return {fact: why for fact, why in gone.items() if fact not in absent or fact in known}
+    rows = select_in(base, select(facts.c.id, facts.c.source, facts.c.dataset_id), facts.c.id, sorted(known))
+    source_of = {row.id: (row.dataset_id, row.source) for row in rows if row.source is not None}
+    named, theirs = (scopes.dataset_names(one) for one in (base, connection))
+    numbers = {name: number for number, name in theirs.items()}
+    anew = {
+        (dataset, source)
+        for dataset, source in set(source_of.values())
+        if _newest(connection, numbers.get(named[dataset]), source) > _newest(base, dataset, source)
+    }
+    lost = {fact for fact in absent if fact not in known or source_of.get(fact) in anew}
+    return {fact: why for fact, why in gone.items() if fact not in lost}
+
+
+def _newest(connection: Connection, dataset: int | None, source: str | None) -> int:
+    """When the newest fact of a document was stored."""
+    newest = select(func.max(facts.c.created_at)).where(facts.c.dataset_id == dataset, facts.c.source == source)
+    return int(connection.execute(newest).scalar() or 0)
 
 
 def _table(result: Result) -> str:

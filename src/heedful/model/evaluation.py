@@ -113,8 +113,10 @@ class RegressReport(Model):
     """The mean score with the change."""
     change: Estimate
     """The difference of the two."""
+    certainty: float
+    """The share of resamples in which the change is below 0."""
     is_worse: bool
-    """Whether the change makes things worse for sure: the interval of `change` is below 0."""
+    """Whether the change makes things worse for sure: with a certainty of 0.99, and seven needs that change."""
     worst: list[Regression]
     """The questions that get worse, worst first; at most 100."""
     not_compared: list[NotCompared]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 from rich.markup import escape
 
-from heedful import model
+import heedful
+from heedful import model, settings, transfer
 from heedful.errors import Invalid
-from heedful.interfaces.cli.runner import Options, command, force, parameters
+from heedful.evaluation.candidates import embedder_of
+from heedful.interfaces.cli.runner import Engine, Options, command, force, parameters
 from heedful.interfaces.cli.screen import console, counted, echo, percent, progress, shortened, show_result, show_table
 from heedful.interfaces.reports import write_regressions
+from heedful.storage import open_store, scopes
+from heedful.storage.vectors import active_model
 
 DATE = {"type": click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), "metavar": "DATE"}
 SHOWN = 10
@@ -112,3 +118,57 @@ def _show_worse(item: model.Regression) -> None:
         screen.print(f"  before: {escape(item.before or '')}")
         screen.print(f"  after:  {escape(item.after or '')}")
     screen.print(f"  {escape(item.reason)}")
+
+
+check = click.option(
+    "--check", is_flag=True, help="First show which rated questions would get worse, and ask whether to go on."
+)
+"""The option of a command that changes what recalls find; `yes` goes with it."""
+
+
+def go_on(report: model.RegressReport, *, sure: bool, as_json: bool) -> None:
+    """Shows what a change would do; without an answer that it is wanted, the command ends here."""
+    if not as_json:
+        show_report(report)
+    if not sure:
+        click.confirm("Go on?", abort=True, err=True)
+
+
+def check_embedding(options: Options, *, sure: bool, as_json: bool) -> None:
+    """What another model would do to the questions of each project of a store, or of the one that is named."""
+    config = settings.load(store=options.store)
+    store = options.local("reembed") or config.store
+    with closing(open_store(store, create=False)) as database, database.read() as connection:
+        names = [options.named_project] if options.named_project else scopes.project_names(connection)
+        model = active_model(connection)
+    for name in names if model is not None else ():
+        assert model is not None
+        own = embedder_of(model.name, database.name, config)
+        with heedful.open(store, project=name, embedding=own, sessions=options.sessions, worker=False) as memory:
+            if not as_json:
+                echo(f"project {name}")
+            with progress("asking") as show:
+                report = memory.regress(embedding=options.embedding or config.embedding, progress=show)
+        go_on(report, sure=sure, as_json=as_json)
+
+
+def check_change(
+    options: Options, change: Callable[[Engine], object], command: str, *, sure: bool, as_json: bool
+) -> None:
+    """Makes a change of the facts in a copy of the project, and shows what it would do to rated questions."""
+    store = options.local(f"{command} --check") or settings.load().store
+    name = options.project or settings.load().project
+    with closing(open_store(store, create=True)) as database, database.read() as connection:
+        if name not in scopes.project_names(connection):
+            # Nobody can have rated anything.
+            return
+    with TemporaryDirectory(prefix="heedful-check-") as folder:
+        copy, lines = Path(folder) / "copy.db", Path(folder) / "project.jsonl"
+        with progress("copying") as show:
+            transfer.export_file(store, lines, project=name)
+            transfer.import_file(copy, lines, embedding=options.embedding, progress=show)
+        with heedful.open(copy, project=name, embedding=options.embedding, worker=False) as trial:
+            change(trial)
+        with options.open(worker=False) as memory, progress("asking") as show:
+            report = memory.regress(against=copy, progress=show)
+    go_on(report, sure=sure, as_json=as_json)

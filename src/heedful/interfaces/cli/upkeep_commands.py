@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from types import FrameType, SimpleNamespace
@@ -19,7 +20,8 @@ from rich.markup import escape
 import heedful
 from heedful import model, settings, transfer
 from heedful.bootstrap import maintain_store, migrate_store, store_jobs, store_security
-from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs
+from heedful.interfaces.cli.regress_commands import check, check_change, check_embedding, go_on
+from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs, yes
 from heedful.interfaces.cli.screen import console, echo, minute, progress, shortened, show_result, show_table, waiting
 from heedful.interfaces.client.hardening import check_server
 from heedful.store import worker_of
@@ -31,8 +33,12 @@ background = click.option("--background", is_flag=True, help="Let a worker do it
 
 @command("store")
 @background
-def reembed(options: Options, background: bool, as_json: bool) -> None:
+@check
+@yes
+def reembed(options: Options, background: bool, check: bool, yes: bool, as_json: bool) -> None:
     """Re-embed the whole store with the model of --embedding. It can be stopped and started again."""
+    if check:
+        check_embedding(options, sure=yes, as_json=as_json)
     if background:
         with store_jobs(options.local("reembed")) as jobs:
             added = jobs.reembed(options.embedding or settings.load(store=options.store).embedding)
@@ -63,10 +69,16 @@ def maintain(options: Options, as_json: bool) -> None:
 
 
 def _show_or_set_policy(
-    heedful: Engine, policy: str | None = None, **given: Any
+    heedful: Engine, policy: str | None = None, check: bool = False, **given: Any
 ) -> model.PolicyInUse | model.PolicyChange:
     if policy is None:
         return heedful.policy(**given)
+    if check:
+        tried = model.POLICY_NAMES[-1] if policy == "none" else policy
+        with progress("asking") as show:
+            report = heedful.regress(policy=tried, progress=show, **given)  # type: ignore[arg-type]
+        typed = click.get_current_context().params
+        go_on(report, sure=typed["yes"], as_json=typed["as_json"])
     return heedful.set_policy(None if policy == "none" else policy, **given)  # type: ignore[arg-type]
 
 
@@ -77,6 +89,8 @@ def _show_or_set_policy(
     policy={"type": click.Choice([*model.POLICY_NAMES, "none"]), "required": False},
     dataset="The dataset; left out, the whole project.",
 )
+@check
+@yes
 def policy(result: model.PolicyInUse | model.PolicyChange, policy: str | None, dataset: str | None) -> None:
     where = f"dataset {dataset}" if dataset else "the project"
     if policy == "none":
@@ -294,11 +308,18 @@ def export(options: Options, file: str | None, vectors: bool, force: bool, as_js
     "--scale", nargs=2, type=float, default=(0, 1), show_default=True, help="With --from: the worst and best score."
 )
 @click.option("--dry-run", is_flag=True, help="With --from: read the file, and write nothing.")
-def import_(options: Options, /, file: str, system: System | None, as_json: bool, **given: Any) -> None:
+@check
+@yes
+def import_(
+    options: Options, /, file: str, system: System | None, check: bool, yes: bool, as_json: bool, **given: Any
+) -> None:
     """The project gets its own name or that of --project; - reads it from standard input. With --from, FILE is one that
     mem0, cognee, Hindsight or Langfuse exported, and what it has is added to the project.
     """
     if system is not None:
+        if check and not given["dry_run"]:
+            trial = partial(_import_into, system=system, file=file, **given)
+            check_change(options, trial, "import", sure=yes, as_json=as_json)
         with options.open(worker=False) as memory, progress("importing") as show:
             imported = transfer.import_from(memory, system, file, **given, progress=show)
         show_result(imported, as_json, _show_imported)
@@ -317,6 +338,10 @@ def import_(options: Options, /, file: str, system: System | None, as_json: bool
         f"ledger {result.ledger_checksum}"
     )
     show_result(result, as_json, lambda _: done)
+
+
+def _import_into(memory: Engine, *, system: System, file: str, **given: Any) -> None:
+    transfer.import_from(memory, system, file, **given)
 
 
 def _show_imported(result: Imported) -> None:
