@@ -20,11 +20,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 import heedful
 from bench import data, learning_worlds
-from bench.measure import console, say
+from bench.measure import say
 from bench.vectors import Served, embedded
 from heedful.engine import Heedful, project_of
 from heedful.evaluation import regression
@@ -95,14 +94,13 @@ def _report(name: str, facts: Sequence[str], asked: Sequence[tuple[str, str]]) -
                 "a copy, embedded again": {"as_of": datetime.now(UTC)},
             }
             outcomes = {kind: _compared(store, change) for kind, change in {**worse, **same}.items()}
-    table = Table("change", "worse", "better", "score", *(f"{size} rated" for size in SIZES), title=name)
-    for kind, outcome in outcomes.items():
-        table.add_row(kind, *_row(outcome))
+    heads = ["change", "worse", "better", "score", *(f"{size} rated" for size in SIZES)]
+    rows = [[kind, *_row(outcome)] for kind, outcome in outcomes.items()]
     for kind in worse:
-        table.add_row(
-            f"{kind}, signs at random", "", "", "", *(f"{_accused(outcomes[kind], size, True):.1%}" for size in SIZES)
-        )
-    console.print(table)
+        chance = (f"{_accused(outcomes[kind], size, True):.1%}" for size in SIZES)
+        rows.append([f"{kind}, signs at random", "", "", "", *chance])
+    print(f"\n{name}: how often a sample of so many rated questions is called worse\n")
+    print("\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)))
 
 
 def _fill(store: Heedful, facts: Sequence[str], asked: Sequence[tuple[str, str]]) -> int:
@@ -147,14 +145,13 @@ def _compared(store: Heedful, change: dict[str, Any]) -> Outcome:
         seen.append(run)
         return summed(run, *arguments)
 
-    regression._Run._summed = keep  # type: ignore[method-assign]
+    regression._Run._summed = keep  # type: ignore[method-assign, assignment]
     try:
         report = store.regress(**change)
     finally:
         regression._Run._summed = summed  # type: ignore[method-assign]
-    say(
-        f"{report.candidate}: {report.compared} compared, {report.worse} worse, {report.retired} retired, {report.seconds:.0f} s"
-    )
+    counts = f"{report.compared} compared, {report.worse} worse, {report.retired} retired"
+    say(f"{report.candidate}: {counts}")
     return Outcome(report.candidate, seen[0]._compared, [one.need for one in seen[0]._sources])
 
 

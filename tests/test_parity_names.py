@@ -45,6 +45,7 @@ COMMANDS = {
     "fact_stats": "stats",
     "usefulness_stats": "stats",
     "replay": "replay",
+    "regress": "regress",
     "datasets": "datasets",
     "check_facts": "doctor",
     "doctor": "doctor",

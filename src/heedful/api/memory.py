@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from heedful import model as m
+from heedful.api import checks
 from heedful.api import parameters as t
 from heedful.api.calls import Namespace, call
 
@@ -258,7 +259,10 @@ class Memory(Namespace, name=""):
         since: Annotated[t.Moment | None, t.Means("Only what was rated from this time on.")] = None,
         policy: Annotated[m.PolicyName | None, t.Means("The policy to try: `documented` or `adaptive`.")] = None,
         usefulness_weight: Annotated[
-            float | None, t.Means("The fixed share of usefulness in the score to try, from 0 to 1.", t.FRACTION_LIMITS)
+            float | None,
+            t.Means(
+                "The fixed share of usefulness in the score to try, from 0 to 1.", t.FRACTION_LIMITS, checks.fraction
+            ),
         ] = None,
         mode: Annotated[m.Mode | None, t.Means("The mode to try: `hybrid`, `semantic`, `lexical` or `graph`.")] = None,
         embedding: t.CandidateEmbedding | None = None,
@@ -274,7 +278,7 @@ class Memory(Namespace, name=""):
         sample: t.SampleSize = t.SAMPLE,
         top_k: t.Depth = 10,
         deadline: t.Seconds | None = None,
-        seed: Annotated[int, t.Means("The seed of the sample and of the intervals.", {"minimum": 0})] = 0,
+        seed: t.Draw = 0,
         progress: Annotated[t.Progress | None, t.Means("Called with (done, total) during long work.")] = None,
     ) -> m.RegressReport:
         """Asks what people rated well again, of the store with a change, and says what would get worse.

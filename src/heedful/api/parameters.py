@@ -322,6 +322,7 @@ Seconds = Annotated[
     float,
     Means("Seconds after which it stops; what was compared by then is reported.", *_number(0, 86_400, checks.number)),
 ]
+Draw = Annotated[int, Means("The seed of the sample and of the intervals.", *_number(0, limits.MAX_INTEGER))]
 
 # Of connectors, executions and what is reused.
 Audience = Annotated[

@@ -19,7 +19,7 @@ SHOWN = 200  # Characters of a text that a report shows.
 STILL_SAYS = 0.6
 """The share of the words of a rated answer that another one must have, if the rated one has no numbers and names."""
 
-SURE = 0.99
+SURE = 0.998
 """The certainty from which a change is called worse."""
 
 LEAST_CHANGED, NOT_SURE = 7, 0.95

@@ -100,7 +100,6 @@ def regress(
     checks.flag("answers", answers)
     checks.flag("executions", executions)
     checks.flag("own_votes", own_votes)
-    checks.seed(seed)
     change = Change(policy, usefulness_weight, mode, embedding, checks.bound("as_of", as_of), against)
     change.check()
     begun = time.monotonic()
@@ -481,7 +480,6 @@ class _Run:
             datasets=grouped(compared, [one.dataset for one in compared]),
             themes=grouped(compared, [named.get(one.place) for one in sources]),
             seed=self._seed,
-            seconds=round(time.monotonic() - self._begun, 3),
         )
 
 

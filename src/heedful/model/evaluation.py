@@ -116,7 +116,7 @@ class RegressReport(Model):
     certainty: float
     """The share of resamples in which the change is below 0."""
     is_worse: bool
-    """Whether the change makes things worse for sure: with a certainty of 0.99, and seven needs that change."""
+    """Whether the change makes things worse for sure: with a certainty of 0.998, and seven needs that change."""
     worst: list[Regression]
     """The questions that get worse, worst first; at most 100."""
     not_compared: list[NotCompared]
@@ -131,5 +131,3 @@ class RegressReport(Model):
     """The largest themes of the questions, by what they ask for."""
     seed: int
     """The seed of the sample and of the intervals."""
-    seconds: float
-    """How long it took."""

@@ -71,7 +71,7 @@ def show_report(report: model.RegressReport) -> None:
         return
     screen.print(
         f"{escape(report.candidate)}: {report.compared} of {report.rated} rated questions compared "
-        f"({counted(report.needs, 'need')}) in {report.seconds:.1f} s"
+        f"({counted(report.needs, 'need')})"
     )
     if not report.complete:
         screen.print("[bold]The deadline came before all were compared.[/bold]")

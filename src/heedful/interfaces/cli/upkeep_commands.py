@@ -133,14 +133,14 @@ def doctor(options: Options, repair: bool, security: bool, facts: bool, as_json:
         with waiting("checking"), options.open() as opened:
             checks = opened.doctor(repair=repair)
     show_result(checks, as_json, _show_checks)
-    if not all(check.ok for check in checks):
+    if not all(line.ok for line in checks):
         sys.exit(1)
 
 
 def _show_checks(checks: list[model.Check]) -> None:
-    for check in checks:
-        word = "repaired" if check.repaired else "ok" if check.ok else "BAD"
-        console().print(f"{word:9} {escape(check.name)}: {escape(check.detail)}")
+    for line in checks:
+        word = "repaired" if line.repaired else "ok" if line.ok else "BAD"
+        console().print(f"{word:9} {escape(line.name)}: {escape(line.detail)}")
 
 
 def _show_report(report: model.FactReport) -> None:
