@@ -66,9 +66,7 @@ def test_a_worse_copy_fails_with_1_and_is_reported(run: Run, tmp_path: Path) -> 
     page = html.read_text()
     assert "<h1>What people rated well, and against=" in page
     assert "The rule for parcels is rule parcels." in page
-    again = run("regress", "--html", str(html))
-    assert again.exit_code == 2
-    assert "already exists" in again.stderr
+    assert "already exists" in str(run("regress", "--html", str(html)).exception)
     report = json.loads(run("regress", "--against", str(copy), "--json").stdout)
     assert (report["worse"], report["worst"][0]["facts"][0]["new_rank"]) == (1, None)
 
@@ -83,8 +81,7 @@ def test_nothing_rated_fails_a_check(tmp_path: Path) -> None:
 
 def test_a_server_takes_no_other_store(run: Run) -> None:
     result = CliRunner().invoke(cli, ["--store", "http://localhost:1", "regress", "--against", "x.db"])
-    assert result.exit_code == 2
-    assert "--against" in result.stderr
+    assert "against names another store" in str(result.exception)
 
 
 def test_policy_shows_what_it_would_do(run: Run) -> None:
@@ -104,7 +101,7 @@ def test_reembed_shows_what_it_would_do(run: Run, tmp_path: Path) -> None:
     assert run("facts").exit_code == 0
     done = CliRunner().invoke(cli, [*store, "--yes"])
     assert done.exit_code == 0, done.output
-    assert run("recall", "parcels").exit_code == 4
+    assert "it was opened with wordllama" in str(run("recall", "parcels").exception)
 
 
 def test_remember_shows_what_a_document_would_do(run: Run, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from heedful.api.parameters import (
     Cursor,
     DatasetName,
     Depth,
+    Draw,
     EntryContext,
     EventId,
     ExampleId,
@@ -438,7 +439,7 @@ class AsyncHeedful(_Awaiting):
         sample: SampleSize = SAMPLE,
         top_k: Depth = 10,
         deadline: Seconds | None = None,
-        seed: int = 0,
+        seed: Draw = 0,
         progress: Progress | None = None,
     ) -> RegressReport:
         """Asks what people rated well again, of the store with a change, and says what would get worse.

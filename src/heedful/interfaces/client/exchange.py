@@ -106,8 +106,8 @@ def _export(
 def _request(call: Call, project: str, values: Arguments) -> Send:
     for name in LOCAL_ONLY & values.keys():
         if values.pop(name) is not None:
-            remedy = f"Leave {name} out, or run it where the store is"
-            raise Invalid(f"a server takes no {name}: it is a store there", field=name, remedy=remedy)
+            remedy = "Leave it out, or run it where the store is"
+            raise Invalid(f"{name} names another store, which a server doesn't open for you", field=name, remedy=remedy)
     callbacks = {name: back for name in call.callbacks if (back := values.pop(name, None)) is not None}
     path = f"/v1/projects/{_segment('project', project)}" + call.path.format(
         **{name: _segment(name, values.pop(name)) for name in call.in_path}
