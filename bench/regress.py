@@ -168,6 +168,8 @@ def _row(outcome: Outcome) -> list[str]:
 
 def _accused(outcome: Outcome, size: int, at_random: bool = False) -> float:
     """How often a sample of this size is called worse; if asked for, with effects whose signs are drawn by need."""
+    if not any(one.change for one in outcome.compared):
+        return 0.0
     draw = Random(size)
     accused = 0
     for number in range(DRAWS):
