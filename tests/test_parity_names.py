@@ -192,6 +192,7 @@ SPELLED = {
 WITHOUT = {
     ("recall", "on_token"): "a callback",
     ("remember", "progress"): "a callback",
+    ("regress", "progress"): "a callback",
     ("sessions.add_message", "at"): "a command is run when it is said",
 }
 """Parameters that no option sets."""
