@@ -176,13 +176,13 @@ def test_signals_read_no_scores_but_those_that_they_change(
     store: Heedful, fact: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.signal([used(fact, f"asked {place}") for place in range(300)])
-    made, read = scores.Tally, Counter[str]()
+    made, read = Tally, Counter[str]()
 
     def noted(*columns: Any) -> Tally:
         read["scores"] += 1
         return made(*columns)
 
-    monkeypatch.setattr(scores, "Tally", noted)
+    monkeypatch.setattr("heedful.ledger.scores.Tally", noted)
     store.signal([used(fact, f"asked {place}") for place in range(20)])
     assert read["scores"] == 21
     monkeypatch.undo()

@@ -8,6 +8,7 @@ from heedful.interfaces.client.transport import aconnect, connect
 from heedful.ledger.votes import normalise_rating
 from heedful.memory.answer import as_prompt
 from heedful.model.base import etag
+from heedful.model.evaluation import RegressReport
 from heedful.model.insight import Satisfaction
 from heedful.model.memory import (
     Document,
@@ -46,6 +47,7 @@ __all__ = [
     "PolicyInUse",
     "Recall",
     "Receipt",
+    "RegressReport",
     "RememberResult",
     "RemoteHeedful",
     "Retraction",

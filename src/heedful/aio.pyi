@@ -9,6 +9,7 @@ from typing import Any, Self
 from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import (
     PAGE,
+    SAMPLE,
     UNCHANGED,
     ActionNote,
     AlertId,
@@ -20,6 +21,7 @@ from heedful.api.parameters import (
     AuditedKind,
     Author,
     Boost,
+    CandidateEmbedding,
     ChatMessageId,
     ChatSessionId,
     Comment,
@@ -28,6 +30,8 @@ from heedful.api.parameters import (
     Content,
     Cursor,
     DatasetName,
+    Depth,
+    Draw,
     EntryContext,
     EventId,
     ExampleId,
@@ -75,6 +79,7 @@ from heedful.api.parameters import (
     OnlySplit,
     OnToken,
     OtherFactId,
+    OtherStore,
     Output,
     Parameters,
     Policies,
@@ -103,9 +108,11 @@ from heedful.api.parameters import (
     RowsUntil,
     SaidSince,
     SaidUntil,
+    SampleSize,
     Scale,
     Scopes,
     SearchMode,
+    Seconds,
     SensitiveColumns,
     SessionFeedback,
     SessionId,
@@ -172,6 +179,7 @@ from heedful.model import (
     Key,
     Message,
     Metadata,
+    Mode,
     NewKey,
     Note,
     Page,
@@ -180,6 +188,7 @@ from heedful.model import (
     PolicyName,
     Recall,
     Receipt,
+    RegressReport,
     RememberResult,
     ReplayReport,
     Retraction,
@@ -421,6 +430,39 @@ class AsyncHeedful(_Awaiting):
         The facts that each recall showed are ordered again by the opinions recorded before it, and judged by its own
         `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
         Nothing is changed.
+        """
+
+    async def regress(
+        self,
+        *,
+        dataset: OnlyDataset | None = None,
+        since: Moment | None = None,
+        policy: PolicyName | None = None,
+        usefulness_weight: float | None = None,
+        mode: Mode | None = None,
+        embedding: CandidateEmbedding | None = None,
+        as_of: Moment | None = None,
+        against: OtherStore | None = None,
+        answers: bool = False,
+        executions: bool = True,
+        own_votes: bool = False,
+        sample: SampleSize = SAMPLE,
+        top_k: Depth = 10,
+        deadline: Seconds | None = None,
+        seed: Draw = 0,
+        progress: Progress | None = None,
+    ) -> RegressReport:
+        """Asks what people rated well again, of the store with a change, and says what would get worse.
+
+        A rated question is one with facts that were called helpful, or an answer with 4, 5 or up; with SQL that was
+        rated as right, it is run again. Ratings of visitors don't count, nor those that were retracted. Every change
+        that is given is tried, all at once. Without any, answers and rows are compared with those that were rated.
+
+        A question is asked as if nobody had rated it or another phrasing of it: its own ratings would put the facts
+        that helped first, whatever is changed. `own_votes` lets them count, as they do for those who ask it.
+
+        Facts that were superseded, forgotten or have expired are listed apart. Nothing is stored, not even receipts.
+        With `embedding` or `as_of`, the facts are copied to a temporary file for as long as it takes.
         """
 
     async def fact(self, fact_id: FactId) -> Fact:

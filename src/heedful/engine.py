@@ -14,7 +14,7 @@ from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import OnToken, Progress, Source
 from heedful.clock import from_stored
 from heedful.errors import Invalid
-from heedful.evaluation import training_data
+from heedful.evaluation import regression, training_data
 from heedful.insight import counting, digest, exported_rows, notes, satisfaction
 from heedful.insight.comments import Comments
 from heedful.insight.counting import InsightSpace
@@ -278,6 +278,7 @@ _ON_INSIGHT: Handlers = {
 
 _ON_EXECUTIONS: Handlers = {
     "retract": _retract,
+    "regress": regression.regress,
     "connectors.create": connectors.create_connector,
     "connectors.get": connectors.get_connector,
     "connectors.list": connectors.list_connectors,

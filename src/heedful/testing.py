@@ -1,19 +1,24 @@
-"""Doubles for tests of programs that use Heedful: models that need no files, and a clock that you move."""
+"""For tests of programs that use Heedful: models that need no files, a clock that you move, and the assertion that
+nothing gets worse."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from heedful.api import AnyHeedful
+from heedful.model import RegressReport
 from heedful.providers.embedding import Vectors, normalize
 from heedful.providers.llm import ChatMessage, Completion, OnToken, Usage
 from heedful.text.same_question import PLAIN, Calibration
 
-__all__ = ["ManualClock", "ScriptedModel", "WordEmbedder"]
+__all__ = ["ManualClock", "ScriptedModel", "WordEmbedder", "assert_no_regressions"]
 
 
 class WordEmbedder:
@@ -76,3 +81,25 @@ class ScriptedModel:
         if place >= len(self._answers):
             raise AssertionError(f"the model was asked {place + 1} times and has {len(self._answers)} answers")
         return self._answers[place]
+
+
+def assert_no_regressions(
+    store: AnyHeedful, candidate: str | Path | Mapping[str, Any] | None = None, *, least: float = 1.0, **options: Any
+) -> RegressReport:
+    """Fails, naming the questions, if a change makes rated questions of a store worse; returns the report.
+
+    `candidate` is another store, such as a copy that was changed, or the changes to try, as `regress` takes them:
+    `{"embedding": "fast"}`. `least` is the share of the questions that must not get worse. `options` are further
+    arguments of `regress`. It also fails if there is no rated question, or not all were compared.
+    """
+    changes = candidate if isinstance(candidate, Mapping) else {} if candidate is None else {"against": candidate}
+    report = store.regress(**changes, **options)
+    if not report.compared or not report.complete:
+        asked = f"{report.compared} of {report.rated} rated questions were compared"
+        raise AssertionError(f"{asked}, which proves nothing{'' if report.complete else ': the deadline came first'}")
+    if report.kept.value < least:
+        lines = [f"  {item.question!r} ({item.change:+.3f}): {item.reason}" for item in report.worst[:10]]
+        more = [f"  and {report.worse - len(lines)} more"] if report.worse > len(lines) else []
+        head = f"{report.worse} of {report.compared} rated questions get worse with {report.candidate}"
+        raise AssertionError("\n".join([head, *lines, *more]))
+    return report

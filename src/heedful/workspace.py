@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -83,6 +84,21 @@ class Workspace:
         self._background = background or Background()
         self._closed = False
         self._parts: dict[type[WorkspacePart], WorkspacePart] = {}
+
+    def looking(self) -> Workspace:
+        """The same project for somebody who only looks, at a clock that stands still: what would write fails, and what
+        is derived on the way stays in memory. It uses the indexes of facts that are loaded; close it, too."""
+        view = copy(self)
+        now = self._clock()
+        view._clock = lambda: now
+        view.database = self.database.looking()
+        view._parts, view._shared = {}, True
+        return view
+
+    def elsewhere(self, database: Database, embedder: Embedder) -> Workspace:
+        """The same project in another database, which stays open when it is closed."""
+        limits = {"search_in_memory": self._search_in_memory, "trust": self.trust, "background": self._background}
+        return Workspace(database, embedder, self.project, self._clock, shared=True, **limits)  # type: ignore[arg-type]
 
     def read(self) -> AbstractContextManager[Connection]:
         """A consistent view of the project; nothing is written."""
@@ -181,7 +197,7 @@ class Workspace:
     def link(self, dataset: str) -> None:
         """Links the facts of a dataset that were stored before there was a graph; looks for them once."""
         with self._lock:
-            if dataset in self._linked:
+            if dataset in self._linked or self.database.read_only:
                 return
         with self.read() as connection:
             number = scopes.dataset_id(connection, dataset)

@@ -94,8 +94,8 @@ def mutants(file: Path) -> Iterator[Mutant]:
     """All places of a file that can be swapped."""
     content = file.read_bytes()
     starts = [0]
-    for line in content.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    for text in content.splitlines(keepends=True):
+        starts.append(starts[-1] + len(text))
     for node in ast.walk(ast.parse(content)):
         for operator, before, after in _operands(node):
             if type(operator) not in SWAPS:

@@ -1072,6 +1072,18 @@ export interface GoldenExamplesUpdateRequest {
   audience?: string | null;
 }
 
+/** A fact that helped, and its places. */
+export interface HelpfulFact {
+  /** The fact. */
+  fact_id: string;
+  /** Its first 200 characters. */
+  text: string;
+  /** Its rank as the store is; None where it is not among the facts that are asked for. */
+  old_rank: number | null;
+  /** Its rank with the change. */
+  new_rank: number | null;
+}
+
 /** One recalled fact. */
 export interface Hit {
   /** The fact. */
@@ -1335,6 +1347,22 @@ export interface NewMessage {
   at?: string | null;
 }
 
+/** Something that was rated well and is gone on purpose, or is no fault of the change. */
+export interface NotCompared {
+  /** What was rated: `question`, `answer` or `execution`. */
+  kind: "question" | "answer" | "execution";
+  /** The question. */
+  question: string;
+  /** Where its facts are; None for an execution. */
+  dataset: string | null;
+  /** The fact, if it is about one. */
+  fact_id: string | null;
+  /** A word for programs. */
+  reason: "superseded" | "forgotten" | "expired" | "not_stored_then" | "rows_changed" | "not_written";
+  /** The reason in words. */
+  detail: string;
+}
+
 /** Feedback that would have taught a fact, and did not. */
 export interface NotLearnt {
   /** The opinion. */
@@ -1547,6 +1575,127 @@ export interface RefusedKind {
   questions: number;
   /** Some of them, the most frequent first. */
   examples: string[];
+}
+
+/** The rated questions of one kind, dataset or theme. */
+export interface RegressGroup {
+  /** The kind, the dataset or the theme. */
+  name: string;
+  /** How many questions it has. */
+  compared: number;
+  /** How many of them get better. */
+  better: number;
+  /** How many stay as they are. */
+  same: number;
+  /** How many get worse. */
+  worse: number;
+  /** The mean change of their scores. */
+  change: number;
+}
+
+/** What a change would do to the questions that people rated well. */
+export interface RegressReport {
+  /** What is compared with the store as it is. */
+  candidate: string;
+  /** How many different questions were rated well. */
+  rated: number;
+  /** How many of them were compared: a sample if one was asked for. */
+  compared: number;
+  /** How many needs these are: phrasings of one question count once in the intervals. */
+  needs: number;
+  /** Whether all that should be compared was; false if the deadline came first. */
+  complete: boolean;
+  /** How many get better. */
+  better: number;
+  /** How many stay as they are. */
+  same: number;
+  /** How many get worse. */
+  worse: number;
+  /** The share of the questions that don't get worse. Its interval resamples whole needs. */
+  kept: Estimate;
+  /** The mean score now, in [0, 1]. */
+  score_before: number;
+  /** The mean score with the change. */
+  score_after: number;
+  /** The difference of the two. */
+  change: Estimate;
+  /** The share of resamples in which the change is below 0. */
+  certainty: number;
+  /** Whether the change makes things worse for sure: with a certainty of 0.998, and seven needs that change. */
+  is_worse: boolean;
+  /** The questions that get worse, worst first; at most 100. */
+  worst: Regression[];
+  /** What is gone on purpose, at most 100 of them. */
+  not_compared: NotCompared[];
+  /** How many those are. */
+  retired: number;
+  /** The same for questions, answers and executions. */
+  kinds: RegressGroup[];
+  /** The same for each dataset. */
+  datasets: RegressGroup[];
+  /** The largest themes of the questions, by what they ask for. */
+  themes: RegressGroup[];
+  /** The seed of the sample and of the intervals. */
+  seed: number;
+}
+
+/** The parameters of `regress`. */
+export interface RegressRequest {
+  /** Only this dataset; all if left out. */
+  dataset?: string | null;
+  /** Only what was rated from this time on. */
+  since?: string | null;
+  /** The policy to try: `documented` or `adaptive`. */
+  policy?: "documented" | "adaptive" | null;
+  /** The fixed share of usefulness in the score to try, from 0 to 1. */
+  usefulness_weight?: number | null;
+  /** The mode to try: `hybrid`, `semantic`, `lexical` or `graph`. */
+  mode?: "hybrid" | "semantic" | "lexical" | "graph" | null;
+  /** The model to try: `bundled`, `fast`, a folder, `URL#model`, or an embedder. Over HTTP, one of the first two. */
+  embedding?: "bundled" | "fast" | null;
+  /** Compare with the store as its facts and its ledger were at this time. */
+  as_of?: string | null;
+  /** Also write answers again, by the language model if there is one, and compare their words. */
+  answers?: boolean;
+  /** Also run proven SQL again, and compare its rows. */
+  executions?: boolean;
+  /** Let the ratings of a question count when it is asked. */
+  own_votes?: boolean;
+  /** How many rated questions to ask at most, drawn at random. */
+  sample?: number;
+  /** How many facts to look through; one that is not among them is lost. */
+  top_k?: number;
+  /** Seconds after which it stops; what was compared by then is reported. */
+  deadline?: number | null;
+  /** The seed of the sample and of the intervals. */
+  seed?: number;
+}
+
+/** A question that would get worse. */
+export interface Regression {
+  /** What was rated: `question`, `answer` or `execution`. */
+  kind: "question" | "answer" | "execution";
+  /** The question. */
+  question: string;
+  /** Where its facts are; None for an execution. */
+  dataset: string | null;
+  /** The theme of the question, if it has one. */
+  theme: string | null;
+  /** The entry or the execution that was rated. */
+  target_id: string | null;
+  /**
+   * The change of its score, below 0. The score is the mean reciprocal rank of the facts that helped, or whether the
+   * answer or the result is still the same (1 or 0).
+   */
+  change: number;
+  /** The facts that helped. */
+  facts: HelpfulFact[];
+  /** What comes first now, the answer, or the result. */
+  before: string | null;
+  /** The same with the change. */
+  after: string | null;
+  /** Why, in words. */
+  reason: string;
 }
 
 /** The parameters of `remember`. */
@@ -3604,6 +3753,22 @@ export interface Heedful {
    */
   replay(fields?: ReplayRequest, options?: ChangeOptions): Promise<ReplayReport>;
   /**
+   * Asks what people rated well again, of the store with a change, and says what would get worse.
+   *
+   * A rated question is one with facts that were called helpful, or an answer with 4, 5 or up; with SQL that was
+   * rated as right, it is run again. Ratings of visitors don't count, nor those that were retracted. Every change
+   * that is given is tried, all at once. Without any, answers and rows are compared with those that were rated.
+   *
+   * A question is asked as if nobody had rated it or another phrasing of it: its own ratings would put the facts
+   * that helped first, whatever is changed. `own_votes` lets them count, as they do for those who ask it.
+   *
+   * Facts that were superseded, forgotten or have expired are listed apart. Nothing is stored, not even receipts.
+   * With `embedding` or `as_of`, the facts are copied to a temporary file for as long as it takes.
+   *
+   * Needs the scope `write`, and `admin` with `embedding` or `as_of`.
+   */
+  regress(fields?: RegressRequest, options?: ChangeOptions & Pick<Extras, "progress">): Promise<RegressReport>;
+  /**
    * The names of the project's datasets that have facts or were made with `create_dataset`, oldest first.
    *
    * Needs the scope `read`.
@@ -3717,6 +3882,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "forget": {"method":"POST","path":"{project}/forget","places":[],"fields":"body","once":true},
   "usefulnessStats": {"method":"GET","path":"{project}/stats/usefulness","places":[],"fields":"query"},
   "replay": {"method":"POST","path":"{project}/replay","places":[],"fields":"body","slow":true},
+  "regress": {"method":"POST","path":"{project}/regress","places":[],"fields":"body","slow":true,"callbacks":{"progress":"progress"}},
   "datasets": {"method":"GET","path":"{project}/datasets","places":[]},
   "checkFacts": {"method":"GET","path":"{project}/stats/facts","places":[],"fields":"query","slow":true},
   "doctor": {"method":"POST","path":"{project}/doctor","places":[],"fields":"body","slow":true},

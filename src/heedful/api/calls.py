@@ -29,6 +29,9 @@ HEADERS = {"idempotency_key": "Idempotency-Key", "if_match": "If-Match"}
 CALLBACKS = frozenset({"on_token", "progress"})
 """Parameters that are called while the call runs; over the wire, they are events of a stream."""
 
+LOCAL_ONLY = frozenset({"against"})
+"""Parameters that name something on the machine of the store, which nobody may choose over the wire."""
+
 _TIME: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
@@ -57,8 +60,8 @@ class Call:
     """Whether it may take minutes."""
     writes_with: str | None = None
     """The parameter with which it writes, so that the scope `write` is needed too."""
-    restricted: str | None = None
-    """The parameter for which the scope `admin` is needed too."""
+    restricted: tuple[str, ...] = ()
+    """The parameters for which the scope `admin` is needed too."""
     queries: bool = False
     """Whether it may ask a connector's database, or reads SQL that somebody sent."""
     everywhere: bool = False
@@ -184,10 +187,10 @@ class Call:
 
     @cached_property
     def request(self) -> type[Request]:
-        """The parameters that are neither in the path nor in headers, nor called back."""
+        """The parameters that are sent, and are neither in the path nor in headers."""
         rest: dict[str, Any] = {}
         for name, parameter in self.signature.parameters.items():
-            if name not in {*self.in_path, *HEADERS, *CALLBACKS}:
+            if name not in {*self.in_path, *HEADERS, *CALLBACKS, *LOCAL_ONLY}:
                 required = parameter.default is inspect.Parameter.empty
                 kind = _wire_type(self.types[name], self.meanings[name])
                 rest[name] = (kind, ... if required else _json_default(parameter.default))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from heedful import model as m
+from heedful.api import checks
 from heedful.api import parameters as t
 from heedful.api.calls import Namespace, call
 
@@ -193,7 +194,7 @@ class Memory(Namespace, name=""):
         `retract` of the event brings the earlier choice back.
         """
 
-    @call("POST", "/forget", "write", restricted="author")
+    @call("POST", "/forget", "write", restricted=("author",))
     def forget(
         self,
         fact_ids: Annotated[str | Sequence[str] | None, t.Means("One fact or several.", t.ID_LIMITS)] = None,
@@ -248,6 +249,49 @@ class Memory(Namespace, name=""):
         The facts that each recall showed are ordered again by the opinions recorded before it, and judged by its own
         `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
         Nothing is changed.
+        """
+
+    @call("POST", "/regress", "write", repeatable=True, slow=True, queries=True, restricted=("embedding", "as_of"))
+    def regress(
+        self,
+        *,
+        dataset: t.OnlyDataset | None = None,
+        since: Annotated[t.Moment | None, t.Means("Only what was rated from this time on.")] = None,
+        policy: Annotated[m.PolicyName | None, t.Means("The policy to try: `documented` or `adaptive`.")] = None,
+        usefulness_weight: Annotated[
+            float | None,
+            t.Means(
+                "The fixed share of usefulness in the score to try, from 0 to 1.", t.FRACTION_LIMITS, checks.fraction
+            ),
+        ] = None,
+        mode: Annotated[m.Mode | None, t.Means("The mode to try: `hybrid`, `semantic`, `lexical` or `graph`.")] = None,
+        embedding: t.CandidateEmbedding | None = None,
+        as_of: Annotated[
+            t.Moment | None, t.Means("Compare with the store as its facts and its ledger were at this time.")
+        ] = None,
+        against: t.OtherStore | None = None,
+        answers: Annotated[
+            bool, t.Means("Also write answers again, by the language model if there is one, and compare their words.")
+        ] = False,
+        executions: Annotated[bool, t.Means("Also run proven SQL again, and compare its rows.")] = True,
+        own_votes: Annotated[bool, t.Means("Let the ratings of a question count when it is asked.")] = False,
+        sample: t.SampleSize = t.SAMPLE,
+        top_k: t.Depth = 10,
+        deadline: t.Seconds | None = None,
+        seed: t.Draw = 0,
+        progress: Annotated[t.Progress | None, t.Means("Called with (done, total) during long work.")] = None,
+    ) -> m.RegressReport:
+        """Asks what people rated well again, of the store with a change, and says what would get worse.
+
+        A rated question is one with facts that were called helpful, or an answer with 4, 5 or up; with SQL that was
+        rated as right, it is run again. Ratings of visitors don't count, nor those that were retracted. Every change
+        that is given is tried, all at once. Without any, answers and rows are compared with those that were rated.
+
+        A question is asked as if nobody had rated it or another phrasing of it: its own ratings would put the facts
+        that helped first, whatever is changed. `own_votes` lets them count, as they do for those who ask it.
+
+        Facts that were superseded, forgotten or have expired are listed apart. Nothing is stored, not even receipts.
+        With `embedding` or `as_of`, the facts are copied to a temporary file for as long as it takes.
         """
 
     @call("GET", "/facts/{fact_id}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -314,6 +314,27 @@ SaidSince = Annotated[Moment, Means("Only feedback from this time on.")]
 SaidUntil = Annotated[Moment, Means("Only feedback before this time.")]
 AnsweredFrom = Annotated[DatasetName, Means("Only answers from this dataset.")]
 TimeStep = Annotated[Over, Means("`day` or `week`; weeks begin on Mondays.")]
+
+# Of what a change would do.
+CandidateEmbedding = Annotated[
+    str | object,
+    Means(
+        "The model to try: `bundled`, `fast`, a folder, `URL#model`, or an embedder. Over HTTP, one of the first two.",
+        wire=Literal["bundled", "fast"] | None,
+    ),
+]
+OtherStore = Annotated[
+    str | Path,
+    Means("Another store to ask instead, such as a copy that you changed: a file or a URL. Not over HTTP."),
+]
+SAMPLE = 10_000
+SampleSize = Annotated[int, Means("How many rated questions to ask at most, drawn at random.", *_number(1, 100_000))]
+Depth = Annotated[int, Means("How many facts to look through; one that is not among them is lost.", *_number(1, 100))]
+Seconds = Annotated[
+    float,
+    Means("Seconds after which it stops; what was compared by then is reported.", *_number(0, 86_400, checks.number)),
+]
+Draw = Annotated[int, Means("The seed of the sample and of the intervals.", *_number(0, limits.MAX_INTEGER))]
 
 # Of connectors, executions and what is reused.
 Audience = Annotated[

@@ -22,17 +22,23 @@ def needs_of(embedder: Embedder, texts: Sequence[str], report: Callable[[int, in
     Two questions belong to one need if they mean the same, or if a chain of others that do leads from one to the other.
     `report` gets the number of distinct texts that were embedded, and how many there are.
     """
-    distinct = sorted({normal(text): text for text in sorted(texts, reverse=True)}.items())
-    plain = [text for _, text in distinct]
+    plain = list({normal(text): text for text in sorted(texts, reverse=True)}.values())
     vectors = np.empty((len(plain), embedder.dimensions), np.float32)
     for start in range(0, len(plain), STEP):
         vectors[start : start + STEP] = embedder.embed(plain[start : start + STEP])
         if report is not None:
             report(min(start + STEP, len(plain)), len(plain))
-    names = {
-        words: _name(distinct[first][0])
-        for (words, _), first in zip(distinct, grouped(plain, vectors, embedder.calibration), strict=True)
-    }
+    names = dict(zip(map(normal, plain), needs_of_vectors(plain, vectors, embedder.calibration), strict=True))
+    return [names[normal(text)] for text in texts]
+
+
+def needs_of_vectors(texts: Sequence[str], vectors: Vectors, calibration: Calibration) -> list[str]:
+    """The same of texts that are embedded already."""
+    distinct = {normal(texts[place]): place for place in sorted(range(len(texts)), key=texts.__getitem__, reverse=True)}
+    order = sorted(distinct)
+    places = [distinct[words] for words in order]
+    first = grouped([texts[place] for place in places], vectors[places], calibration)
+    names = {words: _name(order[own]) for words, own in zip(order, first, strict=True)}
     return [names[normal(text)] for text in texts]
 
 

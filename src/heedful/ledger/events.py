@@ -521,6 +521,11 @@ def ensure_queries(database: Database, connection: Connection, dataset: int, tex
     return {text: numbers[key] for text, key in digests.items()}
 
 
+def query_numbers(connection: Connection, dataset: int, texts: Collection[str]) -> set[int]:
+    """The numbers of those of these queries that are stored."""
+    return set(_numbers(connection, dataset, sorted(map(query_digest, texts))).values())
+
+
 _NUMBERS = Prepared(
     select(queries.c.digest, queries.c.id).where(queries.c.dataset_id == bindparam("of"), OneOf(queries.c.digest))
 )

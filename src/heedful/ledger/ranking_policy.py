@@ -93,6 +93,8 @@ class DocumentedJudge:
     now: int
     judged: Facts
     """The facts that were ever judged, in order."""
+    held_out: Sequence[int] = ()
+    """Queries whose votes don't count."""
 
     def proven(self) -> list[int]:
         if not self.context.matches:
@@ -121,6 +123,8 @@ class DocumentedJudge:
         if not judged:
             return every
         stored = scores.read(self.connection, judged, [ALL_QUERIES, *self.context.query_ids])
+        if self.held_out:
+            stored |= self._without(judged)
         in_context: dict[int, list[Tally]] = defaultdict(list)
         for (fact, query), tally in stored.items():
             if query != ALL_QUERIES:
@@ -135,6 +139,15 @@ class DocumentedJudge:
         return every | {
             fact: DOCUMENTED.usefulness(tallies.get(fact), stored.get((fact, ALL_QUERIES)), self.now) for fact in judged
         }
+
+    def _without(self, judged: Sequence[int]) -> dict[tuple[int, int], Tally]:
+        """The scores over all queries but those that are held out, of the facts that these judge."""
+        told = sorted({fact for fact, _ in scores.read(self.connection, judged, self.held_out)})
+        left: dict[int, list[Opinion]] = {fact: [] for fact in told}
+        for signal in ledger.surviving(self.connection, told) if told else ():
+            if signal.query not in self.held_out:
+                left[signal.fact].append(signal)
+        return {(fact, ALL_QUERIES): DOCUMENTED.fold(signals) for fact, signals in left.items()}
 
     def _are_judged(self, fact_seqs: Sequence[int] | Facts) -> Mask:
         if not len(self.judged):

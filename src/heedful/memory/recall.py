@@ -76,6 +76,8 @@ class RecallRequest:
     external_id: str | None = None
     shown: tuple[int, ...] = ()
     """The facts of the pages before."""
+    held_out: tuple[str, ...] | None = None
+    """Queries whose votes don't count, with those that mean the same as the one asked; None where all count."""
 
     @property
     def question(self) -> list[Any]:
@@ -166,14 +168,23 @@ class _Outcome:
     """The numbers of the hits."""
 
 
-def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, quiet: bool = False) -> Recall:
+def recall(
+    workspace: Workspace,
+    request: RecallRequest,
+    *,
+    keep: bool = False,
+    quiet: bool = False,
+    vector: Vectors | None = None,
+) -> Recall:
     """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept.
-    With `quiet`, there is none: somebody only looks. With an external id that was used, those shown then."""
+    With `quiet`, there is none: somebody only looks. With an external id that was used, those shown then. `vector` is
+    that of the query, where it is known."""
     earlier = None if request.external_id is None else _earlier(workspace, request, request.external_id)
     if earlier is not None:
         return earlier
     keep = keep or (request.external_id is not None and not workspace.database.read_only)
-    vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
+    if vector is None and request.mode != "lexical":
+        vector = workspace.embed([request.query])[0]
     recall_id = new_id()
     if request.mode == "graph":
         workspace.link(request.dataset)
@@ -297,6 +308,10 @@ def _search(
         known = folds_of(workspace).contexts(connection, dataset, model, state.event)
         matches, nearest = known.near(request.query, vector)
         judged = partial(known.judged, connection, state.event)
+    held_out: set[int] = set()
+    if request.held_out is not None:
+        held_out = {match.query_id for match in matches} | events.query_numbers(connection, dataset, request.held_out)
+        matches, nearest = [], (near for near in nearest if near.query not in held_out)
     policy = effective_policy(request.policy, state.policy, request.asks_for_boost)
     now = workspace.now()
     judge: Judge
@@ -309,7 +324,8 @@ def _search(
         context = judge.context
     else:
         context = Context(matches)
-        judge = DocumentedJudge(connection, folds_of(workspace).overall(dataset), state.event, context, now, judged())
+        overall = folds_of(workspace).overall(dataset)
+        judge = DocumentedJudge(connection, overall, state.event, context, now, judged(), sorted(held_out))
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now

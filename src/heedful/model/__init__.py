@@ -2,6 +2,7 @@
 
 from heedful.model.access import *
 from heedful.model.base import *
+from heedful.model.evaluation import *
 from heedful.model.executions import *
 from heedful.model.insight import *
 from heedful.model.memory import *

@@ -12,9 +12,10 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
 from sqlalchemy import (
@@ -73,7 +74,8 @@ class Database(ABC):
     many_writers = False
     """Whether writers of different projects run concurrently."""
     read_only = False
-    """Whether it is a read-only replica."""
+    """Whether it is a read-only replica, or somebody only looks."""
+    _only_looks = False
     _closed = False
 
     def __init__(self, engine: Engine, of_project: Engine) -> None:
@@ -89,6 +91,12 @@ class Database(ABC):
         """Whether the database can search large datasets itself."""
         return self.folder is None
 
+    def looking(self) -> Self:
+        """The same open store, in which nothing can be written."""
+        view = copy(self)
+        view.read_only = view._only_looks = True
+        return view
+
     def read(self, project: str | None = None) -> AbstractContextManager[Connection]:
         """A read transaction: one consistent snapshot."""
         self._check_open()
@@ -103,6 +111,7 @@ class Database(ABC):
         writers of the project away until it ends.
         """
         self._check_open()
+        self._check_writable()
         return self._begin(project, write=True, durable=durable, exclusive=exclusive)
 
     def direct(
@@ -110,6 +119,8 @@ class Database(ABC):
     ) -> AbstractContextManager[Direct]:
         """A transaction for prepared statements, without the overhead of SQLAlchemy; see `write`."""
         self._check_open()
+        if write:
+            self._check_writable()
         return self._begin_direct(project, write=write, durable=durable, exclusive=exclusive)
 
     def upsert(
@@ -194,6 +205,11 @@ class Database(ABC):
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable(f"store {self.name} is closed", code="store_closed", remedy="Open it again")
+
+    def _check_writable(self) -> None:
+        if self._only_looks:
+            remedy = "Open the store itself to write"
+            raise Unavailable(f"store {self.name} is only looked at", code="store_read_only", remedy=remedy)
 
     def _migrate(self, current: str | None) -> None:
         if current is not None and current not in REVISIONS:

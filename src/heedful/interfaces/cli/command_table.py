@@ -51,6 +51,7 @@ GROUPS = {
         "report": _Command("insight", "report", "Write a feedback report as one HTML file."),
         "digest": _Command("insight", "digest", "Summarise the feedback of a week, or of another period."),
         "replay": _Command("insight", "replay", "Try other policies and weights on recalls that were rated."),
+        "regress": _Command("regress", "regress", "Ask rated questions again, and say which a change makes worse."),
     },
     "Operate": {
         "serve": _Command("server", "serve", "Serve the store over HTTP."),

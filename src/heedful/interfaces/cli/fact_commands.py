@@ -17,7 +17,8 @@ from heedful import model
 from heedful.bootstrap import store_sizes
 from heedful.errors import Invalid, quoted
 from heedful.interfaces.cli import screen as shown
-from heedful.interfaces.cli.runner import STDIN, Engine, Options, command, parameters, runs
+from heedful.interfaces.cli.regress_commands import check, check_change
+from heedful.interfaces.cli.runner import STDIN, Engine, Options, command, parameters, runs, yes
 from heedful.interfaces.cli.screen import console, counted, echo, progress, shortened, show_result, show_table
 from heedful.interfaces.cli.start_commands import check_files
 
@@ -49,13 +50,26 @@ def _read_time(context: click.Context, parameter: click.Parameter, typed: str | 
     metadata="Metadata for all of them; may be repeated.",
     expires_at={"type": str, "metavar": "TIME", "callback": _read_time},
 )
-def remember(options: Options, /, texts: tuple[str, ...], files: tuple[Path, ...], as_json: bool, **given: Any) -> None:
+@check
+@yes
+def remember(
+    options: Options,
+    /,
+    texts: tuple[str, ...],
+    files: tuple[Path, ...],
+    check: bool,
+    yes: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input."""
     lines = [line.strip() for line in sys.stdin if line.strip()] if texts == ("-",) else texts
     contents: list[str | Path] = [*lines, *files]
     if not contents:
         raise Invalid("nothing to remember", field="texts", remedy="Pass texts, or --file PATH")
     check_files(files)
+    if check:
+        check_change(options, lambda trial: trial.remember(contents, **given), "remember", sure=yes, as_json=as_json)
     with options.open() as heedful, progress("remembering") as show:
         result = heedful.remember(contents, **given, progress=show)
     show_result(result, as_json, _show_remembered)

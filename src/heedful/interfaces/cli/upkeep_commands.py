@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from types import FrameType, SimpleNamespace
@@ -20,7 +21,8 @@ import heedful
 from heedful import model, settings, transfer
 from heedful.bootstrap import maintain_store, migrate_store, store_jobs, store_security
 from heedful.evaluation.training_files import REASONS
-from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs
+from heedful.interfaces.cli.regress_commands import check, check_change, check_embedding, go_on
+from heedful.interfaces.cli.runner import Engine, Group, Options, command, force, parameters, runs, yes
 from heedful.interfaces.cli.screen import console, echo, minute, progress, shortened, show_result, show_table, waiting
 from heedful.interfaces.client.hardening import check_server
 from heedful.store import worker_of
@@ -32,8 +34,12 @@ background = click.option("--background", is_flag=True, help="Let a worker do it
 
 @command("store")
 @background
-def reembed(options: Options, background: bool, as_json: bool) -> None:
+@check
+@yes
+def reembed(options: Options, background: bool, check: bool, yes: bool, as_json: bool) -> None:
     """Re-embed the whole store with the model of --embedding. It can be stopped and started again."""
+    if check:
+        check_embedding(options, sure=yes, as_json=as_json)
     if background:
         with store_jobs(options.local("reembed")) as jobs:
             added = jobs.reembed(options.embedding or settings.load(store=options.store).embedding)
@@ -64,10 +70,16 @@ def maintain(options: Options, as_json: bool) -> None:
 
 
 def _show_or_set_policy(
-    heedful: Engine, policy: str | None = None, **given: Any
+    heedful: Engine, policy: str | None = None, check: bool = False, **given: Any
 ) -> model.PolicyInUse | model.PolicyChange:
     if policy is None:
         return heedful.policy(**given)
+    if check:
+        tried = model.POLICY_NAMES[-1] if policy == "none" else policy
+        with progress("asking") as show:
+            report = heedful.regress(policy=tried, progress=show, **given)  # type: ignore[arg-type]
+        typed = click.get_current_context().params
+        go_on(report, sure=typed["yes"], as_json=typed["as_json"])
     return heedful.set_policy(None if policy == "none" else policy, **given)  # type: ignore[arg-type]
 
 
@@ -78,6 +90,8 @@ def _show_or_set_policy(
     policy={"type": click.Choice([*model.POLICY_NAMES, "none"]), "required": False},
     dataset="The dataset; left out, the whole project.",
 )
+@check
+@yes
 def policy(result: model.PolicyInUse | model.PolicyChange, policy: str | None, dataset: str | None) -> None:
     where = f"dataset {dataset}" if dataset else "the project"
     if policy == "none":
@@ -120,14 +134,14 @@ def doctor(options: Options, repair: bool, security: bool, facts: bool, as_json:
         with waiting("checking"), options.open() as opened:
             checks = opened.doctor(repair=repair)
     show_result(checks, as_json, _show_checks)
-    if not all(check.ok for check in checks):
+    if not all(line.ok for line in checks):
         sys.exit(1)
 
 
 def _show_checks(checks: list[model.Check]) -> None:
-    for check in checks:
-        word = "repaired" if check.repaired else "ok" if check.ok else "BAD"
-        console().print(f"{word:9} {escape(check.name)}: {escape(check.detail)}")
+    for line in checks:
+        word = "repaired" if line.repaired else "ok" if line.ok else "BAD"
+        console().print(f"{word:9} {escape(line.name)}: {escape(line.detail)}")
 
 
 def _show_report(report: model.FactReport) -> None:
@@ -345,11 +359,18 @@ def _show_training(result: model.TrainingExport) -> str:
     "--scale", nargs=2, type=float, default=(0, 1), show_default=True, help="With --from: the worst and best score."
 )
 @click.option("--dry-run", is_flag=True, help="With --from: read the file, and write nothing.")
-def import_(options: Options, /, file: str, system: System | None, as_json: bool, **given: Any) -> None:
+@check
+@yes
+def import_(
+    options: Options, /, file: str, system: System | None, check: bool, yes: bool, as_json: bool, **given: Any
+) -> None:
     """The project gets its own name or that of --project; - reads it from standard input. With --from, FILE is one that
     mem0, cognee, Hindsight or Langfuse exported, and what it has is added to the project.
     """
     if system is not None:
+        if check and not given["dry_run"]:
+            trial = partial(_import_into, system=system, file=file, **given)
+            check_change(options, trial, "import", sure=yes, as_json=as_json)
         with options.open(worker=False) as memory, progress("importing") as show:
             imported = transfer.import_from(memory, system, file, **given, progress=show)
         show_result(imported, as_json, _show_imported)
@@ -368,6 +389,10 @@ def import_(options: Options, /, file: str, system: System | None, as_json: bool
         f"ledger {result.ledger_checksum}"
     )
     show_result(result, as_json, lambda _: done)
+
+
+def _import_into(memory: Engine, *, system: System, file: str, **given: Any) -> None:
+    transfer.import_from(memory, system, file, **given)
 
 
 def _show_imported(result: Imported) -> None:

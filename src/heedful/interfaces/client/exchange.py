@@ -16,7 +16,7 @@ import orjson
 from pydantic_core import PydanticSerializationError, ValidationError, to_json
 
 from heedful.api import CALLS, checks
-from heedful.api.calls import HEADERS, Arguments, Call
+from heedful.api.calls import HEADERS, LOCAL_ONLY, Arguments, Call
 from heedful.clock import new_id
 from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
 from heedful.evaluation.training_files import line_of, training_file
@@ -130,6 +130,10 @@ def _export_training(
 
 
 def _request(call: Call, project: str, values: Arguments) -> Send:
+    for name in LOCAL_ONLY & values.keys():
+        if values.pop(name) is not None:
+            remedy = "Leave it out, or run it where the store is"
+            raise Invalid(f"{name} names another store, which a server doesn't open for you", field=name, remedy=remedy)
     callbacks = {name: back for name in call.callbacks if (back := values.pop(name, None)) is not None}
     path = f"/v1/projects/{_segment('project', project)}" + call.path.format(
         **{name: _segment(name, values.pop(name)) for name in call.in_path}

@@ -213,7 +213,7 @@ def _besides(call: Call) -> str:
     if call.undoes:
         return f", and `write` if making the `{call.undoes}` takes that"
     if call.restricted:
-        return f", and `admin` with `{call.restricted}`"
+        return f", and `admin` with {' or '.join(f'`{name}`' for name in call.restricted)}"
     return f", and `write` with `{call.writes_with}`" if call.writes_with else ""
 
 

@@ -80,7 +80,7 @@ class Caller:
         """Whether this caller may pass these arguments: some need a scope of their own."""
         if arguments.get(call.writes_with or "") is not None:
             self.check("write")
-        if arguments.get(call.restricted or "") is not None:
+        if any(arguments.get(name) is not None for name in call.restricted):
             self.check("admin")
 
     def check_everywhere(self, remedy: str = "Use an admin key of the whole server") -> None:

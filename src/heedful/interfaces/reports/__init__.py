@@ -24,7 +24,17 @@ from heedful.files import FOLDER_MODE, write_atomically, write_error
 from heedful.interfaces import reason_labels
 from heedful.interfaces.charts import Bar, Interval, Point, Series, bar_chart, histogram, interval_chart, line_chart
 from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.model import FACETS, CacheReport, Coverage, Satisfaction, Trend, TrendPoint, UsefulnessReport, Variant
+from heedful.model import (
+    FACETS,
+    CacheReport,
+    Coverage,
+    RegressReport,
+    Satisfaction,
+    Trend,
+    TrendPoint,
+    UsefulnessReport,
+    Variant,
+)
 from heedful.version import __version__
 
 WEEKLY = 92
@@ -101,8 +111,16 @@ def write_report(
     return ReportFiles(target, drawn, report.opinions)
 
 
+def write_regressions(report: RegressReport, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Writes what `regress` found as one HTML file, which needs nothing else to be read."""
+    target = Path(path)
+    with write_atomically(target, overwrite=overwrite) as output:
+        output.write(_template("regress.html").render(report=report, made_at=datetime.now(UTC)).encode())
+    return target
+
+
 @cache
-def _template() -> Template:
+def _template(name: str = "report.html") -> Template:
     """The report as HTML. Every text is escaped; nothing is loaded from elsewhere."""
     environment = Environment(
         loader=PackageLoader("heedful.interfaces.reports"),
@@ -119,7 +137,7 @@ def _template() -> Template:
         moment="{:%Y-%m-%d %H:%M}".format,
     )
     environment.globals.update(between=between, version=__version__)
-    return environment.get_template("report.html")
+    return environment.get_template(name)
 
 
 def _figures(report: SimpleNamespace) -> list[Figure]:
