@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, cast
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     Delete,
@@ -25,6 +26,7 @@ from sqlalchemy import (
     bindparam,
     event,
     literal_column,
+    select,
 )
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FromClause
@@ -39,19 +41,25 @@ NO_PROJECT = 0
 
 def own_project() -> ColumnElement[int]:
     """The number of the transaction's project, as a value of a statement."""
-    return bindparam(OWN)
+    return bindparam(OWN, type_=BigInteger)
 
 
 def name_project(engine: Engine) -> None:
     """Has all statements of an engine name the project of their transaction."""
     dialect = cast(Any, engine.dialect)
-    dialect.statement_compiler = _compiler(dialect.statement_compiler)
+    dialect.statement_compiler = _compiler(dialect.statement_compiler, _OneProject)
     event.listen(engine, "before_execute", _give_project, retval=True)
 
 
+def route_by_project(engine: Engine) -> None:
+    """Has an engine that names the project name it so that a cluster finds the project's node."""
+    dialect = cast(Any, engine.dialect)
+    dialect.statement_compiler = _compiler(type(dialect).statement_compiler, _OneProjectOfCluster)
+
+
 @cache
-def _compiler(of_database: type[SQLCompiler]) -> type[SQLCompiler]:
-    return type("OneProject", (_OneProject, of_database), {})
+def _compiler(of_database: type[SQLCompiler], kind: type[_OneProject]) -> type[SQLCompiler]:
+    return type(kind.__name__, (kind, of_database), {})
 
 
 def _give_project(
@@ -92,10 +100,21 @@ class _OneProject(SQLCompiler):
     def _own(self, sources: Iterable[FromClause]) -> list[ColumnElement[bool]]:
         """The conditions for these tables, each of a join by its first one."""
         owners = dict.fromkeys(owner for source in sources if (owner := _owner(source)) is not None)
-        # SQLite has one index for each condition, and would rather take that of the project and read all its rows: an
-        # expression prevents that.
-        plain = self.dialect.name != "sqlite"
-        return [(owner if plain else owner + literal_column("0")) == own_project() for owner in owners]
+        return [self._is_own(owner) for owner in owners]
+
+    def _is_own(self, owner: ColumnElement[int]) -> ColumnElement[bool]:
+        if self.dialect.name == "sqlite":
+            # It has one index for each condition, and would rather take that of the project and read all its rows: an
+            # expression prevents that.
+            return owner + literal_column("0") == own_project()
+        # Of a project that was just made, the planner would expect no rows, and read the whole project for each of
+        # them. The value of a subquery it doesn't know, so it expects a project of average size.
+        return owner == select(own_project()).scalar_subquery()
+
+
+class _OneProjectOfCluster(_OneProject):
+    def _is_own(self, owner: ColumnElement[int]) -> ColumnElement[bool]:
+        return owner == own_project()
 
 
 def _changed(statement: Update | Delete) -> list[FromClause]:

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, TimeoutError
 from heedful.errors import HeedfulError, Unavailable
 from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, Placement, new_engines, unstorable
 from heedful.storage.half_vectors import Packed
-from heedful.storage.isolation import NO_PROJECT, OWN
+from heedful.storage.isolation import NO_PROJECT, OWN, route_by_project
 from heedful.storage.postgresql import distribution
 from heedful.storage.postgresql.tables import lock_project
 from heedful.storage.rows import (
@@ -358,7 +358,13 @@ def _engines(url: URL) -> tuple[Engine, Engine]:
     # The URL overrides our defaults.
     arguments = {name: value for name, value in _ARGUMENTS.items() if name not in _LEFT_TO_URL & url.query.keys()}
     engines = new_engines(url, _translate, connect_args=arguments, pool_timeout=BUSY_SECONDS)
-    event.listen(engines[0], "connect", _prepare)
+
+    def prepare(connection: Any, record: Any) -> None:
+        _prepare(connection, record)
+        if record.info[CLUSTER]:
+            route_by_project(engines[1])
+
+    event.listen(engines[0], "connect", prepare)
     add_read_timeout(engines[0])
     return engines
 

@@ -72,13 +72,17 @@ def create_tables(connection: Connection) -> None:
     tables.create_all(connection, checkfirst=False)
     # Compressing it would take longer than reading it.
     connection.exec_driver_sql(f"ALTER TABLE {saved_indexes.name} ALTER COLUMN content SET STORAGE EXTERNAL")
+    partitioned = {divided.table for divided in _TABLES}
     for name in tables.tables:
         if name not in UNSECURED_TABLES:
             _secure_table(connection, name)
+        if name not in partitioned:
+            _count_often(connection, name)
     # For rows that no other partition takes.
     for divided in _TABLES:
         connection.exec_driver_sql(f"CREATE TABLE {divided.table}_rest PARTITION OF {divided.table} DEFAULT")
         _secure_table(connection, f"{divided.table}_rest")
+        _count_often(connection, f"{divided.table}_rest")
 
 
 def belongs_to_project(table: Table) -> bool:
@@ -130,6 +134,16 @@ def _secure_table(connection: Connection, table: str) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {table} {security} ROW LEVEL SECURITY")
     connection.exec_driver_sql(f"CREATE POLICY project_isolation ON {table} USING ({visible})")
 
+
+def _count_often(connection: Connection, table: str) -> None:
+    """Has the server count a table after some thousand changes: by default, a new project would have to be a tenth of
+    it before the planner knows of it."""
+    parameters = f"autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = {MAX_UNCOUNTED}"
+    connection.exec_driver_sql(f"ALTER TABLE {table} SET ({parameters})")
+
+
+MAX_UNCOUNTED = 5_000
+"""Changed rows of a table after which the server counts it again, at most once a minute."""
 
 AHEAD = 2
 """Future partitions that are created in advance."""
@@ -211,6 +225,7 @@ def _make(connection: Connection, divided: _PartitionedTable, part: _Partition) 
     connection.exec_driver_sql(f"ALTER TABLE {table} ATTACH PARTITION {part.name} FOR VALUES {bounds}")
     # The policy of the whole table does not apply to who reads a partition by its name.
     _secure_table(connection, part.name)
+    _count_often(connection, part.name)
 
 
 def _missing(connection: Connection, now: int) -> tuple[_PartitionedTable, _Partition] | None:
