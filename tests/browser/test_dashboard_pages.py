@@ -42,6 +42,8 @@ PLACES = {
     "experiments": "Experiments",
     "experiments?replay=1&dataset=help": "Experiments",
     "experiments/replay?dataset=help": "Replay of help",
+    "experiments?mode=lexical&dataset=help": "Experiments",
+    "experiments/regress?mode=lexical&dataset=help": "Rated questions",
     "settings": "Settings",
 }
 """Each page with its heading; None where that is what somebody asked."""
@@ -60,6 +62,7 @@ EMPTY = {
     "executions/coverage": "Nothing is proven yet",
     "experiments": "No variants to compare yet",
     "experiments?replay=1": "Nothing to replay",
+    "experiments?mode=lexical": "No rated questions",
     "settings": "No databases",
 }
 """What pages say where there is nothing."""

@@ -94,3 +94,26 @@ def test_the_policy_is_set_and_set_back(dashboard: Dashboard) -> None:
 def test_readers_see_the_policy_and_can_not_set_it(dashboard: Dashboard) -> None:
     client = dashboard.visitor(dashboard.key("read"))
     assert forms(client.get("/p/default/experiments").text, "set_policy") == []
+
+
+def test_rated_questions_are_asked_again_with_a_change(dashboard: Dashboard) -> None:
+    store, client = dashboard.store, dashboard.visitor()
+    assert "No rated questions" in client.get("/p/default/experiments/regress?mode=lexical").text
+    facts = store.remember(["The build is red when a test fails.", "Ask the infra team about failing builds."]).fact_ids
+    found = store.recall("Who knows about failing builds?")
+    store.signal_recall(found.recall_id, helpful=[facts[1]], author="ann")
+    assert "/experiments/regress?mode=lexical" in client.get("/p/default/experiments?mode=lexical").text
+    part = client.get("/p/default/experiments/regress?mode=lexical", headers={"X-Fragment": "1"}).text
+    report = store.regress(mode="lexical", executions=False)
+    assert (report.compared, report.worse) == (1, 1)
+    assert "mode=lexical" in part
+    assert "1 worse, 0 better, 0 the same" in part
+    assert "Who knows about failing builds?" in part
+
+
+def test_rated_questions_need_a_change_and_a_key_that_writes(dashboard: Dashboard) -> None:
+    writer, reader = dashboard.visitor(), dashboard.visitor(dashboard.key("read"))
+    assert "Choose a policy or a mode" in writer.get("/p/default/experiments/regress").text
+    assert "hybrid" in writer.get("/p/default/experiments/regress?mode=x").text
+    assert "Try a mode" not in reader.get("/p/default/experiments").text
+    assert "needs a key that may write" in reader.get("/p/default/experiments/regress?mode=lexical").text

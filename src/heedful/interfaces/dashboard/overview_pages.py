@@ -1,8 +1,9 @@
-"""Overview and experiments: how satisfied people are, what changed, which variant to take, and what another policy
-would have made of the same traffic."""
+"""Overview and experiments: how satisfied people are, what changed, which variant to take, what another policy would
+have made of the same traffic, and which rated questions a change would make worse."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,18 @@ from heedful.interfaces.charts import Point, Series, line_chart
 from heedful.interfaces.dashboard import comparison, rendering, views
 from heedful.interfaces.dashboard.site import Action, PageContext, PageRoute
 from heedful.ledger.ranking_policy import DEFAULT_POLICY
-from heedful.model import DEFAULT_DATASET, POLICY_NAMES, Coverage, Covered, Note, ReplayReport, Satisfaction, Trend
+from heedful.model import (
+    DEFAULT_DATASET,
+    MODES,
+    POLICY_NAMES,
+    Coverage,
+    Covered,
+    Note,
+    RegressReport,
+    ReplayReport,
+    Satisfaction,
+    Trend,
+)
 
 
 def overview_page(here: PageContext) -> Response:
@@ -120,6 +132,9 @@ def _note_link(here: PageContext, note: Note) -> str:
     return links.get(note.about) or here.at("review")
 
 
+REGRESS_SECONDS = 20.0
+"""How long rated questions are asked again for a page."""
+
 LIKELY_KEYS = ("variant", "experiment", "arm", "version")
 """Keys that are most likely meant, if somebody has them."""
 
@@ -144,6 +159,8 @@ def experiments_page(here: PageContext) -> Response:
         datasets=datasets,
         dataset=dataset,
         replaying=here.query.get("replay") == "1",
+        tried=_tried(here),
+        modes=MODES,
         policies=views.policies(here.heedful),
         names=POLICY_NAMES,
         usual=DEFAULT_POLICY,
@@ -164,6 +181,31 @@ def replay(here: PageContext) -> Response:
         drawn=_replay_chart(report),
         # The ways that are advised and would lose something.
         worse=[(row["name"], row["arm"]) for row in rows if row["advised"] and row["arm"].worse],
+    )
+
+
+def _tried(here: PageContext) -> dict[str, str]:
+    """The change that the address asks to try on rated questions."""
+    return {name: here.query[name] for name in ("policy", "mode") if here.query.get(name)}
+
+
+def regress(here: PageContext) -> Response:
+    """The rated questions that another policy or mode would make worse."""
+    tried, dataset = _tried(here), here.choice("dataset", here.heedful.datasets())
+    report: RegressReport | None = None
+    if not here.may("regress"):
+        here.problems.append("Asking rated questions again needs a key that may write.")
+    elif not tried:
+        here.problems.append("Choose a policy or a mode to try.")
+    else:
+        ask: Callable[..., RegressReport] = partial(here.heedful.regress, dataset=dataset, deadline=REGRESS_SECONDS)
+        report = here.attempt(lambda: ask(executions=False, **tried), None)
+    return here.part(
+        "regress.html",
+        "Rated questions",
+        here.at("experiments", dataset=dataset),
+        report=report,
+        groups=[] if report is None else [("Dataset", report.datasets), ("Theme", report.themes)],
     )
 
 
@@ -205,5 +247,6 @@ PAGES = (
     PageRoute("/overview/themes", themes),
     PageRoute("/experiments", experiments_page),
     PageRoute("/experiments/replay", replay),
+    PageRoute("/experiments/regress", regress),
 )
 ACTIONS: tuple[Action, ...] = ()
