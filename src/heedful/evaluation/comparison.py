@@ -124,7 +124,8 @@ def why(
         part = next((hit for hit in after_hits if plain(hit.text) in sought), None)
         if part is not None and len(plain(part.text)) >= PART * len(sought):
             return f"only a part of the fact is there: {shortened(part.text)!r}"
-        return f"it is not among the first {len(after_hits)} facts{_instead(before_hits, after_hits)}"
+        where = f"among the first {len(after_hits)} facts" if len(after_hits) > 1 else "found"
+        return f"it is not {where}{_instead(before_hits, after_hits)}"
     if before is None:
         return ""
     parts = [f"{name} {old:.3f} → {new:.3f}" for name, old, new in _scores(before, after) if round(new - old, 3)]
