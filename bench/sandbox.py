@@ -15,7 +15,8 @@ import psycopg
 from bench.postgresql import Server, serving
 from heedful.results import encode
 from heedful.settings import Settings
-from heedful.sql.databases import Limits, open_database
+from heedful.sql.databases.any_database import Limits
+from heedful.sql.databases.opening import open_database
 from heedful.sql.guard import check_statement
 from heedful.sql.sandbox.pool import Pool, Queries, Statement, Target
 from heedful.sql.statements import template

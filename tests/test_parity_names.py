@@ -14,7 +14,7 @@ from heedful.aio import AsyncHeedful
 from heedful.api import ALL_CALLS, CALLS, NAMESPACES
 from heedful.api.calls import CALLBACKS, HEADERS, LOCAL_ONLY, Call, calls_of
 from heedful.api.parameters import UNCHANGED
-from heedful.engine import HANDLERS
+from heedful.engine import all_handlers
 from heedful.interfaces.cli.main import cli
 from heedful.interfaces.client.surface import RemoteHeedful
 
@@ -222,7 +222,7 @@ RUN = dict(leaf_commands(cli))
 
 @pytest.mark.parametrize("name", ALL_CALLS)
 def test_a_handler_takes_the_parameters_of_its_call(name: str) -> None:
-    handler, _ = HANDLERS[name]
+    handler, _ = all_handlers()[name]
     _, *taken = inspect.signature(handler).parameters.values()
     required = {each.name for each in taken if each.default is EMPTY and each.kind is not each.VAR_KEYWORD}
     assert required <= set(_parameters(name))
@@ -231,7 +231,7 @@ def test_a_handler_takes_the_parameters_of_its_call(name: str) -> None:
 
 
 def test_every_handler_is_that_of_a_call() -> None:
-    assert sorted(HANDLERS) == sorted(ALL_CALLS)
+    assert sorted(all_handlers()) == sorted(ALL_CALLS)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -33,7 +33,6 @@ from heedful.providers.configured import configured_embedder
 from heedful.providers.embedding import Embedder
 from heedful.providers.llm import LanguageModel
 from heedful.sessions.hooks import Hook
-from heedful.sql import connectors
 from heedful.storage import Database, open_store, scopes, sqlite
 from heedful.storage.migrations import HEAD
 from heedful.storage.opening import store_url
@@ -140,6 +139,8 @@ def reseal_connectors(url_or_path: str | Path | None = None) -> int:
 
     Afterwards, the other keys are not needed any more.
     """
+    from heedful.sql import connectors
+
     with _database(url_or_path) as database:
         return connectors.reencrypt(database)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from heedful.access import audit, credentials
@@ -14,7 +14,6 @@ from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import OnToken, Progress, Source
 from heedful.clock import from_stored
 from heedful.errors import Invalid
-from heedful.evaluation import regression, training_data
 from heedful.insight import counting, digest, exported_rows, notes, satisfaction
 from heedful.insight.comments import Comments
 from heedful.insight.counting import InsightSpace
@@ -39,11 +38,9 @@ from heedful.model import (
 )
 from heedful.notifications import Channel
 from heedful.notifications.outbox import AlertRow
-from heedful.review import actions, fixes, follow
+from heedful.review import follow
 from heedful.sessions import alerts, conversations, entries, feedback, health, improve
 from heedful.sessions.space import SessionSpace
-from heedful.sql import chat, chat_sessions, connectors, executions, golden
-from heedful.sql import feedback as sql_feedback
 from heedful.sql.space import ExecutionSpace, Permissions
 from heedful.workspace import Workspace
 
@@ -182,6 +179,8 @@ def _forget(
 
 
 def _retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retraction:
+    from heedful.review import fixes
+
     handlers = {FEEDBACK: feedback.undo_handler(space.sessions), REVIEW: fixes.undo_handler(space)}
     retraction = retract.retract(space.workspace, event_id, author, handlers)
     space.sessions.feedback_changed()
@@ -276,62 +275,72 @@ _ON_INSIGHT: Handlers = {
     "insight.export": exported_rows.export_table,
 }
 
-_ON_EXECUTIONS: Handlers = {
-    "retract": _retract,
-    "regress": regression.regress,
-    "connectors.create": connectors.create_connector,
-    "connectors.get": connectors.get_connector,
-    "connectors.list": connectors.list_connectors,
-    "connectors.refresh": connectors.refresh_connector,
-    "connectors.confirm": connectors.confirm_connector,
-    "connectors.schema": connectors.connector_schema,
-    "connectors.delete": connectors.delete_connector,
-    "executions.execute_query": executions.execute_query,
-    "executions.execute_from_chat": executions.execute_from_chat,
-    "executions.get": executions.get_execution,
-    "executions.list": executions.list_executions,
-    "executions.delete": executions.delete_execution,
-    "feedback.create": sql_feedback.create_feedback,
-    "feedback.create_positive": sql_feedback.create_positive,
-    "feedback.create_negative": partial(sql_feedback.create_feedback, is_positive=False),
-    "feedback.get": sql_feedback.get_feedback,
-    "feedback.list": sql_feedback.list_feedback,
-    "feedback.list_positive": partial(sql_feedback.list_feedback, rating="up"),
-    "feedback.list_negative": partial(sql_feedback.list_feedback, rating="down"),
-    "feedback.get_feedback_for_message": sql_feedback.list_feedback,
-    "feedback.update": sql_feedback.update_feedback,
-    "feedback.delete": sql_feedback.delete_feedback,
-    "feedback.bulk_delete": sql_feedback.delete_feedbacks,
-    "chat.chat_to_sql": chat.chat_to_sql,
-    "chat.chat_to_answer": chat.chat_to_answer,
-    "chat.execution_cache_lookup": chat.execution_cache_lookup,
-    "chat.confirm_suggestion": chat.confirm_suggestion,
-    "chat.execution_cache_coverage": chat.execution_cache_coverage,
-    "chat_sessions.create": chat_sessions.create_chat,
-    "chat_sessions.get": chat_sessions.get_chat,
-    "chat_sessions.list": chat_sessions.list_chats,
-    "chat_sessions.delete": chat_sessions.delete_chat,
-    "chat_sessions.get_questions": chat_sessions.get_questions,
-    "insight.training": training_data.training,
-    "insight.export_training": training_data.export_training,
-    "golden_examples.create": golden.create_example,
-    "golden_examples.promote": golden.promote_example,
-    "golden_examples.get": golden.get_example,
-    "golden_examples.list": golden.list_examples,
-    "golden_examples.update": golden.update_example,
-    "golden_examples.delete": golden.delete_example,
-    "golden_examples.import_file": golden.import_file,
-    "golden_examples.import_examples": golden.import_examples,
-    "review.list": actions.list_items,
-    "review.get": actions.get_case,
-    "review.assign": actions.assign,
-    "review.resolve": actions.resolve,
-    "review.dismiss": actions.dismiss,
-    "review.reopen": actions.reopen,
-    "review.fix": actions.fix,
-    "review.ask_again": actions.ask_again,
-    "review.undo": actions.undo,
-}
+
+@cache
+def _on_executions() -> Handlers:
+    # These parts take half as long to load as all others together, and whoever recalls needs none of them.
+    from heedful.evaluation import regression, training_data
+    from heedful.review import actions
+    from heedful.sql import chat, chat_sessions, connectors, executions, golden
+    from heedful.sql import feedback as sql_feedback
+
+    return {
+        "retract": _retract,
+        "regress": regression.regress,
+        "connectors.create": connectors.create_connector,
+        "connectors.get": connectors.get_connector,
+        "connectors.list": connectors.list_connectors,
+        "connectors.refresh": connectors.refresh_connector,
+        "connectors.confirm": connectors.confirm_connector,
+        "connectors.schema": connectors.connector_schema,
+        "connectors.delete": connectors.delete_connector,
+        "executions.execute_query": executions.execute_query,
+        "executions.execute_from_chat": executions.execute_from_chat,
+        "executions.get": executions.get_execution,
+        "executions.list": executions.list_executions,
+        "executions.delete": executions.delete_execution,
+        "feedback.create": sql_feedback.create_feedback,
+        "feedback.create_positive": sql_feedback.create_positive,
+        "feedback.create_negative": partial(sql_feedback.create_feedback, is_positive=False),
+        "feedback.get": sql_feedback.get_feedback,
+        "feedback.list": sql_feedback.list_feedback,
+        "feedback.list_positive": partial(sql_feedback.list_feedback, rating="up"),
+        "feedback.list_negative": partial(sql_feedback.list_feedback, rating="down"),
+        "feedback.get_feedback_for_message": sql_feedback.list_feedback,
+        "feedback.update": sql_feedback.update_feedback,
+        "feedback.delete": sql_feedback.delete_feedback,
+        "feedback.bulk_delete": sql_feedback.delete_feedbacks,
+        "chat.chat_to_sql": chat.chat_to_sql,
+        "chat.chat_to_answer": chat.chat_to_answer,
+        "chat.execution_cache_lookup": chat.execution_cache_lookup,
+        "chat.confirm_suggestion": chat.confirm_suggestion,
+        "chat.execution_cache_coverage": chat.execution_cache_coverage,
+        "chat_sessions.create": chat_sessions.create_chat,
+        "chat_sessions.get": chat_sessions.get_chat,
+        "chat_sessions.list": chat_sessions.list_chats,
+        "chat_sessions.delete": chat_sessions.delete_chat,
+        "chat_sessions.get_questions": chat_sessions.get_questions,
+        "insight.training": training_data.training,
+        "insight.export_training": training_data.export_training,
+        "golden_examples.create": golden.create_example,
+        "golden_examples.promote": golden.promote_example,
+        "golden_examples.get": golden.get_example,
+        "golden_examples.list": golden.list_examples,
+        "golden_examples.update": golden.update_example,
+        "golden_examples.delete": golden.delete_example,
+        "golden_examples.import_file": golden.import_file,
+        "golden_examples.import_examples": golden.import_examples,
+        "review.list": actions.list_items,
+        "review.get": actions.get_case,
+        "review.assign": actions.assign,
+        "review.resolve": actions.resolve,
+        "review.dismiss": actions.dismiss,
+        "review.reopen": actions.reopen,
+        "review.fix": actions.fix,
+        "review.ask_again": actions.ask_again,
+        "review.undo": actions.undo,
+    }
+
 
 _ON_JOBS: Handlers = {
     "jobs.improve": ProjectJobs.improve,
@@ -346,19 +355,26 @@ _BY_SUBJECT: dict[str | None, Handlers] = {
     "workspace": _ON_WORKSPACE,
     "sessions": _ON_SESSIONS,
     "insight": _ON_INSIGHT,
-    "executions": _ON_EXECUTIONS,
     "jobs": _ON_JOBS,
 }
 
-HANDLERS: dict[str, tuple[Callable[..., Any], str | None]] = {
+Handler = tuple[Callable[..., Any], str | None]
+"""A handler, and the attribute of a project that it works on, or None for the project."""
+
+_LOADED: dict[str, Handler] = {
     name: (handler, subject) for subject, handlers in _BY_SUBJECT.items() for name, handler in handlers.items()
 }
-"""By the name of the call: its handler, and the attribute of a project that it works on, or None for the project."""
+
+
+@cache
+def all_handlers() -> Mapping[str, Handler]:
+    """By the name of the call, also those of parts that are not loaded yet."""
+    return _LOADED | {name: (handler, "executions") for name, handler in _on_executions().items()}
 
 
 def run(project: Project, call: Call, arguments: Arguments) -> Any:
     """Checks the arguments of a call by their types, and has it handled."""
-    handler, subject = HANDLERS[call.name]
+    handler, subject = _LOADED.get(call.name) or all_handlers()[call.name]
     return handler(project if subject is None else getattr(project, subject), **call.checked(arguments))
 
 

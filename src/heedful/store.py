@@ -37,9 +37,8 @@ from heedful.sessions.session_store import SessionStore
 from heedful.sessions.space import SessionSpace, do_nothing
 from heedful.sessions.sql_store import SqlSessionStore
 from heedful.settings import Trust
-from heedful.sql.reuse.proofs import Proofs
 from heedful.sql.sandbox.pool import Pool, Queries
-from heedful.sql.space import OPERATOR, ExecutionSpace, Permissions
+from heedful.sql.space import OPERATOR, ExecutionSpace, LazyProofs, Permissions
 from heedful.storage import open_store, scopes
 from heedful.threads import Background
 from heedful.workspace import Workspace
@@ -258,7 +257,7 @@ class Store:
         added = worker.added if worker is not None else lambda job_id: self.job_added(job_id)
         jobs = ProjectJobs(self.queue, space, added)
         queries = Queries(self.pool, name)
-        proofs = Proofs(queries, workspace.trust.authors_to_veto)
+        proofs = LazyProofs(queries, workspace.trust.authors_to_veto)
         executions = ExecutionSpace(workspace, space, self._language_model, queries, proofs, permissions)
 
         def finish() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from heedful.results import Result
-from heedful.sql.databases import Database, Limits
+from heedful.sql.databases.any_database import Database, Limits
 from heedful.sql.guard import CheckedStatement, check_statement
 
 

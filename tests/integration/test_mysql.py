@@ -10,7 +10,8 @@ from guarded import run
 from sqlalchemy import make_url
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
-from heedful.sql.databases import Database, Limits, open_database
+from heedful.sql.databases.any_database import Database, Limits
+from heedful.sql.databases.opening import open_database
 from heedful.sql.guard import CheckedStatement
 
 

@@ -24,7 +24,9 @@ from postgresql import new_database
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.results import decode, encode
-from heedful.sql.databases import Database, ForeignKey, Limits, fingerprint, open_database, text_values
+from heedful.sql.databases.any_database import Database, Limits, text_values
+from heedful.sql.databases.opening import open_database
+from heedful.sql.databases.schema import ForeignKey, fingerprint
 from heedful.sql.guard import CheckedStatement, check_statement
 
 TABLES = """
@@ -723,7 +725,7 @@ def test_a_missing_driver_says_what_to_install(module: str, url: str, tmp_path: 
     (tmp_path / "x.db").touch()
     script = (
         f"import sys; sys.modules[{module!r}] = None\n"
-        "from heedful.sql.databases import open_database\n"
+        "from heedful.sql.databases.opening import open_database\n"
         f"try: open_database({url.format(file=tmp_path / 'x.db')!r}).session().__enter__()\n"
         "except Exception as error: print(error.code, error.remedy)\n"
     )

@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 
 from heedful import Heedful
 from heedful.errors import Forbidden, HeedfulError, Invalid
-from heedful.sql.databases import open_database
+from heedful.sql.databases.opening import open_database
 from heedful.sql.guard import check_statement, is_denied
 
 Execute = Callable[..., list[tuple[str, ...]]]

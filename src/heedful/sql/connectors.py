@@ -12,8 +12,7 @@ from heedful.clock import new_id
 from heedful.errors import Conflict, HeedfulError, Invalid, Unavailable, quoted
 from heedful.model import Connector, Metadata
 from heedful.sql import records, secrets
-from heedful.sql.databases import Schema, fingerprint
-from heedful.sql.databases.any_database import is_listed
+from heedful.sql.databases.schema import Schema, fingerprint, is_listed
 from heedful.sql.records import SENSITIVE, dialect_of
 from heedful.sql.space import PRIVILEGED, RESTRICTED, ExecutionSpace, with_absolute_path
 from heedful.storage import Database, audit

@@ -4,6 +4,7 @@ operator, those in the settings for others."""
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +116,29 @@ NO_PROJECT = -1
 """The number that stands for a project without data."""
 
 
+class LazyProofs:
+    """The proven queries of a project, which are read when they are first needed."""
+
+    def __init__(self, queries: Queries, authors_to_veto: int) -> None:
+        self._queries = queries
+        self._authors_to_veto = authors_to_veto
+        self._lock = threading.Lock()
+        self._opened: Proofs | None = None
+
+    @property
+    def opened(self) -> Proofs:
+        with self._lock:
+            if self._opened is None:
+                from heedful.sql.reuse.proofs import Proofs
+
+                self._opened = Proofs(self._queries, self._authors_to_veto)
+            return self._opened
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionSpace:
     """One project: its store, its chat sessions, the language model, if there is one, what runs its queries, and what
@@ -124,8 +148,12 @@ class ExecutionSpace:
     sessions: SessionSpace
     language_model: LanguageModel | None
     queries: Queries
-    proofs: Proofs
+    lazy_proofs: LazyProofs
     permissions: Permissions = OPERATOR
+
+    @property
+    def proofs(self) -> Proofs:
+        return self.lazy_proofs.opened
 
     def now(self) -> int:
         return self.workspace.now()

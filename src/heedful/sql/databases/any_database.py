@@ -17,11 +17,10 @@ from sqlglot import exp
 
 from heedful.errors import HeedfulError, Invalid, quoted
 from heedful.results import Column, Result, normalize, row_size
-from heedful.sql.databases.schema import Schema, Table
+from heedful.sql.databases.schema import Schema, Table, TextValues, is_listed
 from heedful.sql.guard import CheckedStatement, check_statement
 from heedful.sql.statements import write
 
-CONNECT_SECONDS = 10
 _LARGEST_BATCH = 1_000
 _AGAIN_SECONDS = 0.1
 
@@ -158,16 +157,6 @@ MAX_VALUE_LENGTH = 200
 _MIN_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class TextValues:
-    """The distinct texts of each (table, column); columns in `partial` may have more. `columns` are all of the schema,
-    also those of views and those that hold no texts."""
-
-    values: dict[tuple[str, str], tuple[str, ...]]
-    partial: frozenset[tuple[str, str]]
-    columns: frozenset[tuple[str, str]] = frozenset()
-
-
 def text_values(
     database: Database, schema: Schema, *, without: Collection[str] = (), per_column: int = 1_000, seconds: float = 5.0
 ) -> TextValues:
@@ -203,12 +192,6 @@ def text_values(
                 partial.add(key)
     columns = frozenset((table.full_name, column.name) for table in schema.tables for column in table.columns)
     return TextValues(values, frozenset(partial), columns)
-
-
-def is_listed(table: Table, column: str, names: Collection[str]) -> bool:
-    """Whether a list names a column, as `table.column` or `schema.table.column`, in any case."""
-    listed = {name.lower() for name in names}
-    return not listed.isdisjoint({f"{table.full_name}.{column}".lower(), f"{table.name}.{column}".lower()})
 
 
 def stream_values(

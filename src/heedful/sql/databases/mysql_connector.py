@@ -17,8 +17,8 @@ from sqlalchemy.pool import NullPool
 
 from heedful.errors import HeedfulError
 from heedful.results import Column, Result
-from heedful.sql.databases import errors
-from heedful.sql.databases.any_database import CONNECT_SECONDS, Deadline, Limits, Parameters, bound, collect
+from heedful.sql.databases import CONNECT_SECONDS, errors
+from heedful.sql.databases.any_database import Deadline, Limits, Parameters, bound, collect
 from heedful.sql.databases.schema import Schema, reflected
 from heedful.sql.guard import CheckedStatement
 from heedful.sql.statements import parser_dialect

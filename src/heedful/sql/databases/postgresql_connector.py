@@ -24,8 +24,8 @@ from sqlalchemy.pool import NullPool
 
 from heedful.errors import HeedfulError
 from heedful.results import Column, Result
-from heedful.sql.databases import errors
-from heedful.sql.databases.any_database import CONNECT_SECONDS, Deadline, Limits, Parameters, bound, collect
+from heedful.sql.databases import CONNECT_SECONDS, errors
+from heedful.sql.databases.any_database import Deadline, Limits, Parameters, bound, collect
 from heedful.sql.databases.schema import STORE_TABLES, Schema, reflected
 from heedful.sql.guard import CheckedStatement, connects_out, is_denied
 

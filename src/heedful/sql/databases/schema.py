@@ -1,10 +1,10 @@
-"""The schema of a database, and its fingerprint."""
+"""The schema of a database, its fingerprint, and the texts in its columns."""
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,6 +62,22 @@ class Schema:
     def table(self, full_name: str) -> Table | None:
         """The table of this name, ignoring case."""
         return next((table for table in self.tables if table.full_name.lower() == full_name.lower()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TextValues:
+    """The distinct texts of each (table, column); columns in `partial` may have more. `columns` are all of the schema,
+    also those of views and those that hold no texts."""
+
+    values: dict[tuple[str, str], tuple[str, ...]]
+    partial: frozenset[tuple[str, str]]
+    columns: frozenset[tuple[str, str]] = frozenset()
+
+
+def is_listed(table: Table, column: str, names: Collection[str]) -> bool:
+    """Whether a list names a column, as `table.column` or `schema.table.column`, in any case."""
+    listed = {name.lower() for name in names}
+    return not listed.isdisjoint({f"{table.full_name}.{column}".lower(), f"{table.name}.{column}".lower()})
 
 
 def fingerprint(schema: Schema) -> str:

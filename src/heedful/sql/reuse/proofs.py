@@ -26,7 +26,7 @@ from heedful.ledger.opinions import FeedbackRow, SqlFeedbacks, counted_opinions
 from heedful.ledger.proven_sql import Complaint, Proof, Wrong
 from heedful.ledger.votes import suffices
 from heedful.sql import records
-from heedful.sql.databases.any_database import TextValues
+from heedful.sql.databases.schema import TextValues
 from heedful.sql.records import SENSITIVE, ConnectorState, dialect_of, read_state
 from heedful.sql.reuse.evidence import Evidence
 from heedful.sql.reuse.ownership import Conditions, Person, has_unnamed_values, person

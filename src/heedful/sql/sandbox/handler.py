@@ -21,8 +21,9 @@ from typing import Any
 
 from heedful.errors import HeedfulError, Invalid
 from heedful.results import encode
-from heedful.sql.databases import Database, Limits, open_database, stream_values, text_values
+from heedful.sql.databases.any_database import Database, Limits, stream_values, text_values
 from heedful.sql.databases.errors import out_of_memory
+from heedful.sql.databases.opening import open_database
 from heedful.sql.guard import CheckedStatement, check_statement
 from heedful.sql.sandbox.protocol import decode_parameters, encode_error, receive, send
 from heedful.sql.statements import template

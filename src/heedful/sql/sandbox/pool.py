@@ -29,12 +29,10 @@ from heedful import request_context
 from heedful.errors import HeedfulError, Unavailable
 from heedful.results import Result, decode
 from heedful.settings import Settings
-from heedful.sql.databases import errors
-from heedful.sql.databases.any_database import CONNECT_SECONDS, TextValues
-from heedful.sql.databases.schema import Schema
+from heedful.sql.databases import CONNECT_SECONDS, errors
+from heedful.sql.databases.schema import Schema, TextValues
 from heedful.sql.sandbox import worker
 from heedful.sql.sandbox.protocol import BadFrame, decode_error, encode_parameters, receive, send
-from heedful.sql.statements import check_text
 
 logger = logging.getLogger("heedful.sql")
 
@@ -309,6 +307,13 @@ class QueryRun:
     version: str | None
 
 
+def _check_text(sql: str) -> None:
+    # The parser takes a while to load, and whoever recalls needs none.
+    from heedful.sql.statements import check_text
+
+    check_text(sql)
+
+
 class Queries:
     """The queries of one project."""
 
@@ -318,7 +323,7 @@ class Queries:
 
     def check(self, sql: str, dialect: str) -> Checked:
         """The SQL after the guard, which raises if it refuses."""
-        check_text(sql)
+        _check_text(sql)
         reply = self._pool.ask(self._project, {"do": "check", "sql": sql, "dialect": dialect}, _CHECK)
         return Checked(reply["sql"], tuple(reply["parameters"]), bytes.fromhex(reply["template"]))
 
@@ -332,7 +337,7 @@ class Queries:
         self._run(target, replace(statement, display=None), 1, keep=False)
 
     def _run(self, target: Target, statement: Statement, rows: int, *, keep: bool) -> dict[str, Any]:
-        check_text(statement.sql)
+        _check_text(statement.sql)
         reply: dict[str, Any] = self._ask(
             target,
             _CONNECT | {"running": self._running_seconds, "answering": _ANSWERING},
