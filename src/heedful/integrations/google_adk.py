@@ -21,7 +21,7 @@ from google.adk.sessions import Session
 from google.genai import types
 
 from heedful.errors import NotFound
-from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Turns
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Turns, stored
 from heedful.model import DEFAULT_DATASET, Document, Hit, Metadata
 from heedful.model.limits import MAX_NAME
 
@@ -126,7 +126,7 @@ class HeedfulMemoryService(BaseMemoryService):
             source = f"adk/{_joined(app_name, user_id, event.id)}"
             documents.append(Document(source=source, texts=[text], metadata=[metadata]))
         if documents:
-            await asyncio.to_thread(self._memory.remember, documents, dataset=self._dataset)
+            stored(await asyncio.to_thread(self._memory.remember, documents, dataset=self._dataset))
 
     async def add_memory(
         self,

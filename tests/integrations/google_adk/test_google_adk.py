@@ -28,15 +28,16 @@ from loop import (
     Asked,
     Memory,
     check_loop,
+    check_warned,
     opened,
     run_page,
     shown,
-    warnings,
 )
 
 import heedful
-from heedful import NotFound
+from heedful import Invalid, NotFound
 from heedful.integrations.google_adk import HeedfulMemoryService, HeedfulPlugin, session_name
+from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
 APP = "gym"
@@ -141,6 +142,7 @@ def test_users_at_the_same_time_are_shown_their_own_memories_and_those_of_everyb
         assert shown(models["ada"].seen[-1]) == [AT_SIX, AT_SEVEN]
 
     asyncio.run(run())
+    finish(memory)
     for user in codes:
         entries = memory.sessions.entries(session_name(APP, user, "chat-1")).items
         assert [each.question for each in entries] == [f"{asked} {user}"] * 3
@@ -191,7 +193,9 @@ def test_invocations_at_the_same_time_do_not_mix(memory: Memory) -> None:
     async def all_of_them() -> list[tuple[str, str]]:
         return list(await asyncio.gather(*(said(run, f"Number {n}?", f"s-{n}") for n in range(6))))
 
-    for number, (_, invocation) in enumerate(asyncio.run(all_of_them())):
+    runs = asyncio.run(all_of_them())
+    finish(memory)
+    for number, (_, invocation) in enumerate(runs):
         assert (
             memory.sessions.entry(session_name(APP, "ada", f"s-{number}"), invocation).question == f"Number {number}?"
         )
@@ -205,6 +209,7 @@ def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
             await memory.remember(AT_SIX)
             _, invocation = await said(runner(memory, model), QUESTION, SESSION)
             assert shown(model.seen[0]) == [AT_SIX]
+            await afinish(memory)
             assert (await memory.sessions.entry(session_name(APP, "ada", SESSION), invocation)).answer == ANSWER
 
     asyncio.run(run())
@@ -218,8 +223,7 @@ def test_an_agent_answers_when_heedful_fails(failing: Any, caplog: pytest.LogCap
             assert asyncio.run(said(run, QUESTION, SESSION))[0] == ANSWER
             found = asyncio.run(service.search_memory(app_name=APP, user_id="ada", query=QUESTION))
             assert found.memories == []
-    # One of the plugin, and one of the service.
-    assert len(warnings(caplog)) == 2
+    check_warned(caplog)
 
 
 def texts(found: Any) -> list[str]:
@@ -278,6 +282,17 @@ def test_a_session_is_remembered_once_and_deleted_by_its_user_alone(memory: Memo
         assert texts(again) == ["It opens at noon."]
 
     asyncio.run(run())
+
+
+def test_a_memory_that_is_too_big_is_refused(memory: Memory) -> None:
+    service = HeedfulMemoryService(memory)
+    event = Event(author="user", content=content("I like the sauna."), id="1")
+    with pytest.raises(Invalid, match=r"is not stored.*the limit is 65536"):
+        asyncio.run(
+            service.add_events_to_memory(
+                app_name=APP, user_id="ada", events=[event], custom_metadata={"page": "x" * 70_000}
+            )
+        )
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop import ANSWER, AT_SIX, QUESTION, SESSION, Asked, Memory, check_loop, opened, run_page, shown, warnings
+from loop import ANSWER, AT_SIX, QUESTION, SESSION, Asked, Memory, check_loop, check_warned, opened, run_page, shown
 from pydantic_ai import Agent, models
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import heedful
 from heedful.integrations.pydantic_ai import HeedfulCapability
+from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
 models.ALLOW_MODEL_REQUESTS = False
@@ -74,7 +75,9 @@ def test_runs_at_the_same_time_do_not_mix(memory: Memory) -> None:
         runs = (agent.run(f"Number {number}?", conversation_id=f"s-{number}") for number in range(6))
         return list(await asyncio.gather(*runs))
 
-    for number, result in enumerate(asyncio.run(run())):
+    results = asyncio.run(run())
+    finish(memory)
+    for number, result in enumerate(results):
         assert memory.sessions.entry(f"s-{number}", result.run_id).question == f"Number {number}?"
 
 
@@ -87,6 +90,7 @@ def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
             agent = Agent(scripted.model, capabilities=[HeedfulCapability(memory)])
             result = await agent.run(QUESTION, conversation_id=SESSION)
             assert shown(scripted.seen[0]) == [AT_SIX]
+            await afinish(memory)
             assert (await memory.sessions.entry(SESSION, result.run_id)).answer == ANSWER
 
     asyncio.run(run())
@@ -97,7 +101,7 @@ def test_an_agent_answers_when_heedful_fails(failing: Any, caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING, "heedful.integrations"):
         for _ in range(2):
             assert agent.run_sync(QUESTION).output == ANSWER
-    assert len(warnings(caplog)) == 1
+    check_warned(caplog)
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
