@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from edge_cases import EdgeCases
 from loop import ANSWER, AT_SIX, QUESTION, SESSION, Asked, Memory, check_loop, check_warned, opened, run_page, shown
-from pydantic_ai import Agent, models
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic import BaseModel
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ImageUrl, models
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import heedful
@@ -107,3 +109,99 @@ def test_an_agent_answers_when_heedful_fails(failing: Any, caplog: pytest.LogCap
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page("pydantic-ai", model=Scripted().model)
+
+
+class Hours(BaseModel):
+    """When it opens."""
+
+    hour: str
+
+
+class TestEdgeCases(EdgeCases):
+    """Of the capability."""
+
+    def made(self, memory: Any, answers: list[Any] | None = None, **options: Any) -> tuple[Agent[Any, Any], list[str]]:
+        """An agent whose model gives these answers, and what it was instructed with."""
+        seen: list[str] = []
+
+        def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            seen.append(str(info.instructions))
+            said = answers.pop(0) if answers else ANSWER
+            if isinstance(said, Exception):
+                raise said
+            return ModelResponse(parts=[TextPart(said) if isinstance(said, str) else said])
+
+        output = options.pop("output_type", str)
+        model = FunctionModel(answer, stream_function=Scripted()._stream)
+        return Agent(model, output_type=output, capabilities=[HeedfulCapability(memory, **options)]), seen
+
+    def ask(
+        self, memory: Any, question: str = QUESTION, *, session: str = SESSION, user: str = "ada", **options: Any
+    ) -> Asked:
+        agent, seen = self.made(memory, **options)
+        result = agent.run_sync(question, conversation_id=session, deps=user)
+        return Asked(seen[-1], result.run_id, result.output)
+
+    def user_of(self, context: Any) -> str:
+        return str(context)
+
+    def ask_with_image_alone(self, memory: Any) -> str:
+        return str(self.made(memory)[0].run_sync([ImageUrl("http://example.com/gym.png")]).output)
+
+    def ask_for_hours(self, memory: Any) -> None:
+        agent, _ = self.made(memory, [ToolCallPart("final_result", {"hour": "six"})], output_type=Hours)
+        assert agent.run_sync(QUESTION).output == Hours(hour="six")
+
+    def stream(self, memory: Any) -> Asked:
+        scripted = Scripted()
+        agent = Agent(scripted.model, capabilities=[HeedfulCapability(memory)])
+
+        async def run() -> str:
+            async with agent.run_stream(QUESTION) as result:
+                async for _ in result.stream_text(delta=True):
+                    pass
+                return str(result.run_id)
+
+        run_id = asyncio.run(run())
+        return Asked(scripted.seen[-1], run_id, ANSWER)
+
+    def cancel(self, memory: Any) -> None:
+        agent, _ = self.made(memory)
+
+        async def run() -> None:
+            async with agent.run_stream(QUESTION) as result:
+                async for _ in result.stream_text():
+                    break
+
+        asyncio.run(run())
+
+    def retry(self, memory: Any) -> Asked:
+        agent, seen = self.made(memory, [RuntimeError("the model is down")])
+        with pytest.raises(RuntimeError):
+            agent.run_sync(QUESTION)
+        return Asked(seen[-1], agent.run_sync(QUESTION).run_id, ANSWER)
+
+    def approve(self, memory: Any) -> Asked:
+        agent, seen = self.made(memory, [ToolCallPart("clock", {})], output_type=[str, DeferredToolRequests])
+        agent.tool_plain(clock, requires_approval=True)
+        waits = agent.run_sync(QUESTION, conversation_id=SESSION)
+        assert self.entries(memory) == []
+        given = DeferredToolResults(approvals={each.tool_call_id: True for each in waits.output.approvals})
+        result = agent.run_sync(message_history=waits.all_messages(), deferred_tool_results=given)
+        return Asked(seen[-1], result.run_id, result.output)
+
+    def delegate(self, memory: Any) -> Asked:
+        inner, _ = self.made(memory, ["The other says six."])
+        agent, seen = self.made(memory, [ToolCallPart("other", {})])
+
+        @agent.tool_plain
+        async def other() -> str:
+            return str((await inner.run("When?")).output)
+
+        result = agent.run_sync(QUESTION)
+        return Asked(seen[-1], result.run_id, result.output)
+
+
+def clock() -> str:
+    """The time."""
+    return "noon"
