@@ -344,12 +344,17 @@ def _report(left: int) -> None:
         logger.warning("%d answers of agents may not be stored: Heedful takes too long", left)
 
 
+def in_context(value: Any, context: Any) -> Any:
+    """The value of an option, which may be a function."""
+    return value(context) if callable(value) else value
+
+
 def scoped(options: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """The values of options in a context."""
     found = {}
     for name, value in options.items():
         try:
-            found[name] = value(context) if callable(value) else value
+            found[name] = in_context(value, context)
         except Exception as error:
             raise Invalid(f"the function for {name} failed: {error!r}", field=name) from error
     return found

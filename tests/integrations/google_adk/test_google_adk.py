@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from edge_cases import STRUCTURED, EdgeCases
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
@@ -17,7 +18,8 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import InMemoryRunner, Runner
 from google.adk.sessions import InMemorySessionService
-from google.adk.tools import preload_memory
+from google.adk.tools import FunctionTool, preload_memory
+from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from loop import (
     ANSWER,
@@ -33,6 +35,7 @@ from loop import (
     run_page,
     shown,
 )
+from pydantic import BaseModel
 
 import heedful
 from heedful import Invalid, NotFound
@@ -298,3 +301,118 @@ def test_a_memory_that_is_too_big_is_refused(memory: Memory) -> None:
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page("google-adk", session="gym/ada/chat-1", model=Scripted(seen=[]))
+
+
+class Hours(BaseModel):
+    """When it opens."""
+
+    hour: str
+
+
+class Saying(Scripted):
+    """Says one thing after another, or calls a tool, or fails."""
+
+    script: list[Any] = []  # noqa: RUF012
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        if not self.script:
+            async for each in super().generate_content_async(llm_request, stream):
+                yield each
+            return
+        next_ = self.script.pop(0)
+        if isinstance(next_, Exception):
+            raise next_
+        part = types.Part(text=next_) if isinstance(next_, str) else types.Part(function_call=next_)
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+def calling(tool: str, **arguments: Any) -> types.FunctionCall:
+    return types.FunctionCall(name=tool, args=arguments)
+
+
+def clock() -> str:
+    """The time."""
+    return "noon"
+
+
+class TestEdgeCases(EdgeCases):
+    """Of the plugin."""
+
+    def made(self, memory: Any, *script: Any, options: Any = None, **more: Any) -> tuple[InMemoryRunner, Saying]:
+        model = Saying(seen=[], script=list(script))
+        agent = LlmAgent(name="assistant", model=model, **more)
+        plugin = HeedfulPlugin(memory, **(options or {}))
+        return InMemoryRunner(app=App(name=APP, root_agent=agent, plugins=[plugin])), model
+
+    def ask(
+        self, memory: Any, question: str = QUESTION, *, session: str = SESSION, user: str = "ada", **options: Any
+    ) -> Asked:
+        run, model = self.made(memory, options=options)
+        answer, invocation = asyncio.run(said(run, question, session, user=user))
+        return Asked(model.seen[-1], invocation, answer)
+
+    def user_of(self, context: Any) -> str:
+        return str(context)
+
+    async def tell(self, run: InMemoryRunner, message: types.Content, **more: Any) -> list[Event]:
+        await made(run, SESSION)
+        events = run.run_async(user_id="ada", session_id=SESSION, new_message=message, **more)
+        return [event async for event in events]
+
+    def ask_with_image_alone(self, memory: Any) -> str:
+        image = types.Part(inline_data=types.Blob(data=b"\x89PNG", mime_type="image/png"))
+        run, _ = self.made(memory)
+        events = asyncio.run(self.tell(run, types.Content(role="user", parts=[image])))
+        return str(events[-1].content.parts[0].text)  # type: ignore[union-attr,index]
+
+    def ask_for_hours(self, memory: Any) -> None:
+        run, _ = self.made(memory, STRUCTURED, output_schema=Hours)
+        asyncio.run(said(run, QUESTION, SESSION))
+
+    def stream(self, memory: Any) -> Asked:
+        run, model = self.made(memory)
+        answer, invocation = asyncio.run(said(run, QUESTION, SESSION, RunConfig(streaming_mode=StreamingMode.SSE)))
+        return Asked(model.seen[-1], invocation, answer)
+
+    def cancel(self, memory: Any) -> None:
+        run, _ = self.made(memory)
+
+        async def begin() -> None:
+            await made(run, SESSION)
+            config = RunConfig(streaming_mode=StreamingMode.SSE)
+            asked = {"user_id": "ada", "session_id": SESSION, "new_message": content(QUESTION)}
+            events = run.run_async(**asked, run_config=config)  # type: ignore[arg-type]
+            async for _ in events:
+                break
+            await events.aclose()
+
+        asyncio.run(begin())
+
+    def retry(self, memory: Any) -> Asked:
+        run, model = self.made(memory, RuntimeError("the model is down"))
+        with pytest.raises(RuntimeError):
+            asyncio.run(said(run, QUESTION, SESSION))
+        answer, invocation = asyncio.run(said(run, QUESTION, SESSION))
+        return Asked(model.seen[-1], invocation, answer)
+
+    def approve(self, memory: Any) -> Asked:
+        tool = FunctionTool(clock, require_confirmation=True)
+        run, model = self.made(memory, calling("clock"), tools=[tool])
+
+        async def both() -> list[Event]:
+            waits = await self.tell(run, content(QUESTION))
+            assert self.entries(memory) == []
+            (call,) = [call for event in waits for call in event.get_function_calls() if call.name != "clock"]
+            given = types.FunctionResponse(id=call.id, name=call.name, response={"confirmed": True})
+            return await self.tell(run, types.Content(role="user", parts=[types.Part(function_response=given)]))
+
+        events = asyncio.run(both())
+        return Asked(model.seen[-1], events[-1].invocation_id, ANSWER)
+
+    def delegate(self, memory: Any) -> Asked:
+        inner = LlmAgent(name="other", description="Knows.", model=Saying(seen=[], script=["The other says six."]))
+        run, model = self.made(memory, calling("other", request="When?"), tools=[AgentTool(inner)])
+        answer, invocation = asyncio.run(said(run, QUESTION, SESSION))
+        return Asked(model.seen[-1], invocation, answer)
