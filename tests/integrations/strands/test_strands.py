@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from edge_cases import EdgeCases
 from loop import (
     ANSWER,
     AT_SEVEN,
@@ -25,7 +26,8 @@ from loop import (
     run_page,
     shown,
 )
-from strands import Agent, tool
+from pydantic import BaseModel
+from strands import Agent, ToolContext, tool
 from strands.memory import MemoryManager
 from strands_model import Scripted
 
@@ -159,3 +161,90 @@ def test_what_an_agent_adds_is_recalled(memory: Memory) -> None:
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page("strands", model=Scripted())
+
+
+class Hours(BaseModel):
+    """When it opens."""
+
+    hour: str
+
+
+class TestEdgeCases(EdgeCases):
+    """Of the plugin."""
+
+    def made(self, memory: Any, model: Scripted, tools: Any = (), **options: Any) -> Agent:
+        plugin = HeedfulPlugin(memory, **{"session_id": SESSION, **options})
+        return Agent(model, tools=list(tools), plugins=[plugin], callback_handler=None)
+
+    def ask(
+        self, memory: Any, question: str = QUESTION, *, session: str = SESSION, user: str = "ada", **options: Any
+    ) -> Asked:
+        model, state = Scripted(), {"user": user, "external_id": str(uuid4())}
+        agent = self.made(memory, model, **{"session_id": session, **options})
+        said = str(agent(question, invocation_state=state))
+        return Asked(model.seen[-1], str(state.get("heedful_qa_id")), said)
+
+    def user_of(self, context: Any) -> str:
+        return str(context["user"])
+
+    def ask_with_image_alone(self, memory: Any) -> str:
+        agent = self.made(memory, Scripted())
+        return str(agent([{"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}]))
+
+    def ask_for_hours(self, memory: Any) -> None:
+        agent = self.made(memory, Scripted("Hours", '{"hour": "six"}'))
+        assert agent(QUESTION, structured_output_model=Hours).structured_output == Hours(hour="six")
+
+    def stream(self, memory: Any) -> Asked:
+        model = Scripted()
+
+        async def run() -> str:
+            events = self.made(memory, model).stream_async(QUESTION, invocation_state={"external_id": "run-1"})
+            return "".join([event.get("data", "") async for event in events])
+
+        said = asyncio.run(run())
+        return Asked(model.seen[-1], "run-1", said)
+
+    def cancel(self, memory: Any) -> None:
+        async def run() -> None:
+            events = self.made(memory, Scripted()).stream_async(QUESTION)
+            async for event in events:
+                if "data" in event:
+                    break
+            await events.aclose()
+
+        asyncio.run(run())
+
+    def retry(self, memory: Any) -> Asked:
+        model = Scripted(fails=1)
+        agent = self.made(memory, model)
+        with pytest.raises(RuntimeError):
+            agent(QUESTION, invocation_state={"external_id": "run-1"})
+        agent(QUESTION, invocation_state={"external_id": "run-1"})
+        return Asked(model.seen[-1], "run-1", ANSWER)
+
+    def approve(self, memory: Any) -> Asked:
+        @tool(context=True)
+        def ask_first(tool_context: ToolContext) -> str:
+            """Asks."""
+            return str(tool_context.interrupt("approve", reason="Sure?"))
+
+        model = Scripted("ask_first")
+        agent = self.made(memory, model, [ask_first])
+        waits = agent(QUESTION, invocation_state={"external_id": "run-0"})
+        assert self.entries(memory) == []
+        given = [{"interruptResponse": {"interruptId": each.id, "response": "yes"}} for each in waits.interrupts]
+        agent(given, invocation_state={"external_id": "run-1"})
+        return Asked(model.seen[-1], "run-1", ANSWER)
+
+    def delegate(self, memory: Any) -> Asked:
+        inner = self.made(memory, Scripted(answer="The other says six."))
+
+        @tool
+        def other() -> str:
+            """Knows."""
+            return str(inner("When?"))
+
+        model = Scripted("other")
+        self.made(memory, model, [other])(QUESTION, invocation_state={"external_id": "run-1"})
+        return Asked(model.seen[-1], "run-1", ANSWER)
