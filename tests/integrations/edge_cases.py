@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Asked, Memory, check_warned, opened, shown, warnings
+from opentelemetry.sdk.trace import TracerProvider
 from silent_server import silent_server
 
 import heedful
@@ -199,8 +200,7 @@ class EdgeCases:
             assert ids == {each.run_id for name, each in asked if name == user}
 
     def test_trace(self, memory: Memory) -> None:
-        tracing = pytest.importorskip("opentelemetry.sdk.trace")
-        tracer = tracing.TracerProvider().get_tracer("agent")
+        tracer = TracerProvider().get_tracer("agent")
         with tracer.start_as_current_span("request") as span:
             self.ask(memory, external_id="trace")
         (entry,) = self.entries(memory)
