@@ -65,6 +65,10 @@ class EdgeCases:
         """Another agent, which has the adapter, too, answers `The other says six.` to the first."""
         raise NotImplementedError
 
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        """An agent with the tools calls one; returns what its model is told."""
+        raise NotImplementedError
+
     def user_of(self, context: Any) -> str:
         """The name of the user in what functions of the options are given."""
         raise NotImplementedError
@@ -198,6 +202,31 @@ class EdgeCases:
         for user in ("ada", "bo"):
             ids = {each.external_id for each in memory.sessions.entries(f"of {user}").items}
             assert ids == {each.run_id for name, each in asked if name == user}
+
+    def test_tools(self, memory: Memory) -> None:
+        def use(user: str, tool: str, **arguments: Any) -> str:
+            return self.use(memory, tool, arguments, user=user, where=self.where, author=self.user_of)
+
+        assert "Remembered" in use("ada", "remember", text="The locker of Ada is number 12.")
+        for user in ("ada", "bo"):
+            found = use(user, "recall", query="Which number has the locker, and when does the gym open?")
+            assert AT_SIX in found
+            assert ("number 12" in found) == (user == "ada")
+        fact_id = memory.facts(newest_first=True, limit=1).items[0].fact_id
+        correction = {"fact_id": fact_id, "text": "The locker of Ada is number 13."}
+        assert "there is no fact" in use("bo", "correct", **correction)
+        assert "Corrected" in use("ada", "correct", **correction)
+        assert "number 13" in use("ada", "recall", query="Which number has the locker?")
+        assert "number 13" not in use("bo", "recall", query="Which number has the locker?")
+
+    def test_a_tool_says_that_it_failed(self, patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(turns, "DEADLINE", 0.2)
+        monkeypatch.setattr(turns, "FINISH", 0.1)
+        with silent_server() as server, heedful.connect(server.url, api_key="hf_x") as memory:
+            for _ in range(2):
+                assert "Not done: it " in self.use(memory, "remember", {"text": "The gym opens at six."})
+            # One at most is an adapter's, which is there, too.
+            assert len(server.accepted) <= 2
 
     def test_trace(self, memory: Memory) -> None:
         tracer = TracerProvider().get_tracer("agent")

@@ -18,9 +18,12 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions import Session
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from heedful.errors import NotFound
+from heedful.integrations.tools import MemoryTools, ToolOptions
 from heedful.integrations.turns import (
     AnyMemory,
     BlockingMemory,
@@ -60,8 +63,7 @@ class HeedfulPlugin(BasePlugin):
         self._turns: LRUCache[str, _Invocation] = LRUCache(INVOCATIONS)
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
-        scope = _scope(invocation_context.app_name, invocation_context.user_id)
-        own = {name: {"only": [value]} for name, value in scope.items()}
+        own = _own(invocation_context.app_name, invocation_context.user_id)
 
         def where(user_id: str) -> Metadata:
             return {**own, **(in_context(self._where, user_id) or {})}
@@ -186,6 +188,11 @@ def _scope(app_name: str, user_id: str) -> Metadata:
     return {"app_name": app_name, "user_id": user_id}
 
 
+def _own(app_name: str, user_id: str) -> Metadata:
+    """Conditions that pass these, and what everybody may see."""
+    return {name: {"only": [value]} for name, value in _scope(app_name, user_id).items()}
+
+
 def _entry(hit: Hit, recall_id: str) -> MemoryEntry:
     about = dict(hit.metadata)
     author, timestamp = about.pop("author", None), about.pop("timestamp", None)
@@ -210,3 +217,19 @@ def _question(context: InvocationContext) -> str:
 def _text(content: Any) -> str:
     parts = content.parts if content is not None and content.parts else ()
     return "\n".join(part.text for part in parts if part.text and not part.thought).strip()
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[FunctionTool]:
+    """The tools `recall`, `remember` and `correct`. A user recalls and corrects their own facts and shared ones, and
+    remembers their own, unless `where` says otherwise. Functions in the options take the user's id."""
+    given: dict[str, Any] = {"where": None, **options}
+
+    def of_user(name: str) -> Any:
+        value = given[name]
+        return (lambda tool: value(tool.user_id)) if callable(value) else value
+
+    def where(tool: ToolContext) -> Metadata:
+        return {**_own(tool.session.app_name, tool.user_id), **(in_context(given["where"], tool.user_id) or {})}
+
+    tools = MemoryTools(memory, **{**{name: of_user(name) for name in given}, "where": where})
+    return [FunctionTool(each) for each in tools.functions(lambda tool: tool, "tool_context", ToolContext)]

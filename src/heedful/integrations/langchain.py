@@ -15,11 +15,14 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.messages import SystemMessage
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.config import get_config
+from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime, get_runtime
 from pydantic import PrivateAttr
 
 from heedful.clock import new_id
+from heedful.integrations.tools import MemoryTools, ToolOptions
 from heedful.integrations.turns import BlockingMemory, Memories, Options, Scoped, Turns
 from heedful.model import DEFAULT_DATASET, Metadata, Recall
 
@@ -181,3 +184,14 @@ def _with_memories(request: ModelRequest[Any], prompt: str) -> ModelRequest[Any]
         return request.override(system_message=SystemMessage(f"{before.content}\n\n{prompt}"))
     content: list[str | dict[Any, Any]] = [*before.content, {"type": "text", "text": prompt}]
     return request.override(system_message=SystemMessage(content))
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[BaseTool]:
+    """The tools `recall`, `remember` and `correct`. Functions in the options take `runtime.context`."""
+    tools = MemoryTools(memory, **options)
+
+    def context(runtime: ToolRuntime[Any, Any]) -> Any:
+        return runtime.context
+
+    blocking, awaited = (tools.functions(context, "runtime", ToolRuntime, awaited=awaited) for awaited in (False, True))
+    return [StructuredTool.from_function(*each) for each in zip(blocking, awaited, strict=True)]

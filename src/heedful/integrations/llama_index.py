@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.memory import BaseMemoryBlock, InsertMethod, Memory
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.tools import FunctionTool
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 from pydantic import PrivateAttr
 
+from heedful.integrations.tools import MemoryTools, ToolOptions
 from heedful.integrations.turns import BlockingMemory, Memories, Scoped, Turns
 from heedful.model import DEFAULT_DATASET, Metadata, Recall
 
@@ -156,3 +158,15 @@ def _nodes(recall: Recall | None) -> list[NodeWithScore]:
         )
         nodes.append(NodeWithScore(node=node, score=hit.score))
     return nodes
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[FunctionTool]:
+    """The tools `recall`, `remember` and `correct`. Functions in the options take the tags of LlamaIndex's
+    instrumentation."""
+    tools = MemoryTools(memory, **options)
+    blocking, awaited = (tools.functions(_tags, awaited=awaited) for awaited in (False, True))
+    return [FunctionTool.from_defaults(run, async_fn=arun) for run, arun in zip(blocking, awaited, strict=True)]
+
+
+def _tags(context: None) -> dict[str, Any]:
+    return active_instrument_tags.get()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Unpack
 
-from agents import Agent, RunConfig, RunHooks
+from agents import Agent, RunConfig, RunContextWrapper, RunHooks, Tool, function_tool
 from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
 from agents.tracing import get_current_trace
 from cachetools import TTLCache
 
 from heedful.errors import Invalid
-from heedful.integrations.turns import AnyMemory, Memories, Scoped, Turns
+from heedful.integrations.tools import MemoryTools, ToolOptions
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Scoped, Turns
 from heedful.model import DEFAULT_DATASET, Metadata
 
 NO_TRACE = "no-op"
@@ -98,3 +99,10 @@ def _question(items: list[Any]) -> str:
     if isinstance(content, str):
         return content
     return " ".join(part["text"] for part in content if "text" in part)
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[Tool]:
+    """The tools `recall`, `remember` and `correct`. Functions in the options take the `context` of the run."""
+    tools = MemoryTools(memory, **options)
+    functions = tools.functions(lambda wrapper: wrapper.context, "wrapper", RunContextWrapper[Any])
+    return [function_tool(each) for each in functions]

@@ -10,8 +10,10 @@ from pydantic_ai import DeferredToolRequests, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 from pydantic_ai.run import AgentRunResult
+from pydantic_ai.toolsets import FunctionToolset
 
-from heedful.integrations.turns import AnyMemory, Memories, Options, Turns
+from heedful.integrations.tools import MemoryTools, ToolOptions
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Options, Turns
 
 
 class HeedfulCapability(AbstractCapability[Any]):
@@ -57,3 +59,9 @@ def _question(ctx: RunContext[Any]) -> str:
         said = [part.content for request in requests for part in request.parts if isinstance(part, UserPromptPart)]
         prompt = said[-1] if said else ""
     return prompt if isinstance(prompt, str) else " ".join(part for part in prompt if isinstance(part, str))
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> FunctionToolset[Any]:
+    """The tools `recall`, `remember` and `correct`: `Agent(…, toolsets=[heedful_tools(memory)])`. Functions in the
+    options take the `deps` of the run."""
+    return FunctionToolset(MemoryTools(memory, **options).functions(lambda run: run.deps, "ctx", RunContext[Any]))

@@ -6,13 +6,14 @@ import asyncio
 from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
-from strands import Agent
+from strands import Agent, ToolContext, tool
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent
 from strands.injection import InjectionContext
 from strands.memory import MemoryEntry, MemoryStore, SearchOptions
 from strands.types.content import Message
 from strands.vended_plugins.context_injector import ContextInjector
 
+from heedful.integrations.tools import MemoryTools, ToolOptions
 from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Options, Turns
 from heedful.model import DEFAULT_DATASET, Metadata
 
@@ -115,3 +116,10 @@ def _question(messages: list[Message]) -> str:
 
 def _text(message: Message) -> str:
     return "\n".join(block["text"] for block in message["content"] if "text" in block).strip()
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[Any]:
+    """The tools `recall`, `remember` and `correct`. Functions in the options take the `invocation_state`."""
+    tools = MemoryTools(memory, **options)
+    functions = tools.functions(lambda context: context.invocation_state, "tool_context", ToolContext)
+    return [tool(context="tool_context")(each) for each in functions]

@@ -39,7 +39,7 @@ from pydantic import BaseModel
 
 import heedful
 from heedful import Invalid, NotFound
-from heedful.integrations.google_adk import HeedfulMemoryService, HeedfulPlugin, session_name
+from heedful.integrations.google_adk import HeedfulMemoryService, HeedfulPlugin, heedful_tools, session_name
 from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
@@ -352,6 +352,16 @@ class TestEdgeCases(EdgeCases):
         run, model = self.made(memory, options=options)
         answer, invocation = asyncio.run(said(run, question, session, user=user))
         return Asked(model.seen[-1], invocation, answer)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        run, _ = self.made(memory, calling(tool, **arguments), tools=heedful_tools(memory, **options))
+
+        async def results() -> list[Any]:
+            await made(run, SESSION, user)
+            events = run.run_async(user_id=user, session_id=SESSION, new_message=content(QUESTION))
+            return [each.response async for event in events for each in event.get_function_responses()]
+
+        return str(asyncio.run(results()))
 
     def user_of(self, context: Any) -> str:
         return str(context)

@@ -42,7 +42,7 @@ from pydantic import BaseModel
 
 import heedful
 from heedful import Invalid
-from heedful.integrations.langchain import HeedfulMiddleware, HeedfulRetriever
+from heedful.integrations.langchain import HeedfulMiddleware, HeedfulRetriever, heedful_tools
 from heedful.integrations.turns import finish
 from heedful.testing import WordEmbedder
 
@@ -239,6 +239,15 @@ class TestEdgeCases(EdgeCases):
         agent = create_agent(fake, [], middleware=[HeedfulMiddleware(memory, **options)])
         said = agent.invoke({"messages": [HumanMessage(question)]}, config(run, session), context={"user": user})
         return Asked(fake.seen[-1], run, said["messages"][-1].text)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        agent = create_agent(saying(calls(tool, **arguments), AIMessage(ANSWER)), heedful_tools(memory, **options))
+        given = question(), config("run-1")
+        said = agent.invoke(*given, context={"user": user})["messages"][-2].text
+        # Awaited, they say the same.
+        agent = create_agent(saying(calls("recall", query=QUESTION), AIMessage(ANSWER)), heedful_tools(memory))
+        asyncio.run(agent.ainvoke(*given, context={"user": user}))
+        return str(said)
 
     def user_of(self, context: Any) -> str:
         return str(context["user"])

@@ -36,7 +36,7 @@ from loop import (
 )
 
 import heedful
-from heedful.integrations.llama_index import HeedfulMemory, HeedfulMemoryBlock, HeedfulRetriever
+from heedful.integrations.llama_index import HeedfulMemory, HeedfulMemoryBlock, HeedfulRetriever, heedful_tools
 from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
@@ -50,7 +50,10 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
 class Scripted:
     """Says the same always, after a call of a tool if there is one, and remembers what it was given."""
 
-    def __init__(self, tool: str | None = None, *, answer: str = ANSWER, fails: int = 0) -> None:
+    def __init__(
+        self, tool: str | None = None, arguments: dict[str, Any] | None = None, *, answer: str = ANSWER, fails: int = 0
+    ) -> None:
+        self._arguments = arguments or {}
         self.seen: list[str] = []
         self._tool = tool
         self._said = answer
@@ -63,7 +66,7 @@ class Scripted:
             self._fails -= 1
             raise RuntimeError("the model is down")
         if self._tool and messages[-1].role == MessageRole.USER:
-            call = ToolCallBlock(tool_call_id="1", tool_name=self._tool, tool_kwargs={})
+            call = ToolCallBlock(tool_call_id="1", tool_name=self._tool, tool_kwargs=self._arguments)
             return ChatMessage(role="assistant", blocks=[TextBlock(text="Let me look."), call])
         return ChatMessage(role="assistant", content=self._said)
 
@@ -201,6 +204,19 @@ class TestEdgeCases(EdgeCases):
         with instrument_tags({"external_id": run_id, "user": user}):
             said = str(engine.chat(question))
         return Asked(scripted.seen[-1], run_id, said)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        tools = heedful_tools(memory, **options)
+        scripted = Scripted(tool, arguments)
+
+        async def run() -> None:
+            await FunctionAgent(llm=scripted.model, tools=tools).run(QUESTION)
+
+        with instrument_tags({"user": user}):
+            asyncio.run(run())
+            # Without asyncio, they do the same.
+            assert str(tools[0].call(query=QUESTION))
+        return scripted.seen[-1]
 
     def user_of(self, context: Any) -> str:
         return str(context["user"])

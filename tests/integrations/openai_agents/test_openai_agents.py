@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from agents import Agent, Runner, function_tool, set_trace_processors, set_tracing_disabled, trace
+from agents import Agent, Runner, ToolCallOutputItem, function_tool, set_trace_processors, set_tracing_disabled, trace
 from agents.run_config import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message, function_call
 from edge_cases import EdgeCases
@@ -33,7 +33,7 @@ from loop import (
 from pydantic import BaseModel
 
 import heedful
-from heedful.integrations.openai_agents import HeedfulRun
+from heedful.integrations.openai_agents import HeedfulRun, heedful_tools
 from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
@@ -168,6 +168,12 @@ class TestEdgeCases(EdgeCases):
         session_id = options.pop("session_id", session)
         run_id, result = self.run(memory, agent, question, context=User(user), session_id=session_id, options=options)
         return Asked(str(model.calls[-1].system_instructions), run_id, result.final_output)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        model = ScriptedModel([[function_call(tool, arguments, call_id="1")], [assistant_message(ANSWER)]])
+        agent = Agent(name="clerk", model=model, tools=heedful_tools(memory, **options))
+        result = Runner.run_sync(agent, QUESTION, context=User(user))
+        return str([each.output for each in result.new_items if isinstance(each, ToolCallOutputItem)])
 
     def user_of(self, context: Any) -> str:
         return str(context.name)

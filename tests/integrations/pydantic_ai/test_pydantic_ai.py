@@ -17,7 +17,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import heedful
-from heedful.integrations.pydantic_ai import HeedfulCapability
+from heedful.integrations.pydantic_ai import HeedfulCapability, heedful_tools
 from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
@@ -141,6 +141,11 @@ class TestEdgeCases(EdgeCases):
         agent, seen = self.made(memory, **options)
         result = agent.run_sync(question, conversation_id=session, deps=user)
         return Asked(seen[-1], result.run_id, result.output)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        agent, _ = self.made(memory, [ToolCallPart(tool, arguments)])
+        result = agent.run_sync(QUESTION, deps=user, toolsets=[heedful_tools(memory, **options)])
+        return str(result.all_messages()[-2].parts[0].content)  # type: ignore[union-attr]
 
     def user_of(self, context: Any) -> str:
         return str(context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,7 @@ from strands.memory import MemoryManager
 from strands_model import Scripted
 
 import heedful
-from heedful.integrations.strands import HeedfulMemoryStore, HeedfulPlugin
+from heedful.integrations.strands import HeedfulMemoryStore, HeedfulPlugin, heedful_tools
 from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
@@ -183,6 +184,13 @@ class TestEdgeCases(EdgeCases):
         agent = self.made(memory, model, **{"session_id": session, **options})
         said = str(agent(question, invocation_state=state))
         return Asked(model.seen[-1], str(state.get("heedful_qa_id")), said)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        model = Scripted(tool, json.dumps(arguments))
+        Agent(model, tools=heedful_tools(memory, **options), callback_handler=None)(
+            QUESTION, invocation_state={"user": user}
+        )
+        return str(model.conversations[-1][2]["content"][0]["toolResult"]["content"][0]["text"])
 
     def user_of(self, context: Any) -> str:
         return str(context["user"])
