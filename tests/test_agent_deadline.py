@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sqlite3
 import subprocess
 import sys
@@ -401,3 +402,14 @@ def test_the_trace_is_the_id_of_an_answer(memory: Heedful) -> None:
     # Some frameworks end it before they say that the run has ended.
     assert (inside, turn.store("chat-1", memories, "At six.", "run-1")) == (trace, trace)
     assert turn.store("chat-1", Memories(QUESTION), "At seven.", "run-2") == "run-2"
+
+
+def test_the_page_about_all_adapters_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(turns, "FINISH", 60)
+    page = Path(__file__).parents[1] / "docs/integrations/README.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    exec(compile(example, str(page), "exec"), {})
+    with heedful.open("memory.db") as memory:
+        (entry,) = memory.sessions.entries("chat-1").items
+    assert (entry.answer, entry.feedback_score) == ("The gym opens at six. [1]", 5)

@@ -19,6 +19,9 @@ ONLY = "only"
 """The condition that also passes what everybody may see."""
 
 
+PAUSED = "Not done: it failed a moment ago"
+
+
 class ToolOptions(TypedDict, total=False):
     """What tools take besides the memory."""
 
@@ -75,15 +78,17 @@ class MemoryTools(Turns):
             return partial(self._tried, partial(method, context, **given))
 
         def run(*args: Any, **kwargs: Any) -> str:
+            if not self._connection.breaker.allows():
+                return PAUSED
             try:
-                self._check()
                 return str(self._connection.calls.run(self._seconds, call(args, kwargs)))
             except HeedfulError as error:
                 return self._failure(error)
 
         async def arun(*args: Any, **kwargs: Any) -> str:
+            if not self._connection.breaker.allows():
+                return PAUSED
             try:
-                self._check()
                 return str(await self._connection.calls.arun(self._seconds, call(args, kwargs)))
             except HeedfulError as error:
                 return self._failure(error)
@@ -95,12 +100,8 @@ class MemoryTools(Turns):
         made.__annotations__ = {each.name: each.annotation for each in [*first, *own]} | {"return": str}
         return made
 
-    def _check(self) -> None:
-        if not self._connection.breaker.allows():
-            raise Unavailable("it failed a moment ago", code="paused")
-
     def _failure(self, error: HeedfulError) -> str:
-        if isinstance(error, Unavailable) and error.code != "paused":
+        if isinstance(error, Unavailable):
             self._connection.breaker.failed()
         return f"Not done: {error}"
 
