@@ -150,9 +150,9 @@ test-integration-claude-code:
 
 test-integration-%: $(VENV)/minilm
 	test -x $(VENV)/integrations/$*/bin/pip || $(PYTHON) -m venv $(VENV)/integrations/$*
-	$(VENV)/integrations/$*/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(or $(EXTRAS_$*),$*),server]' pytest mypy $(NEEDED_$*)
-	$(VENV)/integrations/$*/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns $(or $(MODULES_$*),$(subst -,_,$*)))
-	$(VENV)/integrations/$*/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
+	$(VENV)/integrations/$*/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(or $(EXTRAS_$*),$*),server]' pytest mypy opentelemetry-sdk $(NEEDED_$*)
+	$(VENV)/integrations/$*/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns calls tools $(or $(MODULES_$*),$(subst -,_,$*)))
+	$(VENV)/integrations/$*/bin/pytest -q -rs -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
 		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$*)
 
 # Torch alone is some gigabytes, so this is no part of the others. PIP_EXTRA_INDEX_URL may name an index of smaller builds.

@@ -53,6 +53,7 @@ class AsyncHeedful(_Awaiting):
         super().__init__(run)
         self._closing = closing
         self._display_name = display_name
+        self._before_close: list[Callable[[], Awaitable[None]]] = []
         for name, namespace in _NAMESPACES.items():
             setattr(self, name, namespace(run))
 
@@ -69,4 +70,6 @@ class AsyncHeedful(_Awaiting):
 
     async def close(self) -> None:
         """Waits for running calls, saves the indexes and closes the store."""
+        for finish in self._before_close:
+            await finish()
         await self._closing()

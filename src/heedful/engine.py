@@ -403,4 +403,6 @@ class Heedful(AnyHeedful):
 
     def close(self) -> None:
         """Finishes background work, saves the indexes and closes the store."""
+        for finish in self._before_close:
+            finish()
         self._project.close()

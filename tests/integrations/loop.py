@@ -17,6 +17,7 @@ from server import running
 
 import heedful
 from heedful import Heedful
+from heedful.integrations.turns import finish
 from heedful.testing import WordEmbedder
 
 ANSWER = "The gym opens at six. [1]"
@@ -55,6 +56,7 @@ def shown(prompt: str) -> list[str]:
 def check_loop(memory: Memory, ask: Callable[[], Asked], session: str = SESSION) -> None:
     """Asks, rates, asks again, retracts, and asks once more; nobody calls `improve`."""
     first = ask()
+    finish(memory)
     assert shown(first.prompt) == [AT_SIX, AT_SEVEN]
     entry = memory.sessions.entry(session, first.run_id)
     assert (entry.question, entry.answer, entry.external_id) == (QUESTION, first.answer, first.run_id)
@@ -66,6 +68,7 @@ def check_loop(memory: Memory, ask: Callable[[], Asked], session: str = SESSION)
         assert memory.sessions.delete_feedback(session, first.run_id, author=author)
     until(lambda: recalled(memory) == [AT_SIX, AT_SEVEN])
     assert shown(ask().prompt) == [AT_SIX, AT_SEVEN]
+    finish(memory)
 
 
 class Broken:
@@ -76,6 +79,13 @@ class Broken:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise heedful.Unavailable("the server is down")
+
+
+def check_warned(caplog: pytest.LogCaptureFixture) -> None:
+    """The log says why, once for each cause."""
+    said = warnings(caplog)
+    assert said
+    assert len(set(said)) == len(said)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -95,5 +105,6 @@ def run_page(name: str, *, session: str = "chat-1", **given: Any) -> None:
     """The same of a page after which an answer was rated."""
     run_examples(name, given)
     memory: Heedful = given["memory"]
+    finish(memory)
     assert [each.feedback_score for each in memory.sessions.entries(session).items] == [5]
     memory.close()

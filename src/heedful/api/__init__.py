@@ -4,6 +4,7 @@ Nothing heavy is imported here, so that a client needs neither a database nor a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
 from typing import Self, TypeVar
@@ -60,6 +61,11 @@ class AnyHeedful(Memory):
     review = _Part(Review)
     keys = _Part(Keys)
     jobs = _Part(Jobs)
+
+    @cached_property
+    def _before_close(self) -> list[Callable[[], None]]:
+        """Finishes what others do with it."""
+        return []
 
     def close(self) -> None:
         """Finishes what runs, and closes the store or the connection to the server."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Unpack
 
 from cachetools import LRUCache
 from google.adk.agents.callback_context import CallbackContext
@@ -18,10 +18,22 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions import Session
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from heedful.errors import NotFound
-from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Turns
+from heedful.integrations.tools import MemoryTools, ToolOptions
+from heedful.integrations.turns import (
+    AnyMemory,
+    BlockingMemory,
+    Memories,
+    Options,
+    Scoped,
+    Turns,
+    in_context,
+    stored,
+)
 from heedful.model import DEFAULT_DATASET, Document, Hit, Metadata
 from heedful.model.limits import MAX_NAME
 
@@ -39,31 +51,26 @@ class HeedfulPlugin(BasePlugin):
     """Recalls before an invocation, and stores its answer. One is enough for all sessions of an app.
 
     A user is shown their own facts and shared ones: facts whose metadata have another `app_name` or `user_id` are left
-    out, unless `where` has conditions on these. The session is `session_name(app_name, user_id, session_id)`, and the
-    id of the invocation is the answer's external id: `memory.sessions.rate(event.invocation_id, "up")` rates it.
+    out, unless `where` has conditions on these. Functions in the options take the user's id. The session is
+    `session_name(app_name, user_id, session_id)`, and the id of the invocation is the answer's external id:
+    `memory.sessions.rate(event.invocation_id, "up")` rates it.
     """
 
-    def __init__(
-        self,
-        memory: AnyMemory,
-        *,
-        dataset: str = DEFAULT_DATASET,
-        top_k: int = 5,
-        where: Metadata | None = None,
-        name: str = "heedful",
-    ) -> None:
+    def __init__(self, memory: AnyMemory, *, name: str = "heedful", **options: Unpack[Options]) -> None:
         super().__init__(name)
-        self._recalls = Turns(memory, dataset=dataset, top_k=top_k)
-        self._where = where or {}
+        self._recalls = Turns(memory, **options)
+        self._where = options.get("where")
         self._turns: LRUCache[str, _Invocation] = LRUCache(INVOCATIONS)
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
-        question = _text(invocation_context.user_content)
-        if question:
-            scope = _scope(invocation_context.app_name, invocation_context.user_id)
-            where = {**{name: {"only": [value]} for name, value in scope.items()}, **self._where}
-            memories = await self._recalls.arecall(question, where=where)
-            self._turns[invocation_context.invocation_id] = _Invocation(memories)
+        own = _own(invocation_context.app_name, invocation_context.user_id)
+
+        def where(user_id: str) -> Metadata:
+            return {**own, **(in_context(self._where, user_id) or {})}
+
+        question = _question(invocation_context)
+        memories = await self._recalls.arecall(question, invocation_context.user_id, where=where)
+        self._turns[invocation_context.invocation_id] = _Invocation(memories)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         turn = self._turns.get(callback_context.invocation_id)
@@ -72,7 +79,8 @@ class HeedfulPlugin(BasePlugin):
 
     async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> None:
         turn = self._turns.get(invocation_context.invocation_id)
-        if turn is not None and event.author != "user" and event.is_final_response():
+        is_answer = event.author != "user" and event.is_final_response() and not event.long_running_tool_ids
+        if turn is not None and is_answer:
             # Of several agents, the last one answers.
             turn.answer = _text(event.content) or turn.answer
 
@@ -81,22 +89,30 @@ class HeedfulPlugin(BasePlugin):
         if turn is not None and turn.answer:
             session = invocation_context.session
             name = session_name(session.app_name, session.user_id, session.id)
-            await self._recalls.astore(name, turn.memories, turn.answer, invocation_context.invocation_id)
+            id_, user_id = invocation_context.invocation_id, invocation_context.user_id
+            await self._recalls.astore(name, turn.memories, turn.answer, id_, user_id)
 
 
 class HeedfulMemoryService(BaseMemoryService):
     """The texts of sessions, as facts of an app and a user; a search is a recall among theirs.
 
-    Each memory has its `fact_id` as id, and the `recall_id` in `custom_metadata`:
-    `memory.signal_recall(recall_id, helpful=fact_id)` says that it was useful.
+    `dataset` may be a function of the user's id. Each memory has its `fact_id` as id, and the `recall_id` in
+    `custom_metadata`: `memory.signal_recall(recall_id, helpful=fact_id)` says that it was useful.
 
     If Heedful fails, a search finds nothing, and the log says so once; all else raises its error.
     """
 
-    def __init__(self, memory: BlockingMemory, *, dataset: str = DEFAULT_DATASET, top_k: int = 10) -> None:
+    def __init__(
+        self,
+        memory: BlockingMemory,
+        *,
+        dataset: Scoped[str] = DEFAULT_DATASET,
+        top_k: int = 10,
+        deadline: float | None = None,
+    ) -> None:
         self._memory = memory
         self._dataset = dataset
-        self._turns = Turns(memory, dataset=dataset, top_k=top_k).require_sync()
+        self._turns = Turns(memory, dataset=dataset, top_k=top_k, deadline=deadline).require_sync()
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Remembers the texts of a session; those that are remembered already stay as they are."""
@@ -126,7 +142,8 @@ class HeedfulMemoryService(BaseMemoryService):
             source = f"adk/{_joined(app_name, user_id, event.id)}"
             documents.append(Document(source=source, texts=[text], metadata=[metadata]))
         if documents:
-            await asyncio.to_thread(self._memory.remember, documents, dataset=self._dataset)
+            dataset = in_context(self._dataset, user_id)
+            stored(await asyncio.to_thread(self._memory.remember, documents, dataset=dataset))
 
     async def add_memory(
         self,
@@ -140,11 +157,11 @@ class HeedfulMemoryService(BaseMemoryService):
             about = {"author": entry.author, "timestamp": entry.timestamp}
             given = {name: value for name, value in about.items() if value is not None}
             metadata = {**(custom_metadata or {}), **entry.custom_metadata, **given, **_scope(app_name, user_id)}
-            remember = self._memory.remember
-            await asyncio.to_thread(remember, _text(entry.content), dataset=self._dataset, metadata=metadata)
+            remember, dataset = self._memory.remember, in_context(self._dataset, user_id)
+            await asyncio.to_thread(remember, _text(entry.content), dataset=dataset, metadata=metadata)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        recall = await self._turns.afind(query, where=_scope(app_name, user_id))
+        recall = await self._turns.afind(query, user_id, where=_scope(app_name, user_id))
         entries = [] if recall is None else [_entry(hit, recall.recall_id) for hit in recall]
         return SearchMemoryResponse(memories=entries)
 
@@ -171,6 +188,11 @@ def _scope(app_name: str, user_id: str) -> Metadata:
     return {"app_name": app_name, "user_id": user_id}
 
 
+def _own(app_name: str, user_id: str) -> Metadata:
+    """Conditions that pass these, and what everybody may see."""
+    return {name: {"only": [value]} for name, value in _scope(app_name, user_id).items()}
+
+
 def _entry(hit: Hit, recall_id: str) -> MemoryEntry:
     about = dict(hit.metadata)
     author, timestamp = about.pop("author", None), about.pop("timestamp", None)
@@ -183,6 +205,31 @@ def _entry(hit: Hit, recall_id: str) -> MemoryEntry:
     )
 
 
+def _question(context: InvocationContext) -> str:
+    """What the user said; if they only approved of a call, what they said last before."""
+    content = context.user_content
+    if content is None or any(part.function_response for part in content.parts or ()):
+        said = [_text(event.content) for event in context.session.events if event.author == "user"]
+        return next((text for text in reversed(said) if text), "")
+    return _text(content)
+
+
 def _text(content: Any) -> str:
     parts = content.parts if content is not None and content.parts else ()
     return "\n".join(part.text for part in parts if part.text and not part.thought).strip()
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[FunctionTool]:
+    """The tools `recall`, `remember` and `correct`. A user recalls and corrects their own facts and shared ones, and
+    remembers their own, unless `where` says otherwise. Functions in the options take the user's id."""
+    given: dict[str, Any] = {"where": None, **options}
+
+    def of_user(name: str) -> Any:
+        value = given[name]
+        return (lambda tool: value(tool.user_id)) if callable(value) else value
+
+    def where(tool: ToolContext) -> Metadata:
+        return {**_own(tool.session.app_name, tool.user_id), **(in_context(given["where"], tool.user_id) or {})}
+
+    tools = MemoryTools(memory, **{**{name: of_user(name) for name in given}, "where": where})
+    return [FunctionTool(each) for each in tools.functions(lambda tool: tool, "tool_context", ToolContext)]

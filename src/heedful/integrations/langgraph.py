@@ -25,7 +25,7 @@ from langgraph.store.base.embed import get_text_at_path
 
 from heedful.compat.foreign_api import every
 from heedful.errors import NotFound
-from heedful.integrations.turns import BlockingMemory, Turns, strings
+from heedful.integrations.turns import BlockingMemory, Turns, stored, strings
 from heedful.model import Document, Fact, Hit, Metadata, Page, Recall
 from heedful.model.limits import MAX_TOP_K
 
@@ -119,7 +119,7 @@ class HeedfulStore(BaseStore):
             texts = texts or [json.dumps(value, ensure_ascii=False)]
             documents.append(Document(source=source, texts=texts, metadata=[metadata] * len(texts)))
         if documents:
-            self._memory.remember(documents, dataset=self._dataset)
+            stored(self._memory.remember(documents, dataset=self._dataset))
 
     def _texts(self, op: PutOp) -> list[str]:
         """The texts by which an item can be found; none if it is not indexed."""

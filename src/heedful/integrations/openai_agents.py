@@ -1,64 +1,96 @@
-"""The OpenAI Agents SDK: hooks for one run, which also filter what the model is given."""
+"""The OpenAI Agents SDK: hooks for runs, which also filter what the model is given."""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from typing import Any, Unpack
 
-from agents import Agent, RunConfig, RunHooks
-from agents.run_config import CallModelData, ModelInputData
+from agents import Agent, RunConfig, RunContextWrapper, RunHooks, Tool, function_tool
+from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
 from agents.tracing import get_current_trace
+from cachetools import TTLCache
 
-from heedful.integrations.turns import AnyMemory, Memories, Turns
+from heedful.errors import Invalid
+from heedful.integrations.tools import MemoryTools, ToolOptions
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Scoped, Turns
 from heedful.model import DEFAULT_DATASET, Metadata
 
 NO_TRACE = "no-op"
 """The id of a trace where tracing is off."""
 
+RUNS = 1_000
+"""Runs that are followed at the same time."""
+
+SECONDS = 600
+"""How long one is followed that doesn't end."""
+
 
 class HeedfulRun(RunHooks[Any]):
-    """Recalls before the first call of the model in one run, and stores the answer. Make one for each run.
+    """Recalls before the first call of the model in a run, and stores the answer. Functions in the options take the
+    `context` of the run; with one for `session_id`, it serves all runs.
 
     `Runner.run(agent, question, hooks=run, run_config=run.config())` gives it both places it needs. The answer's
-    external id is `external_id`, or else that of the trace: `memory.sessions.rate(trace_id, "up")` rates it.
+    external id is `external_id`, or else that of the SDK's trace: `memory.sessions.rate(trace_id, "up")` rates it.
     """
 
     def __init__(
         self,
         memory: AnyMemory,
-        session_id: str,
+        session_id: Scoped[str],
         *,
-        external_id: str | None = None,
-        dataset: str = DEFAULT_DATASET,
+        external_id: Scoped[str | None] = None,
+        dataset: Scoped[str] = DEFAULT_DATASET,
         top_k: int = 5,
-        where: Metadata | None = None,
+        where: Scoped[Metadata | None] = None,
+        deadline: float | None = None,
     ) -> None:
-        self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where)
-        self._session_id = session_id
-        self._memories: Memories | None = None
-        self.external_id = external_id
+        ids: dict[str, Any] = {"session_id": session_id, "external_id": external_id}
+        self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where, deadline=deadline, **ids)
+        # By the context of the run, which is kept with it, as an id means nothing without; and by the question.
+        self._recalled: TTLCache[tuple[int, str], tuple[Any, Memories]] = TTLCache(RUNS, SECONDS)
+        self._has_hooks = False
         self.qa_id: str | None = None
-        """The entry of the answer, for feedback; None before it is there, or if it could not be stored."""
+        """The id of the last answer, for feedback; None before there is one."""
 
-    def config(self, **options: Any) -> RunConfig:
-        """The configuration of a run whose model is shown the memories; `options` are those of `RunConfig`."""
-        return RunConfig(call_model_input_filter=self._show, **options)
+    def config(self, *, call_model_input_filter: CallModelInputFilter | None = None, **options: Any) -> RunConfig:
+        """The configuration of a run whose model is shown the memories; `options` are those of `RunConfig`. A filter of
+        yours comes first."""
+
+        async def show(data: CallModelData[Any]) -> ModelInputData:
+            given = data.model_data if call_model_input_filter is None else call_model_input_filter(data)
+            return await self._show(await given if inspect.isawaitable(given) else given, data.context)
+
+        return RunConfig(call_model_input_filter=show, **options)
+
+    async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
+        self._has_hooks = True
 
     async def on_agent_end(self, context: Any, agent: Agent[Any], output: Any) -> None:
-        if self._memories is None:
-            return
+        question = _question(context.turn_input)
+        _, memories = self._recalled.pop((id(context.context), question), (None, None))
+        if memories is None and question:
+            self._complain("recall", "run_config=run.config()")
         trace = get_current_trace()
-        if self.external_id is None and trace is not None and trace.trace_id != NO_TRACE:
-            self.external_id = trace.trace_id
-        self.qa_id = await self._turns.astore(self._session_id, self._memories, str(output), self.external_id)
+        trace_id = None if trace is None or trace.trace_id == NO_TRACE else trace.trace_id
+        memories = memories or Memories(question)
+        self.qa_id = await self._turns.astore("openai-agents", memories, output, trace_id, context.context)
 
-    async def _show(self, data: CallModelData[Any]) -> ModelInputData:
-        given = data.model_data
-        if self._memories is None:
-            self._memories = await self._turns.arecall(_question(given.input))
-        if not self._memories.prompt:
+    async def _show(self, given: ModelInputData, context: Any) -> ModelInputData:
+        if not self._has_hooks:
+            self._complain("store the answer", "hooks=run")
+        question = _question(given.input)
+        _, memories = self._recalled.get((id(context), question), (None, None))
+        if memories is None:
+            memories = await self._turns.arecall(question, context)
+            self._recalled[id(context), question] = context, memories
+        if not memories.prompt:
             return given
-        parts = [given.instructions, self._memories.prompt]
+        parts = [given.instructions, memories.prompt]
         return ModelInputData(input=given.input, instructions="\n\n".join(part for part in parts if part))
+
+    def _complain(self, doing: str, missing: str) -> None:
+        with self._turns.guarded(doing):
+            raise Invalid(f"the run is without {missing}", remedy=f"Pass {missing} to Runner.run")
 
 
 def _question(items: list[Any]) -> str:
@@ -67,3 +99,10 @@ def _question(items: list[Any]) -> str:
     if isinstance(content, str):
         return content
     return " ".join(part["text"] for part in content if "text" in part)
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[Tool]:
+    """The tools `recall`, `remember` and `correct`. Functions in the options take the `context` of the run."""
+    tools = MemoryTools(memory, **options)
+    functions = tools.functions(lambda wrapper: wrapper.context, "wrapper", RunContextWrapper[Any])
+    return [function_tool(each) for each in functions]

@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
-from strands import Agent
+from strands import Agent, ToolContext, tool
 from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent
 from strands.injection import InjectionContext
 from strands.memory import MemoryEntry, MemoryStore, SearchOptions
 from strands.types.content import Message
 from strands.vended_plugins.context_injector import ContextInjector
 
-from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Turns
+from heedful.integrations.tools import MemoryTools, ToolOptions
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Options, Turns
 from heedful.model import DEFAULT_DATASET, Metadata
 
 
 class HeedfulPlugin(ContextInjector):
-    """Recalls before an agent answers, and stores the answer. Agents may share it.
+    """Recalls before an agent answers, and stores the answer. Agents may share it. Functions in the options take the
+    `invocation_state` of the call.
 
     The agent's session is the session, unless `session_id` names one. `invocation_state={"external_id": …}` of a call
     is the answer's external id: `memory.sessions.rate(external_id, "up")` rates it. Afterwards, that state has the
     `heedful_qa_id`.
     """
 
-    def __init__(
-        self,
-        memory: AnyMemory,
-        *,
-        session_id: str | None = None,
-        dataset: str = DEFAULT_DATASET,
-        top_k: int = 5,
-        where: Metadata | None = None,
-    ) -> None:
-        self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where)
-        self._session_id = session_id
-        # An agent has one invocation at a time.
-        self._recalled: WeakKeyDictionary[Any, Memories] = WeakKeyDictionary()
+    def __init__(self, memory: AnyMemory, **options: Unpack[Options]) -> None:
+        self._turns = Turns(memory, **options)
+        # An agent has one invocation at a time: its state, and what was recalled.
+        self._invocations: WeakKeyDictionary[Any, tuple[dict[str, Any], Memories | None]] = WeakKeyDictionary()
         super().__init__(self._show, name="heedful", trigger="everyTurn")
 
     def init_agent(self, agent: Agent) -> None:
@@ -47,22 +40,21 @@ class HeedfulPlugin(ContextInjector):
 
     def _begin(self, event: BeforeInvocationEvent) -> None:
         """Forgets what was recalled for an earlier question."""
-        self._recalled.pop(event.agent, None)
+        self._invocations[event.agent] = event.invocation_state, None
 
     async def _finish(self, event: AfterInvocationEvent) -> None:
-        memories = self._recalled.pop(event.agent, None)
-        answer = _text(event.result.message) if event.result is not None else ""
-        if memories is None or not answer:
+        state, memories = self._invocations.pop(event.agent, ({}, None))
+        if memories is None or event.result is None or event.result.stop_reason == "interrupt":
             return
-        session_id, external_id = self._session_id or event.agent.session_id, event.invocation_state.get("external_id")
-        qa_id = await self._turns.astore(session_id, memories, answer, external_id)
-        event.invocation_state["heedful_qa_id"] = qa_id
+        answer = event.result.structured_output or _text(event.result.message)
+        session_id, external_id = event.agent.session_id, state.get("external_id")
+        state["heedful_qa_id"] = await self._turns.astore(session_id, memories, answer, external_id, state)
 
     async def _show(self, context: InjectionContext) -> str | None:
-        memories = self._recalled.get(context.agent)
+        state, memories = self._invocations.get(context.agent, ({}, None))
         if memories is None:
-            memories = await self._turns.arecall(_question(context.messages))
-            self._recalled[context.agent] = memories
+            memories = await self._turns.arecall(_question(context.messages), state)
+            self._invocations[context.agent] = state, memories
         return memories.prompt
 
 
@@ -83,6 +75,7 @@ class HeedfulMemoryStore(MemoryStore):
         writable: bool = True,
         dataset: str = DEFAULT_DATASET,
         where: Metadata | None = None,
+        deadline: float | None = None,
     ) -> None:
         self.name = name
         self.description = description
@@ -92,7 +85,7 @@ class HeedfulMemoryStore(MemoryStore):
         self._memory = memory
         self._dataset = dataset
         self._where = where
-        self._turns = Turns(memory, dataset=dataset, where=where).require_sync()
+        self._turns = Turns(memory, dataset=dataset, where=where, deadline=deadline).require_sync()
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """The facts for a query, the best first; nothing if Heedful fails."""
@@ -114,10 +107,19 @@ class HeedfulMemoryStore(MemoryStore):
 
 
 def _question(messages: list[Message]) -> str:
-    """The last text of the user."""
-    texts = (_text(message) for message in reversed(messages) if message["role"] == "user")
-    return next((text for text in texts if text), "")
+    """What the user said last; results of tools are no words of theirs."""
+    for message in reversed(messages):
+        if message["role"] == "user" and not any("toolResult" in block for block in message["content"]):
+            return _text(message)
+    return ""
 
 
 def _text(message: Message) -> str:
     return "\n".join(block["text"] for block in message["content"] if "text" in block).strip()
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[Any]:
+    """The tools `recall`, `remember` and `correct`. Functions in the options take the `invocation_state`."""
+    tools = MemoryTools(memory, **options)
+    functions = tools.functions(lambda context: context.invocation_state, "tool_context", ToolContext)
+    return [tool(context="tool_context")(each) for each in functions]

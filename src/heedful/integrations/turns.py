@@ -4,22 +4,26 @@ their own, and no agent that waits for Heedful longer than the deadline."""
 from __future__ import annotations
 
 import asyncio
+import atexit
 import inspect
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
+from pydantic_core import to_json
+
+from heedful.clock import new_id
 from heedful.errors import Invalid, Unavailable
+from heedful.integrations.calls import Breaker, Calls, within
 from heedful.memory.answer import as_prompt
-from heedful.model import DEFAULT_DATASET, Entry, Metadata, Recall
+from heedful.model import DEFAULT_DATASET, Metadata, Recall, RememberResult
+from heedful.model.limits import MAX_CONTENT, MAX_QUERY
 
 if TYPE_CHECKING:
     from heedful.aio import AsyncHeedful
@@ -34,8 +38,20 @@ logger = logging.getLogger("heedful.integrations")
 MAX_CHARACTERS = 8_000
 """Characters of memories in a prompt at most."""
 
+MAX_RECALLED = 2_000
+"""Characters of a question that are recalled for: of a longer one, such as with a log in it, its beginning and end."""
+
 DEADLINE = 2.0
-"""Seconds that an agent waits for one call of Heedful's: to recall, and to store its answer."""
+"""Seconds that an agent waits for memories, unless its adapter says otherwise."""
+
+PAUSE = 30.0
+"""Seconds after a failure in which a memory is left alone."""
+
+QUIET = 60.0
+"""Seconds in which no warning is logged twice."""
+
+FINISH = 5.0
+"""Seconds that the end of a process, or closing a memory, waits for answers to be stored."""
 
 THREADS = 32
 """Calls of one memory that run at the same time for agents."""
@@ -43,8 +59,36 @@ THREADS = 32
 MAX_LATE = 4
 """Calls of one memory that may still run after their deadline; while as many do, no other is started."""
 
+MAX_WAITING = 1_000
+"""Answers that wait to be stored."""
+
+TRACE = "trace"
+"""As `external_id`: the id of the current trace of OpenTelemetry."""
+
+GAP = "\n…\n"
+"""In place of the middle of a text that is too long."""
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
+
+Scoped: TypeAlias = Value | Callable[[Any], Value]
+"""A value, or a function of what the framework knows about a run, such as its user."""
+
+
+class Options(TypedDict, total=False):
+    """What adapters take besides the memory."""
+
+    dataset: Scoped[str]
+    top_k: int
+    where: Scoped[Metadata | None]
+    """Conditions on the metadata of what is recalled."""
+    session_id: Scoped[str | None]
+    """The session, in place of the framework's conversation."""
+    external_id: Scoped[str | None]
+    """The answer's id for feedback, in place of that of the framework's run; `trace` is that of OpenTelemetry."""
+    deadline: float
+    """Seconds that an agent waits for memories; 2 if left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +99,57 @@ class Memories:
     prompt: str = ""
     """For the instructions of the model; empty if nothing was recalled."""
     recall_id: str | None = None
+    trace_id: str | None = None
+    """The trace in which they were recalled, if answers are known by it."""
+
+
+class _Connection:
+    """What all adapters of a memory share, some of which are made for each run: a limit of each would be none."""
+
+    def __init__(self, threads: int = 1, late: int = 1, pause: float | None = None) -> None:
+        self.calls = Calls(threads=threads, late=late)
+        self.breaker = Breaker(PAUSE if pause is None else pause)
+        # Stored in the order they are given.
+        self.answers = Calls(threads=1, late=1)
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._warned: dict[tuple[str, str], float] = {}
+
+    def warn(self, doing: str, error: Exception) -> None:
+        cause = doing, str(getattr(error, "code", type(error).__name__))
+        now = time.monotonic()
+        if now >= self._warned.get(cause, 0):
+            self._warned[cause] = now + QUIET
+            logger.warning("Heedful can't %s, so the agent goes on without it: %s", doing, error)
+
+    def finish(self, seconds: float | None = None) -> None:
+        """Waits for the answers that are being stored."""
+        _report(self.answers.finish(FINISH if seconds is None else seconds))
+
+    async def afinish(self) -> None:
+        if self.tasks:
+            _report(len((await asyncio.wait(self.tasks, timeout=FINISH))[1]))
 
 
 class Guard:
-    """Lets an agent go on when Heedful fails; the log says so once, until it works again. Threads may share it.
+    """Lets an agent go on when Heedful fails; the log says so, once a minute for each cause. Threads may share it.
 
-    Its attempts are made one after the other, and none while one is late, unless `calls` allows more.
+    Its attempts are made one after the other, and none while one is late. After a failure, none is made for `pause`
+    seconds.
     """
 
-    def __init__(self, calls: Calls | None = None) -> None:
-        self._failing = False
-        self._calls = calls or Calls(threads=1, late=1)
+    def __init__(self, *, pause: float | None = None) -> None:
+        self._connection = _Connection(pause=pause)
+        self._deadline: float | None = None
 
     def attempt(
         self, doing: str, method: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> Result | None:
-        """The result of a method; None if it fails, or takes longer than the deadline."""
+        """The result of a method; None if it fails, takes longer than the deadline, or isn't tried."""
         with self.guarded(doing):
-            result: Result = self._calls.run(DEADLINE, partial(method, *args, **kwargs))
-            return result
+            if self._connection.breaker.allows():
+                call = partial(self._tried, partial(method, *args, **kwargs))
+                result: Result = self._connection.calls.run(self._seconds, call)
+                return result
         return None
 
     async def aattempt(
@@ -82,9 +158,13 @@ class Guard:
         """The same for asyncio; the method may be one that is awaited."""
         call = partial(method, *args, **kwargs)
         with self.guarded(doing):
+            if not self._connection.breaker.allows():
+                return None
             if inspect.iscoroutinefunction(method):
-                return await within(DEADLINE, call())
-            return await self._calls.arun(DEADLINE, call)
+                result = await within(self._seconds, call())
+                self._connection.breaker.worked()
+                return result
+            return await self._connection.calls.arun(self._seconds, partial(self._tried, call))
         return None
 
     @contextmanager
@@ -94,22 +174,45 @@ class Guard:
             yield
         # Whatever it is: an agent that can't remember still answers.
         except Exception as error:
-            if not self._failing:
-                logger.warning("Heedful can't %s, so the agent goes on without it: %s", doing, error)
-            self._failing = True
-        else:
-            self._failing = False
+            if isinstance(error, Unavailable):
+                self._connection.breaker.failed()
+            self._connection.warn(doing, error)
+
+    @property
+    def _seconds(self) -> float:
+        return DEADLINE if self._deadline is None else self._deadline
+
+    def _tried(self, call: Callable[[], Result]) -> Result:
+        result = call()
+        # Also if it was late: what was slow to start is there now.
+        self._connection.breaker.worked()
+        return result
 
 
 class Turns(Guard):
-    """The turns of conversations with an agent. Threads and tasks may share it: it knows nothing of any one turn."""
+    """The turns of conversations with an agent. Threads and tasks may share it: it knows nothing of any one turn.
+
+    `context` is what functions in the options take.
+    """
 
     def __init__(
-        self, memory: AnyMemory, *, dataset: str = DEFAULT_DATASET, top_k: int = 5, where: Metadata | None = None
+        self,
+        memory: AnyMemory,
+        *,
+        dataset: Scoped[str] = DEFAULT_DATASET,
+        top_k: int = 5,
+        where: Scoped[Metadata | None] = None,
+        session_id: Scoped[str | None] = None,
+        external_id: Scoped[str | None] = None,
+        deadline: float | None = None,
     ) -> None:
-        super().__init__(_calls_of(memory))
+        if external_id == TRACE:
+            trace_id()
+        self._connection = _connection_of(memory)
+        self._deadline = deadline
         self._memory: Any = memory
         self._options: dict[str, Any] = {"dataset": dataset, "top_k": top_k, "where": where}
+        self._ids: dict[str, Any] = {"session_id": session_id, "external_id": external_id}
 
     def require_sync(self) -> Self:
         """The same, if the memory can be used by an agent that doesn't await it; else this fails."""
@@ -119,154 +222,179 @@ class Turns(Guard):
 
         return self
 
-    def find(self, query: str, **options: Any) -> Recall | None:
-        """The facts for a query; None if Heedful fails, or takes longer than the deadline. `options` replace those that
-        were given for all queries."""
-        return self.attempt("recall", self._memory.recall, query, **{**self._options, **options})
+    def find(self, query: str, context: Any = None, **options: Any) -> Recall | None:
+        """The facts for a query; None if it is blank, if Heedful fails, or takes longer than the deadline. `options`
+        replace those that were given for all queries."""
+        given = self._arguments(query, context, options)
+        return None if given is None else self.attempt("recall", self._memory.recall, **given)
 
-    async def afind(self, query: str, **options: Any) -> Recall | None:
+    async def afind(self, query: str, context: Any = None, **options: Any) -> Recall | None:
         """The same, awaited."""
-        recall: Recall | None = await self.aattempt(
-            "recall", self._memory.recall, query, **{**self._options, **options}
-        )
+        given = self._arguments(query, context, options)
+        if given is None:
+            return None
+        recall: Recall | None = await self.aattempt("recall", self._memory.recall, **given)
         return recall
 
-    def recall(self, question: str) -> Memories:
-        """The memories for a question; none if Heedful fails, or takes longer than the deadline."""
-        return _memories(question, self.find(question))
+    def recall(self, question: str, context: Any = None) -> Memories:
+        """The memories for a question; none if it is blank, if Heedful fails, or takes longer than the deadline."""
+        return self._memories(question, self.find(question, context))
 
-    async def arecall(self, question: str, **options: Any) -> Memories:
+    async def arecall(self, question: str, context: Any = None, **options: Any) -> Memories:
         """The same, awaited."""
-        return _memories(question, await self.afind(question, **options))
+        return self._memories(question, await self.afind(question, context, **options))
 
-    def store(self, session_id: str, memories: Memories, answer: str, external_id: str | None) -> str | None:
-        """Stores an answer with what it was made from; returns its `qa_id`, or None if Heedful fails. After the
-        deadline, it may still be stored."""
-        add = self._add_entry(session_id, memories, answer, external_id)
-        entry: Entry | None = self.attempt("store the answer", add)
-        return None if entry is None else entry.qa_id
+    def store(
+        self, session_id: str, memories: Memories, answer: Any, external_id: str | None = None, context: Any = None
+    ) -> str | None:
+        """Stores an answer with what it was made from, in the background; what is no text is stored as JSON.
 
-    async def astore(self, session_id: str, memories: Memories, answer: str, external_id: str | None) -> str | None:
-        """The same, awaited."""
-        add = self._add_entry(session_id, memories, answer, external_id)
-        entry: Entry | None = await self.aattempt("store the answer", add)
-        return None if entry is None else entry.qa_id
+        Returns the id by which it can be rated, which is the external id if there is one; None if there is no question,
+        or no answer. The session and the id give way to those of the options.
+        """
+        text = as_text(answer)
+        if not (memories.question.strip() and text.strip()):
+            return None
+        with self.guarded("store the answer"):
+            ids = scoped(self._ids, context)
+            if ids["external_id"] == TRACE:
+                ids["external_id"] = trace_id() or memories.trace_id
+            name = ids["external_id"] or external_id or new_id()
+            found = {"recall_id": memories.recall_id, "external_id": name}
+            add = self._memory.sessions.add_entry
+            self._later(partial(add, ids["session_id"] or session_id, memories.question, text, **found))
+            return str(name)
+        return None
 
-    def _add_entry(self, session_id: str, memories: Memories, answer: str, external_id: str | None) -> partial[Any]:
-        ids = {"recall_id": memories.recall_id, "external_id": external_id}
-        return partial(self._memory.sessions.add_entry, session_id, memories.question, answer, **ids)
+    async def astore(
+        self, session_id: str, memories: Memories, answer: Any, external_id: str | None = None, context: Any = None
+    ) -> str | None:
+        """The same; it has to be called where the memory is awaited, if it is one that is."""
+        return self.store(session_id, memories, answer, external_id, context)
+
+    def _arguments(self, query: str, context: Any, options: Mapping[str, Any]) -> dict[str, Any] | None:
+        with self.guarded("recall"):
+            if query.strip():
+                return {"query": fitting(query, MAX_RECALLED), **scoped({**self._options, **options}, context)}
+        return None
+
+    def _memories(self, question: str, recall: Recall | None) -> Memories:
+        question = fitting(question, MAX_QUERY)
+        trace = trace_id() if self._ids["external_id"] == TRACE else None
+        if recall is None:
+            return Memories(question, trace_id=trace)
+        return Memories(question, as_prompt(recall, max_characters=MAX_CHARACTERS), recall.recall_id, trace)
+
+    def _later(self, add: partial[Any]) -> None:
+        connection = self._connection
+        if not inspect.iscoroutinefunction(add.func):
+            connection.answers.later(partial(self._store, add), MAX_WAITING)
+            return
+        if len(connection.tasks) >= MAX_WAITING:
+            raise Unavailable(f"{MAX_WAITING} earlier ones are waiting")
+        task = asyncio.get_running_loop().create_task(self._astore(add))
+        connection.tasks.add(task)
+        task.add_done_callback(connection.tasks.discard)
+
+    def _store(self, add: Callable[[], Any]) -> None:
+        with self.guarded("store the answer"):
+            self._tried(add)
+
+    async def _astore(self, add: Callable[[], Any]) -> None:
+        with self.guarded("store the answer"):
+            await add()
 
 
-_CALLS: WeakKeyDictionary[Any, Calls] = WeakKeyDictionary()
+_CONNECTIONS: WeakKeyDictionary[Any, _Connection] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def _calls_of(memory: Any) -> Calls:
-    """The same for all adapters of a memory, some of which are made for each run: a limit of each would be none."""
+def _connection_of(memory: Any) -> _Connection:
     with _LOCK:
-        return _CALLS.setdefault(memory, Calls(threads=THREADS, late=MAX_LATE))
+        found = _CONNECTIONS.get(memory)
+        if found is None:
+            found = _CONNECTIONS[memory] = _Connection(THREADS, MAX_LATE)
+            finish = found.afinish if inspect.iscoroutinefunction(memory.recall) else found.finish
+            hooks = getattr(memory, "_before_close", None)
+            if isinstance(hooks, list):
+                hooks.append(finish)
+        return found
 
 
-def _memories(question: str, recall: Recall | None) -> Memories:
-    if recall is None:
-        return Memories(question)
-    return Memories(question, as_prompt(recall, max_characters=MAX_CHARACTERS), recall.recall_id)
+@atexit.register
+def _finish_all() -> None:
+    end = time.monotonic() + FINISH
+    for connection in list(_CONNECTIONS.values()):
+        connection.finish(max(end - time.monotonic(), 0))
 
 
-class Calls:
-    """Runs calls in threads, in the order they come. Threads and tasks may share it.
+def finish(memory: BlockingMemory, seconds: float = FINISH) -> None:
+    """Waits until the answers of agents are stored, where a process may be stopped without notice; `close` does so,
+    too."""
+    _connection_of(memory).finish(seconds)
 
-    A call that takes longer than its caller waits runs on, and its result is dropped; one that has not begun by then is
-    not made. At most `threads` run at the same time. While `late` of them run longer than their callers waited, no
-    other is started.
-    """
 
-    def __init__(self, *, threads: int, late: int) -> None:
-        self._max_threads = threads
-        self._max_late = late
-        self._threads = 0
-        self._waiting: dict[Future[Any], tuple[float, Callable[[], Any]]] = {}
-        self._running: dict[Future[Any], float] = {}
-        """When each of them is late."""
-        self._lock = threading.Lock()
+async def afinish(memory: AsyncHeedful) -> None:
+    """The same of a memory that is awaited."""
+    await _connection_of(memory).afinish()
 
-    def run(self, seconds: float, call: Callable[[], Any]) -> Any:
-        """The result of a call, within this many seconds."""
-        future = self._start(seconds, call)
+
+def _report(left: int) -> None:
+    if left:
+        logger.warning("%d answers of agents may not be stored: Heedful takes too long", left)
+
+
+def in_context(value: Any, context: Any) -> Any:
+    """The value of an option, which may be a function."""
+    return value(context) if callable(value) else value
+
+
+def scoped(options: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """The values of options in a context."""
+    found = {}
+    for name, value in options.items():
         try:
-            if not wait([future], seconds).done:
-                raise _too_slow(seconds)
-            return future.result()
-        finally:
-            self._drop(future)
-
-    async def arun(self, seconds: float, call: Callable[[], Any]) -> Any:
-        """The same, awaited."""
-        future = self._start(seconds, call)
-        try:
-            return await within(seconds, asyncio.wrap_future(future))
-        finally:
-            self._drop(future)
-
-    def _start(self, seconds: float, call: Callable[[], Any]) -> Future[Any]:
-        future: Future[Any] = Future()
-        with self._lock:
-            late = sum(moment < time.monotonic() for moment in self._running.values())
-            if late >= self._max_late:
-                raise Unavailable(f"no call is started while {late} earlier ones have no answer")
-            if self._threads < self._max_threads:
-                # Not those of a pool, which the interpreter waits for when it exits.
-                threading.Thread(target=self._work, name="heedful-agent", daemon=True).start()
-                self._threads += 1
-            self._waiting[future] = seconds, partial(copy_context().run, call)
-        return future
-
-    def _work(self) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._threads -= 1
-                    return
-                future = next(iter(self._waiting))
-                seconds, call = self._waiting.pop(future)
-                if not future.set_running_or_notify_cancel():
-                    continue
-                self._running[future] = time.monotonic() + seconds
-            self._finish(future, call)
-
-    def _finish(self, future: Future[Any], call: Callable[[], Any]) -> None:
-        result, failure = None, None
-        # Whatever it is, it is the caller's.
-        try:
-            result = call()
-        except BaseException as error:
-            failure = error
-        with self._lock:
-            del self._running[future]
-        if failure is None:
-            future.set_result(result)
-        else:
-            future.set_exception(failure)
-
-    def _drop(self, future: Future[Any]) -> None:
-        """Forgets a call that nobody waits for any more."""
-        with self._lock:
-            self._waiting.pop(future, None)
+            found[name] = in_context(value, context)
+        except Exception as error:
+            raise Invalid(f"the function for {name} failed: {error!r}", field=name) from error
+    return found
 
 
-async def within(seconds: float, call: Awaitable[Any]) -> Any:
-    """The result of a call that is awaited, within this many seconds; then it is cancelled."""
+def fitting(text: str, limit: int) -> str:
+    """A text as it can be stored, without the middle if it is too long."""
+    text = text.replace("\0", " ").encode(errors="replace").decode()
+    half = (limit - len(GAP)) // 2
+    return text if len(text) <= limit else text[:half] + GAP + text[-half:]
+
+
+def as_text(answer: Any) -> str:
+    """An answer as it is stored: a text as it is, anything else as JSON."""
+    if answer is None:
+        return ""
+    text = (
+        answer
+        if isinstance(answer, str)
+        else to_json(answer, fallback=str, bytes_mode="base64", inf_nan_mode="null").decode()
+    )
+    return fitting(text, MAX_CONTENT)
+
+
+def trace_id() -> str | None:
+    """The id of OpenTelemetry's current trace; None outside of any."""
     try:
-        async with asyncio.timeout(seconds) as limit:
-            return await call
-    except TimeoutError:
-        if limit.expired():
-            raise _too_slow(seconds) from None
-        raise
+        from opentelemetry.trace import get_current_span
+    except ImportError as error:
+        remedy = "pip install opentelemetry-api"
+        raise Unavailable("external_id='trace' needs OpenTelemetry", code="extra_missing", remedy=remedy) from error
+    found = get_current_span().get_span_context().trace_id
+    return f"{found:032x}" if found else None
 
 
-def _too_slow(seconds: float) -> Unavailable:
-    return Unavailable(f"it did not answer within {seconds:g} seconds")
+def stored(result: RememberResult) -> RememberResult:
+    """The same, if all was stored; else this fails with the first error."""
+    for error in result.errors:
+        raise Invalid(f"{error.source} is not stored: {error.message}", field="texts", value=error.source)
+    return result
 
 
 def strings(value: Any) -> Iterator[str]:

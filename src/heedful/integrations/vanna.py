@@ -21,8 +21,18 @@ from vanna.core.user import User
 
 from heedful.compat.foreign_api import every
 from heedful.errors import Conflict, NotFound
-from heedful.integrations.turns import BlockingMemory, Turns
-from heedful.model import CacheLookup, Execution, Fact
+from heedful.integrations.turns import (
+    MAX_RECALLED,
+    TRACE,
+    BlockingMemory,
+    Scoped,
+    Turns,
+    fitting,
+    in_context,
+    trace_id,
+)
+from heedful.model import CacheLookup, Execution, Fact, Recall
+from heedful.model.limits import MAX_QUERY
 
 SQL_TOOL = "run_sql"
 
@@ -31,7 +41,9 @@ class HeedfulAgentMemory(AgentMemory):
     """The memory of an agent of Vanna's, on a connector.
 
     SQL that it saves is run by the connector, which only reads, and is found again once somebody rated it as right:
-    `memory.feedback.create_positive(execution_id=request_id)`, by the id of Vanna's request or of the memory. One that
+    `memory.feedback.create_positive(execution_id=…)`, by the id of the memory, or by the one that `external_id` gives
+    it: a function of the user that your resolver made for the request, such as `lambda user:
+    user.metadata["message_id"]`. Vanna's own id of a request is used without it, and is in Vanna's logs alone. SQL that
     differs in a number, a date or a name is found with the new values in place, or not at all. SQL that was rated as
     wrong is never found. What other tools do can't be proven, so it is not saved.
 
@@ -51,6 +63,8 @@ class HeedfulAgentMemory(AgentMemory):
         sql_tool: str = SQL_TOOL,
         max_age_days: float = 30,
         audience: Callable[[User], str | None] = lambda user: user.id,
+        external_id: Scoped[str | None] = None,
+        deadline: float | None = None,
     ) -> None:
         self._memory = memory
         self._connector_id = connector_id
@@ -58,7 +72,8 @@ class HeedfulAgentMemory(AgentMemory):
         self._sql_tool = sql_tool
         self._max_age_days = max_age_days
         self._audience = audience
-        self._turns = Turns(memory, dataset=dataset).require_sync()
+        self._external_id = external_id
+        self._turns = Turns(memory, external_id=external_id, deadline=deadline).require_sync()
 
     async def save_tool_usage(
         self,
@@ -71,7 +86,7 @@ class HeedfulAgentMemory(AgentMemory):
     ) -> None:
         """Runs SQL for a question and stores it, to be rated; what failed, and other tools, are left out."""
         if success and tool_name == self._sql_tool and args.get("sql"):
-            await asyncio.to_thread(self._execute, str(args["sql"]), question, context)
+            await asyncio.to_thread(self._execute, str(args["sql"]), fitting(question, MAX_QUERY), context)
 
     async def search_similar_usage(
         self,
@@ -83,12 +98,13 @@ class HeedfulAgentMemory(AgentMemory):
         tool_name_filter: str | None = None,
     ) -> list[ToolMemorySearchResult]:
         """The proven SQL that answers a question, if there is one; similarity alone decides nothing."""
-        if tool_name_filter not in (None, self._sql_tool):
+        if tool_name_filter not in (None, self._sql_tool) or not question.strip():
             return []
         lookup, user = self._memory.chat.execution_cache_lookup, context.user
         options: dict[str, Any] = {"connector_id": self._connector_id, "max_age_days": self._max_age_days}
         options |= {"only_positive_feedback": True, "audience": self._audience(user), "author": user.id}
-        found: CacheLookup | None = await self._turns.aattempt("look up proven SQL", lookup, question, **options)
+        asked = fitting(question, MAX_QUERY)
+        found: CacheLookup | None = await self._turns.aattempt("look up proven SQL", lookup, asked, **options)
         if found is None or not found.cache_hit:
             return []
         match = found.matches[0]
@@ -121,7 +137,7 @@ class HeedfulAgentMemory(AgentMemory):
     ) -> list[TextMemorySearchResult]:
         """Texts for a query, the best first; `memory.signal` says how useful one was. No threshold is applied."""
         results = []
-        for hit in await self._turns.afind(query, top_k=limit) or ():
+        for hit in await self._turns.aattempt("recall", self._recall, query, limit) or ():
             memory = TextMemory(memory_id=hit.fact_id, content=hit.text)
             results.append(TextMemorySearchResult(memory=memory, similarity_score=hit.score, rank=hit.rank))
         return results
@@ -156,11 +172,20 @@ class HeedfulAgentMemory(AgentMemory):
     def _execute(self, sql: str, question: str, context: ToolContext) -> None:
         audience = self._audience(context.user)
         options: dict[str, Any] = {"connector_id": self._connector_id, "question": question, "audience": audience}
+        own = in_context(self._external_id, context.user)
+        external_id = (trace_id() if own == TRACE else own) or context.request_id
         try:
-            self._memory.executions.execute_query(sql, **options, external_id=context.request_id)
+            self._memory.executions.execute_query(sql, **options, external_id=external_id)
         except Conflict:
             # The request has saved another query: this one is rated by its own id.
             self._memory.executions.execute_query(sql, **options)
+
+    def _recall(self, query: str, limit: int) -> Recall | None:
+        # Where nothing was saved yet, there is no dataset.
+        with suppress(NotFound):
+            if query.strip():
+                return self._memory.recall(fitting(query, MAX_RECALLED), dataset=self._dataset, top_k=limit)
+        return None
 
     def _saved(self) -> Iterator[Execution]:
         executions = every(self._memory.executions.list, connector_id=self._connector_id)

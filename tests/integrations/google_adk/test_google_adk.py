@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from edge_cases import STRUCTURED, EdgeCases
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
@@ -17,7 +18,8 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import InMemoryRunner, Runner
 from google.adk.sessions import InMemorySessionService
-from google.adk.tools import preload_memory
+from google.adk.tools import FunctionTool, preload_memory
+from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from loop import (
     ANSWER,
@@ -28,15 +30,17 @@ from loop import (
     Asked,
     Memory,
     check_loop,
+    check_warned,
     opened,
     run_page,
     shown,
-    warnings,
 )
+from pydantic import BaseModel
 
 import heedful
-from heedful import NotFound
-from heedful.integrations.google_adk import HeedfulMemoryService, HeedfulPlugin, session_name
+from heedful import Invalid, NotFound
+from heedful.integrations.google_adk import HeedfulMemoryService, HeedfulPlugin, heedful_tools, session_name
+from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
 APP = "gym"
@@ -141,6 +145,7 @@ def test_users_at_the_same_time_are_shown_their_own_memories_and_those_of_everyb
         assert shown(models["ada"].seen[-1]) == [AT_SIX, AT_SEVEN]
 
     asyncio.run(run())
+    finish(memory)
     for user in codes:
         entries = memory.sessions.entries(session_name(APP, user, "chat-1")).items
         assert [each.question for each in entries] == [f"{asked} {user}"] * 3
@@ -191,7 +196,9 @@ def test_invocations_at_the_same_time_do_not_mix(memory: Memory) -> None:
     async def all_of_them() -> list[tuple[str, str]]:
         return list(await asyncio.gather(*(said(run, f"Number {n}?", f"s-{n}") for n in range(6))))
 
-    for number, (_, invocation) in enumerate(asyncio.run(all_of_them())):
+    runs = asyncio.run(all_of_them())
+    finish(memory)
+    for number, (_, invocation) in enumerate(runs):
         assert (
             memory.sessions.entry(session_name(APP, "ada", f"s-{number}"), invocation).question == f"Number {number}?"
         )
@@ -205,6 +212,7 @@ def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
             await memory.remember(AT_SIX)
             _, invocation = await said(runner(memory, model), QUESTION, SESSION)
             assert shown(model.seen[0]) == [AT_SIX]
+            await afinish(memory)
             assert (await memory.sessions.entry(session_name(APP, "ada", SESSION), invocation)).answer == ANSWER
 
     asyncio.run(run())
@@ -218,8 +226,7 @@ def test_an_agent_answers_when_heedful_fails(failing: Any, caplog: pytest.LogCap
             assert asyncio.run(said(run, QUESTION, SESSION))[0] == ANSWER
             found = asyncio.run(service.search_memory(app_name=APP, user_id="ada", query=QUESTION))
             assert found.memories == []
-    # One of the plugin, and one of the service.
-    assert len(warnings(caplog)) == 2
+    check_warned(caplog)
 
 
 def texts(found: Any) -> list[str]:
@@ -280,6 +287,142 @@ def test_a_session_is_remembered_once_and_deleted_by_its_user_alone(memory: Memo
     asyncio.run(run())
 
 
+def test_a_memory_that_is_too_big_is_refused(memory: Memory) -> None:
+    service = HeedfulMemoryService(memory)
+    event = Event(author="user", content=content("I like the sauna."), id="1")
+    with pytest.raises(Invalid, match=r"is not stored.*the limit is 65536"):
+        asyncio.run(
+            service.add_events_to_memory(
+                app_name=APP, user_id="ada", events=[event], custom_metadata={"page": "x" * 70_000}
+            )
+        )
+
+
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page("google-adk", session="gym/ada/chat-1", model=Scripted(seen=[]))
+
+
+class Hours(BaseModel):
+    """When it opens."""
+
+    hour: str
+
+
+class Saying(Scripted):
+    """Says one thing after another, or calls a tool, or fails."""
+
+    script: list[Any] = []  # noqa: RUF012
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        if not self.script:
+            async for each in super().generate_content_async(llm_request, stream):
+                yield each
+            return
+        next_ = self.script.pop(0)
+        if isinstance(next_, Exception):
+            raise next_
+        part = types.Part(text=next_) if isinstance(next_, str) else types.Part(function_call=next_)
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+def calling(tool: str, **arguments: Any) -> types.FunctionCall:
+    return types.FunctionCall(name=tool, args=arguments)
+
+
+def clock() -> str:
+    """The time."""
+    return "noon"
+
+
+class TestEdgeCases(EdgeCases):
+    """Of the plugin."""
+
+    def made(self, memory: Any, *script: Any, options: Any = None, **more: Any) -> tuple[InMemoryRunner, Saying]:
+        model = Saying(seen=[], script=list(script))
+        agent = LlmAgent(name="assistant", model=model, **more)
+        plugin = HeedfulPlugin(memory, **(options or {}))
+        return InMemoryRunner(app=App(name=APP, root_agent=agent, plugins=[plugin])), model
+
+    def ask(
+        self, memory: Any, question: str = QUESTION, *, session: str = SESSION, user: str = "ada", **options: Any
+    ) -> Asked:
+        run, model = self.made(memory, options=options)
+        answer, invocation = asyncio.run(said(run, question, session, user=user))
+        return Asked(model.seen[-1], invocation, answer)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        run, _ = self.made(memory, calling(tool, **arguments), tools=heedful_tools(memory, **options))
+
+        async def results() -> list[Any]:
+            await made(run, SESSION, user)
+            events = run.run_async(user_id=user, session_id=SESSION, new_message=content(QUESTION))
+            return [each.response async for event in events for each in event.get_function_responses()]
+
+        return str(asyncio.run(results()))
+
+    def user_of(self, context: Any) -> str:
+        return str(context)
+
+    async def tell(self, run: InMemoryRunner, message: types.Content, **more: Any) -> list[Event]:
+        await made(run, SESSION)
+        events = run.run_async(user_id="ada", session_id=SESSION, new_message=message, **more)
+        return [event async for event in events]
+
+    def ask_with_image_alone(self, memory: Any) -> str:
+        image = types.Part(inline_data=types.Blob(data=b"\x89PNG", mime_type="image/png"))
+        run, _ = self.made(memory)
+        events = asyncio.run(self.tell(run, types.Content(role="user", parts=[image])))
+        return str(events[-1].content.parts[0].text)  # type: ignore[union-attr,index]
+
+    def ask_for_hours(self, memory: Any) -> None:
+        run, _ = self.made(memory, STRUCTURED, output_schema=Hours)
+        asyncio.run(said(run, QUESTION, SESSION))
+
+    def stream(self, memory: Any) -> Asked:
+        run, model = self.made(memory)
+        answer, invocation = asyncio.run(said(run, QUESTION, SESSION, RunConfig(streaming_mode=StreamingMode.SSE)))
+        return Asked(model.seen[-1], invocation, answer)
+
+    def cancel(self, memory: Any) -> None:
+        run, _ = self.made(memory)
+
+        async def begin() -> None:
+            await made(run, SESSION)
+            config = RunConfig(streaming_mode=StreamingMode.SSE)
+            asked = {"user_id": "ada", "session_id": SESSION, "new_message": content(QUESTION)}
+            events = run.run_async(**asked, run_config=config)  # type: ignore[arg-type]
+            async for _ in events:
+                break
+            await events.aclose()
+
+        asyncio.run(begin())
+
+    def retry(self, memory: Any) -> Asked:
+        run, model = self.made(memory, RuntimeError("the model is down"))
+        with pytest.raises(RuntimeError):
+            asyncio.run(said(run, QUESTION, SESSION))
+        answer, invocation = asyncio.run(said(run, QUESTION, SESSION))
+        return Asked(model.seen[-1], invocation, answer)
+
+    def approve(self, memory: Any) -> Asked:
+        tool = FunctionTool(clock, require_confirmation=True)
+        run, model = self.made(memory, calling("clock"), tools=[tool])
+
+        async def both() -> list[Event]:
+            waits = await self.tell(run, content(QUESTION))
+            assert self.entries(memory) == []
+            (call,) = [call for event in waits for call in event.get_function_calls() if call.name != "clock"]
+            given = types.FunctionResponse(id=call.id, name=call.name, response={"confirmed": True})
+            return await self.tell(run, types.Content(role="user", parts=[types.Part(function_response=given)]))
+
+        events = asyncio.run(both())
+        return Asked(model.seen[-1], events[-1].invocation_id, ANSWER)
+
+    def delegate(self, memory: Any) -> Asked:
+        inner = LlmAgent(name="other", description="Knows.", model=Saying(seen=[], script=["The other says six."]))
+        run, model = self.made(memory, calling("other", request="When?"), tools=[AgentTool(inner)])
+        answer, invocation = asyncio.run(said(run, QUESTION, SESSION))
+        return Asked(model.seen[-1], invocation, answer)

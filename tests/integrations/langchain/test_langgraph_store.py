@@ -14,12 +14,12 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
-from loop import AT_SEVEN, AT_SIX, QUESTION, SESSION, Broken, Memory, opened, warnings
+from loop import AT_SEVEN, AT_SIX, QUESTION, SESSION, Broken, Memory, check_warned, opened
 from patience import until
 from typing_extensions import TypedDict
 
 import heedful
-from heedful import Unavailable
+from heedful import Invalid, Unavailable
 from heedful.integrations.langgraph import HeedfulItem, HeedfulStore
 
 USER = ("memories", "ada")
@@ -219,7 +219,17 @@ def test_a_search_finds_nothing_when_heedful_fails(failing: Any, caplog: pytest.
     with caplog.at_level(logging.WARNING, "heedful.integrations"):
         for _ in range(2):
             assert graph(store).invoke({"question": QUESTION, "found": []})["found"] == []
-    assert len(warnings(caplog)) == 1
+    check_warned(caplog)
+
+
+def test_an_item_that_is_too_big_is_refused(store: HeedfulStore) -> None:
+    store.put(USER, "food", {"text": "Ada likes pizza."})
+    for key in ("food", "new"):
+        with pytest.raises(Invalid, match=f"{key}.*is not stored.*the limit is 65536"):
+            store.put(USER, key, {"text": "x" * 70_000})
+    found = store.get(USER, "food")
+    assert found is not None
+    assert found.value == {"text": "Ada likes pizza."}
 
 
 def test_a_write_that_fails_says_so() -> None:

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop import ANSWER, AT_SIX, QUESTION, SESSION, Asked, Memory, check_loop, opened, run_page, shown, warnings
-from pydantic_ai import Agent, models
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from edge_cases import EdgeCases
+from loop import ANSWER, AT_SIX, QUESTION, SESSION, Asked, Memory, check_loop, check_warned, opened, run_page, shown
+from pydantic import BaseModel
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ImageUrl, models
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import heedful
-from heedful.integrations.pydantic_ai import HeedfulCapability
+from heedful.integrations.pydantic_ai import HeedfulCapability, heedful_tools
+from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
 models.ALLOW_MODEL_REQUESTS = False
@@ -74,7 +77,9 @@ def test_runs_at_the_same_time_do_not_mix(memory: Memory) -> None:
         runs = (agent.run(f"Number {number}?", conversation_id=f"s-{number}") for number in range(6))
         return list(await asyncio.gather(*runs))
 
-    for number, result in enumerate(asyncio.run(run())):
+    results = asyncio.run(run())
+    finish(memory)
+    for number, result in enumerate(results):
         assert memory.sessions.entry(f"s-{number}", result.run_id).question == f"Number {number}?"
 
 
@@ -87,6 +92,7 @@ def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
             agent = Agent(scripted.model, capabilities=[HeedfulCapability(memory)])
             result = await agent.run(QUESTION, conversation_id=SESSION)
             assert shown(scripted.seen[0]) == [AT_SIX]
+            await afinish(memory)
             assert (await memory.sessions.entry(SESSION, result.run_id)).answer == ANSWER
 
     asyncio.run(run())
@@ -97,9 +103,110 @@ def test_an_agent_answers_when_heedful_fails(failing: Any, caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING, "heedful.integrations"):
         for _ in range(2):
             assert agent.run_sync(QUESTION).output == ANSWER
-    assert len(warnings(caplog)) == 1
+    check_warned(caplog)
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page("pydantic-ai", model=Scripted().model)
+
+
+class Hours(BaseModel):
+    """When it opens."""
+
+    hour: str
+
+
+class TestEdgeCases(EdgeCases):
+    """Of the capability."""
+
+    def made(self, memory: Any, answers: list[Any] | None = None, **options: Any) -> tuple[Agent[Any, Any], list[str]]:
+        """An agent whose model gives these answers, and what it was instructed with."""
+        seen: list[str] = []
+
+        def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            seen.append(str(info.instructions))
+            said = answers.pop(0) if answers else ANSWER
+            if isinstance(said, Exception):
+                raise said
+            return ModelResponse(parts=[TextPart(said) if isinstance(said, str) else said])
+
+        output = options.pop("output_type", str)
+        model = FunctionModel(answer, stream_function=Scripted()._stream)
+        return Agent(model, output_type=output, capabilities=[HeedfulCapability(memory, **options)]), seen
+
+    def ask(
+        self, memory: Any, question: str = QUESTION, *, session: str = SESSION, user: str = "ada", **options: Any
+    ) -> Asked:
+        agent, seen = self.made(memory, **options)
+        result = agent.run_sync(question, conversation_id=session, deps=user)
+        return Asked(seen[-1], result.run_id, result.output)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        agent, _ = self.made(memory, [ToolCallPart(tool, arguments)])
+        result = agent.run_sync(QUESTION, deps=user, toolsets=[heedful_tools(memory, **options)])
+        return str(result.all_messages()[-2].parts[0].content)  # type: ignore[union-attr]
+
+    def user_of(self, context: Any) -> str:
+        return str(context)
+
+    def ask_with_image_alone(self, memory: Any) -> str:
+        return str(self.made(memory)[0].run_sync([ImageUrl("http://example.com/gym.png")]).output)
+
+    def ask_for_hours(self, memory: Any) -> None:
+        agent, _ = self.made(memory, [ToolCallPart("final_result", {"hour": "six"})], output_type=Hours)
+        assert agent.run_sync(QUESTION).output == Hours(hour="six")
+
+    def stream(self, memory: Any) -> Asked:
+        scripted = Scripted()
+        agent = Agent(scripted.model, capabilities=[HeedfulCapability(memory)])
+
+        async def run() -> str:
+            async with agent.run_stream(QUESTION) as result:
+                async for _ in result.stream_text(delta=True):
+                    pass
+                return str(result.run_id)
+
+        run_id = asyncio.run(run())
+        return Asked(scripted.seen[-1], run_id, ANSWER)
+
+    def cancel(self, memory: Any) -> None:
+        agent, _ = self.made(memory)
+
+        async def run() -> None:
+            async with agent.run_stream(QUESTION) as result:
+                async for _ in result.stream_text():
+                    break
+
+        asyncio.run(run())
+
+    def retry(self, memory: Any) -> Asked:
+        agent, seen = self.made(memory, [RuntimeError("the model is down")])
+        with pytest.raises(RuntimeError):
+            agent.run_sync(QUESTION)
+        return Asked(seen[-1], agent.run_sync(QUESTION).run_id, ANSWER)
+
+    def approve(self, memory: Any) -> Asked:
+        agent, seen = self.made(memory, [ToolCallPart("clock", {})], output_type=[str, DeferredToolRequests])
+        agent.tool_plain(clock, requires_approval=True)
+        waits = agent.run_sync(QUESTION, conversation_id=SESSION)
+        assert self.entries(memory) == []
+        given = DeferredToolResults(approvals={each.tool_call_id: True for each in waits.output.approvals})
+        result = agent.run_sync(message_history=waits.all_messages(), deferred_tool_results=given)
+        return Asked(seen[-1], result.run_id, result.output)
+
+    def delegate(self, memory: Any) -> Asked:
+        inner, _ = self.made(memory, ["The other says six."])
+        agent, seen = self.made(memory, [ToolCallPart("other", {})])
+
+        @agent.tool_plain
+        async def other() -> str:
+            return str((await inner.run("When?")).output)
+
+        result = agent.run_sync(QUESTION)
+        return Asked(seen[-1], result.run_id, result.output)
+
+
+def clock() -> str:
+    """The time."""
+    return "noon"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from edge_cases import EdgeCases
 from loop import (
     ANSWER,
     AT_SEVEN,
@@ -20,17 +22,19 @@ from loop import (
     Asked,
     Memory,
     check_loop,
+    check_warned,
     opened,
     run_page,
     shown,
-    warnings,
 )
-from strands import Agent, tool
+from pydantic import BaseModel
+from strands import Agent, ToolContext, tool
 from strands.memory import MemoryManager
 from strands_model import Scripted
 
 import heedful
-from heedful.integrations.strands import HeedfulMemoryStore, HeedfulPlugin
+from heedful.integrations.strands import HeedfulMemoryStore, HeedfulPlugin, heedful_tools
+from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
 
@@ -66,7 +70,7 @@ def test_a_rating_changes_the_next_prompt_and_its_retraction_changes_it_back(mem
             said = str(asyncio.run(agent.invoke_async(QUESTION, invocation_state=state))).strip()
         else:
             said = str(agent(QUESTION, invocation_state=state)).strip()
-        assert memory.sessions.entry(SESSION, state["heedful_qa_id"]).external_id == state["external_id"]
+        assert state["heedful_qa_id"] == state["external_id"]
         return Asked(scripted.seen[-1], state["external_id"], said)
 
     check_loop(memory, ask)
@@ -84,6 +88,7 @@ def test_agents_at_the_same_time_do_not_mix(memory: Memory) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
+    finish(memory)
     for number, agent in enumerate(agents):
         assert memory.sessions.entry(agent.session_id, f"run-{number}").question == f"Number {number}?"
 
@@ -97,6 +102,7 @@ def test_a_memory_that_is_awaited_works_too(tmp_path: Path) -> None:
             agent = Agent(scripted, plugins=[HeedfulPlugin(memory, session_id=SESSION)], callback_handler=None)
             await agent.invoke_async(QUESTION)
             assert shown(scripted.seen[0]) == [AT_SIX]
+            await afinish(memory)
             assert [each.answer for each in (await memory.sessions.entries(SESSION)).items] == [ANSWER]
 
     asyncio.run(run())
@@ -112,8 +118,7 @@ def test_an_agent_answers_when_heedful_fails(failing: Any, caplog: pytest.LogCap
         for _ in range(2):
             for agent in agents:
                 assert str(agent(QUESTION)).strip() == ANSWER
-    # One of the plugin, and one of the store.
-    assert len(warnings(caplog)) == 2
+    check_warned(caplog)
 
 
 def test_the_memory_store_shows_what_was_rated(memory: Memory) -> None:
@@ -157,3 +162,97 @@ def test_what_an_agent_adds_is_recalled(memory: Memory) -> None:
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page("strands", model=Scripted())
+
+
+class Hours(BaseModel):
+    """When it opens."""
+
+    hour: str
+
+
+class TestEdgeCases(EdgeCases):
+    """Of the plugin."""
+
+    def made(self, memory: Any, model: Scripted, tools: Any = (), **options: Any) -> Agent:
+        plugin = HeedfulPlugin(memory, **{"session_id": SESSION, **options})
+        return Agent(model, tools=list(tools), plugins=[plugin], callback_handler=None)
+
+    def ask(
+        self, memory: Any, question: str = QUESTION, *, session: str = SESSION, user: str = "ada", **options: Any
+    ) -> Asked:
+        model, state = Scripted(), {"user": user, "external_id": str(uuid4())}
+        agent = self.made(memory, model, **{"session_id": session, **options})
+        said = str(agent(question, invocation_state=state))
+        return Asked(model.seen[-1], str(state.get("heedful_qa_id")), said)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        model = Scripted(tool, json.dumps(arguments))
+        Agent(model, tools=heedful_tools(memory, **options), callback_handler=None)(
+            QUESTION, invocation_state={"user": user}
+        )
+        return str(model.conversations[-1][2]["content"][0]["toolResult"]["content"][0]["text"])
+
+    def user_of(self, context: Any) -> str:
+        return str(context["user"])
+
+    def ask_with_image_alone(self, memory: Any) -> str:
+        agent = self.made(memory, Scripted())
+        return str(agent([{"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}]))
+
+    def ask_for_hours(self, memory: Any) -> None:
+        agent = self.made(memory, Scripted("Hours", '{"hour": "six"}'))
+        assert agent(QUESTION, structured_output_model=Hours).structured_output == Hours(hour="six")
+
+    def stream(self, memory: Any) -> Asked:
+        model = Scripted()
+
+        async def run() -> str:
+            events = self.made(memory, model).stream_async(QUESTION, invocation_state={"external_id": "run-1"})
+            return "".join([event.get("data", "") async for event in events])
+
+        said = asyncio.run(run())
+        return Asked(model.seen[-1], "run-1", said)
+
+    def cancel(self, memory: Any) -> None:
+        async def run() -> None:
+            events = self.made(memory, Scripted()).stream_async(QUESTION)
+            async for event in events:
+                if "data" in event:
+                    break
+            await events.aclose()
+
+        asyncio.run(run())
+
+    def retry(self, memory: Any) -> Asked:
+        model = Scripted(fails=1)
+        agent = self.made(memory, model)
+        with pytest.raises(RuntimeError):
+            agent(QUESTION, invocation_state={"external_id": "run-1"})
+        agent(QUESTION, invocation_state={"external_id": "run-1"})
+        return Asked(model.seen[-1], "run-1", ANSWER)
+
+    def approve(self, memory: Any) -> Asked:
+        @tool(context=True)
+        def ask_first(tool_context: ToolContext) -> str:
+            """Asks."""
+            return str(tool_context.interrupt("approve", reason="Sure?"))
+
+        model = Scripted("ask_first")
+        agent = self.made(memory, model, [ask_first])
+        waits = agent(QUESTION, invocation_state={"external_id": "run-0"})
+        assert self.entries(memory) == []
+        given = [{"interruptResponse": {"interruptId": each.id, "response": "yes"}} for each in waits.interrupts]
+        agent(given, invocation_state={"external_id": "run-1"})
+        return Asked(model.seen[-1], "run-1", ANSWER)
+
+    def delegate(self, memory: Any) -> Asked:
+        inner = self.made(memory, Scripted(answer="The other says six."))
+
+        @tool
+        def other() -> str:
+            """Knows."""
+            return str(inner("When?"))
+
+        model = Scripted("other")
+        self.made(memory, model, [other])(QUESTION, invocation_state={"external_id": "run-1"})
+        return Asked(model.seen[-1], "run-1", ANSWER)

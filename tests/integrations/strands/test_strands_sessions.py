@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from loop import ANSWER, QUESTION, SESSION, opened, warnings
+from loop import ANSWER, QUESTION, SESSION, check_warned, opened
 from mongodb import mongodb_server, mongodb_url
 from strands import Agent, tool
 from strands.session.repository_session_manager import RepositorySessionManager
@@ -23,6 +23,7 @@ from strands_model import Scripted
 from heedful.api import Sessions
 from heedful.integrations.strands import HeedfulPlugin
 from heedful.integrations.strands_sessions import HeedfulSessionManager, HeedfulSessionRepository, MongoDBSessionManager
+from heedful.integrations.turns import finish
 
 __all__ = ["mongodb_server", "mongodb_url"]
 
@@ -124,6 +125,7 @@ def test_messages_can_be_read_as_heedful_has_them(tmp_path: Path) -> None:
         messages = memory.sessions.messages(SESSION).items
         assert [(each.role, each.content) for each in messages] == [("user", QUESTION), ("assistant", ANSWER)]
         # The plugin stores its entries in the session that the agent has.
+        finish(memory)
         assert memory.sessions.entry(SESSION, "run-1").answer == ANSWER
 
 
@@ -159,7 +161,7 @@ def test_an_agent_answers_when_heedful_fails_after_it_began(
         with caplog.at_level(logging.WARNING, "heedful.integrations"):
             for _ in range(2):
                 assert str(agent(QUESTION)).strip() == ANSWER
-    assert len(warnings(caplog)) == 1
+    check_warned(caplog)
 
 
 ALONE = """
@@ -171,6 +173,7 @@ from strands import Agent
 from strands_model import Scripted
 from heedful import Unavailable
 from heedful.integrations.strands_sessions import HeedfulSessionManager, MongoDBSessionManager
+from heedful.integrations.turns import finish
 
 with opened("open", Path(sys.argv[1])) as memory:
     agent = Agent(Scripted(), session_manager=HeedfulSessionManager(memory, SESSION), callback_handler=None)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncGenerator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
-from loop import Broken, Memory, opened, warnings
+from edge_cases import LOG, EdgeCases, meaningless
+from loop import ANSWER, SESSION, Asked, Broken, Memory, check_warned, opened, warnings
+from opentelemetry.sdk.trace import TracerProvider
 from vanna.core.agent import Agent
 from vanna.core.llm import LlmRequest, LlmResponse, LlmService, LlmStreamChunk
 from vanna.core.registry import ToolRegistry
@@ -22,6 +27,7 @@ from vanna.tools import RunSqlTool
 from vanna.tools.agent_memory import SaveQuestionToolArgsTool, SearchSavedCorrectToolUsesTool
 
 from heedful import Unavailable
+from heedful.integrations import turns
 from heedful.integrations.vanna import HeedfulAgentMemory
 
 IN_FRANCE = "How many cities are in France?"
@@ -116,17 +122,21 @@ def test_what_one_user_saved_is_found_for_others_where_they_share_an_audience(me
         assert len(asyncio.run(saved.get_recent_memories(other))) >= found
 
 
-def test_an_agent_uses_what_was_proven_instead_of_writing_it_again(memory: Memory, tmp_path: Path) -> None:
-    saved = HeedfulAgentMemory(memory, "geo")
+def tools(folder: Path) -> ToolRegistry:
     registry = ToolRegistry()
     for tool in (
-        RunSqlTool(SqliteRunner(str(tmp_path / "cities.db"))),
+        RunSqlTool(SqliteRunner(str(folder / "cities.db"))),
         SearchSavedCorrectToolUsesTool(),
         SaveQuestionToolArgsTool(),
     ):
         registry.register_local_tool(tool, access_groups=["user"])
+    return registry
+
+
+def test_an_agent_uses_what_was_proven_instead_of_writing_it_again(memory: Memory, tmp_path: Path) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
     model = Scripted()
-    agent = Agent(llm_service=model, tool_registry=registry, user_resolver=Visitor(), agent_memory=saved)
+    agent = Agent(llm_service=model, tool_registry=tools(tmp_path), user_resolver=Visitor(), agent_memory=saved)
 
     async def ask() -> str:
         parts = [part async for part in agent.send_message(RequestContext(), IN_ITALY)]
@@ -208,7 +218,7 @@ def test_searches_find_nothing_when_heedful_fails(failing: Any, caplog: pytest.L
         for _ in range(2):
             assert look(saved, IN_ITALY) == []
             assert asyncio.run(saved.search_text_memories("Why?", context(saved))) == []
-    assert len(warnings(caplog)) == 1
+    check_warned(caplog)
 
 
 def test_saving_says_so_when_heedful_fails() -> None:
@@ -227,3 +237,104 @@ def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for example in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         exec(compile(example, str(page), "exec"), given)
     given["memory"].close()
+
+
+def test_a_search_before_anything_was_saved_is_no_failure(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    with caplog.at_level(logging.WARNING, "heedful.integrations"):
+        assert asyncio.run(saved.search_text_memories("When is a city big?", context(saved))) == []
+    assert caplog.records == []
+
+
+def test_an_application_rates_by_its_own_id(memory: Memory, tmp_path: Path) -> None:
+    saved = HeedfulAgentMemory(memory, "geo", external_id=lambda user: user.metadata.get("message_id"))
+
+    class Resolver(UserResolver):
+        async def resolve_user(self, request_context: RequestContext) -> User:
+            return User(id="ada", group_memberships=["user"], metadata={"message_id": request_context.headers["x-id"]})
+
+    async def ask() -> None:
+        agent = Agent(
+            llm_service=Scripted(), tool_registry=tools(tmp_path), user_resolver=Resolver(), agent_memory=saved
+        )
+        async for _ in agent.send_message(RequestContext(headers={"x-id": "message-1"}), IN_ITALY):
+            pass
+
+    asyncio.run(ask())
+    memory.feedback.create_positive(execution_id="message-1", author="ada")
+    assert look(saved, IN_ITALY) == [IN_ITALY_SQL]
+
+
+class TestEdgeCases(EdgeCases):
+    """Of the agent memory, which sees questions but no answers."""
+
+    @pytest.fixture
+    def memory(self, patient: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+        monkeypatch.chdir(tmp_path)
+        with opened("open", tmp_path) as memory:
+            memory.connectors.create("geo", make_cities(tmp_path).url)
+            yield memory
+
+    def ask(
+        self, memory: Any, question: str = IN_ITALY, *, session: str = SESSION, user: str = "ada", **options: Any
+    ) -> Asked:
+        """Whether Vanna's agent answers, and with which memories of its own."""
+        saved = HeedfulAgentMemory(memory, "geo", **options)
+        here = context(saved, session, user)
+        found = asyncio.run(saved.search_similar_usage(question, here))
+        texts = asyncio.run(saved.search_text_memories(question, here))
+        return Asked(
+            str([each.memory.args for each in found] + [each.memory.content for each in texts]), session, ANSWER
+        )
+
+    def test_locked(
+        self, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+    ) -> None:
+        save(HeedfulAgentMemory(memory, "geo"), IN_ITALY, IN_ITALY_SQL)
+        monkeypatch.setattr(turns, "DEADLINE", 0.2)
+        with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert self.ask(memory).prompt == "[]"
+            other.execute("ROLLBACK")
+
+    def test_long(self, memory: Memory, log: pytest.LogCaptureFixture) -> None:
+        assert self.ask(memory, f"{IN_ITALY}\n{LOG}").prompt == "[]"
+        save(HeedfulAgentMemory(memory, "geo"), f"{IN_ITALY}\n{LOG}", IN_ITALY_SQL)
+        assert memory.executions.get("request-1").question
+        assert warnings(log) == []
+
+    def test_empty(self, memory: Memory, log: pytest.LogCaptureFixture) -> None:
+        assert self.ask(memory, "").prompt == "[]"
+        assert warnings(log) == []
+
+    def test_parallel(self, memory: Memory) -> None:
+        meaningless("above, requests at the same time are saved: Vanna's memory has one call for each")
+
+    def test_two_users_at_once(self, memory: Memory) -> None:
+        saved = HeedfulAgentMemory(memory, "geo")
+        save(saved, IN_ITALY, IN_ITALY_SQL)
+        memory.feedback.create_positive(execution_id="request-1", author="ada")
+
+        def one(number: int) -> tuple[str, Asked]:
+            user = ("ada", "bo")[number % 2]
+            return user, self.ask(memory, user=user)
+
+        with ThreadPoolExecutor(4) as pool:
+            for user, asked in pool.map(one, range(8)):
+                assert (IN_ITALY_SQL in asked.prompt) == (user == "ada")
+
+    def test_trace(self, memory: Memory) -> None:
+        tracer = TracerProvider().get_tracer("agent")
+        with tracer.start_as_current_span("request") as span:
+            save(HeedfulAgentMemory(memory, "geo", external_id="trace"), IN_ITALY, IN_ITALY_SQL)
+        assert memory.executions.get(f"{span.get_span_context().trace_id:032x}").question == IN_ITALY
+
+    @pytest.mark.parametrize(
+        "case", ["image", "structured", "stream", "cancelled", "retried", "approval", "sub_agent", "tools"]
+    )
+    def test_others(self, case: str) -> None:
+        meaningless(f"{case}: Vanna's agent memory is given questions and SQL, and no messages, answers or runs")
+
+    test_tools = test_a_tool_says_that_it_failed = None  # type: ignore[assignment]
+    test_image = test_structured = test_stream = None  # type: ignore[assignment]
+    test_cancelled = test_retried = test_approval = test_sub_agent = None  # type: ignore[assignment]

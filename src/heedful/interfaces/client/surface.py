@@ -40,6 +40,8 @@ class RemoteHeedful(AnyHeedful):
 
     def close(self) -> None:
         """Closes the connections to the server."""
+        for finish in self._before_close:
+            finish()
         self._transport.close()
 
 
