@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import json
 import socket
+import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +20,14 @@ import pytest
 from model_server import Said, chat, chat_stream, response, response_stream
 from patience import until
 from proxying import Proxied, proxied
+from silent_server import silent_server
 
 import heedful
 from heedful import Heedful
 from heedful.integrations import turns
+from heedful.integrations.proxy import app as proxy_app
+from heedful.interfaces.http.state import Caller, Callers
+from heedful.store import Store
 from heedful.testing import WordEmbedder
 
 QUESTION = "When does the gym open?"
@@ -174,8 +183,8 @@ def test_two_users_at_once_never_share_memories_or_sessions(memory: Heedful, pro
     assert [ADAS in each.prompt for each in proxy.model.sent].count(True) == 3
     assert ADAS not in proxy.model.sent[-1].prompt
     for user in ("ada", "bob"):
-        until(lambda user=user: len(stored(memory, f"{user}/1")) == 3)  # type: ignore[misc]
-        assert {each[2] for each in stored(memory, f"{user}/1")} == {f"{user}{number}" for number in (1, 2, 3)}
+        ids = {f"{user}{number}" for number in (1, 2, 3)}
+        until(partial(lambda user, ids: {each[2] for each in stored(memory, f"{user}/1")} == ids, user, ids))
         assert memory.sessions.get_metadata(f"{user}/1") == {"user": user}
 
 
@@ -307,3 +316,214 @@ def test_an_answer_that_was_cut_off_is_not_stored(memory: Heedful) -> None:
         assert proxy.ask(QUESTION, {"X-Heedful-Session": "1"}).json()["choices"]
         proxy.ask(QUESTION, {"X-Heedful-Session": "1"})
         assert [answer for _, answer, _ in stored(memory, "1")] == ["At seven."]
+
+
+def rate(proxy: Proxied, answer_id: str, headers: dict[str, str] | None = None, **rating: Any) -> httpx.Response:
+    return proxy.http.put(f"/heedful/ratings/{answer_id}", json=rating, headers=headers)
+
+
+def test_an_answer_is_rated_by_the_id_of_its_response(memory: Heedful, proxy: Proxied) -> None:
+    proxy.ask(QUESTION, {"X-Heedful-Session": "1"})
+    stored(memory, "1")
+    first = rate(proxy, "chatcmpl-1", rating="up", comment="Right.", author="ada")
+    assert (first.status_code, first.json()) == (200, {"stored": True})
+    # The header names the author, if the body doesn't.
+    rate(proxy, "chatcmpl-1", {"X-Heedful-User": "bob"}, rating=1, scale=[1, 5]).raise_for_status()
+    assert memory.sessions.entries("1").items[0].feedback_score == 1
+    rows = memory.insight.rows("feedback").items
+    assert [(row["author"], row["comment"]) for row in rows] == [("ada", "Right."), ("bob", None)]
+
+
+def test_a_rating_may_come_before_its_answer(memory: Heedful) -> None:
+    with proxied(memory, chat("At six.", "chatcmpl/ü")) as proxy:
+        early = rate(proxy, "chatcmpl%2F%C3%BC", rating="down", author="ada")
+        assert (early.status_code, early.json()) == (202, {"stored": False})
+        proxy.ask(QUESTION, {"X-Heedful-Session": "1"})
+        until(lambda: stored(memory, "1") and memory.sessions.entries("1").items[0].feedback_score == 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        (b"{", 400, None),
+        (b"[]", 400, None),
+        (b'{"rating": "up", "stars": 5}', 422, "field"),
+        (b'{"rating": "quite"}', 422, "rating"),
+        (b"{}", 422, None),
+        (b'{"rating": "up", "author": 7}', 422, "author"),
+        (b'{"comment": "' + b"x" * 140_000 + b'"}', 413, "body"),
+    ],
+)
+def test_a_rating_that_says_nothing_is_refused(proxy: Proxied, body: bytes, status: int, field: str | None) -> None:
+    answer = proxy.http.put("/heedful/ratings/chatcmpl-1", content=body)
+    assert answer.status_code == status
+    assert field is None or answer.json()["field"] == field
+    assert answer.json()["error"]["message"].startswith(answer.json()["detail"])
+    assert proxy.model.sent == []
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process has the file for as long as it likes."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def wait_for_agents() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "heedful-agent":
+            thread.join(60)
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_a_locked_store_costs_the_deadline_at_most(
+    memory: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(turns, "DEADLINE", 0.2)
+    with proxied(memory, STREAMS[path]) as proxy:
+        with locked(tmp_path / "store.db"):
+            started = time.monotonic()
+            answer = proxy.http.post(f"/v1/{path}", json=asking(path, stream=True), headers={"X-Heedful-User": "ada"})
+            assert answer.content == STREAMS[path].whole
+            # SQLite itself would wait for thirty.
+            assert time.monotonic() - started < 10
+        wait_for_agents()
+
+
+def test_a_silent_server_costs_the_deadline_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "DEADLINE", 0.2)
+    with (
+        silent_server() as server,
+        heedful.connect(server.url, api_key="hf_x") as remote,
+        proxied(remote, chat("At six.")) as proxy,
+    ):
+        started = time.monotonic()
+        for _ in range(5):
+            assert proxy.ask(QUESTION).content == proxy.model.says[0].whole
+            assert proxy.model.sent[-1].prompt == ""
+        assert time.monotonic() - started < 10
+
+
+def test_a_rating_says_that_the_store_is_locked(
+    memory: Heedful, proxy: Proxied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy_app, "RATING_SECONDS", 0.2)
+    with locked(tmp_path / "store.db"):
+        assert rate(proxy, "chatcmpl-1", rating="up").status_code == 503
+
+
+def test_who_leaves_while_the_model_thinks_leaves_it_too(memory: Heedful) -> None:
+    with proxied(memory, Said([], hangs=True)) as proxy:
+        with pytest.raises(httpx.ReadTimeout):
+            proxy.http.post("/v1/chat/completions", json=asking("chat/completions"), timeout=0.5)
+        assert proxy.model.left.wait(60)
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_who_leaves_in_the_middle_of_a_stream_leaves_the_model_too(memory: Heedful, path: str) -> None:
+    whole = STREAMS[path]
+    with proxied(memory, Said(whole.parts[:3], headers=whole.headers, hangs=True), whole) as proxy:
+        headers = {"X-Heedful-Session": "1"}
+        with proxy.http.stream("POST", f"/v1/{path}", json=asking(path), headers=headers) as answer:
+            next(answer.iter_raw())
+        assert proxy.model.left.wait(60)
+        proxy.http.post(f"/v1/{path}", json=asking(path), headers=headers)
+        assert len(stored(memory, "1")) == 1
+
+
+def test_an_endpoint_that_is_silent_or_away_is_told_apart(memory: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_app, "UPSTREAM_SECONDS", 0.2)
+    with proxied(memory, Said([], hangs=True)) as proxy:
+        answer = proxy.ask(QUESTION)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (504, "upstream_timeout")
+        assert proxy.model.left.wait(60)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+    with proxied(memory, chat("At six."), upstream=nowhere) as proxy:
+        answer = proxy.ask(QUESTION)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_failed")
+        assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_question_that_is_too_large_is_refused(memory: Heedful, proxy: Proxied, chunked: bool) -> None:
+    body = json.dumps(asking("chat/completions", padding="x" * 200_000)).encode()
+    answer = proxy.http.post("/v1/chat/completions", content=iter([body]) if chunked else body)
+    assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+    assert proxy.model.sent == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example:8002"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_a_page_of_another_site_reaches_nothing_without_a_key(proxy: Proxied, headers: dict[str, str]) -> None:
+    answer = proxy.ask(QUESTION, headers)
+    assert (answer.status_code, answer.json()["code"]) == (403, "origin_not_allowed")
+    assert rate(proxy, "1", headers, rating="up").status_code == 403
+    assert proxy.model.sent == []
+    assert proxy.ask(QUESTION, {"Host": "localhost:8002", "Origin": "http://localhost:3000"}).status_code == 200
+
+
+SECRET = "a-key-for-the-proxy-of-the-tests"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Iterator[tuple[Callable[[str], Caller], dict[str, str]]]:
+    """How callers are found, and keys by the scopes they have."""
+    with (
+        closing(Store(tmp_path / "store.db", embedding=WordEmbedder())) as store,
+        closing(Callers(store, SECRET)) as callers,
+    ):
+        with closing(store.open("default")) as here, closing(store.open("elsewhere")) as elsewhere:
+            made = {scope: here.keys.create(scope, scopes=[scope]).api_key for scope in ("read", "write", "feedback")}
+            made["elsewhere"] = elsewhere.keys.create("other", scopes=["write"]).api_key
+        yield callers.find, made
+
+
+def test_a_key_is_needed_and_does_not_reach_the_endpoint(
+    memory: Heedful, keys: tuple[Callable[[str], Caller], dict[str, str]]
+) -> None:
+    find, of = keys
+
+    def bearer(key: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}"}
+
+    with proxied(memory, chat("At six."), find_caller=find, upstream_key="sk-up") as proxy:
+        statuses = {name: proxy.ask(QUESTION, bearer(key)).status_code for name, key in of.items()}
+        assert statuses == {"read": 403, "write": 200, "feedback": 403, "elsewhere": 404}
+        assert proxy.ask(QUESTION, bearer(SECRET)).status_code == 200
+        assert proxy.ask(QUESTION, {"Host": "proxy.example", **bearer(SECRET)}).status_code == 200
+        for wrong in (
+            {},
+            bearer("wrong"),
+            bearer("hf_" + "0" * 32 + "_x"),
+            bearer("hft_x"),
+            {"Authorization": "Basic eA=="},
+        ):
+            answer = proxy.ask(QUESTION, wrong)
+            assert (answer.status_code, answer.json()["error"]["type"]) == (401, "heedful_error")
+        assert rate(proxy, "chatcmpl-1", bearer(of["feedback"]), rating="up").status_code in (200, 202)
+        assert rate(proxy, "chatcmpl-1", bearer(of["read"]), rating="up").status_code == 403
+        assert rate(proxy, "chatcmpl-1", rating="up").status_code == 401
+        assert proxy.http.get("/v1/models", headers=bearer(of["read"])).status_code == 200
+        assert [each.header("authorization") for each in proxy.model.sent] == [["Bearer sk-up"]] * 4
+    with proxied(memory, chat("At six."), find_caller=find) as proxy:
+        # Its own header leaves the other one to the endpoint's key.
+        proxy.ask(QUESTION, {"X-Heedful-Key": of["write"], **bearer("sk-client")}).raise_for_status()
+        proxy.ask(QUESTION, {**bearer(SECRET), "X-Copied": f"a {SECRET}"}).raise_for_status()
+        assert [each.header("authorization") for each in proxy.model.sent] == [["Bearer sk-client"], []]
+    with proxied(memory, chat("At six.")) as proxy:
+        # Not even where none is needed.
+        proxy.ask(QUESTION, {**bearer(of["write"]), "Api-Key": of["read"]}).raise_for_status()
+        proxy.ask(QUESTION, bearer("hf_aHuggingFaceToken")).raise_for_status()
+        assert [each.header("authorization") for each in proxy.model.sent] == [[], ["Bearer hf_aHuggingFaceToken"]]
+        assert proxy.model.sent[0].header("api-key") == []
+    assert SECRET not in str(proxy.model.sent)
