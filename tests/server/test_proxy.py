@@ -308,8 +308,10 @@ def test_an_answer_that_was_cut_off_is_not_stored(memory: Heedful) -> None:
     whole = chat_stream("At six.")
     broken = Said(whole.parts[:8], headers=whole.headers, breaks=True)
     failed = chat_stream("At six or", finish=None)
+    announced = chat("At seven.")
+    announced = Said(announced.parts, headers=(*announced.headers, ("content-length", str(len(announced.whole)))))
     compressed = Said([gzip.compress(chat("At six.").whole)], headers=(("content-encoding", "gzip"),))
-    with proxied(memory, broken, failed, compressed, chat("At seven.")) as proxy:
+    with proxied(memory, broken, failed, compressed, announced) as proxy:
         with pytest.raises(httpx.RemoteProtocolError):
             proxy.ask(QUESTION, {"X-Heedful-Session": "1"})
         proxy.ask(QUESTION, {"X-Heedful-Session": "1"})
@@ -430,6 +432,22 @@ def test_who_leaves_in_the_middle_of_a_stream_leaves_the_model_too(memory: Heedf
             next(answer.iter_raw())
         assert proxy.model.left.wait(60)
         proxy.http.post(f"/v1/{path}", json=asking(path), headers=headers)
+        assert len(stored(memory, "1")) == 1
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_who_leaves_with_the_end_of_an_answer_has_it_stored(memory: Heedful, path: str) -> None:
+    """Clients leave when they have read `[DONE]`, whatever else is open."""
+    said = STREAMS[path]
+    with proxied(memory, Said(said.parts, headers=said.headers, hangs=True)) as proxy:
+        headers = {"X-Heedful-Session": "1"}
+        with proxy.http.stream("POST", f"/v1/{path}", json=asking(path), headers=headers) as answer:
+            received = b""
+            for part in answer.iter_raw():
+                received += part
+                if received == said.whole:
+                    break
+        assert proxy.model.left.wait(60)
         assert len(stored(memory, "1")) == 1
 
 

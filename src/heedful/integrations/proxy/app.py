@@ -7,7 +7,6 @@ import asyncio
 import json
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -26,8 +25,9 @@ from starlette.types import Receive, Scope, Send
 from heedful.access.credentials import id_of
 from heedful.clock import new_id
 from heedful.errors import Forbidden, Invalid, NotFound, Unavailable, quoted
-from heedful.integrations.proxy.protocols import PROTOCOLS, AnswerReader, Protocol, Reply, session_name
-from heedful.integrations.turns import BlockingMemory, Memories, Turns, within
+from heedful.integrations.proxy.conversations import Conversations, Turn
+from heedful.integrations.proxy.protocols import PROTOCOLS, AnswerReader, Protocol
+from heedful.integrations.turns import BlockingMemory
 from heedful.interfaces.http.app import GRACE, listen, set_up
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import ServerConfig
@@ -51,9 +51,6 @@ UPSTREAM_SECONDS = 600.0
 RATING_SECONDS = 10.0
 """Seconds that a rating, or looking up a key, may take."""
 
-REMEMBERED = 10_000
-"""Responses, and sessions, that are remembered for what continues them."""
-
 HOP_BY_HOP = frozenset(
     {
         *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
@@ -74,17 +71,6 @@ class Upstream:
     """Sent instead of the key of callers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A question that is being answered."""
-
-    session: str
-    user: str | None
-    memories: Memories
-    answer_id: str | None
-    """The id that the caller gives to the answer."""
-
-
 class Proxy:
     """An ASGI application. `memory` is used for all callers; `find_caller` knows keys, and without it, none is
     needed: then only programs on this machine may call."""
@@ -100,7 +86,7 @@ class Proxy:
         **options: Any,
     ) -> None:
         self._memory = memory
-        self._turns = Turns(memory, **options).require_sync()
+        self._conversations = Conversations(memory, **options)
         self._upstream = upstream
         self._url = httpx.URL(upstream.url)
         timeout = httpx.Timeout(UPSTREAM_SECONDS, connect=CONNECT_SECONDS, pool=None)
@@ -109,11 +95,6 @@ class Proxy:
         self._limit = BodyLimit(max_body, remedy="Start the proxy with a larger --max-body")
         self._find_caller = find_caller
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="heedful-proxy")
-        self._storing: set[asyncio.Task[None]] = set()
-        self._turn_of: OrderedDict[tuple[str | None, str], Turn] = OrderedDict()
-        """By user and response."""
-        self._sessions: OrderedDict[str, None] = OrderedDict()
-        """Those that are stored with their user."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -145,7 +126,7 @@ class Proxy:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await asyncio.gather(*self._storing)
+        await self._conversations.finish()
         await self._client.aclose()
         self._pool.shutdown(wait=False, cancel_futures=True)
         await send({"type": "lifespan.shutdown.complete"})
@@ -193,7 +174,11 @@ class Proxy:
         return key
 
     async def _in_thread(self, call: Callable[[], Any]) -> Any:
-        return await within(RATING_SECONDS, asyncio.get_running_loop().run_in_executor(self._pool, call))
+        try:
+            async with asyncio.timeout(RATING_SECONDS):
+                return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        except TimeoutError:
+            raise Unavailable("the store did not answer in time", remedy="Send it again later") from None
 
     async def _rate(self, request: Request, answer_id: str, send: Send) -> None:
         raw = await body_of(request, BodyLimit(limits.MAX_FEEDBACK_BODY, remedy="Send a shorter comment"))
@@ -257,20 +242,10 @@ class Proxy:
         if not isinstance(given, dict):
             return raw, None
         asked = protocol.asked(given)
-        user = _header(request, "x-heedful-user") or asked.user
-        earlier = self._turn_of.get((user, asked.previous or ""))
-        if asked.question.strip():
-            own = {"user": {"only": [] if user is None else [user]}}
-            memories = await self._turns.arecall(asked.question, where=own)
-        elif earlier is not None:
-            memories = earlier.memories
-        else:
-            return raw, None
-        named = _header(request, "x-heedful-session")
-        session = earlier.session if earlier and not named else session_name(user, named, asked)
-        turn = Turn(session, user, memories, _header(request, "x-heedful-answer"))
-        if memories.prompt:
-            raw = (await asyncio.to_thread(protocol.with_memories, text, memories.prompt)).encode()
+        user, session, answer_id = (_header(request, f"x-heedful-{name}") for name in ("user", "session", "answer"))
+        turn = await self._conversations.ask(asked, user or asked.user, session, answer_id)
+        if turn is not None and turn.memories.prompt:
+            raw = (await asyncio.to_thread(protocol.with_memories, text, turn.memories.prompt)).encode()
         return raw, turn
 
     async def _exchange(
@@ -284,40 +259,23 @@ class Proxy:
         except httpx.HTTPError as error:
             remedy = "Check HEEDFUL_UPSTREAM, and whether it runs"
             raise Unavailable(_failed("can't be reached", error), code="upstream_failed", remedy=remedy) from error
-        reader = None
-        if protocol is not None and answer.is_success and "content-encoding" not in answer.headers:
-            reader = AnswerReader(protocol, "event-stream" in answer.headers.get("content-type", ""))
+        reader = None if protocol is None or turn is None else _reader(protocol, answer)
         async with aclosing(answer):
             start = {"type": "http.response.start", "status": answer.status_code}
             await send({**start, "headers": _end_to_end(answer.headers.raw)})
             try:
                 async for part in answer.aiter_raw():
-                    if turn is not None and reader is not None:
-                        reader.feed(part)
+                    # Before it is sent: callers may leave with the last byte.
+                    if turn is not None and reader is not None and (reply := reader.feed(part)):
+                        self._conversations.keep(turn, reply)
                     await send({"type": "http.response.body", "body": part, "more_body": True})
             except httpx.HTTPError as error:
                 # Not ended properly, so that nobody takes it for the whole.
                 logger.warning("%s", _failed("stopped in the middle of an answer", error))
                 return
+            if turn is not None and reader is not None and (reply := reader.end()):
+                self._conversations.keep(turn, reply)
             await send({"type": "http.response.body", "body": b""})
-        if turn is not None and reader is not None:
-            self._keep(turn, reader.reply())
-
-    def _keep(self, turn: Turn, reply: Reply) -> None:
-        """Stores an answer while nobody waits for it."""
-        if reply.id is not None:
-            _remember(self._turn_of, (turn.user, reply.id), turn)
-        if reply.is_answer:
-            task = asyncio.create_task(self._store(turn, reply))
-            self._storing.add(task)
-            task.add_done_callback(self._storing.discard)
-
-    async def _store(self, turn: Turn, reply: Reply) -> None:
-        if turn.user is not None and turn.session not in self._sessions:
-            create, metadata = self._memory.sessions.create, {"user": turn.user}
-            if await self._turns.aattempt("store the user of a session", create, turn.session, metadata=metadata):
-                _remember(self._sessions, turn.session, None)
-        await self._turns.astore(turn.session, turn.memories, reply.text, turn.answer_id or reply.id)
 
 
 def serve(app: Proxy, config: Config, ready: Callable[[str], None]) -> None:
@@ -336,6 +294,15 @@ def is_local(host: str | None) -> bool:
         return ip_address(host or "").is_loopback
     except ValueError:
         return host in ("localhost", "host.docker.internal") or (host or "").endswith(".localhost")
+
+
+def _reader(protocol: Protocol, answer: httpx.Response) -> AnswerReader | None:
+    """Reads an answer that can be read; errors, and what is compressed, are not."""
+    if not answer.is_success or "content-encoding" in answer.headers:
+        return None
+    is_stream = "event-stream" in answer.headers.get("content-type", "")
+    length = answer.headers.get("content-length", "")
+    return AnswerReader(protocol, is_stream, int(length) if length.isdecimal() and not is_stream else None)
 
 
 async def _unless_gone(receive: Receive, is_read: asyncio.Event, work: Awaitable[None]) -> None:
@@ -381,12 +348,6 @@ def _header(request: Request, name: str) -> str | None:
     """A header that may have been written as UTF-8, as some do."""
     value = request.headers.get(name, "").encode("latin-1").decode("utf-8", errors="replace").strip()
     return value or None
-
-
-def _remember(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    known[key] = value
-    if len(known) > REMEMBERED:
-        known.popitem(last=False)
 
 
 def _failed(how: str, error: httpx.HTTPError) -> str:

@@ -143,13 +143,16 @@ class AnswerReader:
 
     protocol: Protocol
     is_stream: bool
+    length: int | None = None
+    """Bytes of the whole, if it was said before."""
     _reply: Reply = field(default_factory=Reply)
     _rest: bytearray = field(default_factory=bytearray)
     _is_readable: bool = True
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> Reply | None:
+        """Reads the next bytes; returns what the answer says when they complete it, whatever else follows."""
         if not self._is_readable:
-            return
+            return None
         self._rest += data
         if self.is_stream and b"\n" in data:
             *lines, self._rest = self._rest.split(b"\n")
@@ -157,11 +160,20 @@ class AnswerReader:
                 if line.startswith(b"data:"):
                     self._read(line[5:])
         self._is_readable = len(self._rest) <= MAX_READ
+        if len(self._rest) == self.length:
+            return self.end()
+        return self._completed()
 
-    def reply(self) -> Reply:
-        """What the answer says, at its end."""
+    def end(self) -> Reply | None:
+        """The same, when no more bytes follow."""
         if not self.is_stream and self._is_readable:
             self._read(self._rest)
+        return self._completed()
+
+    def _completed(self) -> Reply | None:
+        if not self._reply.is_complete:
+            return None
+        self._is_readable = False
         return self._reply
 
     def _read(self, data: bytearray) -> None:
