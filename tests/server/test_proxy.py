@@ -344,6 +344,15 @@ def test_a_rating_may_come_before_its_answer(memory: Heedful) -> None:
         until(lambda: stored(memory, "1") and memory.sessions.entries("1").items[0].feedback_score == 1)
 
 
+def test_an_id_may_be_longer_than_a_name(memory: Heedful) -> None:
+    """Those of LiteLLM's responses have 400 characters."""
+    answer_id = "resp_" + "x" * 400
+    with proxied(memory, response("At six.", answer_id)) as proxy:
+        proxy.http.post("/v1/responses", json=asking("responses"), headers={"X-Heedful-Session": "1"})
+        stored(memory, "1")
+        assert rate(proxy, answer_id, rating="up").json() == {"stored": True}
+
+
 @pytest.mark.parametrize(
     ("body", "status", "field"),
     [

@@ -26,7 +26,7 @@ from heedful.access.credentials import id_of
 from heedful.clock import new_id
 from heedful.errors import Forbidden, Invalid, NotFound, Unavailable, quoted
 from heedful.integrations.proxy.conversations import Conversations, Turn
-from heedful.integrations.proxy.protocols import PROTOCOLS, AnswerReader, Protocol
+from heedful.integrations.proxy.protocols import PROTOCOLS, AnswerReader, Protocol, answer_name
 from heedful.integrations.turns import BlockingMemory
 from heedful.interfaces.http.app import GRACE, listen, set_up
 from heedful.interfaces.http.config import Config
@@ -191,7 +191,7 @@ class Proxy:
         if unknown := next((name for name in given if name not in RATING_FIELDS), None):
             raise Invalid.unknown("field", unknown, RATING_FIELDS)
         given.setdefault("author", _header(request, "x-heedful-user"))
-        stored = await self._in_thread(partial(self._memory.sessions.rate, answer_id, **given))
+        stored = await self._in_thread(partial(self._memory.sessions.rate, answer_name(answer_id), **given))
         body = orjson.dumps({"stored": stored})
         await _send(send, 200 if stored else 202, [(b"content-type", b"application/json")], body)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from heedful.integrations.proxy.protocols import Asked, Reply, session_name
+from heedful.integrations.proxy.protocols import Asked, Reply, answer_name, session_name
 from heedful.integrations.turns import BlockingMemory, Memories, Turns
+
+Name = TypeVar("Name")
+Value = TypeVar("Value")
 
 REMEMBERED = 10_000
 """Responses, and sessions, that are remembered for what continues them."""
@@ -25,6 +28,15 @@ class Turn:
     """The id that the caller gives to the answer."""
 
 
+class Recent(OrderedDict[Name, Value]):
+    """What was added last, as far as there is room."""
+
+    def __setitem__(self, name: Name, value: Value) -> None:
+        super().__setitem__(name, value)
+        if len(self) > REMEMBERED:
+            self.popitem(last=False)
+
+
 class Conversations:
     """The conversations of all users of a memory. `options` are those of `Turns`."""
 
@@ -32,9 +44,9 @@ class Conversations:
         self._memory = memory
         self._turns = Turns(memory, **options).require_sync()
         self._storing: set[asyncio.Task[None]] = set()
-        self._turn_of: OrderedDict[tuple[str | None, str | None], Turn] = OrderedDict()
+        self._turn_of: Recent[tuple[str | None, str | None], Turn] = Recent()
         """By user and response."""
-        self._sessions: OrderedDict[str, None] = OrderedDict()
+        self._sessions: Recent[str, None] = Recent()
         """Those that are stored with their user."""
 
     async def ask(self, asked: Asked, user: str | None, session: str | None, answer_id: str | None) -> Turn | None:
@@ -53,7 +65,7 @@ class Conversations:
     def keep(self, turn: Turn, reply: Reply) -> None:
         """Stores an answer in the background."""
         if reply.id is not None:
-            _remember(self._turn_of, (turn.user, reply.id), turn)
+            self._turn_of[turn.user, reply.id] = turn
         if reply.is_answer:
             task = asyncio.create_task(self._store(turn, reply))
             self._storing.add(task)
@@ -67,11 +79,7 @@ class Conversations:
         if turn.user is not None and turn.session not in self._sessions:
             create, metadata = self._memory.sessions.create, {"user": turn.user}
             if await self._turns.aattempt("store the user of a session", create, turn.session, metadata=metadata):
-                _remember(self._sessions, turn.session, None)
-        await self._turns.astore(turn.session, turn.memories, reply.text, turn.answer_id or reply.id)
-
-
-def _remember(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    known[key] = value
-    if len(known) > REMEMBERED:
-        known.popitem(last=False)
+                self._sessions[turn.session] = None
+        answer_id = turn.answer_id or reply.id
+        name = None if answer_id is None else answer_name(answer_id)
+        await self._turns.astore(turn.session, turn.memories, reply.text, name)

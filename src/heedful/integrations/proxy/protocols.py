@@ -197,6 +197,11 @@ def session_name(user: str | None, session: str | None, asked: Asked) -> str:
     return whole if len(whole) <= limits.MAX_NAME else sha256(whole.encode(errors="replace")).hexdigest()
 
 
+def answer_name(answer_id: str) -> str:
+    """The id under which an answer is stored: some endpoints have ids that are longer than names may be."""
+    return answer_id if len(answer_id) <= limits.MAX_NAME else sha256(answer_id.encode(errors="replace")).hexdigest()
+
+
 def _first_and_last(messages: Any) -> tuple[str, str]:
     """The text of the user's last message, and that of the first."""
     said = [_text(message.get("content")) for message in _objects(messages) if message.get("role") == "user"]
