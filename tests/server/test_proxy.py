@@ -70,17 +70,41 @@ def test_a_question_gets_memories_and_its_answer_is_stored(memory: Heedful, prox
     assert stored(memory, "chat-1") == [(QUESTION, "At six. [1]", "chatcmpl-1")]
 
 
-def test_memories_change_nothing_else_of_a_request(proxy: Proxied) -> None:
+@pytest.mark.parametrize(
+    ("content", "before", "after"),
+    [
+        ('"Be \\u00e9brief."', '"Be \\u00e9brief.', '"'),
+        ('""', '"', '"'),
+        ('[ {"type":"text","text":"Be brief."} ]', '[ {"type":"text","text":"Be brief."} ,', "]"),
+        ("[]", "[", "]"),
+    ],
+)
+def test_memories_change_nothing_else_of_a_request(proxy: Proxied, content: str, before: str, after: str) -> None:
     """Numbers, spaces, order, fields that nobody knows and keys that are there twice stay as they were written."""
-    before = '{ "n":1.50, "x" : 1e999, "messages" : [{"role":"developer","content":"Be brief."},'
-    after = ' {"role":"user","content":"When does the gym open?"}],\r\n "x": {"\\ud83d": [1,{}]}, "n":0.10 }'
-    proxy.http.post("/v1/chat/completions", content=before + after).raise_for_status()
+    start = (
+        '{ "n":1.50, "x" : 1e999, "messages" : [{"role":"system","content":"First"} ,{"role":"developer", "content":'
+    )
+    end = (
+        ', "name":"x"}, {"role":"user","content":"When does the gym open?"}],\r\n "x": {"\\ud83d": [1,{}]}, "n":0.10 }'
+    )
+    proxy.http.post("/v1/chat/completions", content=f"{start}{content}{end}").raise_for_status()
     [sent] = proxy.model.sent
     text = sent.body.decode()
-    assert text.startswith(before)
-    assert text.endswith(after.lstrip())
-    assert [each["role"] for each in sent.json["messages"]] == ["developer", "developer", "user"]
-    assert sent.json["messages"][1]["content"].count(SHARED) == 1
+    assert text.startswith(f"{start}{before}")
+    assert text.endswith(f"{after}{end}")
+    assert [each["role"] for each in sent.json["messages"]] == ["system", "developer", "user"]
+    assert str(sent.json["messages"][1]["content"]).count(SHARED) == 1
+
+
+@pytest.mark.parametrize("leading", [[], [{"role": "system", "content": None}], [7]])
+def test_memories_are_a_message_where_there_is_none_for_them(proxy: Proxied, leading: list[Any]) -> None:
+    messages = [*leading, {"role": "user", "content": QUESTION}]
+    proxy.ask("", messages=messages)
+    sent = proxy.model.sent[0].json["messages"]
+    added = next(each for each in sent if each not in messages)
+    assert added["role"] == "system"
+    assert SHARED in added["content"]
+    assert [each for each in sent if each != added] == messages
 
 
 def test_memories_go_behind_the_instructions_of_a_response(memory: Heedful) -> None:

@@ -77,20 +77,19 @@ class Protocol(ABC):
 
 
 class Chat(Protocol):
-    """Chat completions. Memories are a message behind the leading system or developer messages."""
+    """Chat completions. Memories go to the end of the last leading system or developer message; many models take only
+    one. Without any, they are one."""
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
         return Asked(*_first_and_last(request.get("messages")), _name(request.get("user")))
 
     def with_memories(self, text: str, prompt: str) -> str:
-        messages = [
-            (message.get("role") if isinstance(message, dict) else None, start)
-            for message, start, _ in _members(text, _value_of(text, "messages"))
-        ]
-        leading = list(takewhile(lambda message: message[0] in ("system", "developer"), messages))
+        messages = list(_members(text, _value_of(text, "messages")))
+        leading = list(takewhile(lambda message: _role(message[0]) in ("system", "developer"), messages))
+        if leading and isinstance(leading[-1][0].get("content"), str | list):
+            return _extended(text, _value_of(text, "content", leading[-1][1]), prompt)
         place = messages[len(leading)][1]
-        added = json.dumps({"role": leading[-1][0] if leading else "system", "content": prompt})
-        return f"{text[:place]}{added},{text[place:]}"
+        return f"{text[:place]}{json.dumps({'role': 'system', 'content': prompt})},{text[place:]}"
 
     def read(self, document: Mapping[str, Any], reply: Reply) -> None:
         reply.id = reply.id or _name(document.get("id"))
@@ -116,10 +115,7 @@ class Responses(Protocol):
         opening = text.index("{")
         if all(name != "instructions" for name, *_ in _members(text, opening)):
             return f'{text[: opening + 1]}"instructions":{json.dumps(prompt)},{text[opening + 1 :]}'
-        start = _value_of(text, "instructions")
-        given, end = _DECODER.raw_decode(text, start)
-        together = f"{given}\n\n{prompt}" if given else prompt
-        return f"{text[:start]}{json.dumps(together)}{text[end:]}"
+        return _extended(text, _value_of(text, "instructions"), prompt)
 
     def read(self, document: Mapping[str, Any], reply: Reply) -> None:
         response = document.get("response") if str(document.get("type")).startswith("response.") else document
@@ -236,9 +232,29 @@ def _members(text: str, place: int) -> Iterator[tuple[Any, int, int]]:
         place = _after_space(text, place + 1) if text[place] == "," else place
 
 
-def _value_of(text: str, key: str) -> int:
-    """Where the value of a key of the whole object begins; of one that is there twice, the last, which counts."""
-    return [start for name, start, _ in _members(text, text.index("{")) if name == key][-1]
+def _value_of(text: str, key: str, place: int | None = None) -> int:
+    """Where the value of a key begins, in the object at a place, or in the whole; of one that is there twice, the last,
+    which counts."""
+    place = text.index("{") if place is None else place
+    return [start for name, start, _ in _members(text, place) if name == key][-1]
+
+
+def _extended(text: str, start: int, prompt: str) -> str:
+    """A request with more at the end of a text, of the parts of one, or in place of null."""
+    value, end = _DECODER.raw_decode(text, start)
+    if isinstance(value, str | list) and value:
+        # Before the quotation mark, or the bracket.
+        added = json.dumps(f"\n\n{prompt}")[1:-1] if isinstance(value, str) else f",{_part(prompt)}"
+        return f"{text[: end - 1]}{added}{text[end - 1 :]}"
+    return f"{text[:start]}{f'[{_part(prompt)}]' if value == [] else json.dumps(prompt)}{text[end:]}"
+
+
+def _part(prompt: str) -> str:
+    return json.dumps({"type": "text", "text": prompt})
+
+
+def _role(message: Any) -> Any:
+    return message.get("role") if isinstance(message, dict) else None
 
 
 def _after_space(text: str, place: int) -> int:
