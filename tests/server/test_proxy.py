@@ -313,6 +313,9 @@ def test_headers_of_a_connection_and_of_heedful_stay_here(memory: Heedful) -> No
         assert proxy.model.sent[0].header("openai-beta") == ["kept"]
         assert proxy.model.sent[0].header("authorization") == ["Bearer sk-up"]
         assert proxy.model.sent[0].header("host") == [proxy.model.url.split("/")[2]]
+        # An answer that is read must not be compressed; others may be.
+        proxy.http.get("/v1/models", headers={"Accept-Encoding": "br"})
+        assert [each.header("accept-encoding") for each in proxy.model.sent] == [["identity"], ["br"]]
 
 
 def test_a_question_may_keep_away_from_memory(memory: Heedful, proxy: Proxied) -> None:
