@@ -16,6 +16,7 @@ PAGE = ROOT / "docs/integrations/README.md"
 EXTRAS = {
     "google-adk": "google-adk",
     "langchain": "langchain",
+    "litellm": "litellm",
     "llama-index": "llama-index-core",
     "openai-agents": "openai-agents",
     "pydantic-ai": "pydantic-ai-slim",

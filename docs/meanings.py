@@ -164,6 +164,8 @@ SETTINGS = {
     "`/docs`.",
     "job_days": "Days that jobs are shown after they ended; 0 for ever.",
     "change_lines": "Lines of the feed that indexes follow, kept for each dataset; an index further behind is rebuilt.",
+    "upstream": "The base URL of the endpoint behind [`heedful proxy`](../integrations/proxy.md).",
+    "upstream_api_key": "The key that the proxy sends there, instead of the keys of its callers.",
     "search_in_memory": "Datasets of more facts are [searched by PostgreSQL](../howto/use-postgresql.md#search), "
     "once it has indexes of them.",
     "query_seconds": "Seconds after which [a query on a connector](../howto/connect-a-database.md#limits) is stopped.",
@@ -194,6 +196,11 @@ SERVER_SETTINGS = (
         "`HEEDFUL_ADMIN_KEY`",
         "`heedful serve`",
         "A key for everything, of at least 16 visible ASCII characters; none is made then.",
+    ),
+    (
+        "`HEEDFUL_PROXY_KEY`",
+        "`heedful proxy`",
+        "A key that its callers need, of at least 16 characters.",
     ),
     (
         "`HEEDFUL_API_KEY`",
@@ -250,11 +257,14 @@ CODES = {
     "media_type": "The body of a request is not JSON.",
     "method": "The address is known, but not for this method.",
     "no_route": "Page not found.",
-    "origin_not_allowed": "A web page called by MCP, and the server doesn't allow its origin.",
+    "origin_not_allowed": "A web page called by MCP, and the server doesn't allow its origin; or the proxy, "
+    "without a key, by a name of another machine.",
     "not_heedful": "What answers at the address is not a Heedful server, or one of another version.",
     "rate_limited": "The key calls more often than it may.",
     "server_busy": "Calls or waiting jobs of this key or its project take all of their share of the server.",
     "server_stopping": "The server is stopping, and no longer waits for this call.",
+    "upstream_failed": "The endpoint behind the proxy can't be reached.",
+    "upstream_timeout": "The endpoint behind the proxy doesn't answer.",
     "write_limited": "The project has stored as much within an hour as the server allows.",
     "project_key": "The key opens one project, and this concerns the whole server.",
     "key_not_for_file": "`heedful.toml` names an address, and the key for it is in the environment: it is not sent.",

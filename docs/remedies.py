@@ -168,11 +168,16 @@ REMEDIES: dict[str, dict[str, str]] = {
             "Compare the path with [the reference](rest.md): all begin with `/v1/projects/`. A slash in an id is "
             "written `%2F`."
         ),
+        "upstream_failed": "Check `HEEDFUL_UPSTREAM`, and whether what it names runs.",
+        "upstream_timeout": "Ask again, or look at the endpoint behind the proxy: it said nothing for ten minutes.",
         "address_in_use": "Choose another `--port`, or stop what listens there.",
         "address_unusable": "Use an address of this machine, and a port above 1023 unless you are root.",
     },
     "Keys and tokens": {
-        "origin_not_allowed": "Start the server with `--cors-origin` and the origin of the page.",
+        "origin_not_allowed": (
+            "Start the server with `--cors-origin` and the origin of the page. For the proxy, set "
+            "`HEEDFUL_PROXY_KEY`, and send it as the API key."
+        ),
         "key_missing": "Send `Authorization: Bearer hf_…`, or set `HEEDFUL_API_KEY`.",
         "key_invalid": (
             "Make another with `heedful keys add NAME`. If the key of the server is lost, start it once with "

@@ -29,6 +29,7 @@ NO_JSON = {
     "init": "asks",
     "try": "asks",
     "serve": "runs until it is stopped",
+    "proxy": "runs until it is stopped",
     "dashboard": "runs until it is stopped",
     "worker": "runs until it is stopped",
     "mcp": "speaks JSON anyway",

@@ -32,7 +32,11 @@ CONFIG = "HEEDFUL_CONFIG"
 API_KEY = "HEEDFUL_API_KEY"
 """The key with which a server is called."""
 
-_KEYS = {"embedding": "embedding_api_key", "language_model": "language_model_api_key"}
+_KEYS = {
+    "embedding": "embedding_api_key",
+    "language_model": "language_model_api_key",
+    "upstream": "upstream_api_key",
+}
 """Settings that may hold an address, and the key that is sent there."""
 
 logger = logging.getLogger("heedful")
@@ -88,6 +92,8 @@ class Settings(Retention):
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)
+    upstream: str | None = None
+    upstream_api_key: str | None = Field(default=None, repr=False)
     search_in_memory: int = Field(default=100_000, ge=0)
     query_seconds: float = Field(default=30.0, gt=0, le=86_400)
     query_rows: int = Field(default=10_000, ge=1)
@@ -135,7 +141,7 @@ class Settings(Retention):
 GUARDED = frozenset(
     {
         *Retention.model_fields,
-        *("sessions", "embedding_api_key", "language_model", "language_model_api_key"),
+        *("sessions", "embedding_api_key", "language_model", "language_model_api_key", "upstream", "upstream_api_key"),
         *("digest_email", "digest_webhook", "digest_webhook_secret", "trusted_proxies"),
         *("connector_hosts", "connector_folders", "connector_secrets"),
         *("authors_to_teach", "authors_to_veto", "foreign_author", "receipt_share", "revert_worse_policy"),

@@ -24,6 +24,8 @@ BY_CODE = {
     "query_timeout": 422,
     "query_memory": 422,
     "query_disk": 422,
+    "upstream_failed": 502,
+    "upstream_timeout": 504,
 }
 """Statuses that a code has, whatever the kind of the error."""
 
@@ -46,7 +48,9 @@ TITLES = {
     422: "Invalid",
     429: "Too many requests",
     500: "A fault of the server",
+    502: "The endpoint behind the proxy failed",
     503: "Unavailable",
+    504: "The endpoint behind the proxy is silent",
 }
 
 TITLES_BY_CODE = {

@@ -12,6 +12,11 @@ class _Command(NamedTuple):
     name: str
     help: str
 
+    @property
+    def module(self) -> str:
+        """Integrations are above the command line, and have their commands themselves."""
+        return self.subject if "." in self.subject else f"heedful.interfaces.cli.{self.subject}_commands"
+
 
 GROUPS = {
     "Start": {
@@ -55,6 +60,9 @@ GROUPS = {
     },
     "Operate": {
         "serve": _Command("server", "serve", "Serve the store over HTTP."),
+        "proxy": _Command(
+            "heedful.integrations.proxy.command", "proxy", "Put memories before an OpenAI-compatible endpoint."
+        ),
         "worker": _Command("upkeep", "worker", "Run the jobs of all projects until stopped."),
         "mcp": _Command("server", "mcp", "Serve the store to an agent by MCP."),
         "jobs": _Command("upkeep", "jobs", "Background jobs."),

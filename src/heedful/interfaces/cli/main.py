@@ -55,7 +55,7 @@ class _Commands(Mapping[str, click.Command]):
 
     def __getitem__(self, name: str) -> click.Command:
         ref = COMMANDS[name]
-        command: click.Command = getattr(import_module(f"heedful.interfaces.cli.{ref.subject}_commands"), ref.name)
+        command: click.Command = getattr(import_module(ref.module), ref.name)
         return command
 
     def __iter__(self) -> Iterator[str]:
