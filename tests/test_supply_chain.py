@@ -75,7 +75,7 @@ def assert_installs_are_pinned(script: str) -> None:
 
 def test_only_trials_install_what_has_no_hash() -> None:
     for rule in re.split(r"\n(?=\S)", MAKEFILE):
-        # Adapters and training data are tried with the newest packages, and the plugin with Claude Code, in environments
+        # Adapters and training data are tried with the newest packages, the plugin with Claude Code, in environments
         # of their own.
         if not rule.startswith(("test-integration-%", "test-integration-claude-code", "test-training:")):
             assert_installs_are_pinned(rule)
