@@ -107,7 +107,7 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
 
 def _ids(runtime: Runtime[Any]) -> tuple[str, str | None]:
     config = get_config()
-    info = runtime.execution_info
+    info = getattr(runtime, "execution_info", None)
     thread = config.get("configurable", {}).get("thread_id")
     run = config.get("metadata", {}).get("run_id") or (info and info.run_id) or config.get("run_id")
     is_tool = info is not None and any(place.startswith(TOOLS) for place in info.checkpoint_ns.split("|"))
