@@ -26,9 +26,9 @@ from pydantic import BaseModel
 from silent_server import SilentServer, silent_server
 
 import heedful
-from heedful import Heedful
+from heedful import Heedful, Invalid, Unavailable
 from heedful.integrations import turns
-from heedful.integrations.turns import Memories, Turns
+from heedful.integrations.turns import Guard, Memories, Turns
 from heedful.testing import WordEmbedder
 
 QUESTION = "When does the gym open?"
@@ -90,7 +90,7 @@ def test_an_agent_that_blocks_goes_on(server: SilentServer, caplog: pytest.LogCa
         assert turn.recall("Where is the gym?") == Memories("Where is the gym?")
         assert turn.store("chat-1", Memories(QUESTION), "At six.", "run-1") == "run-1"
         until(lambda: len(server.accepted) == 2)
-    assert warnings(caplog)[:2] == [TOO_SLOW, "1 answers of agents may not be stored: Heedful takes too long"]
+    assert warnings(caplog)[:2] == [TOO_SLOW, "1 answers of agents may not be stored: there was no time left"]
     assert len(server.accepted) == 2
 
 
@@ -248,6 +248,23 @@ def test_a_memory_that_failed_is_left_alone_and_tried_again(
     with heedful.connect(server.url, api_key="hf_x") as remote:
         until(lambda: Turns(remote).recall(QUESTION) and len(server.accepted) == 4)
     assert warnings(caplog) == [TOO_SLOW] * 2
+
+
+def test_a_memory_that_refuses_after_a_failure_is_there() -> None:
+    guard = Guard(pause=0.5)
+    refused: list[str] = []
+
+    def fail() -> None:
+        raise Unavailable("the server is down")
+
+    def refuse() -> None:
+        refused.append(QUESTION)
+        raise Invalid("there is no such dataset")
+
+    guard.attempt("recall", fail)
+    until(lambda: guard.attempt("recall", refuse) or refused)
+    # Else it would be left alone for another half second.
+    assert guard.attempt("recall", lambda: FACT) == FACT
 
 
 def test_questions_that_are_refused_do_not_stop_others(memory: Heedful, caplog: pytest.LogCaptureFixture) -> None:

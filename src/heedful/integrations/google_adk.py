@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Unpack
 
-from cachetools import LRUCache
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.events import Event
@@ -29,6 +28,7 @@ from heedful.integrations.turns import (
     BlockingMemory,
     Memories,
     Options,
+    Runs,
     Scoped,
     Turns,
     in_context,
@@ -36,9 +36,6 @@ from heedful.integrations.turns import (
 )
 from heedful.model import DEFAULT_DATASET, Document, Hit, Metadata
 from heedful.model.limits import MAX_NAME
-
-INVOCATIONS = 1_000
-"""Invocations that a plugin follows at the same time; the oldest ones, which never ended, are dropped."""
 
 
 @dataclass
@@ -60,7 +57,7 @@ class HeedfulPlugin(BasePlugin):
         super().__init__(name)
         self._recalls = Turns(memory, **options)
         self._where = options.get("where")
-        self._turns: LRUCache[str, _Invocation] = LRUCache(INVOCATIONS)
+        self._turns = Runs()
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
         own = _own(invocation_context.app_name, invocation_context.user_id)
@@ -70,7 +67,7 @@ class HeedfulPlugin(BasePlugin):
 
         question = _question(invocation_context)
         memories = await self._recalls.arecall(question, invocation_context.user_id, where=where)
-        self._turns[invocation_context.invocation_id] = _Invocation(memories)
+        self._turns.put(invocation_context.invocation_id, _Invocation(memories))
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         turn = self._turns.get(callback_context.invocation_id)

@@ -8,7 +8,6 @@ from operator import or_
 from typing import Annotated, Any, NotRequired, Unpack
 from uuid import UUID
 
-from cachetools import LRUCache
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -23,14 +22,11 @@ from pydantic import PrivateAttr
 
 from heedful.clock import new_id
 from heedful.integrations.tools import MemoryTools, ToolOptions
-from heedful.integrations.turns import BlockingMemory, Memories, Options, Scoped, Turns
+from heedful.integrations.turns import BlockingMemory, Memories, Options, Runs, Scoped, Turns
 from heedful.model import DEFAULT_DATASET, Metadata, Recall
 
 TOOLS = "tools:"
 """How the place of a run within another begins where a tool started it."""
-
-TURNS = 1_000
-"""Turns that a middleware follows at the same time."""
 
 
 class HeedfulState(AgentState[Any]):
@@ -56,7 +52,7 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
         super().__init__()
         self._name = name
         self._turns = Turns(memory, **options).require_sync()
-        self._recalled: LRUCache[str, Memories] = LRUCache(TURNS)
+        self._recalled = Runs()
 
     @property
     def name(self) -> str:
@@ -75,7 +71,7 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
         if memories is None:
             # Another process began this turn, and it was interrupted.
             memories = self._turns.recall(_question(request.state), request.runtime.context)
-            self._recalled[turn] = memories
+            self._recalled.put(turn, memories)
         return handler(_with_memories(request, memories.prompt))
 
     async def awrap_model_call(
@@ -84,7 +80,7 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
         turn, memories = self._turn(request.state)
         if memories is None:
             memories = await self._turns.arecall(_question(request.state), request.runtime.context)
-            self._recalled[turn] = memories
+            self._recalled.put(turn, memories)
         return await handler(_with_memories(request, memories.prompt))
 
     def after_agent(self, state: HeedfulState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -101,7 +97,7 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
 
     def _begin(self, memories: Memories) -> dict[str, Any]:
         turn = new_id()
-        self._recalled[turn] = memories
+        self._recalled.put(turn, memories)
         return {"heedful_turns": {self._name: turn}, "heedful_qa_id": None}
 
     def _turn(self, state: Any) -> tuple[str, Memories | None]:
@@ -111,7 +107,7 @@ class HeedfulMiddleware(AgentMiddleware[HeedfulState, Any, Any]):
 
 def _ids(runtime: Runtime[Any]) -> tuple[str, str | None]:
     config = get_config()
-    info = runtime.execution_info
+    info = getattr(runtime, "execution_info", None)
     thread = config.get("configurable", {}).get("thread_id")
     run = config.get("metadata", {}).get("run_id") or (info and info.run_id) or config.get("run_id")
     is_tool = info is not None and any(place.startswith(TOOLS) for place in info.checkpoint_ns.split("|"))

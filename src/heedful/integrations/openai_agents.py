@@ -8,18 +8,14 @@ from typing import Any, Unpack
 from agents import Agent, RunConfig, RunContextWrapper, RunHooks, Tool, function_tool
 from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
 from agents.tracing import get_current_trace
-from cachetools import TTLCache
 
 from heedful.errors import Invalid
 from heedful.integrations.tools import MemoryTools, ToolOptions
-from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Scoped, Turns
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Runs, Scoped, Turns
 from heedful.model import DEFAULT_DATASET, Metadata
 
 NO_TRACE = "no-op"
 """The id of a trace where tracing is off."""
-
-RUNS = 1_000
-"""Runs that are followed at the same time."""
 
 SECONDS = 600
 """How long one is followed that doesn't end."""
@@ -47,7 +43,7 @@ class HeedfulRun(RunHooks[Any]):
         ids: dict[str, Any] = {"session_id": session_id, "external_id": external_id}
         self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where, deadline=deadline, **ids)
         # By the context of the run, which is kept with it, as an id means nothing without; and by the question.
-        self._recalled: TTLCache[tuple[int, str], tuple[Any, Memories]] = TTLCache(RUNS, SECONDS)
+        self._recalled = Runs(SECONDS)
         self._has_hooks = False
         self.qa_id: str | None = None
         """The id of the last answer, for feedback; None before there is one."""
@@ -82,7 +78,7 @@ class HeedfulRun(RunHooks[Any]):
         _, memories = self._recalled.get((id(context), question), (None, None))
         if memories is None:
             memories = await self._turns.arecall(question, context)
-            self._recalled[id(context), question] = context, memories
+            self._recalled.put((id(context), question), (context, memories))
         if not memories.prompt:
             return given
         parts = [given.instructions, memories.prompt]

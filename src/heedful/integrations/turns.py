@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
+from cachetools import TTLCache
 from pydantic_core import to_json
 
 from heedful.clock import new_id
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.integrations.calls import Breaker, Calls, within
 from heedful.memory.answer import as_prompt
 from heedful.model import DEFAULT_DATASET, Metadata, Recall, RememberResult
@@ -103,6 +105,27 @@ class Memories:
     """The trace in which they were recalled, if answers are known by it."""
 
 
+class Runs:
+    """What is known of the runs that are followed, by key. Threads may share it; the oldest are forgotten, and those
+    that didn't end within so many seconds."""
+
+    def __init__(self, seconds: float = inf, most: int = 1_000) -> None:
+        self._runs: TTLCache[Any, Any] = TTLCache(most, seconds)
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        with self._lock:
+            return self._runs.get(key, default)
+
+    def put(self, key: Any, run: Any) -> None:
+        with self._lock:
+            self._runs[key] = run
+
+    def pop(self, key: Any, default: Any = None) -> Any:
+        with self._lock:
+            return self._runs.pop(key, default)
+
+
 class _Connection:
     """What all adapters of a memory share, some of which are made for each run: a limit of each would be none."""
 
@@ -126,8 +149,10 @@ class _Connection:
         _report(self.answers.finish(FINISH if seconds is None else seconds))
 
     async def afinish(self) -> None:
-        if self.tasks:
-            _report(len((await asyncio.wait(self.tasks, timeout=FINISH))[1]))
+        loop = asyncio.get_running_loop()
+        tasks = [task for task in self.tasks if task.get_loop() is loop]
+        if tasks:
+            _report(len((await asyncio.wait(tasks, timeout=FINISH))[1]))
 
 
 class Guard:
@@ -161,9 +186,8 @@ class Guard:
             if not self._connection.breaker.allows():
                 return None
             if inspect.iscoroutinefunction(method):
-                result = await within(self._seconds, call())
-                self._connection.breaker.worked()
-                return result
+                with self._noted():
+                    return await within(self._seconds, call())
             return await self._connection.calls.arun(self._seconds, partial(self._tried, call))
         return None
 
@@ -183,10 +207,20 @@ class Guard:
         return DEADLINE if self._deadline is None else self._deadline
 
     def _tried(self, call: Callable[[], Result]) -> Result:
-        result = call()
-        # Also if it was late: what was slow to start is there now.
+        with self._noted():
+            return call()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Notes that Heedful answered, also if that was late, as what was slow to start is there now; a refusal is an
+        answer."""
+        try:
+            yield
+        except HeedfulError as error:
+            if not isinstance(error, Unavailable):
+                self._connection.breaker.worked()
+            raise
         self._connection.breaker.worked()
-        return result
 
 
 class Turns(Guard):
@@ -301,8 +335,13 @@ class Turns(Guard):
             self._tried(add)
 
     async def _astore(self, add: Callable[[], Any]) -> None:
-        with self.guarded("store the answer"):
-            await add()
+        try:
+            with self.guarded("store the answer"):
+                await add()
+        except asyncio.CancelledError:
+            # The loop ends before the memory is closed.
+            _report(1)
+            raise
 
 
 _CONNECTIONS: WeakKeyDictionary[Any, _Connection] = WeakKeyDictionary()
@@ -341,7 +380,7 @@ async def afinish(memory: AsyncHeedful) -> None:
 
 def _report(left: int) -> None:
     if left:
-        logger.warning("%d answers of agents may not be stored: Heedful takes too long", left)
+        logger.warning("%d answers of agents may not be stored: there was no time left", left)
 
 
 def in_context(value: Any, context: Any) -> Any:
