@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,18 @@ def test_functions_take_the_inputs_of_the_crew_that_asks(memory: Memory) -> None
     for name in names:
         (entry,) = memory.sessions.entries(f"user-{name}").items
         assert entry.question == f"When does the {name} open?"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_task_after_a_crew_is_not_given_its_inputs(memory: Memory, fails: bool) -> None:
+    model = Scripted.of(*[RuntimeError("the model is down")] * 9 * fails)
+    with HeedfulRun(memory, session_id=lambda inputs: inputs.get("user", "nobody")) as run:
+        with suppress(RuntimeError):
+            crew_of(model).kickoff(inputs={"user": "ada"})
+        crew_of(Scripted.of(), "Who asks?").tasks[0].execute_sync()
+    finish(memory)
+    assert memory.sessions.entry("nobody", str(run.qa_id)).question == "Who asks?"
+    assert len(run.qa_ids) == 2 - fails
 
 
 def test_hooks_of_others_still_run(memory: Memory) -> None:
