@@ -14,6 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/integrations/README.md"
 EXTRAS = {
+    "ag-ui": "ag-ui-protocol",
+    "agent-framework": "agent-framework-core",
+    "crewai": "crewai",
     "google-adk": "google-adk",
     "langchain": "langchain",
     "litellm": "litellm",
