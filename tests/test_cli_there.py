@@ -31,6 +31,7 @@ BEGIN = {
     "keys token",
     "mcp",
     "migrate",
+    "proxy",
     "remember",
     "serve",
     "sessions add-entry",

@@ -64,6 +64,7 @@ ALSO: dict[tuple[str, str], dict[str, Any]] = {
     ("review.fix", "event_id"): {"action": "retract"},
     ("review.fix", "execution_id"): {"action": "block"},
     ("review.fix", "connector_id"): {"action": "add_example", "question": "Which a?", "sql_query": "SELECT a FROM t"},
+    ("insight.training", "dataset"): {"format": "kto"},
     ("signal", "dataset"): {"signals": [{"fact_id": "fact_id", "signal_type": "used", "query": "q"}]},
 }
 """What some calls need besides; a value that is the name of a thing is the id of that."""

@@ -129,6 +129,8 @@ def test_every_other_cache_is_of_names_that_we_made_or_bound() -> None:
     assert set(caches()) == {
         "api.result_fields.attribute_docs",
         "interfaces.dashboard.rendering.content",  # Files of ours.
+        "interfaces.mcp.serving._tool_definition",  # Tools.
+        "interfaces.reports._template",
         "providers.embedding.verified",
         "search.relevance._number",  # A source, which has a limit.
         "settings._warn",

@@ -32,6 +32,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "remember": {"texts": ["Ada is the CEO."]},
     "insight.rows": {"table": "signals"},
     "insight.satisfaction": {"by": "target_type"},
+    "insight.training": {"format": "kto"},
     "sessions.add_message": {"role": "user", "content": "Hi"},
 }
 

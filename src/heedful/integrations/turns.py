@@ -21,7 +21,7 @@ from cachetools import TTLCache
 from pydantic_core import to_json
 
 from heedful.clock import new_id
-from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
 from heedful.integrations.calls import Breaker, Calls, within
 from heedful.memory.answer import as_prompt
 from heedful.model import DEFAULT_DATASET, Metadata, Recall, RememberResult
@@ -395,7 +395,7 @@ def scoped(options: Mapping[str, Any], context: Any) -> dict[str, Any]:
         try:
             found[name] = in_context(value, context)
         except Exception as error:
-            raise Invalid(f"the function for {name} failed: {error!r}", field=name) from error
+            raise Invalid(f"the function for {name} failed: {quoted(error)}", field=name) from error
     return found
 
 

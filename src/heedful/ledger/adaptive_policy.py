@@ -219,7 +219,8 @@ def supports(net: Floats, certainty: float) -> Floats:
     earns less by the square of its share, so that a minority doesn't lift theirs to where the majority's is."""
     most = net.max(initial=0.0)
     sure: Floats = np.tanh(certainty * net / 2)
-    return np.where(net > 0, sure * (net / most) ** 2, sure) if most > 0 else sure
+    # Where the best of them is next to nothing, others would be infinitely far below it.
+    return np.where(net > 0, sure * (np.maximum(net, 0) / most) ** 2, sure) if most > 0 else sure
 
 
 class Supported:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from heedful.errors import Invalid, quoted
@@ -34,9 +35,10 @@ def embedder_from(spec: str, *, api_key: str | None = None, timeout: float = 30.
         from heedful.providers.endpoints import EndpointEmbedder
 
         return EndpointEmbedder(url, model, api_key=api_key, timeout=timeout)
-    folder = Path(spec).expanduser()
-    if folder.is_dir():
-        return from_folder(folder)
+    folder = os.path.expanduser(spec)
+    # No path at all may be too long for one.
+    if os.path.isdir(folder):
+        return from_folder(Path(folder))
     message = f"embedding {quoted(spec)} is neither a known model nor a folder"
     remedy = 'Use "bundled", "fast", a folder with tokenizer.json and an .onnx file, or "URL#model"'
     raise Invalid(message, field="embedding", value=spec, remedy=remedy)

@@ -150,8 +150,8 @@ class Sqlite(Database):
         return str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
 
     def _exists(self) -> bool:
-        file = Path(self.name)
-        return file.is_file() and file.stat().st_size > 0
+        # Unlike a path, this takes any text for the name of a file that is not there.
+        return os.path.isfile(self.name) and os.path.getsize(self.name) > 0
 
     def last_number(self, connection: Connection, column: Column[int]) -> int:
         result = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (column.table.name,))
