@@ -25,7 +25,7 @@ TAKING = [
 ]
 """Calls with a time among their parameters."""
 
-RANGE = ("since", "until")
+RANGE = ("since", "until", "as_of")
 """Those that only say what is asked for."""
 
 REQUIRED: dict[str, dict[str, Any]] = {
