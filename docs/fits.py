@@ -11,6 +11,8 @@ import sys
 from itertools import combinations
 from pathlib import Path
 
+from tests.integrations.oldest import oldest
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/integrations/README.md"
 EXTRAS = {
@@ -27,7 +29,7 @@ EXTRAS = {
     "vanna": "vanna",
     "mcp": "mcp",
 }
-"""Extras, and the package of each whose version is shown."""
+"""Extras, and the package of each whose versions are shown."""
 BEGIN, END = "<!-- fits: begin -->\n", "<!-- fits: end -->\n"
 
 
@@ -41,18 +43,28 @@ def resolve(*extras: str) -> dict[str, str] | None:
     return dict(re.findall(r"^([\w.-]+)(?:\[.*\])?==(\S+)", done.stdout, re.MULTILINE))
 
 
+def named(extra: str) -> str:
+    """The first cells of the row of an extra: its name, its package and the oldest version it allows."""
+    package = EXTRAS[extra]
+    return f"`{extra}` | {package} | {oldest(extra)[package]}"
+
+
 def table() -> str:
     """The table, as Markdown."""
     alone = {extra: resolve(extra) for extra in EXTRAS}
     together = {pair: resolve(*pair) is not None for pair in combinations(EXTRAS, 2)}
-    lines = ["| extra | version | does not fit with |", "| --- | --- | --- |"]
+    lines = ["| extra | package | oldest | newest | does not fit with |", "| --- | --- | --- | --- | --- |"]
     for extra, package in EXTRAS.items():
         found = alone[extra]
-        version = "none that fits" if found is None else f"{package} {found[package]}"
+        newest = "none that fits" if found is None else found[package]
         others = [
-            other for pair, fits in together.items() if extra in pair and not fits for other in pair if other != extra
+            f"`{other}`"
+            for pair, fits in together.items()
+            if extra in pair and not fits
+            for other in pair
+            if other != extra
         ]
-        lines.append(f"| `{extra}` | {version} | {', '.join(f'`{each}`' for each in others) or 'all fit'} |")
+        lines.append(f"| {named(extra)} | {newest} | {', '.join(others) or 'all fit'} |")
     everything = (
         "All of them fit into one environment." if resolve(*EXTRAS) else "Not all of them fit into one environment."
     )

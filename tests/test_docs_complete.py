@@ -18,6 +18,7 @@ import grimp
 import pytest
 
 import heedful
+from docs import fits
 from heedful import notifications
 from heedful.api import (
     Chat,
@@ -222,6 +223,11 @@ def test_every_target_is_described() -> None:
             assert re.search(rf"^make {target} +# ", benchmarks, re.MULTILINE), target
         else:
             assert f"| `make {target}` |" in contributing, target
+
+
+@pytest.mark.parametrize("extra", fits.EXTRAS)
+def test_the_oldest_version_of_a_framework_is_listed(extra: str) -> None:
+    assert f"\n| {fits.named(extra)} | " in text(fits.PAGE), "run python -m docs.fits"
 
 
 def test_the_readme_is_short() -> None:

@@ -243,7 +243,7 @@ def _annotations(app: FastAPI, server: Server, kind: str) -> None:
             inserted.append({"id": key})
         return {"data": inserted}
 
-    @app.delete(f"/v1/projects/{{project}}/{kind}_annotations", status_code=204)
+    @app.delete(f"/v1/projects/{{project}}/{kind}_annotations", status_code=204, response_model=None)
     def deleted(project: str, name: str | None = None, identifier: str | None = None, delete_all: bool = False) -> None:
         if not delete_all:
             raise HTTPException(422)
