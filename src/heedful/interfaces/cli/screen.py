@@ -107,15 +107,6 @@ def shortened(text: str, limit: int = 70) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "fact"), counted(2, "fact")
-    ('1 fact', '2 facts')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def minute(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"
 

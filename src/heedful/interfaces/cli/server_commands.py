@@ -19,7 +19,7 @@ from heedful import settings
 from heedful.bootstrap import reseal_connectors as reseal
 from heedful.bootstrap import store_audit
 from heedful.errors import Invalid, Unavailable, quoted
-from heedful.interfaces.cli.runner import Decorator, Group, Options, command, extra, runs
+from heedful.interfaces.cli.runner import Decorator, Engine, Group, Options, command, extra, runs
 from heedful.interfaces.cli.screen import echo, minute, show_result, show_table
 from heedful.model import AuditEntry, FeedbackToken, Key, NewKey, Page, SigningRotation
 
@@ -179,7 +179,12 @@ def list_keys(keys: list[Key]) -> None:
     )
 
 
-@keys.runs("revoke", "key_id", asks="Revoke key {key_id}? Who uses it is refused from then on.")
+def _ask_revoke(heedful: Engine, key_id: str) -> str | None:
+    name = next((key.name for key in heedful.keys.list() if key.key_id == key_id), None)
+    return name and f"Revoke key {name}? Who uses it is refused from then on."
+
+
+@keys.runs("revoke", "key_id", asks=_ask_revoke)
 def revoke(key: Key) -> str:
     """Revoke a key."""
     return f"{key.name} is revoked; running servers reject it within a second"
@@ -248,7 +253,7 @@ def reseal_connectors(options: Options, as_json: bool) -> None:
     which can be removed afterwards.
     """
     count = reseal(options.local("keys reseal-connectors"))
-    done = f"{count} connectors are encrypted with the first key; the others can be removed"
+    done = f"URLs encrypted with the first key: {count}; the other keys can be removed"
     show_result({"connectors": count}, as_json, lambda _: done)
 
 

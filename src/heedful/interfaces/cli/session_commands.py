@@ -12,6 +12,7 @@ from heedful import model
 from heedful.errors import NotFound
 from heedful.interfaces.cli.runner import STDIN, Engine, Group, pairs
 from heedful.interfaces.cli.screen import console, minute, shortened, show_table
+from heedful.text import counted
 
 sessions = Group(
     "sessions",
@@ -35,8 +36,8 @@ def list_sessions(page: model.Page[model.Session]) -> None:
 def delete(result: model.SessionDeletion) -> str:
     """Remove a session and everything learnt from it."""
     return (
-        f"{result.session_id} deleted: {result.messages} messages, {result.entries} entries, "
-        f"{result.feedbacks} feedbacks, {result.forgotten_facts} learnt facts"
+        f"{result.session_id} deleted: {counted(result.messages, 'message')}, {counted(result.entries, 'answer')}, "
+        f"{counted(result.feedbacks, 'feedback')}, {counted(result.forgotten_facts, 'learnt fact')}"
     )
 
 
@@ -222,7 +223,7 @@ def feedbacks(page: model.Page[model.Feedback]) -> None:
 def feedback_metrics(metrics: model.FeedbackMetrics) -> str:
     """Count all active feedback."""
     return (
-        f"{metrics.total} feedbacks: {metrics.positive} positive, {metrics.negative} negative, "
+        f"{counted(metrics.total, 'feedback')}: {metrics.positive} positive, {metrics.negative} negative, "
         f"{metrics.neutral} neutral; comments have {metrics.avg_comment_length:.0f} characters on average"
     )
 
