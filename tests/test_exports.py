@@ -373,7 +373,7 @@ def test_the_command_writes_files_and_standard_output(store: Heedful, path: Path
     file = tmp_path / "events.jsonl"
     done = run("export", "events", str(file))
     assert done.exit_code == 0, done.output
-    assert done.stdout == f"1 rows of events in {file}\n"
+    assert done.stdout == f"1 row of events in {file}\n"
     assert isinstance(run("export", "events", str(file)).exception, Conflict)
     assert run("export", "events", str(file), "--force").exit_code == 0
     shown = run("export", "messages", "-", "--format", "csv")

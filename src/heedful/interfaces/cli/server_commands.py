@@ -95,19 +95,28 @@ def serve(options: Options, /, cors_origins: tuple[str, ...], **given: Any) -> N
         run(config, _ready("serving", config))
 
 
+def show_link(link: str | None) -> None:
+    """Prints the link that logs in, where there is one."""
+    if link is not None:
+        echo(f"log in here, once, within 10 minutes: {link}")
+
+
 @command("store", as_json=False)
 @_host
 @_port(8001)
 @click.option("--open/--no-open", "open_browser", default=False, show_default=True, help="Open it in a browser.")
 def dashboard(options: Options, host: str, port: int, open_browser: bool) -> None:
-    """People log in with a key. The first time, one for everything is printed; HEEDFUL_ADMIN_KEY sets one instead."""
+    """On this machine, a printed link logs in, once. Others need a key: the first time, one for everything is printed;
+    HEEDFUL_ADMIN_KEY sets one instead.
+    """
     with extra("server", "the dashboard"):
         from heedful.interfaces.dashboard.app import serve
     config = _config(options, "dashboard", host=host, port=port, quiet=True)
     announce = _ready("dashboard", config, LOST_KEY_HINT.replace("--new-key", "heedful serve --new-key"))
 
-    def ready(address: str, key: NewKey | None) -> None:
+    def ready(address: str, key: NewKey | None, link: str | None) -> None:
         announce(address, key)
+        show_link(link)
         if open_browser:
             click.launch(address)
 
