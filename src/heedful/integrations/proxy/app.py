@@ -190,7 +190,7 @@ class Proxy:
         if unknown := next((name for name in given if name not in RATING_FIELDS), None):
             raise Invalid.unknown("field", unknown, RATING_FIELDS)
         given.setdefault("author", _header(request, "x-heedful-user"))
-        stored = await self._in_thread(partial(self._memory.sessions.rate, answer_name(answer_id), **given))
+        stored = bool(await self._in_thread(partial(self._memory.sessions.rate, answer_name(answer_id), **given)))
         body = orjson.dumps({"stored": stored})
         await _send(send, 200 if stored else 202, [(b"content-type", b"application/json")], body)
 

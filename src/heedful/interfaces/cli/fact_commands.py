@@ -272,7 +272,7 @@ def signal(
 ) -> None:
     """With --recall, what was shown and is not named counts as ignored."""
     if recall_id is None and (not fact_ids or signal_type is None or query is None):
-        remedy = 'Pass FACT_ID --type used --query "…", or --recall RECALL_ID --used 1'
+        remedy = 'Name them: FACT_ID --type used --query "…", or --recall RECALL_ID --used 1'
         raise Invalid("the facts and the query are missing", field="fact_ids", remedy=remedy)
     if recall_id is not None and (fact_ids or signal_type or query):
         problem = "--recall can't be combined with FACT_IDS, --type or --query"

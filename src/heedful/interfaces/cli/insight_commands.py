@@ -17,7 +17,7 @@ from rich.markup import escape
 from heedful import model
 from heedful.clock import to_stored
 from heedful.engine import Heedful
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Invalid, NotFound, Unavailable
 from heedful.interfaces import reason_labels
 from heedful.interfaces.charts import Marker, Point, Series, line_chart
 from heedful.interfaces.cli.runner import Group, Options, command, parameters
@@ -264,7 +264,7 @@ def _check_picture(picture: Path) -> None:
     if picture.suffix not in (".svg", ".png"):
         raise Invalid(f"the picture {picture} is neither .svg nor .png", field="picture", value=str(picture))
     if not picture.absolute().parent.is_dir():
-        raise Invalid(f"the folder of the picture {picture} does not exist", field="picture", value=str(picture))
+        raise NotFound(f"the folder of the picture {picture} does not exist", field="picture", value=str(picture))
     if picture.suffix == ".png":
         try:
             import_module("cairosvg")
@@ -322,7 +322,7 @@ def _show_recommendation(report: model.ReplayReport) -> None:
     if best.is_certain and best.policy is not None:
         echo(f"To use it: heedful policy {best.policy} --dataset {report.dataset}, and recall with the default weight.")
     elif best.is_certain:
-        echo("To use it: recall with boost_by_usefulness=False.")
+        echo("To use it: recall with --no-boost-by-usefulness.")
 
 
 def _estimated(estimate: model.Estimate, sign: str = "") -> str:

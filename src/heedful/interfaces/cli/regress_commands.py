@@ -14,7 +14,7 @@ from rich.markup import escape
 
 import heedful
 from heedful import model, settings, transfer
-from heedful.errors import Invalid
+from heedful.errors import Conflict
 from heedful.evaluation.candidates import embedder_of
 from heedful.interfaces.cli.runner import Engine, Options, command, force, parameters
 from heedful.interfaces.cli.screen import console, echo, percent, progress, shortened, show_result, show_table
@@ -51,7 +51,7 @@ def regress(
     --against. Only what people rated well is asked, without the votes of visitors.
     """
     if html is not None and html.exists() and not force:
-        raise Invalid(
+        raise Conflict(
             f"{html} already exists", field="html", value=str(html), remedy="Name another file, or pass --force"
         )
     with options.open(worker=False) as memory, progress("asking") as show:

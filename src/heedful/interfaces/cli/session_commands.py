@@ -176,16 +176,16 @@ def _read_number(context: click.Context, parameter: click.Parameter, rating: str
     rating={"callback": _read_number},
     scale={"nargs": 2, "multiple": False, "metavar": "WORST BEST", "spelled": ("--scale",)},
 )
-def rate(stored: bool, external_id: str) -> str:
-    """Rate the answer with your EXTERNAL_ID.
+def rate(result: model.RatingResult, external_id: str) -> str:
+    """Rate the answer with your EXTERNAL_ID, or with this qa_id.
 
-    The id is the --external-id of recall or add-entry, not that of a session. If no answer has it yet, the rating
-    waits for one. RATING is up, down, neutral, another word for one of these, or a number.
+    The id is the --external-id of recall or add-entry, or the qa_id they print, not that of a session. If no answer
+    has it yet, the rating waits for one. RATING is up, down, neutral, another word for one of these, or a number.
     """
-    if stored:
-        return "stored"
+    if result.status != "waiting":
+        return result.status
     return (
-        f"waiting\nNo answer has the external_id {external_id} yet; the rating counts once one has.\n"
+        f"waiting\nNo answer has the id {external_id} yet; the rating counts once one has.\n"
         f"To rate a session as a whole: heedful sessions add-session-feedback {external_id} --rating up"
     )
 
