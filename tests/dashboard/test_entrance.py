@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from dashboards import Dashboard, hidden, token
+from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from heedful.access import credentials
+from heedful.interfaces.dashboard.app import create
 from heedful.model import Scope
 from heedful.testing import ManualClock
 
@@ -39,6 +41,42 @@ def test_pages_are_for_those_who_are_logged_in_and_logging_in_leads_back_to_them
     entered = client.post("/login", data={"api_key": dashboard.admin, "to": hidden(page, "to")})
     assert entered.headers["location"] == "/p/default/facts?q=refund"
     assert client.get(entered.headers["location"]).status_code == 200
+
+
+def test_a_printed_link_logs_in_once_soon_and_here(dashboard: Dashboard, clock: ManualClock) -> None:
+    logins = dashboard.app.state.site.logins
+    here = TestClient(dashboard.app, "http://dashboard.test", client=("127.0.0.1", 1), follow_redirects=False)
+    there = TestClient(dashboard.app, "http://dashboard.test", client=("192.0.2.7", 1), follow_redirects=False)
+
+    def code() -> str:
+        address, _, found = logins.link("http://127.0.0.1:8001").partition("#once=")
+        assert address == "http://127.0.0.1:8001/login"
+        return str(found)
+
+    def enter(client: TestClient, code: str) -> int:
+        return int(client.post("/login", data={"api_key": code}).status_code)
+
+    first = code()
+    assert (enter(there, first), enter(here, f"{first}x"), enter(here, first)) == (401, 401, 303)
+    assert here.get("/p/default/settings").status_code == 200
+    assert enter(TestClient(dashboard.app, client=("127.0.0.1", 1)), first) == 401
+    late = code()
+    clock.advance(minutes=11)
+    assert enter(here, late) == 401
+    replaced = code()
+    assert (enter(here, code()), enter(here, replaced)) == (303, 401)
+    assert [logins.link(f"http://{host}:8001") for host in ("0.0.0.0", "192.0.2.7", "[::]")] == [None] * 3
+
+
+def test_a_login_by_link_ends_with_the_dashboard_that_printed_it(dashboard: Dashboard) -> None:
+    client = TestClient(dashboard.app, client=("127.0.0.1", 1), follow_redirects=False)
+    link = dashboard.app.state.site.logins.link("http://127.0.0.1:8001")
+    client.post("/login", data={"api_key": link.partition("#once=")[2]})
+    again = TestClient(create(dashboard.opened), cookies=dict(client.cookies))
+    assert "a dashboard that was stopped" in again.get("/login").text
+    with dashboard.opened.database.read() as connection:
+        rows = [tuple(row) for row in connection.execute(text("SELECT * FROM logins"))]
+    assert link.partition("#once=")[2] not in repr(rows)
 
 
 def test_every_wrong_key_is_refused_in_the_same_words(dashboard: Dashboard) -> None:

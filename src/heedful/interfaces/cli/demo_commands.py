@@ -18,6 +18,7 @@ from heedful.errors import Conflict, Invalid
 from heedful.files import FOLDER_MODE
 from heedful.interfaces.cli.runner import Options, command, extra
 from heedful.interfaces.cli.screen import STOPPED, console, echo, progress, show_table
+from heedful.interfaces.cli.server_commands import show_link
 from heedful.model import Hit, NewKey
 from heedful.simulate import SimulatedUser, traffic
 from heedful.simulate.traffic import Embedding
@@ -148,11 +149,12 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
         store = Path(name) / STORE
         demo_key = _fill_or_remove(store, options.embedding)
 
-        def ready(address: str, key: NewKey | None) -> None:
+        def ready(address: str, key: NewKey | None, link: str | None) -> None:
             login_key = demo_key or key
             if login_key is not None:
                 echo(f"key to log in with: {login_key.api_key}")
             echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
+            show_link(link)
             echo("Ctrl-C stops it", err=True)
 
         serve(Config(store=str(store), port=port, quiet=True), ready)

@@ -189,8 +189,9 @@ class SecurityHeaders:
         await self._app(scope, receive, sending)
 
 
-def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
-    """Serves the dashboard of a store until it is stopped; `ready` gets the address, and the first key."""
+def serve(config: Config, ready: Callable[[str, NewKey | None, str | None], None]) -> None:
+    """Serves the dashboard of a store until it is stopped; `ready` gets the address, the first key, and a link that
+    logs in once."""
     set_up(config)
     listening, address = listen(config)
     store = open_store(config, background_jobs=True)
@@ -200,5 +201,5 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     except BaseException:
         store.close()
         raise
-    ready(address, key)
+    ready(address, key, app.state.site.logins.link(address))
     uvicorn.Server(ServerConfig(app, config, timeout_graceful_shutdown=GRACE)).run(sockets=[listening])

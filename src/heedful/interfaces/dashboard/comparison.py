@@ -11,6 +11,7 @@ from heedful.engine import Heedful, project_of
 from heedful.insight.counting import MAX_VALUES, PREFIX
 from heedful.interfaces.charts import Interval, Point, Series, interval_chart, line_chart
 from heedful.model import FACETS, OpinionTarget, Over, Satisfaction, Trend, Variant
+from heedful.text import counted
 
 PRESETS = (7, 14, 30, 90)
 
@@ -165,10 +166,11 @@ def value_label(value: Any, by: str) -> str:
 def trend_chart(trend: Trend, words: str) -> str:
     line = trend.lines[0].points if trend.lines else []
     points = [Point(day.start, day.satisfaction, day.low, day.high, day.up + day.down) for day in line]
+    ratings = counted(trend.total.up + trend.total.down, "rating")
     return line_chart(
         [Series("satisfaction", points)],
         title=f"Satisfaction by {trend.over}",
-        desc=f"{trend.total.up + trend.total.down} ratings, {words}; the band is the 95% interval of each {trend.over}",
+        desc=f"{ratings}, {words}; the band is the 95% interval of each {trend.over}",
         least=0.0,
         most=1.0,
         percent=True,
