@@ -39,7 +39,16 @@ from heedful.interfaces.cli.main import cli
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 GUIDES = [ROOT / "docs/start.md", *sorted(ROOT.glob("docs/howto/*.md"))]
-DEFAULT_PAGES = ["start", "concepts", "howto/improve-from-feedback", "howto/what-is-learnt"]
+DEFAULT_PAGES = [
+    "README",
+    "start",
+    "concepts",
+    "tutorials/support-bot",
+    "tutorials/coding-agent",
+    "howto/how-many-ratings",
+    "howto/improve-from-feedback",
+    "howto/what-is-learnt",
+]
 """What a newcomer reads first about ranking."""
 PUBLIC = {"heedful", "__main__"}
 """The public names, which are made of what is drawn."""
