@@ -341,6 +341,7 @@ with heedful.open(sys.argv[1], embedding=WordEmbedder()) as store:
 
 
 class TestProcesses:
+    @pytest.mark.slow
     def test_two_processes_see_each_others_opinions(self, open_store: Callable[..., Heedful], path: Path) -> None:
         store = open_store(clock=None)
         facts = store.remember(TEXTS).fact_ids

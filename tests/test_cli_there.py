@@ -124,6 +124,7 @@ def test_a_url_names_a_file_too(run: Run, path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_the_project_that_nobody_named_may_be_missing_where_there_are_others(
     run: Run, path: Path, open_store: Any
 ) -> None:
@@ -174,6 +175,7 @@ def test_what_writes_makes_a_store_as_ever(run: Run, path: Path) -> None:
     assert run("--project", "other", "sessions", "add", "s").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_project_that_is_in_a_mongodb_alone_is_there(run: Run, path: Path, mongodb_url: str, open_store: Any) -> None:
     assert session_projects(mongodb_url) == []
     error = refused(run("--sessions", mongodb_url, "--project", "chat", "sessions", "list"))

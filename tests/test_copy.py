@@ -155,6 +155,7 @@ def test_a_process_that_is_killed_leaves_a_copy_that_goes_on(lived: Path, place:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_target_with_something_in_it_is_left_alone(lived: Path, place: Place, kind: str) -> None:
     target = place(kind)
     with opened(target) as store:

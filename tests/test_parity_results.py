@@ -126,6 +126,7 @@ def test_it_makes_no_difference_which_store_it_is(expected: list[Step], world: W
         assert there == here, f"{step.name}{step.args}{step.kwargs}"
 
 
+@pytest.mark.slow
 def test_values_of_a_cached_result_keep_their_types(expected: list[Step]) -> None:
     """So that the comparison above can fail: the results have what JSON lacks."""
     rows = [

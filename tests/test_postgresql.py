@@ -206,6 +206,7 @@ class TestParts:
         assert len(self.parts(empty_database, "events")) == 1 + 1 + tables.AHEAD
         assert len(self.parts(empty_database, "receipts")) == 1 + 1 + tables.AHEAD
 
+    @pytest.mark.slow
     def test_what_has_no_part_is_kept_and_moves_when_it_gets_one(
         self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
     ) -> None:

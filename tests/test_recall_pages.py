@@ -30,6 +30,7 @@ def ids(found: list[Recall]) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "lexical", "graph"])
+@pytest.mark.slow
 def test_pages_show_every_fact_once_in_the_order_of_one_recall(any_store: str, mode: str) -> None:
     with heedful.open(any_store, embedding=WordEmbedder()) as store:
         fill(store)

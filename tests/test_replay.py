@@ -238,6 +238,7 @@ def test_queries_that_get_worse_are_named_worst_first(store: Heedful, clock: Man
     assert store.receipt(worst.recall_id).query == worst.query
 
 
+@pytest.mark.slow
 def test_rarely_drawn_facts_count_more_and_make_it_less_sure(store: Heedful, clock: ManualClock) -> None:
     (need,) = needs(store, 1)
     first = store.recall(need.queries[0])[0].fact_id

@@ -113,6 +113,7 @@ def test_both_rate_what_they_find_alike(both: tuple[Heedful, Heedful], mode: Mod
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
 def test_exact_wording_is_found_first(both: tuple[Heedful, Heedful], mode: Mode) -> None:
     for text in sentences(FACTS)[::100]:
         assert [store.recall(text, mode=mode, top_k=1).hits[0].text for store in both] == [text, text]

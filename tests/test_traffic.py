@@ -80,6 +80,7 @@ def test_the_counts_are_what_the_store_has(seen: TrafficData) -> None:
     assert counts["retractions"] == 1
 
 
+@pytest.mark.slow
 def test_all_kinds_of_people_come(seen: TrafficData) -> None:
     visits = [session.metadata for session in seen.sessions if "variant" in session.metadata]
     assert Counter(each["variant"] for each in visits) == {"A": SESSIONS / 2, "B": SESSIONS / 2}

@@ -36,6 +36,7 @@ def test_a_variant_that_is_surely_better_is_to_be_taken(dashboard: Dashboard) ->
     assert "Each against each" in page
 
 
+@pytest.mark.slow
 def test_names_of_variants_stay_as_they_are(dashboard: Dashboard) -> None:
     variant(dashboard, "alpha", 35, 5)
     variant(dashboard, "beta", 10, 30)

@@ -271,6 +271,7 @@ def test_a_filter_that_can_not_be_is_told_and_no_zero_stands_for_what_was_not_co
     assert counted in ([], ["1", "0", "0", "1"])
 
 
+@pytest.mark.slow
 def test_what_items_are_about_may_be_named_as_in_the_other_interfaces(dashboard: Dashboard) -> None:
     link = f"/review/{disliked(dashboard).item_id}"
     client = dashboard.visitor()

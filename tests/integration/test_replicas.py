@@ -73,6 +73,7 @@ def test_what_the_primary_is_told_is_recalled_from_the_replica(primary: Heedful,
     assert recalled[0].usefulness == pytest.approx(0.65)
 
 
+@pytest.mark.slow
 def test_a_recall_from_a_replica_has_no_receipt(primary: Heedful, replica: Heedful) -> None:
     assert not replica.recall("gym").receipt
     assert primary.recall("gym").receipt

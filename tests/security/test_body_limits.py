@@ -266,6 +266,7 @@ class TestValues:
         ids=["members", "deep", "lists", "pairs", "texts", "quotes", "unbalanced"],
     )
     @pytest.mark.parametrize("path", [f"{BASE}/sessions", "/v1/default/banks/b/memories", "/mcp"])
+    @pytest.mark.slow
     def test_too_many_are_refused(self, server: Running, path: str, body: bytes, limit: int) -> None:
         answer = post(server, path, body, Accept="application/json, text/event-stream")
         assert answer.status_code == 413, answer.text[:300]

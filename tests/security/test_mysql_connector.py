@@ -155,6 +155,7 @@ def test_ordinary_queries_run(mysql_url: str, execute: Execute, sql: str) -> Non
     run(open_database(mysql_url), sql.strip())
 
 
+@pytest.mark.slow
 def test_a_stored_function_is_called_with_its_database(mysql_url: str, execute: Execute) -> None:
     execute(
         "CREATE FUNCTION tax(a int) RETURNS int DETERMINISTIC RETURN a * 2", "GRANT EXECUTE ON {database}.* TO {user}"

@@ -164,6 +164,7 @@ def test_one_key_holds_a_quarter_and_others_do_not_notice(server: Running) -> No
                 assert client.get("/v1/projects/other/sessions/page").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_pool_that_waits_keeps_nobody_out(server: Running) -> None:
     """More connections than a key may have, each used in turn: the one that waited longest is closed for a new one."""
     own = key(server)

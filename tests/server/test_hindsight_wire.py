@@ -107,6 +107,7 @@ def test_what_is_retained_is_recalled_with_all_that_was_said_of_it(run: Callable
     run(program)
 
 
+@pytest.mark.slow
 def test_a_batch_is_retained_at_once_whether_or_not_the_caller_waits(run: Callable[[Program], Any]) -> None:
     async def program(client: Hindsight) -> None:
         items = [{"content": text, "tags": [str(place)]} for place, text in enumerate(FACTS)]

@@ -231,6 +231,7 @@ def token(two: Two) -> Iterator[str]:
         yield h.keys.create_token(named, author="zoe", expires_in=60).token
 
 
+@pytest.mark.slow
 def test_a_token_rates_what_it_names_and_nothing_else(two: Two, token: str) -> None:
     mine = two.ids["mine"]
 

@@ -383,6 +383,7 @@ def test_what_a_question_names_is_read(client: Any, connector: str, model: Scrip
         client.chat.chat_with_context(PROJECT, session.id, USERS, context_id="ctx-0")
 
 
+@pytest.mark.slow
 def test_an_example_that_went_with_its_connector_is_not_missed(client: Any, connector: str, crm: Path) -> None:
     client.golden_examples.create(PROJECT, USERS, USERS_SQL, is_always_displayed=True)
     client.connectors.delete(PROJECT, connector)
@@ -569,6 +570,7 @@ def test_a_project_is_not_older_than_its_last_change(tmp_path: Path) -> None:
         assert made.created_at < client.projects.update(PROJECT, description="New").updated_at
 
 
+@pytest.mark.slow
 def test_numbers_are_numbers_to_a_client_that_knows_no_kinds(client: Any, postgresql_url: str) -> None:
     with psycopg.connect(postgresql_url) as connection:
         connection.execute("CREATE TABLE price (amount numeric(9, 2))")
