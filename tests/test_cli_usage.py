@@ -33,7 +33,6 @@ NO_JSON = {
     "dashboard": "runs until it is stopped",
     "worker": "runs until it is stopped",
     "mcp": "speaks JSON anyway",
-    "feedback export": "its format is an option",
 }
 NARROW = {"TTY_COMPATIBLE": "1", "TERM": "dumb", "COLUMNS": "80"}
 """A terminal of 80 columns that knows no colours."""
