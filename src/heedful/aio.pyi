@@ -61,6 +61,7 @@ from heedful.api.parameters import (
     JobsKind,
     JobsStatus,
     JudgedFacts,
+    JudgedRecall,
     KeyId,
     Limit,
     ListLimit,
@@ -96,7 +97,6 @@ from heedful.api.parameters import (
     Reason,
     RecallCursor,
     RecallId,
-    Receipt,
     Remarks,
     ReportKey,
     ReportTable,
@@ -335,7 +335,7 @@ class AsyncHeedful(_Awaiting):
 
     async def signal_recall(
         self,
-        recall_id: Receipt,
+        recall_id: JudgedRecall,
         *,
         used: JudgedFacts = (),
         helpful: JudgedFacts = (),
