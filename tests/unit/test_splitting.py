@@ -152,3 +152,14 @@ def test_paragraphs_keep_what_belongs_to_them() -> None:
         "It prints\na table.\n\n| a |\n| 1 |",
         "Bye.",
     ]
+
+
+def test_blank_lines_do_not_part_what_belongs_together_however_many_there_are() -> None:
+    assert [piece.text for piece in split_file("Prices:\n\n\n\n9 euros.\n\n\n\n| a |\n\n\nBye.")] == [
+        "Prices:\n\n\n\n9 euros.\n\n\n\n| a |",
+        "Bye.",
+    ]
+
+
+def test_a_file_of_blank_lines_is_split_in_a_moment() -> None:
+    assert [piece.text for piece in split_file("x" + "\n" * 300_000 + "|y")][-1][-2:] == "|y"
