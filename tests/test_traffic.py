@@ -67,6 +67,7 @@ def seen(demo: HelpDeskStore) -> Iterator[TrafficData]:
         yield look(demo, memory)
 
 
+@pytest.mark.slow
 def test_the_counts_are_what_the_store_has(seen: TrafficData) -> None:
     counts = seen.filled.counts
     visits = [session for session in seen.sessions if "variant" in session.metadata]
@@ -100,6 +101,7 @@ def test_a_part_is_rated(seen: TrafficData) -> None:
     assert {entry.feedback_score for entry in seen.entries} >= {1, 2, 3, 4, 5}
 
 
+@pytest.mark.slow
 def test_nothing_lies_outside_the_four_weeks(seen: TrafficData, demo: HelpDeskStore) -> None:
     times = [
         *(moment for session in seen.sessions for moment in (session.created_at, session.updated_at)),
@@ -173,6 +175,7 @@ def test_no_complaint_becomes_a_fact(demo: HelpDeskStore) -> None:
 
 
 @pytest.mark.parametrize("subject", [each for each in WORDINGS if each != "praise"])
+@pytest.mark.slow
 def test_remarks_that_only_complain_correct_no_fact(subject: Subject) -> None:
     facts, wants = FACTS[HELP], [want for want in WANTS if want.queries["en"]]
     random = Random(5)
@@ -198,6 +201,7 @@ def test_nobody_is_hostile(seen: TrafficData) -> None:
     ] == []
 
 
+@pytest.mark.slow
 def test_few_items_are_closed_again_and_again(seen: TrafficData) -> None:
     closed = [
         sum(action.action in ("resolve", "dismiss") for action in seen.memory.review.get(item.item_id).history)
@@ -231,6 +235,7 @@ def plain(seen: TrafficData) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_the_traffic(tmp_path: Path) -> None:
     result = []
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):
@@ -253,6 +258,7 @@ def test_no_time_is_refused(tmp_path: Path) -> None:
         fill(tmp_path / "demo.db", days=0)
 
 
+@pytest.mark.slow
 def test_progress_is_told(tmp_path: Path) -> None:
     messages: list[tuple[int, int]] = []
     fill(
@@ -266,6 +272,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     assert messages == [(0, 3), (1, 3), (2, 3)]
 
 
+@pytest.mark.slow
 def test_a_kept_store_is_filled_once_and_used_again_with_a_new_key(tmp_path: Path) -> None:
     store = tmp_path / "kept" / "demo.db"
     assert fill_or_reuse(store, WordEmbedder(), sessions=2) is None
@@ -274,6 +281,7 @@ def test_a_kept_store_is_filled_once_and_used_again_with_a_new_key(tmp_path: Pat
     assert key.scopes == ["admin"]
 
 
+@pytest.mark.slow
 def test_filling_says_first_what_it_does_and_then_what_there_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,7 @@ def figures(page: str) -> tuple[int, int, float]:
     return int(match[1]), int(match[2]), float(match[3])
 
 
+@pytest.mark.slow
 def test_it_opens_on_what_changed_for_the_better(visitor: TestClient) -> None:
     page = text(visitor, "overview")
     assert "the last 14 days" in page
@@ -68,6 +69,7 @@ def test_it_opens_on_what_changed_for_the_better(visitor: TestClient) -> None:
 
 
 @pytest.mark.parametrize("number", [7, 14])
+@pytest.mark.slow
 def test_the_overview_says_what_the_digest_says(visitor: TestClient, store: Heedful, number: int) -> None:
     satisfaction, ratings, points = figures(text(visitor, f"overview?{days(number)}"))
     digest = store.insight.digest(since=TODAY - timedelta(days=number - 1), until=TODAY + timedelta(days=1))
@@ -83,6 +85,7 @@ def test_the_overview_says_what_the_digest_says(visitor: TestClient, store: Heed
     assert all(theme.name in themes and theme.examples[0] in themes for theme in digest.themes)
 
 
+@pytest.mark.slow
 def test_the_overview_counts_what_the_review_queue_lists(visitor: TestClient, store: Heedful) -> None:
     opened = store.insight.digest().open_items
     assert len(store.review.list(limit=1000).items) == opened
