@@ -160,7 +160,10 @@ def test_errors_are_told_in_the_words_of_the_command_line(store: str, capsys: py
 @pytest.mark.parametrize(
     ("line", "remedy"),
     [
-        (("sessions", "show", "x"), "Create it first: heedful sessions add SESSION_ID, or heedful recall … --session-id …"),
+        (
+            ("sessions", "show", "x"),
+            "Create it first: heedful sessions add SESSION_ID, or heedful recall … --session-id …",
+        ),
         (("review", "show", "x"), "heedful review list shows them"),
         (("run", "SELECT 1"), "Add one: heedful connect NAME URL"),
         (("stats", "x"), "Use a FACT_ID that heedful recall …, heedful facts or the evidence of a review item shows"),

@@ -132,7 +132,7 @@ def test_complete_lines_are_a_list(text: str) -> None:
         "The CEO is Ada.\n\nRefunds take 14 days.",
         "# Staff\nThe CEO is Ada.",
         "The refund is paid after the goods have come\nback to us, and then within 14 days.",
-        "Der Vertrag gilt vom ersten Tag des Monats an, in dem\nAda die Ware bekommt. Er endet am folgenden\nOstermontag.",
+        "Der Vertrag gilt vom ersten Tag des Monats an\nAda und Bo. Er endet am Montag nach\nOstersonntag.",
         "We are closed on:\nMonday\nTuesday",
         "def f():\n    return 1",
         "| a | b |\n| 1 | 2 |",
