@@ -1,4 +1,4 @@
-"""demo: the whole loop in a few seconds on a store that is thrown away, or its dashboard after four weeks."""
+"""demo: the whole loop in a few seconds on a store that is thrown away, or the dashboard of a help desk after two weeks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RELATED_QUESTION = "I forgot my password, how do I reset it?"
 
 @command(None, as_json=False)
 @click.option(
-    "--dashboard", is_flag=True, help="Show the dashboard of a help desk after four weeks of traffic instead."
+    "--dashboard", is_flag=True, help="Show the dashboard of a help desk after two weeks instead."
 )
 @click.option("--port", default=8001, show_default=True, help="The dashboard's port; 0 for any that is free.")
 @click.option(
@@ -180,8 +180,8 @@ def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.
     """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
     if not store.exists():
         store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        echo(f"filling {store.parent} with four weeks of a help desk, about a minute…", err=True)
-        with progress("visits of four weeks") as show:
+        echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
+        with progress("visits of two weeks") as show:
             filled = fill_demo(store, system_clock(), embedding, sessions=sessions, progress=show)
         echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in SUMMARY_LABELS.items()))
         return None
@@ -202,7 +202,7 @@ def fill_demo(
     progress: traffic.Progress | None = None,
 ) -> traffic.Filled:
     """Fills a store with the help desk that the demo shows at a moment."""
-    start, end = _four_weeks(now)
+    start, end = _two_weeks(now)
     return traffic.fill(
         store,
         project=PROJECT,
@@ -215,8 +215,8 @@ def fill_demo(
     )
 
 
-def _four_weeks(now: datetime) -> tuple[datetime, datetime]:
-    """The 14 days that the dashboard shows first, and the 14 that it compares them with, up to the last closing hour.
+def _two_weeks(now: datetime) -> tuple[datetime, datetime]:
+    """The 7 days that the dashboard shows first, and the 7 that it compares them with, up to the last closing hour.
 
     The few ratings of a night would look like a change.
     """
