@@ -106,10 +106,12 @@ def dashboard(options: Options, host: str, port: int, open_browser: bool) -> Non
     config = _config(options, "dashboard", host=host, port=port, quiet=True)
     announce = _ready("dashboard", config, LOST_KEY_HINT.replace("--new-key", "heedful serve --new-key"))
 
-    def ready(address: str, key: NewKey | None) -> None:
+    def ready(address: str, key: NewKey | None, link: str | None) -> None:
         announce(address, key)
+        if link is not None and not open_browser:
+            echo(f"sign in, once and within ten minutes: {link}", err=True)
         if open_browser:
-            click.launch(address)
+            click.launch(link or address)
 
     # Ctrl-C is how it is stopped.
     with suppress(KeyboardInterrupt):

@@ -308,6 +308,8 @@ class Site:
         """Messages for the next page of a login."""
         self.pending: Notes[PendingAction] = Notes(MAX_PENDING, _size)
         """Actions that a login was about to do."""
+        self.links: Notes[tuple[str, float]] = Notes()
+        """Keys for which somebody may log in by a link, and until when."""
         self.posted: Notes[bool] = Notes()
         """Forms that were done."""
 
@@ -424,7 +426,7 @@ class PageContext:
             self.problems.append(full_text(error))
             return otherwise
 
-    def range(self, usual: int | None = 14) -> DayRange:
+    def range(self, usual: int | None = 7) -> DayRange:
         return comparison.from_request(self.query, self.today, usual)
 
     def field(self, name: str) -> str:
