@@ -49,7 +49,7 @@ def person(random: Random, author: str | None) -> Person:
     user = SimulatedUser(
         random.randrange(2**32),
         author=author,
-        noise=random.choices((0.02, 0.08, 0.3), (6, 3, 1))[0],
+        noise=random.choice((0.0, 0.02, 0.06)),
         examination=random.uniform(0.3, 1.2),
         explicit=random.random() < 0.7,
     )
@@ -224,7 +224,7 @@ WORDINGS: Mapping[Subject, tuple[str, str, str]] = {
         "|.|!|. Please correct it.|. Very disappointed.",
     ),
     "link": (
-        "||Well, |Right, but ",
+        "||Well, |Thanks, but ",
         "where is the link to that page|a link to the page would help|there is no link to the page|"
         "I need the link to that page|I had to look for the page, please add the link",
         "|.|...",

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from heedful.insight.counting import PREFIX
+from heedful.insight.digest import MAX_LISTED
 from heedful.insight.notes import SPAN
 from heedful.interfaces.charts import Point, Series, line_chart
 from heedful.interfaces.dashboard import comparison, rendering, views
@@ -87,7 +88,7 @@ def changes(here: PageContext) -> Response:
     is_short = days.start is not None and (days.end or here.site.store.clock()) - days.start < timedelta(days=SPAN)
     since = None if is_short else days.start
     notes = here.heedful.insight.notes(since=since, until=days.end, dataset=_dataset(here))
-    linked = [(note, _note_link(here, note)) for note in notes]
+    linked = [(note, _note_link(here, note)) for note in notes[:MAX_LISTED]]
     return here.part("overview_changes.html", "What changed", here.at("overview"), notes=linked, range=days)
 
 
