@@ -28,16 +28,16 @@ MOVE = 4
 """Percent of the time for which something moves."""
 
 STYLE = """
-svg { font: 14px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; --ground: #fff; --edge: #d8dee2; --ink: #1c2427;
-  --quiet: #57656c; --row: #f4f7f7; --accent: #0f766e; --tint: #d9efec }
+svg { font: 14px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; --ground: #fff; --edge: #d8dee2;
+  --ink: #1c2427; --quiet: #57656c; --row: #f4f7f7; --accent: #0f766e; --tint: #d9efec }
 @media (prefers-color-scheme: dark) { svg { --ground: #12191c; --edge: #2e3b41; --ink: #e6edef; --quiet: #9aabb3;
   --row: #1b2428; --accent: #4fd1c1; --tint: #16393a } }
 .ground { fill: var(--ground); stroke: var(--edge) } text { fill: var(--ink) }
 .quiet, .score { fill: var(--quiet) } .small { font-size: 13px } .bold { font-weight: 650 }
-.row { fill: var(--row) } .bar { fill: var(--edge) } .proven .row { fill: var(--tint) } .proven .bar { fill: var(--accent) }
-.proven text, .dot { fill: var(--accent) } .proven text { font-weight: 600 } .number { fill: var(--ground); font-weight: 650 }
+.row { fill: var(--row) } .bar { fill: var(--edge) } .number { fill: var(--ground); font-weight: 650 }
+.proven .row { fill: var(--tint) } .proven .bar, .proven text, .dot { fill: var(--accent) }
+.proven text { font-weight: 600 } .before { opacity: 0 } .bar { transform-box: fill-box; transform-origin: 0 0 }
 .thumb { fill: none; stroke: var(--accent); stroke-width: 2; stroke-linecap: round; stroke-linejoin: round }
-.before { opacity: 0 } .bar { transform-box: fill-box; transform-origin: 0 0 }
 """
 
 
@@ -78,7 +78,7 @@ def draw(before: Sequence[Hit], after: Sequence[Hit], rated_at: int) -> str:
         _keyframes("before", "opacity: 1", "opacity: 0"),
         _keyframes("after", "opacity: 0", "opacity: 1"),
         ".before { animation-name: before } .after { animation-name: after }",
-        f"@keyframes thumb {{ 0%, 25% {{ opacity: 0; scale: .2 }} 28%, 75% {{ opacity: 1; scale: 1 }} "
+        "@keyframes thumb { 0%, 25% { opacity: 0; scale: .2 } 28%, 75% { opacity: 1; scale: 1 } "
         "79%, 100% { opacity: 0; scale: .2 } }",
         ".thumb { animation-name: thumb; transform-box: fill-box; transform-origin: center }",
     ]
@@ -110,8 +110,8 @@ def draw(before: Sequence[Hit], after: Sequence[Hit], rated_at: int) -> str:
     )
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="title">',
-            f'<title id="title">{title}</title><style>{style}</style>',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+            f'<title>{title}</title><style>{style}</style>',
             f'<rect class="ground" x=".5" y=".5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="14"/>',
             f'<text class="small quiet" x="{LEFT + 24}" y="44">Facts recalled for</text>',
             f'<text class="bold" x="{LEFT + 24}" y="66">“{escape(RELATED_QUESTION)}”</text>',
@@ -123,7 +123,8 @@ def draw(before: Sequence[Hit], after: Sequence[Hit], rated_at: int) -> str:
 
 def _keyframes(name: str, before: str, after: str) -> str:
     """Something that is so before the rating counts and when it is undone, and otherwise in between."""
-    return f"@keyframes {name} {{ 0%, 50% {{ {before} }} {50 + MOVE}%, 75% {{ {after} }} {75 + MOVE}%, 100% {{ {before} }} }}"
+    moved, back = 50 + MOVE, 75 + MOVE
+    return f"@keyframes {name} {{ 0%, 50% {{ {before} }} {moved}%, 75% {{ {after} }} {back}%, 100% {{ {before} }} }}"
 
 
 def _step(number: int, title: str, lines: Sequence[str]) -> str:

@@ -232,7 +232,7 @@ WORDINGS: Mapping[Subject, tuple[str, str, str]] = {
     "wrong": (
         "||Sorry, |No, ",
         "wrong answer, that is out of date|wrong answer, your terms say otherwise|the wrong answer, it is out of date|"
-        "wrong answer, this is no use to me|wrong answer again",
+        "wrong answer, please check it|wrong answer again",
         "|.|!",
     ),
     "praise": (

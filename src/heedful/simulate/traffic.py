@@ -37,7 +37,7 @@ FINISHED: Metadata = {"filled_by": "heedful demo"}
 """The metadata of a dataset after all the rest is done."""
 
 DAYS = 14
-SESSIONS = 340
+SESSIONS = 280
 EXECUTIONS = 40
 
 PRICE_CHANGES = 2.0

@@ -89,14 +89,11 @@ class HelpDesk:
             session_id=visit.session_id,
         )
         assert shown.qa_id is not None
-        assert shown.answer is not None
-        messages = [{"role": "user", "content": shown.query}, {"role": "assistant", "content": shown.answer}]
-        self.memory.sessions.add_messages(visit.session_id, messages)
         entry = self.memory.sessions.entry(visit.session_id, shown.qa_id)
         used = [fact.fact_id for fact in entry.used or ()]
         right = self.truth.right(want, shown.hits)
         quality: Quality = "good" if used and used[0] in right else "bad"
-        self.counts.update(("entries", "messages", "messages", f"{quality} answers of {visit.variant}"))
+        self.counts.update(("entries", f"{quality} answers of {visit.variant}"))
         self._opinions(visit, want, shown, used, right, quality)
         if place + 1 < len(visit.wants):
             self.timeline.after(random.uniform(1, 6), lambda: self._ask(visit, place + 1))
@@ -237,7 +234,6 @@ class Reviewers:
     def _see_to(self, item: ReviewItem, author: str) -> None:
         """Corrects the price, and dismisses lone complaints about right answers; the rest stays open."""
         review, facts = self.memory.review, self.truth.facts
-        evidence = review.get(item.item_id).evidence
         if item.question in PRICE_QUESTIONS:
             note = "The price has changed since."
             if self.truth.correction is None:
@@ -248,9 +244,11 @@ class Reviewers:
                 note = "The price of Plus has changed; the fact is corrected."
             review.resolve(item.item_id, note=note, author=author)
             self.counts["resolutions"] += 1
-        elif item.opinions == 1 and evidence and evidence[0].fact_id not in [facts[key] for key in shop.OLD_PAGES]:
-            review.dismiss(item.item_id, note="The answer is right.", author=author)
-            self.counts["dismissals"] += 1
+        elif item.opinions == 1 and item.target_type == "entry":
+            evidence = review.get(item.item_id).evidence
+            if not evidence or evidence[0].fact_id not in [facts[key] for key in shop.OLD_PAGES]:
+                review.dismiss(item.item_id, note="The answer is right.", author=author)
+                self.counts["dismissals"] += 1
 
 
 CONNECTOR = "shop"
