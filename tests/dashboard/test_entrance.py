@@ -12,6 +12,7 @@ from dashboards import Dashboard, hidden, token
 from starlette.testclient import TestClient
 
 from heedful.access import credentials
+from heedful.interfaces.dashboard.responses import sign_in_link
 from heedful.model import Scope
 from heedful.testing import ManualClock
 
@@ -39,6 +40,33 @@ def test_pages_are_for_those_who_are_logged_in_and_logging_in_leads_back_to_them
     entered = client.post("/login", data={"api_key": dashboard.admin, "to": hidden(page, "to")})
     assert entered.headers["location"] == "/p/default/facts?q=refund"
     assert client.get(entered.headers["location"]).status_code == 200
+
+
+def here(dashboard: Dashboard, host: str = "127.0.0.1") -> TestClient:
+    """A browser at an address."""
+    return TestClient(dashboard.app, "http://dashboard.test", follow_redirects=False, client=(host, 50_000))
+
+
+def test_a_link_logs_in_once_on_this_machine(dashboard: Dashboard) -> None:
+    link = sign_in_link(dashboard.app.state.site, dashboard.admin)
+    elsewhere = here(dashboard, "192.0.2.7").get(link)
+    assert elsewhere.status_code == 403
+    assert "set-cookie" not in elsewhere.headers
+    client = here(dashboard)
+    entered = client.get(link)
+    assert (entered.status_code, entered.headers["location"]) == (303, "/")
+    assert client.get("/p/default/overview").status_code == 200
+    again = here(dashboard).get(link)
+    assert again.status_code == 403
+    assert "This link was used" in again.text
+    assert here(dashboard).get("/login/nonsense").status_code == 403
+
+
+def test_a_link_expires(dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.interfaces.dashboard.responses.LINK_SECONDS", 0.0)
+    expired = here(dashboard).get(sign_in_link(dashboard.app.state.site, dashboard.admin))
+    assert expired.status_code == 403
+    assert "set-cookie" not in expired.headers
 
 
 def test_every_wrong_key_is_refused_in_the_same_words(dashboard: Dashboard) -> None:

@@ -56,7 +56,7 @@ def preset(days: int, today: date) -> tuple[str, str]:
     return (today - timedelta(days=days - 1)).isoformat(), today.isoformat()
 
 
-def from_request(query: Mapping[str, str], today: date, usual: int | None = 14) -> DayRange:
+def from_request(query: Mapping[str, str], today: date, usual: int | None = 7) -> DayRange:
     """The range of an address; the `usual` days where it names none, all where it names empty ones."""
     if "since" not in query and "until" not in query:
         if usual is None:

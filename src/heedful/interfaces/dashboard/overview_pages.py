@@ -96,7 +96,7 @@ def themes(here: PageContext) -> Response:
     days = here.range()
     report = here.heedful.insight.themes(since=days.start, until=days.end, dataset=_dataset(here))
     return here.part(
-        "overview_themes.html", "Themes of negative comments", here.at("overview"), themes=report, range=days
+        "overview_themes.html", "Complaints by theme", here.at("overview"), themes=report, range=days
     )
 
 
