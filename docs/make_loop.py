@@ -111,7 +111,7 @@ def draw(before: Sequence[Hit], after: Sequence[Hit], rated_at: int) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-            f'<title>{title}</title><style>{style}</style>',
+            f"<title>{title}</title><style>{style}</style>",
             f'<rect class="ground" x=".5" y=".5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="14"/>',
             f'<text class="small quiet" x="{LEFT + 24}" y="44">Facts recalled for</text>',
             f'<text class="bold" x="{LEFT + 24}" y="66">“{escape(RELATED_QUESTION)}”</text>',

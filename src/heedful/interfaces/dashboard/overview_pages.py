@@ -95,9 +95,7 @@ def changes(here: PageContext) -> Response:
 def themes(here: PageContext) -> Response:
     days = here.range()
     report = here.heedful.insight.themes(since=days.start, until=days.end, dataset=_dataset(here))
-    return here.part(
-        "overview_themes.html", "Complaints by theme", here.at("overview"), themes=report, range=days
-    )
+    return here.part("overview_themes.html", "Complaints by theme", here.at("overview"), themes=report, range=days)
 
 
 def _dataset(here: PageContext) -> str | None:
