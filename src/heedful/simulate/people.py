@@ -12,7 +12,7 @@ from typing import Literal
 from heedful.engine import Heedful
 from heedful.model import Recall, SignalResult
 from heedful.providers.llm import ChatMessage, Completion, OnToken, Usage
-from heedful.simulate.shop import OUTDATED, Quality, Want
+from heedful.simulate.shop import Quality
 
 FIRST = ("ana", "ben", "carla", "dmitri", "elif", "femke", "goran", "hana", "ivo", "jun", "kofi", "lena")
 LAST = ("alves", "berg", "costa", "demir", "eriksen", "faria", "gomez", "huber")
@@ -32,7 +32,7 @@ class Person:
 
 
 def customers(random: Random, count: int = 60) -> list[Person]:
-    """The customers with names; some often err."""
+    """The customers with names."""
     names = [f"{first}.{last}" for first in FIRST for last in LAST]
     return [person(random, name) for name in random.sample(names, count)]
 
@@ -40,7 +40,7 @@ def customers(random: Random, count: int = 60) -> list[Person]:
 def staff(random: Random) -> Person:
     """One of the shop's own people."""
     name = random.choice(STAFF)
-    user = SimulatedUser(random.randrange(2**32), author=name, noise=0.03, examination=0.4)
+    user = SimulatedUser(random.randrange(2**32), author=name, examination=0.4)
     return Person(name, user, "staff", "web")
 
 
@@ -49,7 +49,6 @@ def person(random: Random, author: str | None) -> Person:
     user = SimulatedUser(
         random.randrange(2**32),
         author=author,
-        noise=random.choice((0.0, 0.02, 0.06)),
         examination=random.uniform(0.3, 1.2),
         explicit=random.random() < 0.7,
     )
@@ -98,7 +97,7 @@ class Clerk:
 
 
 SCORES: Mapping[Quality, tuple[float, ...]] = {
-    "good": (0, 2, 7, 38, 53),
+    "good": (0, 0, 8, 39, 53),
     "bad": (42, 36, 14, 6, 2),
 }
 """The weights of 1, 2, 3, 4 and 5 for an answer."""
@@ -113,7 +112,7 @@ def score(quality: Quality, random: Random) -> int:
     return stars
 
 
-def comment(want: Want, score: int, quality: Quality, random: Random) -> str | None:
+def comment(score: int, quality: Quality, random: Random, *, is_price: bool) -> str | None:
     """The comment that comes with a score, if any."""
     if random.random() >= {1: 0.95, 2: 0.85, 3: 0.3, 4: 0.15, 5: 0.22}[score]:
         return None
@@ -121,7 +120,7 @@ def comment(want: Want, score: int, quality: Quality, random: Random) -> str | N
         return remark("praise", random)
     if quality == "good":
         return remark("link", random)
-    return remark("price" if want.answer == OUTDATED else "wrong", random)
+    return remark("price" if is_price else "wrong", random)
 
 
 __all__ = ["Judgement", "Need", "SimulatedUser"]

@@ -25,7 +25,7 @@ from heedful.providers.embedding import Embedder, Vectors
 from heedful.simulate import people, shop
 from heedful.simulate.people import Clerk
 from heedful.simulate.shop import CORRECTION, FACTS, HELP, STAFF_WANTS, WANTS
-from heedful.simulate.visits import CONNECTOR, Analysts, HelpDesk, Reviewers, Timeline, Truth, arrivals
+from heedful.simulate.visits import CONNECTOR, Analysts, HelpDesk, Reviewer, Timeline, Truth, arrivals
 from heedful.text.same_question import Calibration
 
 __all__ = ["Embedding", "Filled", "Progress", "fill", "is_filled"]
@@ -42,8 +42,8 @@ EXECUTIONS = 40
 
 PRICE_CHANGES = 2.0
 """The day on which a price changes, from the start; nobody tells the help desk."""
-REVIEWS = tuple(day + 8.5 / 24 for day in range(7, DAYS))
-"""When somebody works through the review queue: every morning of the second week."""
+REVIEW = 7 + 8.5 / 24
+"""The day on which somebody opens the review queue: early in the second week."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +175,7 @@ class _Traffic:
         executions = round(EXECUTIONS * min(1, sessions / SESSIONS))
         for number, moment in enumerate(arrivals(start, end, executions, self._random("figures"))):
             at(moment, partial(counters.ask, self._random(f"figures/{number}")))
-        reviewers = Reviewers(self.memory, truth, self.counts)
-        for day in REVIEWS:
-            at(start + timedelta(days=day), reviewers.work)
+        at(start + timedelta(days=REVIEW), Reviewer(self.memory, truth, self.counts).work)
         night = start.replace(hour=3, minute=0, second=0, microsecond=0)
         while (night := night + timedelta(days=1)) < end:
             at(night, self._improve)

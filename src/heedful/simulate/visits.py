@@ -11,7 +11,7 @@ from random import Random
 
 from heedful.engine import Heedful
 from heedful.errors import Conflict
-from heedful.model import VISITOR, Hit, Recall, ReviewItem, Signal, SignalType
+from heedful.model import VISITOR, Hit, Recall, Signal, SignalType
 from heedful.simulate import people, shop
 from heedful.simulate.people import DETECTOR, LARGE, SMALL, STAFF, Clerk, Person
 from heedful.simulate.shop import DataQuestion, Quality, Want
@@ -105,11 +105,10 @@ class HelpDesk:
         random, after = visit.random, self.timeline.after
         # All are drawn for each answer, so that one habit can be changed without disturbing the others.
         rates, signals, detected = (random.random() for _ in range(3))
-        later = random.uniform(60, 1500) if random.random() < 0.1 else random.uniform(0.3, 4)
         if rates < people.RATES[quality]:
             score = people.score(quality, random)
-            text = people.comment(want, score, quality, random)
-            after(later, lambda: self._rate(visit, shown, score, text))
+            text = people.comment(score, quality, random, is_price=self.truth.is_outdated(want))
+            after(random.uniform(0.3, 4), lambda: self._rate(visit, shown, score, text))
         if signals < 0.6:
             after(random.uniform(0.2, 3), lambda: self._signal(visit, shown, used, right))
         elif detected < 0.15:
@@ -154,10 +153,13 @@ class Truth:
     correction: str | None = None
     """The fact that replaced it."""
 
+    def is_outdated(self, want: Want) -> bool:
+        """Whether the fact that answered it is right no longer."""
+        return want.answer == shop.OUTDATED and self.now() >= self.changes_at
+
     def right(self, want: Want, hits: Sequence[Hit]) -> set[str]:
         """The hits that are right: also those that were learnt from right facts."""
-        is_outdated = want.answer == shop.OUTDATED and self.now() >= self.changes_at
-        answer = self.correction if is_outdated else self.facts[want.answer]
+        answer = self.correction if self.is_outdated(want) else self.facts[want.answer]
         return {hit.fact_id for hit in hits if answer in (hit.fact_id, *hit.metadata.get("made_from", ()))}
 
 
@@ -211,44 +213,30 @@ def arrivals(start: datetime, until: datetime, count: int, random: Random) -> li
     )
 
 
-MANY = 100
-"""Items that somebody sees to in one go."""
 PRICE_QUESTIONS = next(want.queries for want in shop.WANTS if want.answer == shop.OUTDATED)
 
 
 @dataclass(slots=True)
-class Reviewers:
-    """Takes the items with the most opinions first."""
+class Reviewer:
+    """Opens the review queue, and finds out what the complaints about a price have in common."""
 
     memory: Heedful
     truth: Truth
     counts: Counter[str]
 
     def work(self) -> None:
-        """One of the staff goes through the queue."""
-        author = STAFF[self.counts["reviews"] % len(STAFF)]
-        self.counts["reviews"] += 1
-        for item in self.memory.review.list(limit=MANY).items:
-            self._see_to(item, author)
-
-    def _see_to(self, item: ReviewItem, author: str) -> None:
-        """Corrects the price, and dismisses lone complaints about right answers; the rest stays open."""
-        review, facts = self.memory.review, self.truth.facts
-        if item.question in PRICE_QUESTIONS:
+        """Corrects the price, and resolves what is about it; the rest stays open."""
+        review, author = self.memory.review, STAFF[0]
+        complaints = [item for item in review.list(limit=100).items if item.question in PRICE_QUESTIONS]
+        for item in sorted(complaints, key=lambda item: item.target_type != "entry"):
             note = "The price has changed since."
             if self.truth.correction is None:
-                done = review.fix(
-                    item.item_id, "supersede", fact_id=facts[shop.OUTDATED], text=shop.CORRECTION, author=author
-                )
-                self.truth.correction = done.details["superseded_by"]
+                outdated = self.truth.facts[shop.OUTDATED]
+                fixed = review.fix(item.item_id, "supersede", fact_id=outdated, text=shop.CORRECTION, author=author)
+                self.truth.correction = fixed.details["superseded_by"]
                 note = "The price of Plus has changed; the fact is corrected."
             review.resolve(item.item_id, note=note, author=author)
             self.counts["resolutions"] += 1
-        elif item.opinions == 1 and item.target_type == "entry":
-            evidence = review.get(item.item_id).evidence
-            if not evidence or evidence[0].fact_id not in [facts[key] for key in shop.OLD_PAGES]:
-                review.dismiss(item.item_id, note="The answer is right.", author=author)
-                self.counts["dismissals"] += 1
 
 
 CONNECTOR = "shop"
