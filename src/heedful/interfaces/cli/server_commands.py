@@ -107,9 +107,9 @@ def dashboard(options: Options, host: str, port: int, open_browser: bool) -> Non
     announce = _ready("dashboard", config, LOST_KEY_HINT.replace("--new-key", "heedful serve --new-key"))
 
     def ready(address: str, key: NewKey | None, link: str | None) -> None:
+        if link is not None:
+            echo(f"sign in, once and within ten minutes: {link}")
         announce(address, key)
-        if link is not None and not open_browser:
-            echo(f"sign in, once and within ten minutes: {link}", err=True)
         if open_browser:
             click.launch(link or address)
 
