@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-training test-typescript lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness bench-regress lock audit sbom setup dist dist-build clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-training test-typescript test-all test-mutants lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness bench-regress lock audit sbom setup dist dist-build clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -76,11 +76,15 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 
 # What needs one core, or waits most of the time, runs side by side; the tests need both cores themselves.
 check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to measure that, too
-	@$(MAKE) --no-print-directory --output-sync=target -j2 lint size docs-site test-typescript
-	@$(MAKE) --no-print-directory AGAIN=1 $(or $(TEST),test)
+	@$(MAKE) --no-print-directory --output-sync=target -j2 lint size docs-site test-typescript test-integration-claude-code
+	@$(MAKE) --no-print-directory AGAIN=1 $(or $(TEST),test-all)
 	@$(MAKE) --no-print-directory AGAIN=1 --output-sync=target -j2 test-faults test-soak-short
 
-test: $(VENV)/dev ## run the tests, but for those that are marked as nightly
+test: export HEEDFUL_TEST_GRIDS := few
+test: $(VENV)/dev ## each feature once, on every store, over HTTP and in a browser: a few minutes
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal$(call again)
+
+test-all: $(VENV)/dev ## all tests but those that are marked as nightly: what CI runs
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal$(call again)
 
 test-fast: $(VENV)/dev ## run the unit and contract suites, in about a minute
@@ -90,12 +94,13 @@ test-properties: $(VENV)/dev ## try ten times as many examples of each property,
 	HEEDFUL_TEST_EXAMPLES=thorough $(BIN)/pytest -n $(WORKERS) --dist worksteal -m hypothesis
 
 test-nightly: ## what takes too long for each change: all parameters on every store, many examples, a year in twenty minutes
-	HEEDFUL_TEST_GRIDS=whole $(MAKE) --no-print-directory test test-postgresql test-faults
+	HEEDFUL_TEST_GRIDS=whole $(MAKE) --no-print-directory test-all test-postgresql test-faults
 	@$(MAKE) --no-print-directory test-properties
 	@$(MAKE) --no-print-directory test-soak MINUTES=$(or $(MINUTES),20)
 
-coverage: $(VENV)/dev ## run the tests, and print how much of the code they run
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered$(call again)
+coverage: export HEEDFUL_TEST_GRIDS := $(or $(GRIDS),most)
+coverage: $(VENV)/dev ## run all tests, and print how much of the code they run; GRIDS=few for those of `make test`
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered --cov-fail-under=$(if $(filter few,$(GRIDS)),90,95)$(call again)
 
 test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and servers under load, and judge what is left
 	$(BIN)/pytest -n 2 tests/faults$(call again,tests/faults)
@@ -176,6 +181,9 @@ test-training: $(VENV)/minilm ## load training data with datasets, TRL and Sente
 	$(VENV)/training/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[server]' pytest $(TRAINERS)
 	$(VENV)/training/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
 		--import-mode=importlib --confcutdir tests/integrations tests/integrations/training
+
+test-mutants: $(VENV)/dev ## swap operators of the code, a sample of them, and see that tests notice nine of ten; COUNT=60
+	$(BIN)/python tests/mutants/sample.py --count $(or $(COUNT),60)
 
 test-typescript: $(VENV)/dev ## build the client for TypeScript and run its tests
 	cd clients/typescript && npm ci --no-audit --no-fund && PYTHON='$(abspath $(BIN))/python' npm test

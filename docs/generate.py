@@ -46,6 +46,7 @@ from heedful.api.calls import Call, calls_of
 from heedful.api.result_fields import attribute_docs, describe_field
 from heedful.compat import cognee, mongodb_session_manager, text2everything
 from heedful.insight.export_files import TABLES
+from heedful.interfaces.cli.command_table import GROUPS
 from heedful.interfaces.cli.main import cli
 from heedful.model import limits
 from heedful.notifications import channels
@@ -551,10 +552,32 @@ def cli_page() -> str:
         "server, a project that is not there is an empty one. "
         "Stores and projects begin with the first thing that is written: `remember`, `import`, `connect`, `serve`, "
         "`mcp`, `worker`, `policy`, `sessions add`, `keys add`, and what else adds something.",
+        "## All commands",
+        "Without a command, `heedful` shows six to start with.",
+        _all_commands(),
     ]
     for name, command in cli.commands.items():
         parts += _command(f"heedful {name}", command, "##")
     return "\n\n".join(parts)
+
+
+def _all_commands() -> str:
+    """A line for each command, those below a group after it, by what they are for."""
+    rows = [
+        [title, f"[`{name}`](#heedful-{name.replace(' ', '-')})", text]
+        for title, group in GROUPS.items()
+        for each, ref in group.items()
+        for name, text in [(each, ref.help), *_below(each)]
+    ]
+    return table(["to", "command", "what it does"], rows)
+
+
+def _below(name: str) -> list[tuple[str, str]]:
+    """The commands of a group, each with its sentence."""
+    commands = getattr(cli.commands[name], "commands", {})
+    return [
+        (f"{name} {below}", inspect.cleandoc(each.help or "").partition("\n\n")[0]) for below, each in commands.items()
+    ]
 
 
 def _command(name: str, command: click.Command, heading: str) -> list[str]:

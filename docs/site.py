@@ -23,8 +23,24 @@ INDEX = "README.md"
 OUTSIDE = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "report.md"}
 """Files beside docs/ that are pages of the site, too."""
 
+BOOSTS = {
+    "start.md": 4.0,
+    "install.md": 4.0,
+    "tutorials/": 3.0,
+    "howto/": 3.0,
+    "coming-from/": 0.7,
+    "integrations/": 0.7,
+    "reference/": 0.3,
+    "decisions/": 0.1,
+    "benchmarks.md": 0.1,
+    "internals.md": 0.1,
+    "changelog.md": 0.05,
+}
+"""How much a page counts in the search, by how its path begins; 1 for all others."""
+
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _ITEM = re.compile(r"^- (?:\d+ )?\[([^\]]+)\]\(([^)#]+\.md)\)(?::\s+(.+(?:\n  .+)*))?", re.MULTILINE)
+_CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -89,8 +105,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links out of docs/ to their page, or to the repository; where its address is not known, they are text."""
+    """Leads links out of docs/ to their page, or to the repository; where its address is not known, they are text.
+
+    Also ranks the page in the search, and removes the backslashes of `|` in code: forges need them in tables, and
+    Python-Markdown prints them.
+    """
     path = page.file.src_uri
+    page.meta["search"] = {"boost": next((boost for start, boost in BOOSTS.items() if path.startswith(start)), 1.0)}
     source = next((name for name, there in OUTSIDE.items() if there == path), f"docs/{path}")
 
     def led(found: re.Match[str]) -> str:
@@ -101,7 +122,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return f"{mark}[{text}]({posixpath.relpath(there, posixpath.dirname(path))}{anchor})"
         return f"[{text}]({config.repo_url.rstrip('/')}/blob/HEAD/{target}{anchor})" if config.repo_url else text
 
-    return _LINK.sub(led, markdown)
+    lines = [
+        _CODE.sub(lambda code: code[0].replace("\\|", "|"), line) if line.startswith("|") else line
+        for line in _LINK.sub(led, markdown).split("\n")
+    ]
+    return "\n".join(lines)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

@@ -89,7 +89,7 @@ def test_delete(run: Run) -> None:
     run("sessions", "add-message", "s", "user", "hi")
     assert run("sessions", "remove", "s", input="n\n").exit_code == 1
     assert shown(run("sessions", "remove", "s", "--yes")) == (
-        "s deleted: 1 messages, 0 entries, 0 feedbacks, 0 learnt facts\n"
+        "s deleted: 1 message, 0 answers, 0 feedbacks, 0 learnt facts\n"
     )
     assert "no session 's'" in refused(run("sessions", "remove", "s", "--yes")).message
     run("sessions", "add", "t")
@@ -261,9 +261,9 @@ def test_improve(run: Run) -> None:
         "No, it is 45 days.",
     )
     text = shown(run("improve", "--session-id", "s"))
-    assert text.startswith("1 rated answers: 1 signals added, 0 retracted; 1 facts changed\n")
+    assert text.startswith("1 rated answer: 1 signal added, 0 retracted; 1 fact changed\n")
     assert "  learnt from feedback: When may parcels be returned? It is 45 days." in text
-    assert shown(run("improve")) == "1 rated answers; nothing new\n"
+    assert shown(run("improve")) == "1 rated answer; nothing new\n"
     assert read(run("improve", "--json"))["signals_added"] == 0
     assert refused(run("improve", "--session-id", "nope")).code == "not_found"
     assert refused(run("improve", "--dataset", " ")).field == "dataset"

@@ -38,10 +38,9 @@ NO_JSON = {
 NARROW = {"TTY_COMPATIBLE": "1", "TERM": "dumb", "COLUMNS": "80"}
 """A terminal of 80 columns that knows no colours."""
 
-DESTROYING = [
-    ("forget", "x"), ("forget", "--source", "x"), ("forget", "--dataset", "x"), ("forget", "--author", "x"),
-    ("sessions", "remove", "x"), ("connectors", "remove", "x"), ("executions", "remove", "x"),
-    ("golden", "remove", "x"), ("keys", "revoke", "x"),
+UNKNOWN = [
+    ("forget", "x"), ("forget", "--dataset", "x"), ("sessions", "remove", "x"), ("connectors", "remove", "x"),
+    ("executions", "remove", "x"), ("golden", "remove", "x"), ("keys", "revoke", "x"),
 ]  # fmt: skip
 
 
@@ -177,12 +176,57 @@ def test_a_file_that_does_not_exist_is_told_before_anything_is_done(
     assert not (tmp_path / "new.db").exists()
 
 
-@pytest.mark.parametrize("line", DESTROYING, ids=" ".join)
-def test_what_can_not_be_undone_asks_first(store: str, line: tuple[str, ...]) -> None:
-    result = CliRunner().invoke(cli, ["-s", store, "-p", "shop", *line], input="n\n")
-    assert result.exit_code == 1
-    assert "[y/N]" in result.stderr
-    assert json.loads(run("stats", "-s", store, "-p", "shop", "--json").stdout)["total_facts"] == 1
+def test_what_can_not_be_undone_asks_first(store: str) -> None:
+    there = ("-s", store, "-p", "shop")
+    run("sessions", "add", "chat", *there)
+    fact = json.loads(run("facts", "--json", *there).stdout)["items"][0]["fact_id"]
+    key = json.loads(run("keys", "add", "reader", "--json", *there).stdout)["key_id"]
+    for line in (
+        *(("forget", fact), ("forget", "--source", "x"), ("forget", "--dataset", "main_dataset")),
+        *(("forget", "--author", "x"), ("sessions", "remove", "chat"), ("keys", "revoke", key)),
+    ):
+        result = CliRunner().invoke(cli, [*there, *line], input="n\n")
+        assert result.exit_code == 1
+        assert "[y/N]" in result.stderr, line
+    assert "Forget 1 fact, " in CliRunner().invoke(cli, [*there, "forget", fact], input="n\n").stderr
+    assert json.loads(run("stats", "--json", *there).stdout)["total_facts"] == 1
+
+
+@pytest.mark.parametrize("line", UNKNOWN, ids=" ".join)
+def test_what_does_not_exist_is_said_before_anything_is_asked(
+    store: str, line: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = fails(capsys, *line, "-s", store, "-p", "shop")
+    assert code == 3
+    assert "[y/N]" not in said
+
+
+def test_a_line_without_a_command_shows_six_to_start_with(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    shown = capsys.readouterr().out
+    first = re.findall(r"^  heedful ([\w-]+)", shown, re.MULTILINE)
+    assert ended.value.code == 0
+    assert (len(first), set(first) - set(COMMANDS)) == (6, set())
+    assert shown.endswith(f"All {len(COMMANDS)} commands: heedful --help. One of them: heedful COMMAND --help.\n")
+
+
+def test_a_signal_names_the_facts_it_is_about(store: str) -> None:
+    recall = json.loads(run("recall", "my password", "-s", store, "-p", "shop", "--json").stdout)["recall_id"]
+    shown = run("signal", "--recall", recall, "--helpful", "1", "-s", store, "-p", "shop").stdout
+    assert shown.startswith("1 signal, 1 fact updated\n")
+    assert LONG[:60] in shown
+
+
+def test_a_file_makes_the_same_facts_wherever_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("facts.txt").write_text("The CEO is Ada.\nRefunds take 14 days.\nThe office is in Berlin.\n")
+    Path("page.md").write_text("# Refunds\n\nRefunds take\n14 days.\n\nReturns are free.\n")
+    assert run("try", "facts.txt", input="\n").stdout.startswith("3 facts, one per line.")
+    assert run("remember", "-f", "facts.txt").stdout.startswith("3 new, 0 known in main_dataset, one per line\n")
+    assert run("try", "page.md", input="\n").stdout.startswith("2 facts, one per paragraph.")
+    shown = run("remember", "-f", "page.md", "-f", "facts.txt").stdout
+    assert shown.startswith("2 new, 3 known in main_dataset, one per line or paragraph\n")
 
 
 def test_a_question_without_an_answer_ends_the_program(
@@ -278,7 +322,7 @@ def test_try_compares_with_ranks_without_feedback_and_splits_a_short_text(
         "# Parking\n\nVisitors park behind the building.\n\nParking is free after five in the evening.\n"
     )
     shown = run("try", "handbook.md", input="Where can my guest park?\n2\nWhere can a guest park?\n9\n\n").stdout
-    assert shown.startswith("2 facts.")
+    assert shown.startswith("2 facts, one per paragraph. ")
     lines = [line.split() for line in shown.splitlines()]
     first, second = (number + 1 for number, line in enumerate(lines) if line[:1] == ["rank"])
     assert lines[first][:2] == ["1", "1"]
@@ -291,7 +335,7 @@ def test_try_compares_with_ranks_without_feedback_and_splits_a_short_text(
 def test_a_rating_of_an_unknown_id_says_what_it_waits_for(store: str) -> None:
     shown = run("sessions", "rate", "chat-1", "up", "-s", store, "-p", "shop").stdout
     assert shown.startswith("waiting\n")
-    assert "No answer has the external_id chat-1 yet" in shown
+    assert "No answer has the id chat-1 yet" in shown
 
 
 def test_the_guide_names_the_commands_that_need_the_store_itself() -> None:

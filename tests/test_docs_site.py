@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from sharing import make_once
 ROOT = Path(__file__).parents[1]
 SECTIONS = [
     "Get started",
+    "Tutorials",
     "Integrations",
     "Learn from feedback",
     "Questions about data",
@@ -70,6 +72,33 @@ def test_search_knows_every_page(site: Path) -> None:
     index = orjson.loads((site / "search/search_index.json").read_bytes())
     found = {each["location"].partition("#")[0] for each in index["docs"]}
     assert len(found) >= len(PAGES)
+
+
+SEARCHES = {
+    "undo a rating": "howto/rate-answers/#undo-a-rating",
+    "How do I connect a database?": "howto/connect-a-database/",
+    "install": "install/",
+    "erase a person": "howto/erase-a-person/",
+    "how many ratings": "howto/how-many-ratings/",
+}
+"""What somebody types, and the page that should come first."""
+
+
+def test_search_ranks_the_page_for_a_task_first(site: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    (worker,) = site.glob("assets/javascripts/workers/search.*.js")
+    command = [node, str(ROOT / "tests/site_search.js"), str(worker), str(site / "search/search_index.json"), *SEARCHES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    found = [orjson.loads(line) for line in done.stdout.splitlines()]
+    assert {query: first for query, (first, *_) in zip(SEARCHES, found, strict=True)} == SEARCHES
+
+
+def test_code_in_tables_has_no_backslashes(site: Path) -> None:
+    page = (site / "reference/python/index.html").read_text(encoding="utf-8")
+    assert "<code>str | None</code>" in page
+    assert not re.search(r"<td>.*\\\|.*</td>", page)
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:

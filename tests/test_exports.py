@@ -371,15 +371,15 @@ def test_the_command_writes_files_and_standard_output(store: Heedful, path: Path
     store.sessions.add_message("monday", "user", "Hello, world")
     store.sessions.add_session_feedback("monday", {"rating": "up"})
     file = tmp_path / "events.jsonl"
-    done = run("export", "events", "-o", str(file))
+    done = run("export", "events", str(file))
     assert done.exit_code == 0, done.output
-    assert done.stdout == f"1 rows of events in {file}\n"
-    assert isinstance(run("export", "events", "-o", str(file)).exception, Conflict)
-    assert run("export", "events", "-o", str(file), "--force").exit_code == 0
-    shown = run("export", "messages", "-o", "-", "--format", "csv")
+    assert done.stdout == f"1 row of events in {file}\n"
+    assert isinstance(run("export", "events", str(file)).exception, Conflict)
+    assert run("export", "events", str(file), "--force").exit_code == 0
+    shown = run("export", "messages", "-", "--format", "csv")
     [row] = csv.DictReader(io.StringIO(shown.stdout, newline=""))
     assert row["content"] == "Hello, world"
-    assert isinstance(run("export", "messages", "-o", "-").exception, Invalid)
-    assert run("export", "opinions", "-o", "-").exit_code == 2
+    assert isinstance(run("export", "messages", "-").exception, Invalid)
+    assert run("export", "opinions", "-").exit_code == 2
     assert json.loads(run("dictionary", "--json").stdout)[0]["name"] == "feedback"
     assert "feedback_id" in run("dictionary").stdout

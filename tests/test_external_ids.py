@@ -74,6 +74,8 @@ def test_feedback_names_an_entry_by_its_external_id(anywhere: Heedful) -> None:
     assert sessions.add_feedback("s", entry.qa_id, None, 4, author="ada")
     assert sessions.rate("run-1", "down", author="bo")
     assert opinions(anywhere, entry.qa_id) == [("ada", 4, None), ("bo", 1, None)]
+    assert sessions.rate(entry.qa_id, "up", comment="Right.", author="bo").status == "stored"
+    assert opinions(anywhere, entry.qa_id) == [("ada", 4, None), ("bo", 5, "Right.")]
     assert not sessions.add_feedback("other", "run-1", feedback_score=1)
     assert sessions.delete_feedback("s", "run-1", author="bo")
     assert opinions(anywhere, entry.qa_id) == [("ada", 4, None)]
@@ -81,10 +83,10 @@ def test_feedback_names_an_entry_by_its_external_id(anywhere: Heedful) -> None:
 
 def test_a_rating_waits_for_its_answer(anywhere: Heedful) -> None:
     sessions = anywhere.sessions
-    assert sessions.rate("run-1", 2, comment="first", author="ada") is False
-    assert sessions.rate("run-1", "VERY_NEGATIVE", comment="second", author="ada") is False
-    assert sessions.rate("run-1", True) is False
-    assert sessions.rate("run-2", True) is False
+    assert sessions.rate("run-1", 2, comment="first", author="ada").status == "waiting"
+    assert not sessions.rate("run-1", "VERY_NEGATIVE", comment="second", author="ada")
+    assert not sessions.rate("run-1", True)
+    assert not sessions.rate("run-2", True)
     assert sessions.feedback_metrics().total == 0
     recalled = anywhere.recall(QUESTION)
     entry = sessions.add_entry("s", QUESTION, GYM, recall_id=recalled.recall_id, external_id="run-1")
@@ -145,7 +147,7 @@ def test_a_rating_and_its_answer_come_at_the_same_moment(anywhere: Heedful) -> N
 def test_a_deleted_session_frees_its_external_ids(anywhere: Heedful) -> None:
     anywhere.sessions.add_entry("s", QUESTION, GYM, external_id="run-1")
     anywhere.sessions.delete("s")
-    assert anywhere.sessions.rate("run-1", "up", author="ada") is False
+    assert not anywhere.sessions.rate("run-1", "up", author="ada")
     again = anywhere.sessions.add_entry("s", QUESTION, BREAD, external_id="run-1")
     assert again.feedback_score == 5
 
@@ -251,7 +253,7 @@ def test_an_execution_with_an_external_id_runs_once(store: Heedful, tmp_path: Pa
 def test_projects_have_their_own_external_ids(open_store: Callable[..., Heedful]) -> None:
     one, other = open_store(), open_store(project="other")
     one.sessions.add_entry("s", QUESTION, GYM, external_id="run-1")
-    assert other.sessions.rate("run-1", "up", author="ada") is False
+    assert not other.sessions.rate("run-1", "up", author="ada")
     assert other.sessions.add_entry("t", QUESTION, BREAD, external_id="run-1").feedback_score == 5
     assert one.sessions.entry("s", "run-1").feedback_score is None
 
@@ -277,7 +279,7 @@ def test_a_browser_rates_by_the_id_that_its_token_names(path: Path, empty_store:
     with running(path) as server, heedful.connect(server.url, api_key=server.key) as store:
         token = store.keys.create_token({"external_id": "run-1"}, author="ada")
         with heedful.connect(server.url, api_key=token.token) as browser:
-            assert browser.sessions.rate("run-1", "up") is False
+            assert not browser.sessions.rate("run-1", "up")
             with pytest.raises(heedful.Forbidden):
                 browser.sessions.rate("run-2", "up")
         assert store.sessions.add_entry("s", QUESTION, GYM, external_id="run-1").feedback_score == 5

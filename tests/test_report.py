@@ -235,10 +235,10 @@ def test_the_command_writes_the_report_and_its_charts(store: Heedful, path: Path
 
     done = run("--by", "metadata.variant", "--charts", "charts")
     assert done.exit_code == 0, (done.output, done.exception)
-    assert re.fullmatch(r"1 opinions in report.html, and \d charts in charts\n", done.stdout)
+    assert re.fullmatch(r"1 opinion in report.html, and \d charts in charts\n", done.stdout)
     assert Path("report.html").is_file()
     assert isinstance(run().exception, Conflict)
-    assert run("--force", "-o", "report.html", "--since", "2026-01-01").exit_code == 0
+    assert run("report.html", "--force", "--since", "2026-01-01").exit_code == 0
 
 
 def test_a_report_on_a_server_says_the_same(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -113,6 +114,28 @@ def test_one_fact_needs_no_list(store: Heedful, recall: Recall) -> None:
     assert result.errors == []
     assert kinds(store, recall[0].fact_id) == {"used": 1}
     assert kinds(store, recall[1].fact_id) == {"not_helpful": 1}
+
+
+def test_facts_may_be_named_by_rank_and_the_recall_by_itself(either: Heedful) -> None:
+    either.remember(TEXTS)
+    recall = either.recall("apples")
+    first, second, third, last = (hit.fact_id for hit in recall)
+    result = either.signal_recall(recall, used=1, helpful=[1, second], not_helpful=[4])
+    given = {(signal.fact_id, signal.signal_type) for signal in result.signals}
+    assert given == {
+        *((first, "used"), (first, "helpful"), (second, "helpful")),
+        *((third, "ignored"), (last, "not_helpful")),
+    }
+
+
+@pytest.mark.parametrize(("given", "problem"), [([5], "no rank 5"), ([0], "no rank 0"), ([True], "got [True]")])
+def test_a_rank_that_was_not_shown_is_refused(store: Heedful, recall: Recall, given: list[int], problem: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(problem)) as refused:
+        store.signal_recall(recall, helpful=given)
+    assert refused.value.field == "helpful"
+    with pytest.raises(Invalid, match="as helpful and as not_helpful"):
+        store.signal_recall(recall, helpful=[1], not_helpful=recall[0])
+    assert kinds(store, recall[0].fact_id) == {}
 
 
 def test_a_fact_may_be_named_by_its_hit(store: Heedful, recall: Recall) -> None:

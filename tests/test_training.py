@@ -407,7 +407,7 @@ def test_the_command_writes_a_file_or_standard_output(store: Heedful, path: Path
     file = tmp_path / "taught.jsonl"
     done = run("training", str(file), "--format", "sft")
     assert done.exit_code == 0, done.output
-    assert f"1 lines (1 to train, 0 to test) about 1 needs in {file}; how they were made: {file}.md" in done.stdout
+    assert f"1 line (1 to train, 0 to test) about 1 need in {file}; how they were made: {file}.md" in done.stdout
     assert "as many votes for it as against it" in done.stdout
     assert isinstance(run("training", str(file), "--format", "sft").exception, Conflict)
     assert run("training", str(file), "--format", "sft", "--force").exit_code == 0

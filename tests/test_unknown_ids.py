@@ -90,7 +90,7 @@ ANSWERS: dict[tuple[str, str], Any] = {
     ("sessions.delete_feedback", "session_id"): False,
     ("sessions.delete_feedback", "qa_id"): False,
     # The answer may come after its rating, which waits.
-    ("sessions.rate", "external_id"): False,
+    ("sessions.rate", "external_id"): {"status": "waiting"},
     ("sessions.exists", "session_id"): False,
     # A batch does what it can.
     ("feedback.bulk_delete", "feedback_ids"): {"deleted_count": 0},

@@ -1,67 +1,70 @@
-"""A site of one's own that shows answers with the feedback widget: see docs/howto/widget.md for how to run it."""
+"""The feedback widget on a static page: index.html, and the two routes it needs from your backend.
+
+It needs the extra `server`, and no key of a language model. In two terminals:
+
+    HEEDFUL_ADMIN_KEY=a-long-secret-of-yours heedful serve --cors-origin http://127.0.0.1:8080
+    HEEDFUL_API_KEY=a-long-secret-of-yours python examples/widget/app.py    # then open http://127.0.0.1:8080
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
-from html import escape
 from pathlib import Path
-from string import Template
 from typing import Annotated
 
 import uvicorn
 from fastapi import Cookie, FastAPI
-from fastapi.responses import HTMLResponse
+from fastapi.responses import FileResponse
 
 import heedful
 
 SERVER = os.environ.get("HEEDFUL_URL", "http://127.0.0.1:8000")
-PAGE = Template(Path(__file__).with_name("index.html").read_text(encoding="utf-8"))
 FACTS = [
-    "An opinion can be changed, and it can be taken back.",
-    "Opinions are kept in a ledger, and the usefulness of a fact is computed from it.",
+    "Feedback can be changed, and it can be taken back.",
+    "Feedback is stored in a ledger, and the usefulness of a fact is computed from it.",
     "A token lets a browser rate the answers that it names, for ten minutes.",
 ]
 
-# The key stays here: the browser gets tokens only. It is read from HEEDFUL_API_KEY.
-memory = heedful.connect(SERVER)
-app = FastAPI()
+
+def model(prompt: str) -> str:
+    """Stands in for a language model by repeating the first fact of the prompt. Call yours here."""
+    return prompt.partition("[1] ")[2].partition("\n")[0] + " [1]"
 
 
-@app.get("/")
-def page(question: str = "Where are opinions kept?", visitor: Annotated[str | None, Cookie()] = None) -> HTMLResponse:
-    """Answers a question, and asks what the visitor thinks of the answer."""
-    visitor = visitor or secrets.token_urlsafe(12)
-    memory.remember(FACTS)
-    found = memory.recall(question, top_k=1, session_id=session_of(visitor))
-    assert found.qa_id is not None
-    shown = {
-        "server": SERVER,
-        "question": question,
-        "answer": found.answer or "I don't know.",
-        "session_id": session_of(visitor),
-        "qa_id": found.qa_id,
-        "token": signed(visitor, found.qa_id),
-    }
-    response = HTMLResponse(PAGE.substitute({name: escape(value) for name, value in shown.items()}))
-    response.set_cookie("visitor", visitor, httponly=True, samesite="lax")
-    return response
+def create(memory: heedful.RemoteHeedful, server: str) -> FastAPI:
+    """The backend. The key stays here; browsers get tokens, which can rate one answer and nothing else."""
+    app = FastAPI()
 
+    def token(visitor: str, qa_id: str) -> str:
+        # Visitors whom you know get their name: author="ada". Anonymous votes are counted, and change no ranking.
+        target = {"session_id": f"visitor-{visitor}", "qa_id": qa_id}
+        return memory.keys.create_token(target, subject=visitor).token
 
-@app.get("/token")
-def token(qa_id: str, visitor: Annotated[str, Cookie()]) -> dict[str, str]:
-    """A new token for a page that has been open for long. Visitors get tokens for their own session only."""
-    return {"token": signed(visitor, qa_id)}
+    @app.get("/")
+    def page(visitor: Annotated[str | None, Cookie()] = None) -> FileResponse:
+        response = FileResponse(Path(__file__).with_name("index.html"))
+        response.set_cookie("visitor", visitor or secrets.token_urlsafe(12), httponly=True, samesite="lax")
+        return response
 
+    @app.get("/answer")
+    def answer(question: str, visitor: Annotated[str, Cookie()]) -> dict[str, str]:
+        session_id = f"visitor-{visitor}"
+        facts = memory.recall(question)
+        said = model(f"{heedful.as_prompt(facts)}\n\nQuestion: {question}")
+        qa_id = memory.sessions.add_entry(session_id, question, said, recall_id=facts.recall_id).qa_id
+        widget = {"server": server, "session-id": session_id, "qa-id": qa_id, "token": token(visitor, qa_id)}
+        return {"answer": said} | widget
 
-def session_of(visitor: str) -> str:
-    return f"visitor-{visitor}"
+    @app.get("/token")
+    def renew(qa_id: str, visitor: Annotated[str, Cookie()]) -> dict[str, str]:
+        """A new token for a page that has been open for more than ten minutes."""
+        return {"token": token(visitor, qa_id)}
 
-
-def signed(visitor: str, qa_id: str) -> str:
-    """A token with which this visitor may rate this answer. The author is the same in each, so opinions can change."""
-    return memory.keys.create_token({"session_id": session_of(visitor), "qa_id": qa_id}, author=visitor).token
+    return app
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=8080)
+    with heedful.connect(SERVER) as connected:
+        connected.remember(FACTS)
+        uvicorn.run(create(connected, SERVER), host="127.0.0.1", port=8080)

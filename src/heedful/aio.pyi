@@ -96,6 +96,7 @@ from heedful.api.parameters import (
     Reason,
     RecallCursor,
     RecallId,
+    Receipt,
     Remarks,
     ReportKey,
     ReportTable,
@@ -186,6 +187,7 @@ from heedful.model import (
     PolicyChange,
     PolicyInUse,
     PolicyName,
+    RatingResult,
     Recall,
     Receipt,
     RegressReport,
@@ -333,7 +335,7 @@ class AsyncHeedful(_Awaiting):
 
     async def signal_recall(
         self,
-        recall_id: RecallId,
+        recall_id: Receipt,
         *,
         used: JudgedFacts = (),
         helpful: JudgedFacts = (),
@@ -346,8 +348,8 @@ class AsyncHeedful(_Awaiting):
         """Says how useful the facts of one recall were; those shown and never named are `ignored`.
 
         With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
-        Facts are named by id, or by their hits. It may come days later. Saying the same of a fact again counts once,
-        and a fact that is named later is no longer `ignored`.
+        Facts are named by id, by rank (a whole number), or by their hits. It may come days later. Saying the same of a
+        fact again counts once, and a fact that is named later is no longer `ignored`.
 
         Named facts that the recall did not show are listed in `errors` with their index in `used`, `helpful` and
         `not_helpful`, one after another, and nothing is said of facts that were not named. If no named fact was shown,
@@ -627,11 +629,12 @@ class AsyncSessions(_Awaiting):
         comment: Comment | None = None,
         scale: Scale | None = None,
         author: Author | None = None,
-    ) -> bool:
-        """Rates the answer with this `external_id`, in whichever session it is, comments on it, or both.
+    ) -> RatingResult:
+        """Rates the answer with this `external_id` or `qa_id`, in whichever session it is, comments on it, or both.
 
-        True if it is stored. False if there is no such answer yet: it then waits for it, a day by default (the setting
-        `waiting_days`), and is stored when the answer is. What the same author said of it before is replaced.
+        The `status` of the result is `stored`, or `waiting` if there is no such answer yet: the rating then waits for
+        it, a day by default (the setting `waiting_days`), and is stored when the answer is. The result is true only if
+        the rating is stored. What the same author said of it before is replaced.
 
         `rating` is a boolean, a word such as "up" or "VERY_NEGATIVE", or a number; `scale` has the worst and the best
         number, where the number alone doesn't say it: (0, 1), (1, 5), (-1, 1). See `normalise_rating`.

@@ -71,7 +71,7 @@ def check(path: Path, *, overwrite: bool) -> None:
     if path.exists() and not path.is_file():
         raise _not_a_file(path)
     if path.exists() and not overwrite:
-        remedy = "Use another file name, or overwrite it: overwrite=True, --force"
+        remedy = "Use another file name, or pass overwrite=True"
         raise Conflict(f"{path} already exists", field="path", value=str(path), remedy=remedy)
 
 

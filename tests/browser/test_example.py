@@ -22,14 +22,17 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[s
     listening = socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
     with running(tmp_path / "store.db", cors_origins=[origin]) as server:
-        monkeypatch.setenv("HEEDFUL_URL", server.url)
-        monkeypatch.setenv("HEEDFUL_API_KEY", server.key)
         spec = importlib.util.spec_from_file_location("widget_example", EXAMPLE)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        site = uvicorn.Server(uvicorn.Config(module.app, log_config=None))
+        page = EXAMPLE.with_name("index.html").read_text(encoding="utf-8")
+        (tmp_path / "index.html").write_text(page.replace("http://127.0.0.1:8000", server.url), encoding="utf-8")
+        monkeypatch.setattr(module, "__file__", str(tmp_path / "app.py"))
+        memory = server.connect()
+        memory.remember(module.FACTS)
+        site = uvicorn.Server(uvicorn.Config(module.create(memory, server.url), log_config=None))
         thread = threading.Thread(target=lambda: site.run(sockets=[listening]), name="example")
         thread.start()
         try:
@@ -38,13 +41,15 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[s
             site.should_exit = True
             thread.join()
             listening.close()
-            module.memory.close()
+            memory.close()
 
 
 def test_a_visitor_asks_rates_and_may_take_a_long_time(browser: Browser, example: tuple[str, Running]) -> None:
     origin, server = example
     page = browser.new_page()
-    page.goto(f"{origin}/?question=Where+are+<b>opinions</b>+kept%3F")
+    page.goto(origin)
+    page.get_by_role("textbox", name="Question").fill("Where is <b>feedback</b> stored?")
+    page.get_by_role("button", name="Ask").click()
     expect(page.get_by_role("article")).to_contain_text("ledger")
     server.clock.advance(hours=1)
     page.get_by_role("button", name="Helpful", exact=True).click()
@@ -55,6 +60,6 @@ def test_a_visitor_asks_rates_and_may_take_a_long_time(browser: Browser, example
     with server.connect() as memory:
         [session] = memory.sessions.list().items
         [entry] = memory.sessions.entries(session.session_id).items
-    assert entry.question == "Where are <b>opinions</b> kept?"
+    assert entry.question == "Where is <b>feedback</b> stored?"
     assert (entry.feedback_score, entry.feedback_text) == (5, "Clear.")
     page.close()

@@ -142,7 +142,7 @@ def test_usefulness_says_what_the_stats_say(visitor: TestClient, store: Heedful,
     assert stats.facts_with_signals <= stats.total_facts == store.get_dataset(dataset).facts
     part = text(visitor, f"facts/usefulness?dataset={dataset}")
     mean = f"mean {stats.average_overall_usefulness:.2f}"
-    counted = f"{stats.facts_with_signals} of {stats.total_facts} facts have signals; {mean}"
+    counted = f"{stats.facts_with_signals} of {stats.total_facts} facts with signals; {mean}"
     assert counted in part
     assert " ".join(f"{label} {count}" for label, count in stats.distribution.items()) in part
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from dashboards import Dashboard, hidden, token
+from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from heedful.access import credentials
-from heedful.interfaces.dashboard.responses import sign_in_link
+from heedful.interfaces.dashboard.app import create
 from heedful.model import Scope
 from heedful.testing import ManualClock
 
@@ -42,31 +43,40 @@ def test_pages_are_for_those_who_are_logged_in_and_logging_in_leads_back_to_them
     assert client.get(entered.headers["location"]).status_code == 200
 
 
-def here(dashboard: Dashboard, host: str = "127.0.0.1") -> TestClient:
-    """A browser at an address."""
-    return TestClient(dashboard.app, "http://dashboard.test", follow_redirects=False, client=(host, 50_000))
+def test_a_printed_link_logs_in_once_soon_and_here(dashboard: Dashboard, clock: ManualClock) -> None:
+    logins = dashboard.app.state.site.logins
+    here = TestClient(dashboard.app, "http://dashboard.test", client=("127.0.0.1", 1), follow_redirects=False)
+    there = TestClient(dashboard.app, "http://dashboard.test", client=("192.0.2.7", 1), follow_redirects=False)
+
+    def code() -> str:
+        address, _, found = logins.link("http://127.0.0.1:8001").partition("#once=")
+        assert address == "http://127.0.0.1:8001/login"
+        return str(found)
+
+    def enter(client: TestClient, code: str) -> int:
+        return int(client.post("/login", data={"api_key": code}).status_code)
+
+    first = code()
+    assert (enter(there, first), enter(here, f"{first}x"), enter(here, first)) == (401, 401, 303)
+    assert here.get("/p/default/settings").status_code == 200
+    assert enter(TestClient(dashboard.app, client=("127.0.0.1", 1)), first) == 401
+    late = code()
+    clock.advance(minutes=11)
+    assert enter(here, late) == 401
+    replaced = code()
+    assert (enter(here, code()), enter(here, replaced)) == (303, 401)
+    assert [logins.link(f"http://{host}:8001") for host in ("0.0.0.0", "192.0.2.7", "[::]")] == [None] * 3
 
 
-def test_a_link_logs_in_once_on_this_machine(dashboard: Dashboard) -> None:
-    link = sign_in_link(dashboard.app.state.site, dashboard.admin)
-    elsewhere = here(dashboard, "192.0.2.7").get(link)
-    assert elsewhere.status_code == 403
-    assert "set-cookie" not in elsewhere.headers
-    client = here(dashboard)
-    entered = client.get(link)
-    assert (entered.status_code, entered.headers["location"]) == (303, "/")
-    assert client.get("/p/default/overview").status_code == 200
-    again = here(dashboard).get(link)
-    assert again.status_code == 403
-    assert "This link was used" in again.text
-    assert here(dashboard).get("/login/nonsense").status_code == 403
-
-
-def test_a_link_expires(dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.interfaces.dashboard.responses.LINK_SECONDS", 0.0)
-    expired = here(dashboard).get(sign_in_link(dashboard.app.state.site, dashboard.admin))
-    assert expired.status_code == 403
-    assert "set-cookie" not in expired.headers
+def test_a_login_by_link_ends_with_the_dashboard_that_printed_it(dashboard: Dashboard) -> None:
+    client = TestClient(dashboard.app, client=("127.0.0.1", 1), follow_redirects=False)
+    link = dashboard.app.state.site.logins.link("http://127.0.0.1:8001")
+    client.post("/login", data={"api_key": link.partition("#once=")[2]})
+    again = TestClient(create(dashboard.opened), cookies=dict(client.cookies))
+    assert "a dashboard that was stopped" in again.get("/login").text
+    with dashboard.opened.database.read() as connection:
+        rows = [tuple(row) for row in connection.execute(text("SELECT * FROM logins"))]
+    assert link.partition("#once=")[2] not in repr(rows)
 
 
 def test_every_wrong_key_is_refused_in_the_same_words(dashboard: Dashboard) -> None:

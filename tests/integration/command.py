@@ -48,8 +48,6 @@ class Started:
     url: str
     key: str | None
     """What it printed; None if it had one."""
-    link: str | None
-    """Where one is logged in, if it printed that."""
 
 
 @contextmanager
@@ -72,8 +70,7 @@ def started(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterato
         # What it logs must go somewhere, or it would wait for room.
         threading.Thread(target=process.stdout.read, daemon=True).start()
         key = re.search(r"hf_\S+", printed)
-        link = re.search(r"http\S+/login/\S+", printed)
-        yield Started(match[1], None if key is None else key[0], None if link is None else link[0])
+        yield Started(match[1], None if key is None else key[0])
     finally:
         process.terminate()
         process.wait(60)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import defaultdict
 from collections.abc import Iterable
+from zlib import crc32
 
 import pytest
 
-WHOLE = os.environ.get("HEEDFUL_TEST_GRIDS") == "whole"
-"""Whether every test runs, with all of its parameters on every store: `make test-nightly`."""
+GRIDS = os.environ.get("HEEDFUL_TEST_GRIDS", "most")
+"""How much of the tests and their parameters runs: `few` of them (`make test`), `most` (`make test-all`), or the
+`whole`, with all parameters on every store (`make test-nightly`)."""
+
+WHOLE = GRIDS == "whole"
+
+EXAMPLES = 2
+"""Sets of parameters that `make test` tries of one test."""
 
 STORES = ("any_store", "open_either")
 """Fixtures that open one store after the other."""
@@ -21,8 +29,9 @@ def thin(items: Iterable[pytest.Item], store: str) -> list[pytest.Item]:
     is what the tests run on that don't choose themselves."""
     met = set()
     result = []
-    for item in items:
-        if item.get_closest_marker("nightly") is not None:
+    left_out = {"nightly", "slow"} if GRIDS == "few" else {"nightly"}
+    for item in _few(items) if GRIDS == "few" else items:
+        if any(marker.name in left_out for marker in item.iter_markers()):
             continue
         servers = {store, *_chosen(item)} - {"sqlite"}
         test, _, parameters = item.nodeid.partition("[")
@@ -32,6 +41,18 @@ def thin(items: Iterable[pytest.Item], store: str) -> list[pytest.Item]:
             met.add((test, frozenset(servers)))
         result.append(item)
     return result
+
+
+def _few(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Some sets of parameters of each test: always the same, but of one test other ones than of the next."""
+    sets = defaultdict(list)
+    for item in items:
+        sets[item.nodeid.partition("[")[0]].append(item)
+    return [item for each in sets.values() for item in sorted(each, key=_shuffled)[:EXAMPLES]]
+
+
+def _shuffled(item: pytest.Item) -> int:
+    return crc32(item.nodeid.encode())
 
 
 def _chosen(item: pytest.Item) -> list[str]:

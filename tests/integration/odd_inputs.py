@@ -10,6 +10,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import grids
 from comparing import Plain
@@ -134,6 +135,9 @@ def _variants(name: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, d
         kinds = _kinds(hints[parameter.name])
         usual: Any = "text" if str in kinds else {} if dict in kinds else None
         for place, odd, value in _odd(parameter.name, given.get(parameter.name, usual)):
+            if not grids.WHOLE and crc32(f"{name} {place} {odd}".encode()) % 3:
+                # Of each place some, of each odd input many places.
+                continue
             if parameter.name == "idempotency_key":
                 # With sessions elsewhere, their feedback has keys of its own.
                 value += name

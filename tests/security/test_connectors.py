@@ -498,7 +498,7 @@ def test_an_imported_connector_waits_for_somebody_to_confirm_it(
     kept = tmp_path / "kept.db"
     import_file(kept, exported(path, lambda line: None), embedding="fast")
     output = run_main("--store", str(kept), "--embedding", "fast", "connectors", "confirm", "shop")
-    assert output.stdout.startswith("shop is on: 1 tables in sqlite:///"), output.stderr
+    assert output.stdout.startswith("shop is on: 1 table in sqlite:///"), output.stderr
     with open_store(kept, embedding="fast") as store:
         assert store.connectors.confirm("shop").enabled is True
         assert store.executions.execute_query("SELECT count(*) FROM orders").result.rows == [[0]]

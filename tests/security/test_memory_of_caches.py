@@ -67,11 +67,11 @@ SQL: dict[str, Callable[[str, str], Any]] = {
 
 
 def growth(call: Callable[[str], Any], made: Callable[[int], str]) -> int:
-    """Bytes that thirty calls leave behind, after those that leave the few results that are kept of long texts."""
+    """Bytes that a dozen calls leave behind, after those that leave the few results that are kept of long texts."""
     tracemalloc.start()
     try:
         sizes = []
-        for calls in (range(10), range(10, 40)):
+        for calls in (range(4), range(4, 16)):
             for number in calls:
                 call(made(number))
             gc.collect()

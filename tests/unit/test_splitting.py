@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.memory.documents import MAX_PIECE, split
+from heedful.memory.documents import MAX_PIECE, is_list, split, split_file
 
 texts = st.one_of(
     st.text(max_size=400),
@@ -97,3 +97,58 @@ def test_the_default_limit_holds() -> None:
     pieces = split("A sentence of some length, repeated. " * 200)
     assert len(pieces) > 1
     assert all(len(piece.text) <= MAX_PIECE for piece in pieces)
+
+
+@given(texts)
+def test_facts_of_a_file_stand_at_their_positions_and_lose_no_word(text: str) -> None:
+    end = 0
+    for piece in split_file(text):
+        assert text[piece.start : piece.stop] == piece.text
+        assert len(piece.text) <= MAX_PIECE
+        assert not any(character.isalnum() for character in text[end : piece.start])
+        end = piece.stop
+    assert not any(character.isalnum() for character in text[end:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The CEO is Ada.\nRefunds take 14 days.\nBerlin.",
+        "the ceo is ada\nrefunds take 14 days",
+        "- The CEO is Ada\n- Refunds take 14 days, without shipping\n",
+        "Opening hours: 9 to 5\r\nPhone: 030 123456\r\n",
+        "A line of a whole paragraph, as many editors write it, with one sentence. And another.\nThe next paragraph.",
+    ],
+)
+def test_complete_lines_are_a_list(text: str) -> None:
+    assert is_list(text)
+    assert [piece.text for piece in split_file(text)] == text.splitlines()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One fact.",
+        "The CEO is Ada.\n\nRefunds take 14 days.",
+        "# Staff\nThe CEO is Ada.",
+        "The refund is paid after the goods have come\nback to us, and then within 14 days.",
+        "Der Vertrag gilt vom ersten Tag des Monats an, in dem\nAda die Ware bekommt. Er endet nach\nOstern.",
+        "We are closed on:\nMonday\nTuesday",
+        "def f():\n    return 1",
+        "| a | b |\n| 1 | 2 |",
+    ],
+)
+def test_what_goes_on_in_the_next_line_is_no_list(text: str) -> None:
+    assert not is_list(text)
+
+
+def test_paragraphs_keep_what_belongs_to_them() -> None:
+    text = (
+        "# Guide\n\n## Start\n\nRun this:\n\n```sh\nmake\n\nmake test\n```\n\n"
+        "It prints\na table.\n\n| a |\n| 1 |\n\n---\n\nBye."
+    )
+    assert [piece.text for piece in split_file(text)] == [
+        "# Guide\n\n## Start\n\nRun this:\n\n```sh\nmake\n\nmake test\n```",
+        "It prints\na table.\n\n| a |\n| 1 |",
+        "Bye.",
+    ]

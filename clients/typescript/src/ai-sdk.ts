@@ -265,7 +265,8 @@ export function heedfulTools(memory: Heedful, jsonSchema: typeof JsonSchema, opt
       // A rating of an answer that is not there would wait for it.
       await memory.sessions.entry(answer_id.slice(0, Math.max(1, answer_id.lastIndexOf("/"))), answer_id);
       const given = /^[1-5]$/.test(rating.trim()) ? { rating: Number(rating), scale: [1, 5] } : { rating };
-      return { stored: await memory.sessions.rate(answer_id, { ...given, ...defined({ comment, author }) }) };
+      const { status } = await memory.sessions.rate(answer_id, { ...given, ...defined({ comment, author }) });
+      return { stored: status === "stored" };
     },
   };
   const correct: HeedfulTools["correct"] = {

@@ -53,7 +53,7 @@ def identifier(field: str, value: Any) -> str:
 
 def no_fact(project: str, fact_id: str, field: str = "fact_id") -> NotFound:
     """The error for a fact that is not there."""
-    remedy = "Use a fact_id that recall, facts() or the evidence of a review item shows"
+    remedy = "Use a fact_id that recall(…), facts() or the evidence of a review item shows"
     return NotFound(f"no fact {fact_id!r} in project {project!r}", field=field, value=fact_id, remedy=remedy)
 
 
@@ -212,10 +212,13 @@ def policy(value: Any, field: str = "policy") -> PolicyName:
 
 def text(field: str, value: Any) -> str:
     """A text to remember."""
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
+        remedy = "Facts are texts: write it as a sentence, and put values to filter by into metadata"
+        raise Invalid.got(field, "must be a text", value, remedy)
+    if not value.strip():
         raise Invalid.got(field, "must not be empty or blank", value)
     if len(value) > limits.MAX_TEXT:
-        raise _too_long(field, value, limits.MAX_TEXT, "Split it")
+        raise _too_long(field, value, limits.MAX_TEXT, "Split it into several, or save it as files of that size")
     return _named(field, storable, value)
 
 

@@ -116,7 +116,7 @@ class Memory(Namespace, name=""):
     @call("POST", "/recalls/{recall_id}/signals", "feedback")
     def signal_recall(
         self,
-        recall_id: t.RecallId,
+        recall_id: t.Receipt,
         *,
         used: Annotated[t.JudgedFacts, t.Means("Facts that the answer is based on.")] = (),
         helpful: Annotated[t.JudgedFacts, t.Means("Facts that a person rated as helpful.")] = (),
@@ -132,8 +132,8 @@ class Memory(Namespace, name=""):
         """Says how useful the facts of one recall were; those shown and never named are `ignored`.
 
         With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
-        Facts are named by id, or by their hits. It may come days later. Saying the same of a fact again counts once,
-        and a fact that is named later is no longer `ignored`.
+        Facts are named by id, by rank (a whole number), or by their hits. It may come days later. Saying the same of a
+        fact again counts once, and a fact that is named later is no longer `ignored`.
 
         Named facts that the recall did not show are listed in `errors` with their index in `used`, `helpful` and
         `not_helpful`, one after another, and nothing is said of facts that were not named. If no named fact was shown,

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, Strict
 
 from heedful.api import checks
 from heedful.model import (
@@ -26,6 +26,7 @@ from heedful.model import (
     OpinionTarget,
     Over,
     PolicyName,
+    Recall,
     Reuse,
     ReviewStatus,
     Scope,
@@ -96,8 +97,8 @@ PAGE = 100
 Source = str | Path | Document | Sequence[str | Path | Document]
 """Something that can be remembered: texts, files and folders, and documents that were read elsewhere."""
 
-Facts = str | Hit | Sequence[str | Hit]
-"""Facts as a caller names them: by id, or by the hits of a recall."""
+Facts = str | int | Hit | Sequence[str | int | Hit]
+"""Facts of a recall as a caller names them: by id, by rank, or by their hits."""
 
 Shares = Sequence[str] | Mapping[str, float]
 """Facts that an answer used, by id, with their share in it where that is known."""
@@ -118,7 +119,7 @@ ID_LIMITS = TEXT_LIMITS
 CURSOR_LIMITS = {"pattern": "^[0-9]{1,18}$"}
 KEY_LIMITS = {"minLength": 1, "maxLength": limits.MAX_KEY, "pattern": KEY}
 _QUESTION = {"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS}
-_IDS = {"items": {"type": "string"} | ID_LIMITS}
+_IDS = {"items": {"anyOf": [{"type": "string"} | ID_LIMITS, {"type": "integer", "minimum": 1}]}}
 FRACTION_LIMITS = {"minimum": 0, "maximum": 1}
 
 Check = Callable[[str, Any], Any]
@@ -191,7 +192,7 @@ FeedbackInfluence = Annotated[
     float,
     Means("Another name for `usefulness_weight`: above 0, it turns the boost on; 0 turns it off.", FRACTION_LIMITS),
 ]
-JudgedFacts = Annotated[Facts, Means("", _IDS, wire=list[str])]
+JudgedFacts = Annotated[Facts, Means("", _IDS, wire=list[str | Annotated[int, Strict()]])]
 MinUsefulness = Annotated[
     float, Means("Leave out facts with a lower usefulness. Not with `boost_by_usefulness` false.", FRACTION_LIMITS)
 ]
@@ -200,6 +201,7 @@ Policies = Annotated[Sequence[PolicyName], Means("The policies to try; all if le
 Policy = Annotated[PolicyName, Means("`documented` or `adaptive`; None leaves it to the dataset, then to the project.")]
 Query = Annotated[str, Means("The question, in any words.", _QUESTION)]
 RecallId = Annotated[str, Means("The receipt, from `recall(…).recall_id`.", ID_LIMITS)]
+Receipt = Annotated[str | Recall, Means("The recall, or its `recall_id`.", ID_LIMITS, wire=str)]
 SearchMode = Annotated[
     Mode, Means("`hybrid` (meaning and words), `semantic` (meaning), `lexical` (words), or `graph` (hybrid and links).")
 ]

@@ -6,7 +6,18 @@ from typing import Annotated
 
 from heedful.api import parameters as t
 from heedful.api.calls import Namespace, call
-from heedful.model import Alert, Entry, Feedback, FeedbackMetrics, Message, Metadata, Page, Session, SessionDeletion
+from heedful.model import (
+    Alert,
+    Entry,
+    Feedback,
+    FeedbackMetrics,
+    Message,
+    Metadata,
+    Page,
+    RatingResult,
+    Session,
+    SessionDeletion,
+)
 
 # Inside the class, `list` is a method.
 Messages = list[Message]
@@ -162,17 +173,18 @@ class Sessions(Namespace, name="sessions"):
     @call("PUT", "/entries/{external_id}/rating", "feedback", repeatable=True)
     def rate(
         self,
-        external_id: t.ExternalId,
+        external_id: Annotated[t.ExternalId, t.Means("The answer: an ID of your own for it, or its `qa_id`.")],
         rating: t.AnyRating | None = None,
         *,
         comment: t.Comment | None = None,
         scale: t.Scale | None = None,
         author: t.Author | None = None,
-    ) -> bool:
-        """Rates the answer with this `external_id`, in whichever session it is, comments on it, or both.
+    ) -> RatingResult:
+        """Rates the answer with this `external_id` or `qa_id`, in whichever session it is, comments on it, or both.
 
-        True if it is stored. False if there is no such answer yet: it then waits for it, a day by default (the setting
-        `waiting_days`), and is stored when the answer is. What the same author said of it before is replaced.
+        The `status` of the result is `stored`, or `waiting` if there is no such answer yet: the rating then waits for
+        it, a day by default (the setting `waiting_days`), and is stored when the answer is. The result is true only if
+        the rating is stored. What the same author said of it before is replaced.
 
         `rating` is a boolean, a word such as "up" or "VERY_NEGATIVE", or a number; `scale` has the worst and the best
         number, where the number alone doesn't say it: (0, 1), (1, 5), (-1, 1). See `normalise_rating`.

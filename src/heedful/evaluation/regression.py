@@ -49,6 +49,7 @@ from heedful.storage import scopes
 from heedful.storage.facts import SUPERSEDED
 from heedful.storage.rows import select_in
 from heedful.storage.schema import events, facts
+from heedful.text import counted
 from heedful.text.corrections import replacement_terms
 from heedful.text.themes import themes
 from heedful.text.words import words
@@ -568,7 +569,7 @@ def _table(result: Result) -> str:
     """A result in a line."""
     names = ", ".join(column.name for column in result.columns)
     first = "; ".join(", ".join(map(str, row)) for row in result.rows[:3])
-    return shortened(f"{len(result.rows)} rows ({names}): {first}")
+    return shortened(f"{counted(len(result.rows), 'row')} ({names}): {first}")
 
 
 def _changed_columns(before: Result, after: Result) -> str:

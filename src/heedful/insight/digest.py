@@ -19,6 +19,7 @@ from heedful.notifications import Channel
 from heedful.notifications.outbox import AlertRow, Dispatcher
 from heedful.sessions.session_store import Transaction
 from heedful.sessions.space import SessionSpace
+from heedful.text import counted
 
 DEFAULT_PERIOD = 7 * DAY
 
@@ -81,7 +82,7 @@ def _headline(now: Variant, before: Variant, length: timedelta) -> str:
     if not opinions(now):
         return f"nobody said anything in {_long(length)}"
     if now.satisfaction is None:
-        return f"{opinions(now)} opinions in {_long(length)}, none of them up or down"
+        return f"{counted(opinions(now), 'opinion')} in {_long(length)}, none of them up or down"
     headline = f"{now.satisfaction:.0%} satisfied in {_long(length)}"
     if before.satisfaction is None:
         return headline

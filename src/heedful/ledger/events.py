@@ -451,17 +451,17 @@ Voter = tuple[int, int, str]  # (fact number, query number, author).
 _OF_VOTERS = f"""
 WITH voters AS MATERIALIZED (
   SELECT facts.seq AS fact, facts.id AS fact_id, {{query}} AS query_id, {{author}} AS author
-  FROM {{wanted}} CROSS JOIN facts WHERE facts.seq = {{fact}} AND facts.project_id{{unindexed}} = :own_project
+  FROM {{wanted}} CROSS JOIN facts WHERE facts.seq = {{fact}} AND facts.project_id = :own_project
 )
 SELECT voters.fact, events.query_id, events.value, events.confidence,
   CASE WHEN events.at > events.recorded_at THEN events.recorded_at ELSE events.at END AS effective,
   events.rank, events.author, events.id, events.author_kind, events.seq
 FROM voters CROSS JOIN events
 WHERE events.target_id = voters.fact_id AND events.query_id = voters.query_id AND events.author = voters.author
-  AND events.kind = '{SIGNAL}' AND events.author_kind != 'visitor' AND events.project_id{{unindexed}} = :own_project
+  AND events.kind = '{SIGNAL}' AND events.author_kind != 'visitor' AND events.project_id = :own_project
   AND NOT EXISTS (
     SELECT 1 FROM events AS later
-    WHERE later.target_id = events.id AND later.kind = '{RETRACTION}' AND later.project_id{{unindexed}} = :own_project
+    WHERE later.target_id = events.id AND later.kind = '{RETRACTION}' AND later.project_id = :own_project
   )
 """
 # Lists of facts, queries and authors would make SQLite look up every combination of them. In a CROSS JOIN, it keeps the
@@ -470,14 +470,12 @@ _OF_VOTERS_ON = {
     "sqlite": text(
         _OF_VOTERS.format(
             wanted="json_each(:voters) AS wanted",
-            unindexed=" + 0",
             **{name: f"json_extract(wanted.value, '$[{at}]')" for at, name in enumerate(("fact", "query", "author"))},
         )
     ),
     "postgresql": text(
         _OF_VOTERS.format(
             wanted="json_array_elements(CAST(:voters AS json)) AS wanted(value)",
-            unindexed="",
             fact="CAST(wanted.value ->> 0 AS bigint)",
             query="CAST(wanted.value ->> 1 AS bigint)",
             author="(wanted.value ->> 2)",

@@ -20,7 +20,7 @@ from heedful.ledger.retract import retract_events
 from heedful.ledger.used_facts import detect_recall
 from heedful.ledger.usefulness import Opinion
 from heedful.ledger.votes import kind_of
-from heedful.model import Detection, Hit, ItemError, RecordedSignal, Signal, SignalResult, SignalType, limits
+from heedful.model import Detection, Hit, ItemError, Recall, RecordedSignal, Signal, SignalResult, SignalType, limits
 from heedful.storage import call_results, facts, scopes
 from heedful.storage.rows import AnyRow
 from heedful.workspace import Workspace
@@ -269,7 +269,7 @@ class _FactSignal:
 
 def signal_recall(
     workspace: Workspace,
-    recall_id: str,
+    recall_id: str | Recall,
     used: Facts,
     helpful: Facts,
     not_helpful: Facts,
@@ -279,21 +279,19 @@ def signal_recall(
     idempotency_key: str | None,
 ) -> SignalResult:
     """Signals about what a recall showed: what is named, and for the rest what the answer shows, or `ignored`."""
-    checks.identifier("recall_id", recall_id)
+    recall_id = checks.identifier("recall_id", recall_id.recall_id if isinstance(recall_id, Recall) else recall_id)
     checks.fraction("confidence", confidence)
     author = checks.author("author", author)
     checks.idempotency_key(idempotency_key)
     if answer is not None:
         checks.any_text("answer", answer)
     named: dict[SignalType, Facts] = {"used": used, "helpful": helpful, "not_helpful": not_helpful}
-    ids = {kind: _fact_ids(kind, facts) for kind, facts in named.items()}
-    if both := set(ids["helpful"]) & set(ids["not_helpful"]):
-        raise Invalid(f"fact {min(both)} is named as helpful and as not_helpful", field="not_helpful", value=min(both))
+    given = {kind: _named_facts(kind, facts) for kind, facts in named.items()}
     if has_no_receipt(recall_id):
-        named_facts = [fact for fact_ids in ids.values() for fact in fact_ids]
+        named_facts = [str(fact) for facts in given.values() for fact in facts]
         errors = [_not_shown(index, fact, recall_id) for index, fact in enumerate(named_facts)]
         return _some(SignalResult(processed=0, updated_facts=[], event_ids=[], signals=[], errors=errors))
-    ids_by_kind = {kind: sorted(fact_ids) for kind, fact_ids in ids.items()}
+    ids_by_kind = {kind: sorted(facts, key=str) for kind, facts in given.items()}
     fingerprint = call_results.fingerprint("signal_recall", [recall_id, ids_by_kind, answer, confidence, author])
     with workspace.read() as connection:
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
@@ -306,6 +304,10 @@ def signal_recall(
         if first is not None:
             return first
         shown = receipts.receipt_of(workspace, connection, recall_id)
+        ids = {kind: _fact_ids(kind, facts, [fact.fact_id for fact in shown.shown]) for kind, facts in given.items()}
+        if both := set(ids["helpful"]) & set(ids["not_helpful"]):
+            problem = f"fact {min(both)} is named as helpful and as not_helpful"
+            raise Invalid(problem, field="not_helpful", value=min(both), remedy="Name it as one of them")
         signals = [_FactSignal(kind, fact, confidence) for kind, fact_ids in ids.items() for fact in fact_ids]
         items, errors, mistaken = _resolve_signals(connection, shown, signals, detected, confidence, author)
         result = _some(record_signals(workspace, connection, idempotency_key, fingerprint, items, errors))
@@ -314,13 +316,25 @@ def signal_recall(
         return result
 
 
-def _fact_ids(field: str, facts: Facts) -> list[str]:
-    """The facts that were named: ids or hits, one or many."""
-    if not isinstance(facts, Iterable):
-        raise Invalid(f"{field} must be a list of facts, got {quoted(facts)}", field=field, value=facts)
-    items = [facts] if isinstance(facts, str | Hit) else list(facts)
-    ids = [checks.identifier(field, item.fact_id if isinstance(item, Hit) else item) for item in items]
-    return list(dict.fromkeys(ids))
+def _named_facts(field: str, facts: Facts) -> list[str | int]:
+    """The facts that were named, one or many: by id or rank, and hits by their ids."""
+    items = [facts] if isinstance(facts, str | int | Hit) else list(facts) if isinstance(facts, Iterable) else [None]
+    named: list[str | int] = []
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, str | int | Hit):
+            remedy = "Name a fact by its fact_id, its rank, or its hit"
+            raise Invalid.got(field, "must be a list of facts", facts, remedy)
+        named.append(item if isinstance(item, int) else checks.identifier(field, getattr(item, "fact_id", item)))
+    return named
+
+
+def _fact_ids(field: str, facts: list[str | int], shown: list[str]) -> list[str]:
+    """The ids of facts, some of which may be named by the rank that a recall showed them at."""
+    for rank in facts:
+        if isinstance(rank, int) and not 1 <= rank <= len(shown):
+            remedy = f"Use a rank from 1 to {len(shown)}, or a fact_id" if shown else "It showed no facts"
+            raise Invalid(f"the recall showed no rank {quoted(rank)}", field=field, value=rank, remedy=remedy)
+    return list(dict.fromkeys(shown[fact - 1] if isinstance(fact, int) else fact for fact in facts))
 
 
 def _resolve_signals(

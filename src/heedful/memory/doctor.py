@@ -25,6 +25,7 @@ from heedful.storage import vectors as stored
 from heedful.storage.postgresql.distribution import REBALANCE
 from heedful.storage.rows import batches
 from heedful.storage.vectors import pack
+from heedful.text import counted
 from heedful.workspace import Workspace
 
 
@@ -197,7 +198,7 @@ def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Chec
     if wrong and repair:
         _repair_in_runs(workspace, wrong, refold_run)
         folds_of(workspace).drop_scores(dataset)
-    difference = f"{len(wrong)} facts differed from the fold of the ledger" if wrong else ""
+    difference = f"{counted(len(wrong), 'fact')} differed from the fold of the ledger" if wrong else ""
     return _compared(f"scores of {name}", "equal to the fold of the ledger", difference, repair)
 
 
@@ -209,7 +210,7 @@ def _strengths(workspace: Workspace, dataset: int, name: str, repair: bool) -> C
     if fitted is None:
         return Check(name=f"strengths of {name}", ok=True, detail="too few opinions to fit them")
     detail = f"boldness {fitted.strengths.boldness:+g}, {fitted.strengths.error:.0%} of opinions wrong"
-    detail += f", by {fitted.opinions} opinions"
+    detail += f", by {counted(fitted.opinions, 'opinion')}"
     if fitted != before and not repair:
         detail += "; not yet noted, a recall or a repair does it"
     return Check(name=f"strengths of {name}", ok=True, detail=detail)
@@ -233,7 +234,7 @@ def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Che
         wrong = facts.with_wrong_tags(connection, dataset)
     if repair:
         _repair_in_runs(workspace, wrong, lambda connection, run: facts.retag(connection, dataset, run))
-    difference = f"{len(wrong)} facts differed from their metadata" if wrong else ""
+    difference = f"{counted(len(wrong), 'fact')} differed from their metadata" if wrong else ""
     return _compared(f"filters of {name}", "equal to the metadata of the facts", difference, repair)
 
 
@@ -275,5 +276,5 @@ def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
         # An index in memory is rebuilt by reading alone.
         with workspace.write() if isinstance(index, DatabaseIndex) else workspace.read() as connection:
             index.rebuild(connection)
-    difference = f"{wrong} facts differed from the store" if wrong else ""
-    return _compared(title, f"{len(index)} facts", "its file was damaged" if damaged else difference, repair)
+    difference = f"{counted(wrong, 'fact')} differed from the store" if wrong else ""
+    return _compared(title, counted(len(index), "fact"), "its file was damaged" if damaged else difference, repair)

@@ -19,7 +19,8 @@ from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, quoted
 from heedful.model import Document, FileError, Metadata, limits
 from heedful.text.regex import regex
 
-SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".pdf")
+TEXT_SUFFIXES = (".txt", ".md")
+SUFFIXES = (*TEXT_SUFFIXES, ".jsonl", ".csv", ".pdf")
 
 MAX_COLUMNS = 1_000  # Columns of a table: each row has all of them, however short its line is.
 MAX_PAGE_CONTENT = 10_000_000  # Bytes that describe one page of a PDF file.
@@ -109,6 +110,15 @@ def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metada
     return Pieces(parts, source, replaces=replaces and source is not None)
 
 
+def unit(file: Path) -> str | None:
+    """The part of a file of text that becomes a fact: a line or a paragraph; None for other files."""
+    try:
+        is_text = file.suffix.lower() in TEXT_SUFFIXES
+        return ("line" if is_list(_decoded(file)) else "paragraph") if is_text else None
+    except (HeedfulError, OSError):
+        return None
+
+
 def as_list(texts: Source) -> list[str | Path | Document]:
     """The texts as a list."""
     return [texts] if isinstance(texts, str | Path | Document) else list(texts)
@@ -132,7 +142,8 @@ def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
 def _split_document(document: Document, about: Metadata, reading: Reading, copies: _Copies | None = None) -> None:
     try:
         own = _metadata_of(document.texts, document.metadata)
-        texts = [split(checks.text("text", text)) for text in document.texts]
+        is_text = Path(document.source).suffix.lower() in TEXT_SUFFIXES
+        texts = [(split_file if is_text else split)(checks.text("text", text)) for text in document.texts]
     except Invalid as error:
         reading.errors.append(_refused(document.source, error))
         return
@@ -300,6 +311,7 @@ def _pdf(file: Path) -> str:
     return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", "\n\n".join(texts))
 
 
+MIN_WIDTH = 40  # Characters of a line; nobody breaks paragraphs at fewer.
 MAX_PIECE = 1000  # Characters of a piece at most; what the bundled model reads at once.
 
 _HEADING = regex(r"(?m)^(?=#{1,6} )")
@@ -329,6 +341,46 @@ def split(text: str, longest: int = MAX_PIECE) -> list[Piece]:
     for section in _cut(text, (0, len(text)), _HEADING):
         spans += _pack(text, section, [_PARAGRAPH, _SENTENCE, _SPACE], longest)
     return _trim(text, spans)
+
+
+_LINE = regex(r"\n")
+_WORD = regex(r"\w")
+# Headings go with what is below them, tables and quotes with what is above, and code is not cut.
+_BLOCK = regex(
+    r"(?ms)^```.*?(?:^```|\Z)|(?P<heading>^(?:#{1,6} [^\n]*(?:\s+|\Z))+)|(?P<blank>(?<!:)\n(?:[^\S\n]*\n)+)(?![ \t>|`])"
+)
+
+
+def split_file(text: str) -> list[Piece]:
+    """The facts in the text of a file: its lines if it is a list, and otherwise its paragraphs; long ones are split.
+
+    >>> [piece.text for piece in split_file("Ada is the CEO.\\nBo sings.")]
+    ['Ada is the CEO.', 'Bo sings.']
+    >>> [piece.text for piece in split_file("# Staff\\n\\nAda is the\\nCEO.\\n\\nBo sings.")]
+    ['# Staff\\n\\nAda is the\\nCEO.', 'Bo sings.']
+    """
+    if is_list(text):
+        spans = _cut(text, (0, len(text)), _LINE)
+    else:
+        cuts = [
+            match.start() if match["heading"] else match.end() for match in _BLOCK.finditer(text) if match.lastgroup
+        ]
+        spans = list(pairwise(sorted({0, *cuts, len(text)})))
+    parts = [part for span in spans for part in _pack(text, span, [_PARAGRAPH, _SENTENCE, _SPACE], MAX_PIECE)]
+    return [piece for piece in _trim(text, parts) if _WORD.search(piece.text)]
+
+
+def is_list(text: str) -> bool:
+    """Whether each line of a text can be understood by itself: none is blank, and none goes on in the next one."""
+    lines = text.strip().splitlines()
+    if len(lines) < 2 or any(not line.strip() or line[0] in " \t#>|`" for line in lines):
+        return False
+    small = sum(line[0].islower() for line in lines)
+    if 0 < small < len(lines) or any(line.rstrip().endswith((",", ";", ":", "-")) for line in lines):
+        return False
+    width = max(map(len, lines))
+    is_full = all(len(line) + len(follower.split()[0]) >= width for line, follower in pairwise(lines))
+    return width < MIN_WIDTH or not is_full or all(line.rstrip()[-1] in ".!?…。！？" for line in lines)
 
 
 Span = tuple[int, int]

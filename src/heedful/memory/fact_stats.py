@@ -38,6 +38,7 @@ from heedful.model.base import NEUTRAL
 from heedful.search.relevance import VECTOR
 from heedful.storage import facts, graph, scopes
 from heedful.storage.rows import to_model
+from heedful.text import counted
 from heedful.workspace import Workspace
 
 BINS = 10
@@ -141,8 +142,8 @@ def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: i
 
 def _distribution(values: Iterable[float]) -> dict[str, int]:
     # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
-    counted = Counter(min(BINS - 1, int(round(value, 4) * BINS)) for value in values)
-    return {f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}": counted[place] for place in range(BINS)}
+    bins = Counter(min(BINS - 1, int(round(value, 4) * BINS)) for value in values)
+    return {f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}": bins[place] for place in range(BINS)}
 
 
 def explanation(
@@ -205,21 +206,21 @@ def _relevance_line(
 
 def _usefulness_line(usefulness: Usefulness, signals: int, nearest: Neighbour | None, strengths: Strengths) -> str:
     if usefulness.source == "related" and nearest is not None:
-        counted = f"{signals} signal{'s' * (signals != 1)} for related queries"
+        evidence = f"{counted(signals, 'signal')} for related queries"
         learnt = "followed as far as in most stores"
         if strengths.boldness:
             more = "more" if strengths.boldness > 0 else "less"
             learnt = f"here they are right {more} often than in most stores, which adds {strengths.boldness:+.2f}"
         nearness = f"the nearest at cosine {nearest.cosine:.2f}"
-        return f"usefulness = {usefulness.value:.4f} (by {counted}, {nearness}; {learnt})"
+        return f"usefulness = {usefulness.value:.4f} (by {evidence}, {nearness}; {learnt})"
     where = {
         "context": "in this context",
         "related": "for related queries",
         "global": "over all queries (none in this context)",
         "neutral": "no signals: neutral",
     }[usefulness.source]
-    counted = f", {signals} signal{'s' * (signals != 1)}, decayed to now" if signals else ""
-    return f"usefulness = {usefulness.value:.4f} ({where}{counted})"
+    evidence = f", {counted(signals, 'signal')}, decayed to now" if signals else ""
+    return f"usefulness = {usefulness.value:.4f} ({where}{evidence})"
 
 
 def _score_line(ranked: Ranked, policy: PolicyName, weight: float) -> str:

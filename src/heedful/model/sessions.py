@@ -215,6 +215,16 @@ class Alert(Model):
     """Why the last attempt failed."""
 
 
+class RatingResult(Model):
+    """The fate of a rating; true if it is stored."""
+
+    status: Literal["stored", "waiting", "refused"]
+    """`waiting` for an answer with this id, which may still come; `refused` by a feedback hook."""
+
+    def __bool__(self) -> bool:
+        return self.status == "stored"
+
+
 class FeedbackMetrics(Model):
     """All active feedback, counted."""
 

@@ -150,7 +150,7 @@ def undo(space: ExecutionSpace, event_id: str, author: str | None) -> ReviewEven
         if is_opinion:
             # Its item shows a reopening that it caused, not a reviewer.
             message = f"event {event_id} is an opinion, not a review action"
-            remedy = "Retract it: retract(event_id), or heedful retract"
+            remedy = "Retract it: retract(event_id)"
             raise Invalid(message, field="event_id", value=event_id, remedy=remedy)
         message = f"no action {event_id!r} in project {space.workspace.project!r}"
         raise NotFound(message, field="event_id", value=event_id, remedy="Use the event_id of an item's history")
@@ -234,7 +234,7 @@ def _row(space: ExecutionSpace, connection: Connection, project: int, item_id: s
     row = tables.get_item(connection, project, item_id)
     if row is None:
         message = f"no review item {item_id!r} in project {space.workspace.project!r}"
-        remedy = "review.list(), or heedful review list, shows them"
+        remedy = "review.list() shows them"
         raise NotFound(message, field="item_id", value=item_id, remedy=remedy)
     return row
 

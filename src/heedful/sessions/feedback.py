@@ -20,7 +20,18 @@ from heedful.ledger.rating_signals import EntryRow
 from heedful.ledger.retract import UndoHandler, Undoing, irreversible, retract_events
 from heedful.ledger.votes import STARS, kind_of, normalise_rating
 from heedful.memory import forget
-from heedful.model import RATINGS, Feedback, FeedbackMetrics, ForgetResult, Metadata, Page, Rating, Retraction, limits
+from heedful.model import (
+    RATINGS,
+    Feedback,
+    FeedbackMetrics,
+    ForgetResult,
+    Metadata,
+    Page,
+    Rating,
+    RatingResult,
+    Retraction,
+    limits,
+)
 from heedful.notifications.channels import Channel
 from heedful.notifications.outbox import AlertRow
 from heedful.sessions import lessons
@@ -172,8 +183,8 @@ def rate(
     comment: str | None,
     scale: Sequence[float] | None,
     author: str | None,
-) -> bool:
-    """Stores an opinion about the entry with an external id; False if there is none yet, and it waits for it."""
+) -> RatingResult:
+    """Stores an opinion about the entry with an external id, or else with this id; if there is none, it waits."""
     normalised = normalise_rating(rating, scale=scale)
     checks.name("external_id", external_id)
     _check_comment("comment", comment)
@@ -193,14 +204,20 @@ def rate(
         at=now,
     )
 
+    def find(tx: Transaction) -> EntryRow | None:
+        return tx.conversations.external_entry(external_id, or_id=True)
+
     def wait(tx: Transaction) -> EntryRow | None:
-        entry = tx.conversations.external_entry(external_id)
+        entry = find(tx)
         if entry is None:
             tx.feedbacks.wait(new, now + space.waiting_days * DAY if space.waiting_days else None)
         return entry
 
-    entry = space.store.read(lambda tx: tx.conversations.external_entry(external_id)) or space.store.write(wait)
-    return entry is not None and rate_entry(space, entry.session_id, entry.id, comment, score, author, extra)
+    entry = space.store.read(find) or space.store.write(wait)
+    if entry is None:
+        return RatingResult(status="waiting")
+    stored = rate_entry(space, entry.session_id, entry.id, comment, score, author, extra)
+    return RatingResult(status="stored" if stored else "refused")
 
 
 def add_waiting(space: SessionSpace, tx: Transaction, entry: EntryRow) -> None:

@@ -104,8 +104,8 @@ class Conversations(Protocol):
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
         """An entry of a session, by its id or its external id."""
 
-    def external_entry(self, external_id: str) -> EntryRow | None:
-        """The entry of any session with this external id."""
+    def external_entry(self, external_id: str, *, or_id: bool = False) -> EntryRow | None:
+        """The entry of any session with this external id; with `or_id`, also the one with this id of its own."""
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]: ...
 

@@ -386,9 +386,13 @@ class SqlConversations(_InTransaction):
         rows = self._direct.run(_ENTRY, project=self._project, session=session_id, entry=entry_id)
         return _entry(*rows[0]) if rows else None
 
-    def external_entry(self, external_id: str) -> EntryRow | None:
+    def external_entry(self, external_id: str, *, or_id: bool = False) -> EntryRow | None:
         of_project = (external_id_rows.c.project_id == self._project, external_id_rows.c.kind == "entry")
         statement = _SELECT_ENTRIES.where(*of_project, external_id_rows.c.external_id == external_id)
+        found = next(starmap(_entry, self.connection.execute(statement)), None)
+        if found is not None or not or_id:
+            return found
+        statement = _SELECT_ENTRIES.where(sessions.c.project_id == self._project, entries.c.id == external_id)
         return next(starmap(_entry, self.connection.execute(statement)), None)
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]:

@@ -24,6 +24,7 @@ from heedful.sql.sandbox.pool import Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.rows import AnyRow, to_model
 from heedful.storage.vectors import Vectors, pack
+from heedful.text import counted
 
 MIN_SIMILARITY = 0.65
 """Stored questions below this similarity are ignored."""
@@ -277,4 +278,4 @@ def _describe_result(execution: Execution) -> str:
         return ", ".join(f"{name}: {value}" for name, value in zip(names, rows[0], strict=True))
     if len(names) == 1 and len(rows) <= 20:
         return f"{len(rows)} rows{suffix}: " + ", ".join(str(row[0]) for row in rows)
-    return f"{len(rows)} rows{suffix} with {', '.join(names)}."
+    return f"{counted(len(rows), 'row')}{suffix} with {', '.join(names)}."

@@ -199,7 +199,7 @@ class ExecutionSpace:
         row = records.get_run(connection, self.project(connection), execution_id)
         if row is None:
             message = f"no execution {execution_id!r} in project {self.workspace.project!r}"
-            remedy = "executions.list(), or heedful executions list, shows them"
+            remedy = "executions.list() shows them"
             raise NotFound(message, field="execution_id", value=execution_id, remedy=remedy)
         return row
 
@@ -262,7 +262,7 @@ class ExecutionSpace:
 
 def _remedy(existing: list[AnyRow]) -> str:
     if not existing:
-        return "Add one: connectors.create(name, url), or heedful connect NAME URL"
+        return "Add one: connectors.create(name, url)"
     return f"It has: {', '.join(row.name for row in existing)}"
 
 

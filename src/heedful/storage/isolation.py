@@ -6,6 +6,7 @@ It also lets a cluster send each statement to the one node that has the project.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, cast
@@ -21,12 +22,14 @@ from sqlalchemy import (
     Join,
     Select,
     Table,
+    TextClause,
     Update,
     and_,
     bindparam,
     event,
     literal_column,
     select,
+    text,
 )
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FromClause
@@ -34,6 +37,9 @@ from sqlalchemy.sql.selectable import AliasedReturnsRows
 
 OWN = "own_project"
 """The name of the value that holds the project's number, in statements and in the `info` of a connection."""
+
+_OF_OWN = re.compile(rf"(\b(?:\w+\.)?project_id) = (:{OWN})\b")
+"""How statements that are written as text name the project of a row."""
 
 NO_PROJECT = 0
 """The number of a project that is not there yet: no row has it."""
@@ -97,6 +103,10 @@ class _OneProject(SQLCompiler):
             join = Join(join.left, join.right, and_(cast(Any, join.onclause), *own), join.isouter, join.full)
         return super().visit_join(join, *args, **options)  # type: ignore[no-untyped-call]
 
+    def visit_textclause(self, textclause: TextClause, *args: Any, **options: Any) -> Any:
+        narrowed = text(_OF_OWN.sub(self._own_in_text(), textclause.text))
+        return super().visit_textclause(narrowed, *args, **options)  # type: ignore[no-untyped-call]
+
     def _own(self, sources: Iterable[FromClause]) -> list[ColumnElement[bool]]:
         """The conditions for these tables, each of a join by its first one."""
         owners = dict.fromkeys(owner for source in sources if (owner := _owner(source)) is not None)
@@ -111,10 +121,17 @@ class _OneProject(SQLCompiler):
         # them. The value of a subquery it doesn't know, so it expects a project of average size.
         return owner == select(own_project()).scalar_subquery()
 
+    def _own_in_text(self) -> str:
+        """The same condition for statements that are written as text."""
+        return r"\1 + 0 = \2" if self.dialect.name == "sqlite" else r"\1 = (SELECT \2)"
+
 
 class _OneProjectOfCluster(_OneProject):
     def _is_own(self, owner: ColumnElement[int]) -> ColumnElement[bool]:
         return owner == own_project()
+
+    def _own_in_text(self) -> str:
+        return r"\g<0>"
 
 
 def _changed(statement: Update | Delete) -> list[FromClause]:

@@ -4,3 +4,12 @@
 def word_set(text: str) -> frozenset[str]:
     """The words of a list."""
     return frozenset(text.split())
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "fact"), counted(2_000, "fact")
+    ('1 fact', '2,000 facts')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -30,7 +29,7 @@ from heedful.integrations.proxy.protocols import PROTOCOLS, AnswerReader, Protoc
 from heedful.integrations.turns import BlockingMemory
 from heedful.interfaces.http.app import GRACE, listen, set_up
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import ServerConfig
+from heedful.interfaces.http.connections import ServerConfig, is_loopback
 from heedful.interfaces.http.middleware import BodyTimeout, document
 from heedful.interfaces.http.state import KNOWN_AS, BodyLimit, Caller, body_of, presented_key
 from heedful.model import Scope as KeyScope
@@ -191,7 +190,7 @@ class Proxy:
         if unknown := next((name for name in given if name not in RATING_FIELDS), None):
             raise Invalid.unknown("field", unknown, RATING_FIELDS)
         given.setdefault("author", _header(request, "x-heedful-user"))
-        stored = await self._in_thread(partial(self._memory.sessions.rate, answer_name(answer_id), **given))
+        stored = bool(await self._in_thread(partial(self._memory.sessions.rate, answer_name(answer_id), **given)))
         body = orjson.dumps({"stored": stored})
         await _send(send, 200 if stored else 202, [(b"content-type", b"application/json")], body)
 
@@ -290,10 +289,8 @@ def serve(app: Proxy, config: Config, ready: Callable[[str], None]) -> None:
 
 def is_local(host: str | None) -> bool:
     """Whether a host is this machine, as programs on it or in its containers call it."""
-    try:
-        return ip_address(host or "").is_loopback
-    except ValueError:
-        return host in ("localhost", "host.docker.internal") or (host or "").endswith(".localhost")
+    named = host in ("localhost", "host.docker.internal") or (host or "").endswith(".localhost")
+    return named or is_loopback(host)
 
 
 def _reader(protocol: Protocol, answer: httpx.Response) -> AnswerReader | None:

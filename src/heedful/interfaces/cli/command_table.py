@@ -82,4 +82,17 @@ GROUPS = {
 }
 """The commands, by what somebody wants to do, in the order of the help."""
 
+FIRST_STEPS = """\
+Heedful, the feedback loop for AI agents: remember, recall, say what was useful, recall better.
+
+  heedful demo                                     Watch the loop, in ten seconds.
+  heedful try FILE                                 Try it on a text of yours. Nothing is stored.
+  heedful remember --file FILE                     Store facts, one per line or paragraph.
+  heedful recall "A QUESTION"                      Find the facts that answer it.
+  heedful signal --recall RECALL_ID --helpful 1    Say that the fact at rank 1 helped.
+  heedful dashboard                                See all of it in a browser.
+
+All {count} commands: heedful --help. One of them: heedful COMMAND --help."""
+"""Printed for a line without a command."""
+
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from secrets import token_urlsafe
 
 import click
 
@@ -19,6 +18,7 @@ from heedful.errors import Conflict, Invalid
 from heedful.files import FOLDER_MODE
 from heedful.interfaces.cli.runner import Options, command, extra
 from heedful.interfaces.cli.screen import STOPPED, console, echo, progress, show_table
+from heedful.interfaces.cli.server_commands import show_link
 from heedful.model import Hit, NewKey
 from heedful.simulate import SimulatedUser, traffic
 from heedful.simulate.shop import HANDBOOK
@@ -148,14 +148,13 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
         pages = _fill_or_remove(store, options.embedding)
 
         def ready(address: str, key: NewKey | None, link: str | None) -> None:
-            echo(f"sign in, once and within ten minutes: {link}")
+            show_link(link)
             echo("then look at")
             for number, (page, words) in enumerate(pages, 1):
                 echo(f"  {number}. {words}\n     {address}/p/{PROJECT}/{page}")
             echo("Ctrl-C stops it", err=True)
 
-        # The key is for this run alone, and nobody has to type it.
-        serve(Config(store=str(store), port=port, quiet=True, admin_key=token_urlsafe(32)), ready)
+        serve(Config(store=str(store), port=port, quiet=True), ready)
 
 
 def _fill_or_remove(store: Path, embedding: Embedding) -> list[tuple[str, str]]:

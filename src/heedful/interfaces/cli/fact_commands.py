@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ from rich.text import Text
 
 from heedful import model
 from heedful.bootstrap import store_sizes
-from heedful.errors import Invalid, quoted
+from heedful.errors import Forbidden, Invalid, NotFound, quoted
 from heedful.interfaces.cli import screen as shown
 from heedful.interfaces.cli.regress_commands import check, check_change
 from heedful.interfaces.cli.runner import STDIN, Engine, Options, command, parameters, runs, yes
-from heedful.interfaces.cli.screen import console, counted, echo, progress, shortened, show_result, show_table
-from heedful.interfaces.cli.start_commands import check_files
+from heedful.interfaces.cli.screen import console, echo, progress, shortened, show_result, show_table
+from heedful.interfaces.cli.start_commands import check_files, how_split
+from heedful.text import counted
 
 MAX_LISTED = 10
 """Files and facts that are listed one by one."""
@@ -62,7 +63,11 @@ def remember(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input."""
+    """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input.
+
+    A text file (.txt .md) in which each line is complete, with no blank lines, becomes one fact per line; any other,
+    one per paragraph. Rows of .jsonl and .csv are facts.
+    """
     lines = [line.strip() for line in sys.stdin if line.strip()] if texts == ("-",) else texts
     contents: list[str | Path] = [*lines, *files]
     if not contents:
@@ -72,7 +77,7 @@ def remember(
         check_change(options, lambda trial: trial.remember(contents, **given), "remember", sure=yes, as_json=as_json)
     with options.open() as heedful, progress("remembering") as show:
         result = heedful.remember(contents, **given, progress=show)
-    show_result(result, as_json, _show_remembered)
+    show_result(result, as_json, lambda result: _show_remembered(result, how_split(files)))
     for error in result.errors:
         echo(f"not remembered: {error.source}: {error.message}", err=True)
     for text in texts:
@@ -82,10 +87,10 @@ def remember(
         sys.exit(1)
 
 
-def _show_remembered(result: model.RememberResult) -> None:
+def _show_remembered(result: model.RememberResult, how: str) -> None:
     screen = console()
     removed = f", {result.removed} removed" if result.removed else ""
-    screen.print(f"{result.added} new, {result.known} known{removed} in {result.dataset}")
+    screen.print(f"{result.added} new, {result.known} known{removed} in {result.dataset}{how}")
     if result.facts:
         show_table(result.facts[:MAX_LISTED], "fact_id | fact=text:70")
     if len(result.facts) > MAX_LISTED:
@@ -183,11 +188,17 @@ def datasets(names: list[str]) -> None:
         echo(name)
 
 
-def _ask_forget(fact_ids: tuple[str, ...], source: str | None, dataset: str | None, author: str | None) -> str | None:
+def _ask_forget(
+    heedful: Engine, fact_ids: tuple[str, ...], source: str | None, dataset: str | None, author: str | None
+) -> str | None:
+    for fact_id in fact_ids:
+        heedful.fact(fact_id)
+    if dataset is not None:
+        heedful.get_dataset(dataset)
     if author is not None:
         return f"Erase {author} from this project? It can't be undone."
     if fact_ids or source is not None:
-        subject = f"{len(fact_ids)} facts" if fact_ids else f"all facts of {source}"
+        subject = counted(len(fact_ids), "fact") if fact_ids else f"all facts of {source}"
         return f"Forget {subject}, with what was learnt about them? It can't be undone."
     return None if dataset is None else f"Forget all of dataset {dataset}? It can't be undone."
 
@@ -205,7 +216,7 @@ def forget(result: model.ForgetResult) -> None:
     """
     erased = result.erased
     if erased is None:
-        echo(f"{result.facts} facts forgotten in {result.dataset}")
+        echo(f"{counted(result.facts, 'fact')} forgotten in {result.dataset}")
     elif erased.author is None:
         echo("Nothing has this name in this project, so nothing was erased. Names must match exactly.")
     else:
@@ -219,7 +230,17 @@ def forget(result: model.ForgetResult) -> None:
         echo(f"recalled again, since its correction is forgotten: {fact_id}")
 
 
-_NAMED = {"multiple": True, "metavar": "FACT", "help": "With --recall; may be repeated."}
+def _read_ranks(context: click.Context, parameter: click.Parameter, facts: tuple[str, ...]) -> tuple[str | int, ...]:
+    """Facts as they were typed: a small number is a rank."""
+    return tuple(int(fact) if fact.isdecimal() and len(fact) < 6 else fact for fact in facts)
+
+
+_NAMED = {
+    "multiple": True,
+    "metavar": "FACT",
+    "callback": _read_ranks,
+    "help": "With --recall: a fact_id or a rank; may be repeated.",
+}
 
 
 @command()
@@ -231,7 +252,7 @@ _NAMED = {"multiple": True, "metavar": "FACT", "help": "With --recall; may be re
 @parameters(
     "signal_recall",
     recall_id={"required": False, "help": "Rate the facts of this recall instead."},
-    used={**_NAMED, "help": "With --recall: a fact_id or a rank; may be repeated."},
+    used=_NAMED,
     helpful=_NAMED,
     not_helpful=_NAMED,
     answer="With --recall: the agent's answer, from which used facts are detected.",
@@ -251,7 +272,7 @@ def signal(
 ) -> None:
     """With --recall, what was shown and is not named counts as ignored."""
     if recall_id is None and (not fact_ids or signal_type is None or query is None):
-        remedy = 'Pass FACT_ID --type used --query "…", or --recall RECALL_ID --used 1'
+        remedy = 'Name them: FACT_ID --type used --query "…", or --recall RECALL_ID --used 1'
         raise Invalid("the facts and the query are missing", field="fact_ids", remedy=remedy)
     if recall_id is not None and (fact_ids or signal_type or query):
         problem = "--recall can't be combined with FACT_IDS, --type or --query"
@@ -268,32 +289,28 @@ def signal(
             result = heedful.signal(signals, dataset=dataset, idempotency_key=idempotency_key)
         else:
             del given["context"]
-            for name in ("used", "helpful", "not_helpful"):
-                given[name] = _facts(heedful, recall_id, given[name])
             result = heedful.signal_recall(recall_id, **given, idempotency_key=idempotency_key)
-    show_result(result, as_json, _show_signals)
+        texts = {} if as_json else {signal.fact_id: _text(heedful, signal.fact_id) for signal in result.signals}
+    show_result(result, as_json, lambda result: _show_signals(result, texts))
     for error in result.errors:
         echo(f"not applied: {error.message}", err=True)
     if result.errors:
         sys.exit(1)
 
 
-def _facts(heedful: Engine, recall_id: str, references: Sequence[str]) -> list[str]:
-    """Fact ids; a small number means the fact that was shown at that rank."""
-    if not any(reference.isdigit() for reference in references):
-        return list(references)
-    facts_by_rank = {str(line.rank): line.fact_id for line in heedful.receipt(recall_id).shown}
-    for reference in references:
-        if reference.isdigit() and reference not in facts_by_rank:
-            problem, remedy = f"the recall showed no rank {reference}", f"Use a rank from 1 to {len(facts_by_rank)}"
-            raise Invalid(problem, field="rank", value=reference, remedy=remedy)
-    return [facts_by_rank.get(reference, reference) for reference in references]
+def _text(heedful: Engine, fact_id: str) -> str:
+    try:
+        return shortened(heedful.fact(fact_id).text)
+    except (Forbidden, NotFound):
+        # A key may be allowed to give feedback and not to read.
+        return ""
 
 
-def _show_signals(result: model.SignalResult) -> None:
+def _show_signals(result: model.SignalResult, texts: Mapping[str, str]) -> None:
     echo(f"{counted(result.processed, 'signal')}, {counted(len(result.updated_facts), 'fact')} updated")
     if result.signals:
-        show_table(result.signals, "signal=signal_type | event_id | fact_id", less=("fact_id",))
+        fact = ("fact", lambda signal: escape(texts[signal.fact_id]))
+        show_table(result.signals, "signal=signal_type", fact, "event_id | fact_id", less=("fact_id",))
 
 
 @runs("detect", "recall_id", "answer", answer=STDIN)
@@ -340,7 +357,8 @@ def _show_fact(stats: model.FactStats) -> None:
     screen = console()
     screen.print(escape(shortened(stats.text)))
     breakdown = ", ".join(f"{count} {kind}" for kind, count in stats.signal_breakdown.items())
-    screen.print(f"overall usefulness {stats.overall_usefulness:.4f} from {stats.signal_count} signals ({breakdown})")
+    signals = counted(stats.signal_count, "signal") + (f" ({breakdown})" if breakdown else "")
+    screen.print(f"overall usefulness {stats.overall_usefulness:.4f} from {signals}")
     if stats.contexts:
         show_table(stats.contexts, "score:.4f | signals=signal_count | last=last_signal_at", ("context", _context))
         shown = sum(len(context.queries) for context in stats.contexts)
@@ -356,8 +374,8 @@ def _context(context: model.ContextScore) -> str:
 def _show_dataset(stats: model.UsefulnessStats) -> None:
     screen = console()
     screen.print(
-        f"{stats.dataset}: {stats.total_facts} facts, {stats.facts_with_signals} with signals, "
-        f"{stats.total_signals} signals, average overall usefulness {stats.average_overall_usefulness:.4f}"
+        f"{stats.dataset}: {counted(stats.total_facts, 'fact')}, {stats.facts_with_signals:,} with signals, "
+        f"{counted(stats.total_signals, 'signal')}, average overall usefulness {stats.average_overall_usefulness:.4f}"
     )
     if not stats.total_signals:
         screen.print("Nobody has given a signal yet: heedful signal --recall RECALL_ID --used 1")

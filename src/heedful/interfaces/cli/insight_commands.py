@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from rich.markup import escape
 from heedful import model
 from heedful.clock import to_stored
 from heedful.engine import Heedful
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Invalid, NotFound, Unavailable
 from heedful.interfaces import reason_labels
 from heedful.interfaces.charts import Marker, Point, Series, line_chart
 from heedful.interfaces.cli.runner import Group, Options, command, parameters
@@ -31,19 +32,20 @@ from heedful.interfaces.cli.screen import (
     waiting,
 )
 from heedful.interfaces.reports import write_report
+from heedful.text import counted
 
 insight = Group("insight", worker=False, waits="counting")
 
 
-def _interval(counted: model.Variant | model.TrendPoint | model.Covered) -> str:
-    return "" if counted.low is None or counted.high is None else f"{counted.low:.1%} to {counted.high:.1%}"
+def _interval(share: model.Variant | model.TrendPoint | model.Covered) -> str:
+    return "" if share.low is None or share.high is None else f"{share.low:.1%} to {share.high:.1%}"
 
 
 def _label(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-_SATISFACTION = ("satisfaction", lambda counted: percent(counted.satisfaction))
+_SATISFACTION = ("satisfaction", lambda share: percent(share.satisfaction))
 _INTERVAL = ("95% interval", _interval)
 _COUNTS = ("up | down | neutral", _SATISFACTION, _INTERVAL, "mean score=mean_score:.2f")
 _SHARES = ("satisfaction", "share", "95% interval", "best with")
@@ -99,21 +101,20 @@ def usefulness(report: model.UsefulnessReport) -> None:
     It also names those with mixed feedback.
     """
     if not report.facts_with_signals:
-        echo(f"No signals about the {report.total_facts} facts of {report.dataset} yet: heedful signal …")
+        echo(f"No signals about the {counted(report.total_facts, 'fact')} of {report.dataset} yet: heedful signal …")
         return
-    echo(
-        f"{report.facts_with_signals} of {report.total_facts} facts have {report.total_signals} signals; "
-        f"their average overall usefulness is {report.average_overall_usefulness:.3f}"
-    )
+    facts, signals = counted(report.total_facts, "fact"), counted(report.total_signals, "signal")
+    mean = f"mean overall usefulness {report.average_overall_usefulness:.3f}"
+    echo(f"{report.facts_with_signals:,} of {facts} with signals, {signals} in all; {mean}")
     largest = max(report.distribution.values())
     show_table(
         report.distribution.items(),
-        ("overall usefulness", lambda counted: counted[0]),
-        ("facts", lambda counted: counted[1]),
-        ("", lambda counted: "█" * round(30 * counted[1] / largest)),
+        ("overall usefulness", itemgetter(0)),
+        ("facts", itemgetter(1)),
+        ("", lambda line: "█" * round(30 * line[1] / largest)),
     )
-    for title, facts in (("most useful", report.most_useful), ("least useful", report.least_useful)):
-        show_table(facts, (title, "overall_usefulness:.3f"), "signals=signal_count | fact=text:70 | fact_id")
+    for title, ranked in (("most useful", report.most_useful), ("least useful", report.least_useful)):
+        show_table(ranked, (title, "overall_usefulness:.3f"), "signals=signal_count | fact=text:70 | fact_id")
     for fact in report.mixed:
         helps, hurts = (f"({one.score:.2f}) for {one.query!r}" for one in (fact.helps, fact.hurts))
         console().print(escape(f"{shortened(fact.text)}  {fact.fact_id}\n  helps {helps}, hurts {hurts}"))
@@ -125,7 +126,7 @@ def cache(report: model.CacheReport) -> None:
     if not report.total:
         echo("No cache lookups in this period")
         return
-    echo(f"{report.total} decisions, {report.reused} times something was reused")
+    echo(f"{counted(report.total, 'decision')}, {report.reused:,} of them to reuse")
     show_table(
         report.counts, "decision", ("why", lambda outcome: reason_labels.label(outcome.gate)), "count | share:.1%"
     )
@@ -138,7 +139,7 @@ def themes(report: model.Themes) -> None:
     if not report.comments:
         echo("No negative comments in this period")
         return
-    echo(f"{report.comments} negative comments; {report.other} match no theme")
+    echo(f"{counted(report.comments, 'negative comment')}, {report.other:,} without a theme")
     screen = console()
     for theme in report.themes:
         screen.print(f"[bold]{escape(theme.name)}[/bold]: {theme.comments}, the last on {theme.last_at:%Y-%m-%d}")
@@ -161,7 +162,8 @@ def notes(notes: list[model.Note]) -> None:
 @parameters(
     "insight.export",
     "table",
-    path={"spelled": ("-o", "--output"), "metavar": "FILE", "help": "The file to write; - for standard output."},
+    "path",
+    path={"metavar": "FILE"},
     format="By default, inferred from the file name.",
     since="Only rows from this time on (UTC).",
     until="Only rows before this time (UTC).",
@@ -169,11 +171,14 @@ def notes(notes: list[model.Note]) -> None:
     overwrite={"spelled": ("--force",), "help": "Replace an existing file."},
 )
 def export(options: Options, table: model.TableName, path: str, as_json: bool, **given: Any) -> None:
-    """Write the rows of TABLE as CSV, JSON lines or Parquet."""
+    """Write the rows of TABLE to FILE.
+
+    It is CSV, JSON lines or Parquet; with -, it goes to standard output.
+    """
     with options.open(worker=False) as heedful:
         result = heedful.insight.export(table, sys.stdout.buffer if path == "-" else path, **given)
     if path != "-":
-        show_result(result, as_json, lambda _: f"{result.rows} rows of {table} in {path}")
+        show_result(result, as_json, lambda _: f"{counted(result.rows, 'row')} of {table} in {path}")
 
 
 @insight.runs("dictionary", needs="store", waits=None)
@@ -215,9 +220,7 @@ def _send(options: Options, **period: Any) -> None:
 
 
 @command()
-@click.option(
-    "-o", "--output", "path", default="report.html", show_default=True, metavar="FILE", help="The file to write."
-)
+@click.argument("path", metavar="[FILE]", default="report.html")
 @parameters(
     "insight.notes",
     since="Only opinions from this time on (UTC).",
@@ -226,10 +229,11 @@ def _send(options: Options, **period: Any) -> None:
 @click.option("--charts", metavar="FOLDER", help="Write each chart there as well, as SVG.")
 @click.option("--force", "overwrite", is_flag=True, help="Replace existing files.")
 def report(options: Options, path: str, charts: str | None, as_json: bool, **given: Any) -> None:
+    """FILE is report.html unless you name another."""
     with waiting("reporting"), options.open(worker=False) as heedful:
         result = write_report(heedful, path, charts=charts, **given)
-    drawn = f", and {len(result.charts)} charts in {charts}" if charts is not None else ""
-    show_result(asdict(result), as_json, lambda _: f"{result.opinions} opinions in {result.path}{drawn}")
+    drawn = f", and {counted(len(result.charts), 'chart')} in {charts}" if charts is not None else ""
+    show_result(asdict(result), as_json, lambda _: f"{counted(result.opinions, 'opinion')} in {result.path}{drawn}")
 
 
 @command()
@@ -260,7 +264,7 @@ def _check_picture(picture: Path) -> None:
     if picture.suffix not in (".svg", ".png"):
         raise Invalid(f"the picture {picture} is neither .svg nor .png", field="picture", value=str(picture))
     if not picture.absolute().parent.is_dir():
-        raise Invalid(f"the folder of the picture {picture} does not exist", field="picture", value=str(picture))
+        raise NotFound(f"the folder of the picture {picture} does not exist", field="picture", value=str(picture))
     if picture.suffix == ".png":
         try:
             import_module("cairosvg")
@@ -281,8 +285,8 @@ def _draw(report: model.ReplayReport, picture: Path) -> None:
 def _show_replay(report: model.ReplayReport) -> None:
     screen = console()
     screen.print(
-        f"{escape(report.dataset)}: {report.rated} recalls have ratings, {report.replayed} of them a helpful fact "
-        f"({report.queries} queries, effective sample size {report.effective_sample_size:.1f})"
+        f"{escape(report.dataset)}: {counted(report.rated, 'rated recall')}, {report.replayed} with a helpful fact "
+        f"({report.queries} different, effective sample size {report.effective_sample_size:.1f})"
     )
     if report.logged is None or report.none is None:
         screen.print("Nothing can be replayed yet: heedful signal --recall RECALL_ID --helpful 1")
@@ -318,7 +322,7 @@ def _show_recommendation(report: model.ReplayReport) -> None:
     if best.is_certain and best.policy is not None:
         echo(f"To use it: heedful policy {best.policy} --dataset {report.dataset}, and recall with the default weight.")
     elif best.is_certain:
-        echo("To use it: recall with boost_by_usefulness=False.")
+        echo("To use it: recall with --no-boost-by-usefulness.")
 
 
 def _estimated(estimate: model.Estimate, sign: str = "") -> str:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from heedful.errors import HeedfulError
-from heedful.interfaces.cli.command_table import COMMANDS, GROUPS
+from heedful.interfaces.cli.command_table import COMMANDS, FIRST_STEPS, GROUPS
 from heedful.version import __version__
 
 WITH_VALUE = ["-s", "--store", "-p", "--project", "--embedding", "--language-model", "--sessions"]
@@ -115,8 +115,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         code = cli.main(words, prog_name="heedful", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        sys.exit(error.exit_code)
+        if error.ctx is None or error.ctx.parent is not None:
+            error.show()
+            sys.exit(error.exit_code)
+        click.echo(FIRST_STEPS.format(count=len(COMMANDS)))
+        sys.exit(0)
     except (click.ClickException, click.Abort, HeedfulError) as error:
         from heedful.interfaces.cli import screen
 

@@ -18,6 +18,7 @@ from heedful.insight.export_files import escape_formula
 from heedful.interfaces import reason_labels
 from heedful.interfaces.cli.runner import STDIN, Engine, Group, Options, command, runs
 from heedful.interfaces.cli.screen import FittingTable, console, echo, echo_json, shortened, show_table
+from heedful.text import counted
 
 MAX_ROWS = 20
 """Rows of a result that are shown."""
@@ -39,7 +40,7 @@ _BY_NAME = {"metavar": "NAME"}
 @runs("connectors.create", *("name", "url"), name="connect", needs=None, waits=_READING, sensitive_columns=_SENSITIVE)
 def connect(connector: model.Connector) -> str:
     """Write secrets as ${VAR}."""
-    return f"{connector.name}: {connector.tables} tables in {connector.url}"
+    return f"{connector.name}: {counted(connector.tables or 0, 'table')} in {connector.url}"
 
 
 @connectors.runs("list")
@@ -60,13 +61,13 @@ def list_connectors(connectors: list[model.Connector]) -> None:
 @connectors.runs("refresh", "connector_id", waits=_READING, connector_id=_BY_NAME, sensitive_columns=_SENSITIVE)
 def refresh(connector: model.Connector) -> str:
     """Refresh the schema of a connector."""
-    return f"{connector.name}: {connector.tables} tables"
+    return f"{connector.name}: {counted(connector.tables or 0, 'table')}"
 
 
 @connectors.runs("confirm", "connector_id", connector_id=_BY_NAME)
 def confirm_connector(connector: model.Connector) -> str:
     """Enable an imported connector; check its URL first."""
-    return f"{connector.name} is on: {connector.tables} tables in {connector.url}"
+    return f"{connector.name} is on: {counted(connector.tables or 0, 'table')} in {connector.url}"
 
 
 @connectors.runs(
@@ -183,7 +184,7 @@ def lookup(result: model.CacheLookup, user_query: str, explain: bool) -> None:
 @cache.runs("execution_cache_coverage", name="coverage", waits="comparing questions")
 def coverage(report: model.CacheCoverage) -> None:
     """Show what is proven, refused, and to be proven next."""
-    echo(f"{report.proven_questions} proven questions of {report.proven_kinds} kinds")
+    echo(f"{counted(report.proven_questions, 'proven question')} of {counted(report.proven_kinds, 'kind')}")
     if report.proven:
         show_table(report.proven, "proven=questions | for example=example:50 | SQL=sql_template:70")
     if report.refused:
@@ -209,7 +210,7 @@ def import_examples(examples: list[model.GoldenExample]) -> str:
 
     It has the columns question and sql_query, and may have audience.
     """
-    return f"{len(examples)} examples"
+    return counted(len(examples), "example")
 
 
 @golden.runs("list")

@@ -14,13 +14,14 @@ from rich.markup import escape
 
 import heedful
 from heedful import model, settings, transfer
-from heedful.errors import Invalid
+from heedful.errors import Conflict
 from heedful.evaluation.candidates import embedder_of
 from heedful.interfaces.cli.runner import Engine, Options, command, force, parameters
-from heedful.interfaces.cli.screen import console, counted, echo, percent, progress, shortened, show_result, show_table
+from heedful.interfaces.cli.screen import console, echo, percent, progress, shortened, show_result, show_table
 from heedful.interfaces.reports import write_regressions
 from heedful.storage import open_store, scopes
 from heedful.storage.vectors import active_model
+from heedful.text import counted
 
 DATE = {"type": click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), "metavar": "DATE"}
 SHOWN = 10
@@ -50,7 +51,7 @@ def regress(
     --against. Only what people rated well is asked, without the votes of visitors.
     """
     if html is not None and html.exists() and not force:
-        raise Invalid(
+        raise Conflict(
             f"{html} already exists", field="html", value=str(html), remedy="Name another file, or pass --force"
         )
     with options.open(worker=False) as memory, progress("asking") as show:
@@ -70,7 +71,7 @@ def show_report(report: model.RegressReport) -> None:
         screen.print("Nobody has rated anything well yet: heedful signal --recall RECALL_ID --helpful 1")
         return
     screen.print(
-        f"{escape(report.candidate)}: {report.compared} of {report.rated} rated questions compared "
+        f"{escape(report.candidate)}: {report.compared} of {counted(report.rated, 'rated question')} compared "
         f"({counted(report.needs, 'need')})"
     )
     if not report.complete:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from heedful import model
 from heedful.interfaces.cli.fact_commands import show_hits
@@ -27,8 +28,9 @@ def list_items(page: model.Page[model.ReviewItem]) -> None:
     """List items, those with the most opinions first."""
     show_table(
         page,
-        "opinions | against | about=target_type | status | assignee | question:40 | comment:40 | last=last_at",
-        "item_id",
+        "opinions | against | about=target_type | status | assignee",
+        ("question", lambda item: escape(shortened(item.question or item.target_id, 60))),
+        "comment:40 | last=last_at | item_id",
         less=("last", "assignee", "about", "against", "status"),
         empty="Nothing to review.",
     )

@@ -348,7 +348,8 @@ def runs(
     That function gets the result, and by name what was typed. It prints, or returns what is to be printed; of a call
     that returns a bool, the first line is printed as JSON, too. Its own click options are added to those of the call.
 
-    `asks` is a question that is asked before, `waits` a title while it runs. `opens` opens something else than the
+    `asks` is a question that is asked before, or a function that is given what was opened and typed, and returns it;
+    `waits` is a title while the call runs. `opens` opens something else than the
     store; `does` is called with what was opened in place of the call. With `only`, no other parameters are options.
     """
 
@@ -360,19 +361,21 @@ def runs(
         shown = list(inspect.signature(show).parameters)[1:]
 
         def run(options: Options, /, as_json: bool, yes: bool = True, **typed: Any) -> None:
-            question = asks(**typed) if callable(asks) else asks and asks.format(**typed)
-            if question and not yes:
-                click.confirm(question, abort=True, err=True)
             # The engine has the defaults of what was not typed.
             sent = {name: value for name, value in typed.items() if value is not None and value != ()}
-            with (
-                waiting(waits) if waits else nullcontext(),
-                options.open(worker=worker) if opens is None else opens(options, typed) as engine,
-            ):
-                if does is not None:
-                    result = does(engine, **sent)
-                else:
-                    result = attrgetter(call)(engine)(**{name: sent[name] for name in sent if name in declared})
+            with options.open(worker=worker) if opens is None else opens(options, typed) as engine:
+                if asks and not yes:
+                    if look := ALL_CALLS.get(f"{call.rpartition('.')[0]}.get"):
+                        # An unknown id is an error before it is a question.
+                        attrgetter(look.name)(engine)(**{name: typed[name] for name in look.signature.parameters})
+                    question = asks(engine, **typed) if callable(asks) else asks.format(**typed)
+                    if question:
+                        click.confirm(question, abort=True, err=True)
+                with waiting(waits) if waits else nullcontext():
+                    if does is not None:
+                        result = does(engine, **sent)
+                    else:
+                        result = attrgetter(call)(engine)(**{name: sent[name] for name in sent if name in declared})
             shows = partial(show, **{name: typed[name] for name in shown})
             if as_json and isinstance(result, bool):
                 text = shows(result) or ""

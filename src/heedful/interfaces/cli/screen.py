@@ -107,15 +107,6 @@ def shortened(text: str, limit: int = 70) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "fact"), counted(2, "fact")
-    ('1 fact', '2 facts')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def minute(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"
 
@@ -315,12 +306,44 @@ def report(error: HeedfulError | click.ClickException | click.Abort, command: cl
     else:
         code, field, exit_with = error.code, error.field, exit_code(error)
         message = _reworded(error.message, command, field)
-        remedy = None if error.remedy is None else _reworded(error.remedy, command, field)
+        remedy = None if error.remedy is None else _reworded(_CALL.sub(_as_command, error.remedy), command, field)
     if as_json:
         print_json({"error": {"code": code, "message": message, "field": field, "remedy": remedy}}, err=True)
     else:
         echo(f"error: {message}" + (f"\n  {remedy}" if remedy else ""), err=True)
     return exit_with
+
+
+_CALL = re.compile(r"\b(?:(\w+)\.)?(\w+)\(([^()]*)\)")
+_SPELLED = {
+    "golden_examples": "golden",
+    "chat": "cache",
+    "create": "add",
+    "get": "show",
+    "delete": "remove",
+    "create_token": "token",
+    "create_positive": "add",
+    "create_negative": "add",
+}
+"""Words of calls that commands have another word for."""
+
+
+def _as_command(call: re.Match[str]) -> str:
+    """A call in Python as the command that does the same, if there is one."""
+    from heedful.interfaces.cli.main import cli
+
+    named: click.Command | None = cli
+    words = [_SPELLED.get(word, word).replace("_", "-") for word in call.groups()[:2] if word]
+    words = ["connect"] if words == ["connectors", "add"] else words
+    for word in words:
+        named = named.commands.get(word) if isinstance(named, click.Group) else None
+    if named is None:
+        return call[0]
+    for given in filter(None, call[3].split(", ")):
+        name, equals, value = given.partition("=")
+        option = [f"--{name.replace('_', '-')}", value]
+        words += option if equals else [given.upper() if given.isidentifier() else given]
+    return " ".join(["heedful", *words])
 
 
 def _reworded(text: str, command: click.Command, field: str | None) -> str:
@@ -331,6 +354,7 @@ def _reworded(text: str, command: click.Command, field: str | None) -> str:
             continue
         name = parameter.name or ""
         label = max(parameter.opts, key=len) if isinstance(parameter, click.Option) else name.upper()
+        text = re.sub(rf"\b{name}=True\b", label, text)
         text = re.sub(rf"\b{name}=", f"{label} ", text)
         # Many names are words of English, too: they mean the parameter where it is the first word, or to be passed.
         if "_" in name or text.startswith("Pass "):

@@ -19,7 +19,7 @@ from heedful import settings
 from heedful.bootstrap import reseal_connectors as reseal
 from heedful.bootstrap import store_audit
 from heedful.errors import Invalid, Unavailable, quoted
-from heedful.interfaces.cli.runner import Decorator, Group, Options, command, extra, runs
+from heedful.interfaces.cli.runner import Decorator, Engine, Group, Options, command, extra, runs
 from heedful.interfaces.cli.screen import echo, minute, show_result, show_table
 from heedful.model import AuditEntry, FeedbackToken, Key, NewKey, Page, SigningRotation
 
@@ -95,23 +95,30 @@ def serve(options: Options, /, cors_origins: tuple[str, ...], **given: Any) -> N
         run(config, _ready("serving", config))
 
 
+def show_link(link: str | None) -> None:
+    """Prints the link that logs in, where there is one."""
+    if link is not None:
+        echo(f"log in here, once, within 10 minutes: {link}")
+
+
 @command("store", as_json=False)
 @_host
 @_port(8001)
 @click.option("--open/--no-open", "open_browser", default=False, show_default=True, help="Open it in a browser.")
 def dashboard(options: Options, host: str, port: int, open_browser: bool) -> None:
-    """People log in with a key. The first time, one for everything is printed; HEEDFUL_ADMIN_KEY sets one instead."""
+    """On this machine, a printed link logs in, once. Others need a key: the first time, one for everything is printed;
+    HEEDFUL_ADMIN_KEY sets one instead.
+    """
     with extra("server", "the dashboard"):
         from heedful.interfaces.dashboard.app import serve
     config = _config(options, "dashboard", host=host, port=port, quiet=True)
     announce = _ready("dashboard", config, LOST_KEY_HINT.replace("--new-key", "heedful serve --new-key"))
 
     def ready(address: str, key: NewKey | None, link: str | None) -> None:
-        if link is not None:
-            echo(f"sign in, once and within ten minutes: {link}")
         announce(address, key)
+        show_link(link)
         if open_browser:
-            click.launch(link or address)
+            click.launch(address)
 
     # Ctrl-C is how it is stopped.
     with suppress(KeyboardInterrupt):
@@ -181,7 +188,12 @@ def list_keys(keys: list[Key]) -> None:
     )
 
 
-@keys.runs("revoke", "key_id", asks="Revoke key {key_id}? Who uses it is refused from then on.")
+def _ask_revoke(heedful: Engine, key_id: str) -> str | None:
+    name = next((key.name for key in heedful.keys.list() if key.key_id == key_id), None)
+    return name and f"Revoke key {name}? Who uses it is refused from then on."
+
+
+@keys.runs("revoke", "key_id", asks=_ask_revoke)
 def revoke(key: Key) -> str:
     """Revoke a key."""
     return f"{key.name} is revoked; running servers reject it within a second"
@@ -250,7 +262,7 @@ def reseal_connectors(options: Options, as_json: bool) -> None:
     which can be removed afterwards.
     """
     count = reseal(options.local("keys reseal-connectors"))
-    done = f"{count} connectors are encrypted with the first key; the others can be removed"
+    done = f"URLs encrypted with the first key: {count}; the other keys can be removed"
     show_result({"connectors": count}, as_json, lambda _: done)
 
 

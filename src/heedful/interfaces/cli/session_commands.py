@@ -12,6 +12,7 @@ from heedful import model
 from heedful.errors import NotFound
 from heedful.interfaces.cli.runner import STDIN, Engine, Group, pairs
 from heedful.interfaces.cli.screen import console, minute, shortened, show_table
+from heedful.text import counted
 
 sessions = Group(
     "sessions",
@@ -35,8 +36,8 @@ def list_sessions(page: model.Page[model.Session]) -> None:
 def delete(result: model.SessionDeletion) -> str:
     """Remove a session and everything learnt from it."""
     return (
-        f"{result.session_id} deleted: {result.messages} messages, {result.entries} entries, "
-        f"{result.feedbacks} feedbacks, {result.forgotten_facts} learnt facts"
+        f"{result.session_id} deleted: {counted(result.messages, 'message')}, {counted(result.entries, 'answer')}, "
+        f"{counted(result.feedbacks, 'feedback')}, {counted(result.forgotten_facts, 'learnt fact')}"
     )
 
 
@@ -175,16 +176,16 @@ def _read_number(context: click.Context, parameter: click.Parameter, rating: str
     rating={"callback": _read_number},
     scale={"nargs": 2, "multiple": False, "metavar": "WORST BEST", "spelled": ("--scale",)},
 )
-def rate(stored: bool, external_id: str) -> str:
-    """Rate the answer with your EXTERNAL_ID.
+def rate(result: model.RatingResult, external_id: str) -> str:
+    """Rate the answer with your EXTERNAL_ID, or with this qa_id.
 
-    The id is the --external-id of recall or add-entry, not that of a session. If no answer has it yet, the rating
-    waits for one. RATING is up, down, neutral, another word for one of these, or a number.
+    The id is the --external-id of recall or add-entry, or the qa_id they print, not that of a session. If no answer
+    has it yet, the rating waits for one. RATING is up, down, neutral, another word for one of these, or a number.
     """
-    if stored:
-        return "stored"
+    if result.status != "waiting":
+        return result.status
     return (
-        f"waiting\nNo answer has the external_id {external_id} yet; the rating counts once one has.\n"
+        f"waiting\nNo answer has the id {external_id} yet; the rating counts once one has.\n"
         f"To rate a session as a whole: heedful sessions add-session-feedback {external_id} --rating up"
     )
 
@@ -222,7 +223,7 @@ def feedbacks(page: model.Page[model.Feedback]) -> None:
 def feedback_metrics(metrics: model.FeedbackMetrics) -> str:
     """Count all active feedback."""
     return (
-        f"{metrics.total} feedbacks: {metrics.positive} positive, {metrics.negative} negative, "
+        f"{counted(metrics.total, 'feedback')}: {metrics.positive} positive, {metrics.negative} negative, "
         f"{metrics.neutral} neutral; comments have {metrics.avg_comment_length:.0f} characters on average"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -15,12 +15,17 @@ from heedful.bootstrap import store_file
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.interfaces.cli.runner import Options, command, force, yes
-from heedful.interfaces.cli.screen import counted, echo, progress, show_table
-from heedful.model import DEFAULT_PROJECT, FactRef, Hit
+from heedful.interfaces.cli.screen import echo, progress, show_table
+from heedful.memory import documents
+from heedful.model import DEFAULT_PROJECT, Hit
 from heedful.settings import CONFIG, FILE, Settings, ignored_for
+from heedful.text import counted
 
 TOP_K = 5
 """Facts that are shown for a question."""
+
+UNITS = ("line", "paragraph")
+"""Parts of texts that become facts."""
 
 POOL = 100
 """Facts among which the plain rank of a fact is looked up."""
@@ -91,8 +96,9 @@ def _check_store(store: str) -> None:
 @command(None, name="try", as_json=False)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def try_(options: Options, files: tuple[Path, ...]) -> None:
-    """Nothing is kept. FILES are texts or folders of them (.txt .md .jsonl .csv .pdf). An empty question ends it.
-    Facts are ranked as recall ranks them by default.
+    """Nothing is kept. FILES are texts or folders of them (.txt .md .jsonl .csv .pdf), split into facts as by remember
+    --file: one per line in a list, otherwise one per paragraph. Facts are ranked as by recall. An empty question ends
+    it.
     """
     check_files(files)
     with heedful.open(":memory:", embedding=options.embedding) as memory:
@@ -102,9 +108,8 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
             echo(f"not read: {error.source}: {error.message}", err=True)
         if not read.facts:
             raise Invalid("there is no text in these files", field="files", remedy="Name files of text, or folders")
-        count = _split(memory, read.facts) if len(read.facts) < TOP_K else len(read.facts)
-        echo(f"{counted(count, 'fact')}. Ask about them; Enter ends.")
-        if count == 1:
+        echo(f"{counted(read.added, 'fact')}{how_split(files)}. Ask about them; Enter ends.")
+        if read.added == 1:
             echo("With one fact there is no order to learn: try a longer text, or several files.", err=True)
         rated = 0
         try:
@@ -116,23 +121,10 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
     echo(f"{counted(rated, 'rating')}, and nothing is kept. To keep them: heedful init")
 
 
-def _split(memory: Heedful, facts: list[FactRef]) -> int:
-    """Makes each paragraph of a short text a fact, so that there are some to choose from; returns how many there are.
-
-    A heading stays with the paragraph below it.
-    """
-    paragraphs: list[str] = []
-    heading = ""
-    for part in (part.strip() for fact in facts for part in re.split(r"\n\s*\n", fact.text)):
-        if part.startswith("#") and "\n" not in part:
-            heading += f"{part}\n"
-        elif part:
-            paragraphs.append(heading + part)
-            heading = ""
-    if len(paragraphs) <= len(facts):
-        return len(facts)
-    memory.forget([fact.fact_id for fact in facts])
-    return len(memory.remember(paragraphs).facts)
+def how_split(files: Sequence[Path]) -> str:
+    """How texts became facts, in words that follow a count."""
+    units = sorted({unit for file in files for unit in (UNITS if file.is_dir() else [documents.unit(file)]) if unit})
+    return f", one per {' or '.join(units)}" if units else ""
 
 
 def check_files(files: tuple[Path, ...]) -> None:

@@ -26,6 +26,7 @@ from heedful.interfaces.cli.runner import Engine, Group, Options, command, force
 from heedful.interfaces.cli.screen import console, echo, minute, progress, shortened, show_result, show_table, waiting
 from heedful.interfaces.client.hardening import check_server
 from heedful.store import worker_of
+from heedful.text import counted
 from heedful.transfer import Imported, ProjectChecksum
 from heedful.transfer.foreign import SYSTEMS, System
 
@@ -48,7 +49,7 @@ def reembed(options: Options, background: bool, check: bool, yes: bool, as_json:
         return
     with progress("embedding") as show:
         count = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
-    show_result({"facts": count}, as_json, lambda _: f"{count} facts embedded; the store now uses this model")
+    show_result({"facts": count}, as_json, lambda _: f"{counted(count, 'fact')} embedded; the store uses this model")
 
 
 @command(None)
@@ -146,7 +147,7 @@ def _show_checks(checks: list[model.Check]) -> None:
 
 def _show_report(report: model.FactReport) -> None:
     screen = console()
-    screen.print(f"{report.facts} facts in {escape(report.dataset)}")
+    screen.print(f"{counted(report.facts, 'fact')} in {escape(report.dataset)}")
     for finding in report.findings:
         screen.print(f"{finding.count} {finding.kind.replace('_', ' ')}: {escape(finding.remedy)}")
         for fact in finding.facts:
@@ -171,23 +172,23 @@ def improve(options: Options, background: bool, as_json: bool, **given: Any) -> 
 
 def _show_improvement(result: model.Improvement) -> None:
     if not result.changed:
-        echo(f"{result.entries} rated answers; nothing new")
+        echo(f"{counted(result.entries, 'rated answer')}; nothing new")
     else:
         echo(
-            f"{result.entries} rated answers: {result.signals_added} signals added, "
-            f"{result.signals_retracted} retracted; {len(result.updated_facts)} facts changed"
+            f"{counted(result.entries, 'rated answer')}: {counted(result.signals_added, 'signal')} added, "
+            f"{result.signals_retracted} retracted; {counted(len(result.updated_facts), 'fact')} changed"
         )
     if result.link_signals_added or result.link_signals_retracted or result.entities_added:
         echo(
-            f"graph: {result.link_signals_added} link signals added, {result.link_signals_retracted} retracted, "
-            f"{result.entities_added} entities linked"
+            f"graph: {counted(result.link_signals_added, 'link signal')} added, "
+            f"{result.link_signals_retracted} retracted; links to entities: {result.entities_added}"
         )
     for fact in result.learnt:
         echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
     for fact_id in result.forgotten:
         echo(f"  forgotten because its source was deleted: {fact_id}")
     if result.visitor_ratings:
-        echo(f"  {result.visitor_ratings} ratings by visitors make no signals")
+        echo(f"  {counted(result.visitor_ratings, 'rating')} by visitors, without effect on facts")
     for skipped in result.not_learnt:
         echo(f"  not learnt from {skipped.learnt_from} {skipped.feedback_id}: {skipped.detail}")
 
@@ -278,7 +279,7 @@ def _show_copied(result: transfer.Copied) -> str:
     filled = [(name, count) for name, count in result.tables.items() if count]
     show_table(filled, ("table", itemgetter(0)), ("rows", itemgetter(1)))
     _show_checksums(result.projects)
-    return f"{result.target} is a copy of {result.source}; {result.written} rows were written"
+    return f"{result.target} is a copy of {result.source}; {counted(result.written, 'row')} written"
 
 
 class _Export(Group):
@@ -311,7 +312,7 @@ def export_project(options: Options, file: str | None, vectors: bool, force: boo
     with progress("exporting") as show:
         result = transfer.export_file(store, file, project=name, vectors=vectors, force=force, progress=show)
     lines = sum(result.counts.values())
-    done = f"{lines} lines of project {result.project} in {file}; ledger {result.ledger_checksum}"
+    done = f"{counted(lines, 'line')} of project {result.project} in {file}; ledger {result.ledger_checksum}"
     show_result(result, as_json, lambda _: done)
 
 
@@ -347,7 +348,7 @@ def _show_training(result: model.TrainingExport) -> str:
     if not data.lines:
         return f"no lines in {result.path}: nothing was rated that {data.format} can be made from"
     sides = ", ".join(f"{count} to {name}" for name, count in data.splits.items())
-    made = f"{data.lines} lines ({sides}) about {data.needs} needs in {result.path}"
+    made = f"{counted(data.lines, 'line')} ({sides}) about {counted(data.needs, 'need')} in {result.path}"
     return f"{made}; how they were made: {result.card_path}"
 
 
@@ -385,8 +386,8 @@ def import_(
         )
     embedded = f", {result.embedded} of them embedded" if result.embedded else ""
     done = (
-        f"project {result.project}: {result.counts['fact']} facts{embedded}, {result.counts['event']} events; "
-        f"ledger {result.ledger_checksum}"
+        f"project {result.project}: {counted(result.counts['fact'], 'fact')}{embedded}, "
+        f"{counted(result.counts['event'], 'event')}; ledger {result.ledger_checksum}"
     )
     show_result(result, as_json, lambda _: done)
 
@@ -419,8 +420,8 @@ def backup(options: Options, file: str, force: bool, with_signing: bool, as_json
     """The copy is checked."""
     with progress("backing up") as show:
         result = transfer.backup(options.local("backup"), file, force=force, with_signing=with_signing, progress=show)
-    done = f"{result.file}: {result.bytes} bytes, {result.tables['facts']} facts, {result.tables['events']} events"
-    show_result(result, as_json, lambda _: done)
+    kept = ", ".join(counted(result.tables[f"{noun}s"], noun) for noun in ("fact", "event"))
+    show_result(result, as_json, lambda _: f"{result.file}: {result.bytes:,} bytes, {kept}")
 
 
 @command("store")
@@ -439,7 +440,7 @@ def _show_verified(result: transfer.Verified) -> str:
         where = "/".join(name for name in (difference.project, difference.dataset) if name is not None) or "the store"
         problem = f"BAD {where}: {difference.count} {difference.what}: {', '.join(difference.examples)}"
         console().print(escape(problem))
-    return f"{result.compared} scores compared, {len(result.differences)} differences"
+    return f"{counted(result.compared, 'score')} compared, {counted(len(result.differences), 'difference')}"
 
 
 def _show_checksums(projects: list[ProjectChecksum]) -> None:

@@ -96,7 +96,6 @@ def create(
         "/static/{sum}/{name}": {"GET": rendering.serve_asset},
         "/": {"GET": responses.in_turn(site, partial(_first, site))},
         "/login": {"GET": partial(responses.show_login, site), "POST": partial(responses.log_in, site)},
-        "/login/{token}": {"GET": partial(responses.open_link, site)},
         "/logout": {"POST": responses.in_turn(site, partial(responses.log_out, site), has_form=True)},
         "/theme": {"POST": partial(responses.set_theme, site)},
         "/resume": {"GET": responses.in_turn(site, partial(_resume, site))},
@@ -192,7 +191,7 @@ class SecurityHeaders:
 
 def serve(config: Config, ready: Callable[[str, NewKey | None, str | None], None]) -> None:
     """Serves the dashboard of a store until it is stopped; `ready` gets the address, the first key, and a link that
-    signs in once, where a key is known and the dashboard is only open to this machine."""
+    logs in once."""
     set_up(config)
     listening, address = listen(config)
     store = open_store(config, background_jobs=True)
@@ -202,9 +201,5 @@ def serve(config: Config, ready: Callable[[str, NewKey | None, str | None], None
     except BaseException:
         store.close()
         raise
-    api_key = config.admin_key if key is None else key.api_key
-    link = None
-    if api_key is not None and responses.is_loopback(config.host):
-        link = f"{address}{responses.sign_in_link(app.state.site, api_key)}"
-    ready(address, key, link)
+    ready(address, key, app.state.site.logins.link(address))
     uvicorn.Server(ServerConfig(app, config, timeout_graceful_shutdown=GRACE)).run(sockets=[listening])

@@ -11,6 +11,7 @@ from heedful.engine import Heedful, project_of
 from heedful.insight.counting import MAX_VALUES, PREFIX
 from heedful.interfaces.charts import Interval, Point, Series, interval_chart, line_chart
 from heedful.model import FACETS, OpinionTarget, Over, Satisfaction, Trend, Variant
+from heedful.text import counted
 
 PRESETS = (7, 14, 30, 90)
 
@@ -170,10 +171,11 @@ def trend_chart(trend: Trend, words: str, earlier: Trend | None = None) -> str:
         points = [Point(day.start, day.satisfaction, day.low, day.high, day.up + day.down) for day in line]
         if part is trend or any(point.size for point in points):
             series.append(Series(name, points))
+    ratings = counted(trend.total.up + trend.total.down, "rating")
     return line_chart(
         series,
         title=f"Satisfaction by {trend.over}",
-        desc=f"{trend.total.up + trend.total.down} ratings, {words}; the band is the 95% interval of each {trend.over}",
+        desc=f"{ratings}, {words}; the band is the 95% interval of each {trend.over}",
         least=0.0,
         most=1.0,
         percent=True,

@@ -17,6 +17,7 @@ from heedful.interfaces.dashboard.site import EMPTY, Action, ActionResult, PageC
 from heedful.ledger.usefulness import decayed
 from heedful.model import DEFAULT_DATASET, Fact, FactHistory, Hit, Page, Recall, Signal, SignalType
 from heedful.model.base import NEUTRAL
+from heedful.text import counted
 
 RECENT = 20
 """Signals of a fact that are shown at once."""
@@ -53,7 +54,7 @@ def usefulness_page(here: PageContext) -> Response:
     drawn = histogram(
         stats.distribution,
         title=f"Facts by usefulness in {dataset}",
-        desc=f"{stats.facts_with_signals} of {stats.total_facts} facts have signals",
+        desc=f"{stats.facts_with_signals:,} of {counted(stats.total_facts, 'fact')} with signals",
         height=200,
     )
     part = "x-fragment" in here.request.headers
@@ -105,7 +106,7 @@ def _score_chart(history: FactHistory, now: datetime) -> str:
     return line_chart(
         [Series("usefulness", points, dots=False)],
         title="Usefulness over time",
-        desc=f"{history.event_count} signals; now {history.overall_usefulness:.2f}",
+        desc=f"{counted(history.event_count, 'signal')}; now {history.overall_usefulness:.2f}",
         markers=markers,
         least=0.0,
         most=1.0,

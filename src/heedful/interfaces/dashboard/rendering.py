@@ -19,6 +19,7 @@ from starlette.responses import Response
 from heedful.errors import HeedfulError, NotFound
 from heedful.interfaces.charts import MONTHS
 from heedful.interfaces.dashboard import comparison
+from heedful.text import counted
 from heedful.version import __version__
 
 PATHS: dict[str, str] = orjson.loads(files("heedful.interfaces.dashboard").joinpath("icons.json").read_bytes())
@@ -48,7 +49,7 @@ def environment() -> Environment:
     templates.filters.update(when=when, day=day, number=number, score=score, percent=percent)
     templates.filters.update(short=short, fact_line=fact_line, plain=plain, svg=Markup)
     templates.filters.update(fault=problem_text, advice=remedy_text, listed=list_page_for)
-    templates.globals.update(asset=asset_address, icon=icon, version=__version__)
+    templates.globals.update(counted=counted, asset=asset_address, icon=icon, version=__version__)
     templates.globals.update(range_presets=comparison.PRESETS, range_preset=comparison.preset)
     return templates
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from ipaddress import ip_address
-from secrets import token_urlsafe
 from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.requests import Request
@@ -288,38 +285,6 @@ async def log_in(site: Site, request: Request) -> Response:
     if pending is not None:
         site.pending.put(login.number, pending)
         to = "/resume"
-    return _logged_in(site, request, cookie, to)
-
-
-LINK_SECONDS = 600.0
-USED_LINK = "This link was used, or it has expired: it signs in once, within ten minutes, on this machine."
-
-
-def sign_in_link(site: Site, api_key: str) -> str:
-    """A path that logs in whoever opens it first, on this machine and soon."""
-    token = token_urlsafe(32)
-    site.links.put(token, (api_key, time.monotonic() + LINK_SECONDS))
-    return f"/login/{token}"
-
-
-async def open_link(site: Site, request: Request) -> Response:
-    client = address_of(request)
-    # Elsewhere it would be good for whoever has read it on the way.
-    key, until = (is_loopback(client) and site.links.take(path_of(request.path_params)["token"])) or ("", 0.0)
-    if time.monotonic() >= until:
-        return await site.run(request, None, lambda: login_page(site, request, status=403, message=USED_LINK))
-    cookie = await site.run(request, None, lambda: site.logins.enter(key, "", client))
-    return _logged_in(site, request, cookie, "/")
-
-
-def is_loopback(host: str | None) -> bool:
-    try:
-        return host == "localhost" or ip_address(host or "").is_loopback
-    except ValueError:
-        return False
-
-
-def _logged_in(site: Site, request: Request, cookie: str, to: str) -> Response:
     response = RedirectResponse(to, 303)
     # The cookie is kept longer than the login is valid, so that a form sent too late is still recognised.
     kept = site.logins.seconds + 7 * 86_400

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Generic, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import orjson
 from cachetools import FIFOCache
@@ -20,11 +20,13 @@ from starlette.responses import HTMLResponse, Response
 from heedful import request_context
 from heedful.access import credentials
 from heedful.api import CALLS
+from heedful.clock import MINUTE
 from heedful.engine import Heedful
 from heedful.errors import Forbidden, HeedfulError, Invalid
 from heedful.interfaces.dashboard import comparison
 from heedful.interfaces.dashboard.comparison import DayRange
 from heedful.interfaces.dashboard.rendering import address, environment, full_text
+from heedful.interfaces.http.connections import is_loopback
 from heedful.interfaces.http.sharing import RateLimiter
 from heedful.interfaces.http.state import KEY_CACHE_SECONDS, Caller, ServerState, caller_of, path_of
 from heedful.model import DEFAULT_DATASET, SCOPES, Page, Scope
@@ -154,6 +156,7 @@ def _size(action: PendingAction) -> int:
 SECOND = 1_000_000
 LOGIN, FORM = "dashboard-login", "dashboard-form"
 ADMIN = "admin"
+LINK_MINUTES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,20 +197,46 @@ class Logins:
         self._secrets: tuple[list[bytes], float] = ([], -KEY_CACHE_SECONDS)
         # Another admin key makes the logins of the former one useless.
         self._admin = None if admin_key is None else f"{ADMIN}:{credentials.digest(admin_key).hex()[:16]}"
+        self._operator = f"{ADMIN}:{random.token_hex(8)}"
+        """Whoever has the link that this process printed; with the process, their logins end."""
+        self._link: tuple[bytes, int] | None = None
+        self._link_lock = threading.Lock()
         self.seconds = int(hours * 3600)
+
+    def link(self, server: str) -> str | None:
+        """A link that logs in once, soon, and from this machine; None for a server that others can reach.
+
+        The code is behind a #, so that it is in no request for a page, and thus in no log.
+        """
+        if not is_loopback(urlsplit(server).hostname):
+            return None
+        code = random.token_urlsafe(32)
+        self._link = credentials.digest(code), self._store.now() + LINK_MINUTES * MINUTE
+        return f"{server}/login#once={code}"
+
+    def _takes(self, code: str, address: str | None) -> bool:
+        """Whether this is the code of the link, which is then good for nothing more."""
+        with self._link_lock:
+            if self._link is None or not is_loopback(address) or not credentials.matches(code, self._link[0]):
+                return False
+            expires_at, self._link = self._link[1], None
+        return self._store.now() < expires_at
 
     def enter(self, api_key: str, name: str, address: str | None) -> str:
         """The cookie for a key that is good; `Forbidden` otherwise, in the same words for every reason."""
         try:
             if api_key.startswith(credentials.TOKEN_PREFIX):
                 raise Forbidden("a token is not a key")
-            caller = self._callers.find(api_key)
+            by_link = self._takes(api_key, address)
+            caller = Caller(ADMIN, None, frozenset(SCOPES)) if by_link else self._callers.find(api_key)
         except Forbidden:
             raise Forbidden(
                 "This key is not valid", code="key_invalid", remedy="Make one with: heedful keys add NAME"
             ) from None
         caller.check("read")
-        key_id = self._admin if caller.key_id == ADMIN and self._admin is not None else caller.key_id
+        key_id = self._operator if by_link else caller.key_id
+        if key_id == ADMIN and self._admin is not None:
+            key_id = self._admin
         now = self._store.now()
         login = Login(key_id, name, now + self.seconds * SECOND, random.token_urlsafe(12))
         with (
@@ -240,7 +269,7 @@ class Logins:
                 return None
             row = keys.get(connection, login.key_id)
         if login.key_id.startswith(f"{ADMIN}:"):
-            good = login.key_id == self._admin
+            good = login.key_id in (self._admin, self._operator)
             return Visitor(Caller(ADMIN, None, frozenset(SCOPES)), login, ADMIN) if good else None
         if row is None or row.revoked_at is not None:
             return None
@@ -256,6 +285,8 @@ class Logins:
         with self._store.database.read() as connection:
             if not keys.has_login(connection, _digest(login)):
                 return "You have logged out."
+        if login.key_id.startswith(f"{ADMIN}:"):
+            return "You logged in to a dashboard that was stopped: use the link or the key of this one."
         return "The key that you logged in with is not valid any more: it was revoked or replaced."
 
     def form(self, login: Login) -> str:
@@ -308,8 +339,6 @@ class Site:
         """Messages for the next page of a login."""
         self.pending: Notes[PendingAction] = Notes(MAX_PENDING, _size)
         """Actions that a login was about to do."""
-        self.links: Notes[tuple[str, float]] = Notes()
-        """Keys for which somebody may log in by a link, and until when."""
         self.posted: Notes[bool] = Notes()
         """Forms that were done."""
 

@@ -333,3 +333,11 @@ def _is_proxy(address: str, proxies: Sequence[str]) -> bool:
     except ValueError:
         return False
     return any(peer in ip_network(proxy, strict=False) for proxy in proxies)
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether an address is of this machine."""
+    try:
+        return ip_address(host or "").is_loopback
+    except ValueError:
+        return False

@@ -34,7 +34,7 @@ from heedful.api.parameters import (
 from heedful.api.result_fields import describe_field
 from heedful.errors import Forbidden, Invalid, NotFound, quoted
 from heedful.ledger.votes import STARS, normalise_rating
-from heedful.model import Document, Entry, ExecutionFeedback, Feedback, Hit, Model, Scope
+from heedful.model import Document, Entry, ExecutionFeedback, Feedback, Hit, Model, Recall, Scope
 
 INSTRUCTIONS = (
     "A memory that gets better by feedback. Recall before you answer, where the prompt doesn't bring memories already, "
@@ -53,7 +53,7 @@ MEANINGS = {
 Schema = dict[str, Any]
 
 # A hit is named by its fact_id, and a mapping is the JSON of the model beside it.
-_NOT_SENT = (Path, Hit, Document, Callable, Mapping)
+_NOT_SENT = (Path, Hit, Recall, Document, Callable, Mapping)
 
 _WORDS = {
     "string": "a text",

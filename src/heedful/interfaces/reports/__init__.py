@@ -35,6 +35,7 @@ from heedful.model import (
     UsefulnessReport,
     Variant,
 )
+from heedful.text import counted
 from heedful.version import __version__
 
 WEEKLY = 92
@@ -136,7 +137,7 @@ def _template(name: str = "report.html") -> Template:
         number="{:,}".format,
         moment="{:%Y-%m-%d %H:%M}".format,
     )
-    environment.globals.update(between=between, version=__version__)
+    environment.globals.update(between=between, counted=counted, version=__version__)
     return environment.get_template(name)
 
 

@@ -100,8 +100,9 @@ class MongoConversations(InView):
         in_session = {"session_id": session_id}
         return self._find_entry({"_id": qa_id, **in_session}) or self._find_entry({"external_id": qa_id, **in_session})
 
-    def external_entry(self, external_id: str) -> EntryRow | None:
-        return self._find_entry({"external_id": external_id})
+    def external_entry(self, external_id: str, *, or_id: bool = False) -> EntryRow | None:
+        found = self._find_entry({"external_id": external_id})
+        return self._find_entry({"_id": external_id}) if found is None and or_id else found
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]:
         return [_entry(document) for document in self._page(self._view.entries, session_id, after, limit, newest_first)]

@@ -25,6 +25,15 @@
     });
   }
 
+  // A link that logs in once has its code behind the #, which no server is told.
+  const code = location.hash.match(/^#once=([\w-]+)$/)?.[1];
+  const key = document.querySelector("form[action='/login'] input[name=api_key]");
+  if (code && key) {
+    history.replaceState(null, "", location.pathname + location.search);
+    key.value = code;
+    key.form.submit();
+  }
+
   // In a row that scrolls, the page that is open is in sight.
   const row = document.querySelector(".main-nav");
   const current = row?.querySelector("[aria-current]");
