@@ -209,7 +209,8 @@ docs: $(VENV)/dev ## write docs/reference and the examples of the server from th
 docs-site: $(VENV)/dev ## build the site, and fail for a link that leads nowhere or a page that is in no list
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-pictures: $(VENV)/dev ## take the pictures of the dashboard in docs/images; needs Chromium
+pictures: $(VENV)/dev ## renew the pictures in docs/images; needs Chromium
+	$(BIN)/python -m docs.make_loop
 	$(BIN)/python -m docs.pictures
 
 bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lancedb and raw SQLite

@@ -66,7 +66,7 @@ PICTURES = (
     Picture("review-item", "review/{item}", DESK),
     Picture("sessions", "sessions", DESK),
     Picture("session", "sessions/{session}", DESK),
-    Picture("facts", "facts?q=Can+I+send+it+back+after+three+weeks%3F&boost=1&dataset=help", DESK),
+    Picture("facts", "facts?q=How+long+can+I+return+articles%3F&boost=1&dataset=help", DESK),
     Picture("fact", "facts/{fact}", DESK),
     Picture("learning", "learning?q={question}&dataset=help", DESK),
     Picture("executions", "executions", DESK),
@@ -163,7 +163,7 @@ def _learnt_question(store: Heedful) -> str:
     def first(question: str, *, boost: bool) -> Hit:
         return views.search(store, question, "help", boost=boost).hits[0]
 
-    for question in (each for want in WANTS for each in want.queries["en"]):
+    for question in (each for want in WANTS for each in want.queries):
         before, now = first(question, boost=False), first(question, boost=True)
         if before.fact_id != now.fact_id and _plain((before.text, now.text)):
             return question

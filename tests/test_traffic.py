@@ -1,4 +1,4 @@
-"""Traffic to look at: four weeks of a help desk, from a seed."""
+"""Traffic to look at: two weeks of a help desk, from a seed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from help_desk import HelpDeskStore
 
 import heedful
 from heedful import Conflict, Entry, Heedful, Invalid, Session
-from heedful.interfaces.cli.demo_commands import _four_weeks, fill_or_reuse
+from heedful.interfaces.cli.demo_commands import _two_weeks, fill_or_reuse
 from heedful.interfaces.cli.main import cli
 from heedful.model import Execution
-from heedful.simulate.people import ADVERSARY, WORDINGS, Subject, customers, remark
-from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, REPLACED, STAFF_WANTS, WANTS
-from heedful.simulate.traffic import DAYS, REVIEWS, SESSIONS, Filled, fill, warehouse_file
+from heedful.simulate.people import WORDINGS, Subject, remark
+from heedful.simulate.shop import CORRECTION, FACTS, HANDBOOK, HELP, OLD_PAGES, OUTDATED, STAFF_WANTS, WANTS
+from heedful.simulate.traffic import DAYS, PRICE_CHANGES, REVIEW, SESSIONS, Filled, fill, warehouse_file
 from heedful.simulate.visits import HelpDesk, Timeline, arrivals
 from heedful.testing import WordEmbedder
 from heedful.text.corrections import corrected
@@ -76,14 +76,12 @@ def test_the_counts_are_what_the_store_has(seen: TrafficData) -> None:
     assert sorted(seen.memory.datasets()) == ["handbook", "help"]
     assert counts["facts"] == sum(len(facts) for facts in FACTS.values())
     assert counts["improvements"] == DAYS - 1
-    assert counts["retractions"] == 1
 
 
 def test_all_kinds_of_people_come(seen: TrafficData) -> None:
     visits = [session.metadata for session in seen.sessions if "variant" in session.metadata]
     assert Counter(each["variant"] for each in visits) == {"A": SESSIONS / 2, "B": SESSIONS / 2}
     assert {each["channel"] for each in visits} == {"web", "app"}
-    assert {each["language"] for each in visits} == {"en", "de", "es"}
     assert {each["tier"] for each in visits} == {"free", "plus", "business", "staff"}
     assert {entry.model for entry in seen.entries} == {"clerk-mini", "clerk-large"}
 
@@ -95,12 +93,11 @@ def test_answers_have_their_evidence(seen: TrafficData) -> None:
 
 def test_a_part_is_rated(seen: TrafficData) -> None:
     counts = seen.filled.counts
-    assert 0.3 < counts["ratings"] / counts["entries"] < 0.45
-    assert 0.1 < counts["session ratings"] / counts["sessions"] < 0.3
+    assert 0.4 < counts["ratings"] / counts["entries"] < 0.6
     assert {entry.feedback_score for entry in seen.entries} >= {1, 2, 3, 4, 5}
 
 
-def test_nothing_lies_outside_the_four_weeks(seen: TrafficData, demo: HelpDeskStore) -> None:
+def test_nothing_lies_outside_the_two_weeks(seen: TrafficData, demo: HelpDeskStore) -> None:
     times = [
         *(moment for session in seen.sessions for moment in (session.created_at, session.updated_at)),
         *(entry.time for entry in seen.entries),
@@ -133,53 +130,54 @@ def test_the_variant_that_learns_is_better_in_truth_and_in_what_people_say(seen:
     assert result["B"].satisfaction > result["A"].satisfaction
 
 
-def test_complaints_about_refunds_come_in_a_wave(seen: TrafficData, demo: HelpDeskStore) -> None:
-    complaints = [entry.time for entry in seen.entries if "refund" in (entry.feedback_text or "").lower()]
-    by_week = Counter((time - demo.since) // timedelta(days=7) for time in complaints)
-    assert by_week[0] + by_week[1] > 2 * by_week[2]
-    assert by_week[2] > by_week[3]
+def share(seen: TrafficData, start: datetime, end: datetime, dataset: str) -> float:
+    """Satisfaction within a time."""
+    (line,) = seen.memory.insight.trend(since=start, until=end, dataset=dataset).lines
+    up, down = sum(point.up for point in line.points), sum(point.down for point in line.points)
+    return up / (up + down)
 
 
-def test_staff_correct_what_customers_complain_about(seen: TrafficData) -> None:
-    result = seen.memory.recall("How long does a refund take?", dataset="help", top_k=20)
-    assert CORRECTIONS["refund-time"] in [hit.text for hit in result.hits]
-    assert FACTS["help"]["refund-time"] not in [hit.text for hit in result.hits]
-    assert seen.filled.counts["supersessions"] > 1
-    assert REPLACED.keys() | REPLACED.values() <= {key for facts in FACTS.values() for key in facts}
+def test_a_price_changes_and_people_complain_until_it_is_corrected(seen: TrafficData, demo: HelpDeskStore) -> None:
+    changed, fixed = (demo.since + timedelta(days=day) for day in (PRICE_CHANGES, REVIEW))
+    times = [entry.time for entry in seen.entries if "checkout" in (entry.feedback_text or "")]
+    assert changed < min(times) < max(times) < fixed
+    assert len(times) > 15
+    texts = [hit.text for hit in seen.memory.recall("What does Plus cost?", dataset=HELP, top_k=20).hits]
+    assert texts[0] == CORRECTION
+    assert FACTS[HELP][OUTDATED] not in texts
 
 
-def test_the_queue_is_worked_off_and_people_are_happier_in_the_end(seen: TrafficData, demo: HelpDeskStore) -> None:
-    counts = {
-        status: len(seen.memory.review.list(status=status, limit=1000).items)
-        for status in ("open", "resolved", "dismissed")
-    }
-    assert 0 < counts["open"] < counts["resolved"]
-    assert counts["dismissed"] > 0
+def test_people_are_happier_in_the_end_and_another_team_is_as_happy_as_before(
+    seen: TrafficData, demo: HelpDeskStore
+) -> None:
+    second = demo.since + timedelta(days=7)
+    assert share(seen, second, demo.until, HELP) > share(seen, demo.since, second, HELP) + 0.2
+    assert min(share(seen, demo.since, second, HANDBOOK), share(seen, second, demo.until, HANDBOOK)) > 0.8
 
-    def share(start: datetime, end: datetime) -> float:
-        (line,) = seen.memory.insight.trend(since=start, until=end).lines
-        up, down = sum(point.up for point in line.points), sum(point.down for point in line.points)
-        return up / (up + down)
 
-    reviewed = demo.since + REVIEWS[0] * (demo.until - demo.since)
-    assert share(reviewed, demo.until) > share(demo.since, reviewed) + 0.2
+def test_the_corrected_complaints_stay_resolved_and_some_others_wait(seen: TrafficData) -> None:
+    items = {status: seen.memory.review.list(status=status, limit=1000).items for status in ("open", "resolved")}
+    assert 5 < len(items["open"]) < 40
+    histories = [
+        [action.action for action in seen.memory.review.get(each.item_id).history] for each in items["resolved"]
+    ]
+    assert sum("supersede" in history for history in histories) == 1
+    assert not any("reopen" in history for history in histories)
 
 
 def test_no_complaint_becomes_a_fact(demo: HelpDeskStore) -> None:
     with closing(sqlite3.connect(demo.file)) as store:
-        rows = store.execute("SELECT text FROM facts WHERE metadata LIKE '%\"feedback\"%'").fetchall()
-    stated = {text.partition("\n")[2] for (text,) in rows}
-    assert [each for each in stated if not re.fullmatch(r"It is \d weeks at the moment[.!]*", each)] == []
+        ((learnt,),) = store.execute('SELECT count(*) FROM facts WHERE metadata LIKE \'%"learnt_from":"feedback"%\'')
+    assert learnt == 0
 
 
 @pytest.mark.parametrize("subject", [each for each in WORDINGS if each != "praise"])
 def test_remarks_that_only_complain_correct_no_fact(subject: Subject) -> None:
-    facts, wants = FACTS[HELP], [want for want in WANTS if want.queries["en"]]
-    random = Random(5)
+    facts, random = FACTS[HELP], Random(5)
     for _ in range(30):
         said = remark(subject, random)
-        result = [corrected(said, list(facts.values()), want.queries["en"][0]) for want in wants]
-        assert "at the moment" in said or set(result) == {None}, said
+        result = [corrected(said, list(facts.values()), want.queries[0]) for want in WANTS]
+        assert set(result) == {None}, said
 
 
 def test_executions_are_new_or_proven_and_rated_both_ways(seen: TrafficData) -> None:
@@ -196,15 +194,6 @@ def test_nobody_is_hostile(seen: TrafficData) -> None:
     assert [
         text for text in texts if text[0] in "=+-@<" or re.search(r"</?\w|[\u202a-\u202e\u2066-\u2069]", text)
     ] == []
-
-
-def test_few_items_are_closed_again_and_again(seen: TrafficData) -> None:
-    closed = [
-        sum(action.action in ("resolve", "dismiss") for action in seen.memory.review.get(item.item_id).history)
-        for item in seen.memory.review.list(status=None, limit=1000).items
-    ]
-    assert max(closed) <= 3
-    assert sum(times > 1 for times in closed) < 0.1 * len(closed)
 
 
 def test_feedback_does_not_ruin_the_memory(seen: TrafficData) -> None:
@@ -266,12 +255,10 @@ def test_progress_is_told(tmp_path: Path) -> None:
     assert messages == [(0, 3), (1, 3), (2, 3)]
 
 
-def test_a_kept_store_is_filled_once_and_used_again_with_a_new_key(tmp_path: Path) -> None:
+def test_a_kept_store_is_filled_once_and_used_again(tmp_path: Path) -> None:
     store = tmp_path / "kept" / "demo.db"
-    assert fill_or_reuse(store, WordEmbedder(), sessions=2) is None
-    key = fill_or_reuse(store, WordEmbedder(), sessions=2)
-    assert key is not None
-    assert key.scopes == ["admin"]
+    first = fill_or_reuse(store, WordEmbedder(), sessions=2)
+    assert fill_or_reuse(store, WordEmbedder(), sessions=2) == first
 
 
 def test_filling_says_first_what_it_does_and_then_what_there_is(
@@ -279,8 +266,8 @@ def test_filling_says_first_what_it_does_and_then_what_there_is(
 ) -> None:
     fill_or_reuse(tmp_path / "demo.db", WordEmbedder(), sessions=2)
     output = capsys.readouterr()
-    assert output.err.startswith(f"filling {tmp_path} with four weeks of a help desk, about a minute…\n")
-    assert re.match(r"\d+ facts remembered, \d+ learnt, 2 sessions, ", output.out)
+    assert output.err.startswith(f"filling {tmp_path} with two weeks of a help desk, about half a minute…\n")
+    assert re.match(r"\d+ facts remembered, 2 sessions, ", output.out)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -347,20 +334,16 @@ def test_a_timeline_does_things_in_order_and_nothing_too_late() -> None:
 def test_remarks_vary() -> None:
     random = Random(1)
     for subject in WORDINGS:
-        assert len({remark(subject, random) for _ in range(60)}) > 30
+        assert len({remark(subject, random) for _ in range(60)}) > 20
 
 
 def test_wants_name_facts_that_there_are() -> None:
-    assert {key for want in WANTS for key in want.answers} <= FACTS["help"].keys()
-    assert {key for want in STAFF_WANTS for key in want.answers} <= FACTS["handbook"].keys()
-
-
-def test_one_customer_lies() -> None:
-    assert [person.author for person in customers(Random(1)) if person.is_adversary] == [ADVERSARY]
+    assert {want.answer for want in WANTS} | {*OLD_PAGES, OUTDATED} <= FACTS[HELP].keys()
+    assert {want.answer for want in STAFF_WANTS} <= FACTS[HANDBOOK].keys()
 
 
 @pytest.mark.parametrize(("hour", "ends"), [(8, 16), (17, 17), (23, 17)])
 def test_the_demo_fills_the_range_that_the_dashboard_shows_first_and_the_one_before_it(hour: int, ends: int) -> None:
-    start, end = _four_weeks(datetime(2026, 11, 17, hour, 30, tzinfo=UTC))
-    assert start == datetime(2026, 10, 21, tzinfo=UTC)
+    start, end = _two_weeks(datetime(2026, 11, 17, hour, 30, tzinfo=UTC))
+    assert start == datetime(2026, 11, 4, tzinfo=UTC)
     assert end == datetime(2026, 11, ends, 17, tzinfo=UTC)

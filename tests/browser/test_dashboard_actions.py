@@ -178,7 +178,7 @@ def test_a_fact_behind_an_answer_is_corrected_compared_and_brought_back(served: 
 def test_an_opinion_is_taken_back_and_given_again(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     ada.open(f"review/{item}")
-    said = part(ada, "What people say")
+    said = part(ada, "Feedback")
     said.get_by_role("button", name="Retract").click()
     ada.expect_message("The opinion was retracted")
     expect(said).to_contain_text("No active opinion is left")
@@ -327,21 +327,19 @@ def test_a_key_is_made_shown_once_works_and_is_revoked(served: Served) -> None:
 
 
 @does("set_policy")
-def test_a_policy_is_set_in_the_settings_and_beside_experiments_and_undone(served: Served) -> None:
+def test_a_policy_is_set_beside_experiments_and_undone(served: Served) -> None:
     ada = served.visitor()
     served.dashboard.store.remember("Refunds take 14 days.", dataset="help")
-    ada.open("settings")
-    for place, label in (("settings", "Policy"), ("experiments", "Policy for help")):
-        page = ada.open(place)
-        row = part(ada, "Policy").locator("tr", has_text="help")
-        row.get_by_label(label).select_option("adaptive")
-        row.get_by_role("button", name="Set").click()
-        ada.expect_message("Recalls of “help” use the policy adaptive")
-        expect(row.get_by_role("combobox")).to_have_value("adaptive")
-        ada.undo()
-        ada.expect_message("that is usual there")
-        expect(row.get_by_role("combobox")).to_have_value("")
-        assert page.url.endswith(place)
+    page = ada.open("experiments")
+    row = part(ada, "Policy").locator("tr", has_text="help")
+    row.get_by_label("Policy for help").select_option("adaptive")
+    row.get_by_role("button", name="Set").click()
+    ada.expect_message("Recalls of “help” use the policy adaptive")
+    expect(row.get_by_role("combobox")).to_have_value("adaptive")
+    ada.undo()
+    ada.expect_message("that is usual there")
+    expect(row.get_by_role("combobox")).to_have_value("")
+    assert page.url.endswith("experiments")
 
 
 @does("deliver_alerts", "discard_alert")

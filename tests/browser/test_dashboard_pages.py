@@ -19,9 +19,9 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 PLACES = {
     "overview": "Overview",
     "overview?by=metadata.variant&dataset=help&since=&until=": "Overview",
-    "overview/waiting": "Open review items",
+    "overview/waiting": "To do now",
     "overview/changes": "What changed",
-    "overview/themes": "Themes of negative comments",
+    "overview/themes": "Complaints by theme",
     "review": "Review",
     "review/{item}": None,
     "review/{item}?again=1": None,

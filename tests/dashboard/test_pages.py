@@ -240,10 +240,10 @@ def test_after_a_key_was_made_other_forms_lead_back_to_the_settings(dashboard: D
 def test_the_policy_of_a_dataset_is_chosen(dashboard: Dashboard) -> None:
     dashboard.store.remember("Refunds take 14 days.")
     client = dashboard.visitor()
-    form = {"dataset": "main_dataset", "policy": "adaptive", "token": token(client.get("/p/default/settings").text)}
+    form = {"dataset": "main_dataset", "policy": "adaptive", "token": token(client.get("/p/default/experiments").text)}
     client.post("/p/default/do/set_policy", data=form)
     assert dashboard.store.recall("refunds").policy == "adaptive"
-    assert '<option value="adaptive" selected>adaptive</option>' in client.get("/p/default/settings").text
+    assert '<option value="adaptive" selected>adaptive</option>' in client.get("/p/default/experiments").text
 
 
 def test_the_theme_is_in_the_page_from_its_first_byte(dashboard: Dashboard) -> None:
@@ -278,7 +278,7 @@ def test_a_range_covers_its_last_day() -> None:
 
 def test_the_usual_range_is_the_last_two_weeks_and_an_empty_one_is_all_time() -> None:
     usual = from_request({}, date(2026, 11, 15))
-    assert (usual.since, usual.until, usual.preset) == (date(2026, 11, 2), date(2026, 11, 15), 14)
+    assert (usual.since, usual.until, usual.preset) == (date(2026, 11, 9), date(2026, 11, 15), 7)
     everything = from_request({"since": "", "until": ""}, date(2026, 11, 15))
     assert (everything.start, everything.end, everything.problem) == (None, None, None)
 

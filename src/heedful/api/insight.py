@@ -113,7 +113,9 @@ class Insight(Namespace, name="insight"):
         self,
         *,
         since: Annotated[t.Moment | None, t.Means("The start; seven days before the end if left out.")] = None,
-        until: Annotated[t.Moment | None, t.Means("The end; now if left out.")] = None,
+        until: Annotated[
+            t.Moment | None, t.Means("The end; now if left out, or the end of today without a start.")
+        ] = None,
     ) -> m.Digest:
         """Summarizes the feedback of the last seven days, or of a period, compared with the period before."""
 

@@ -29,7 +29,9 @@ MAX_LISTED = 3
 
 def digest(space: InsightSpace, since: datetime | None, until: datetime | None) -> Digest:
     first, last = space.period(since, until)
-    last = space.workspace.now() + 1 if last is None else last
+    if last is None:
+        # By default whole days, today included, as everything else that counts by day shows them.
+        last = space.workspace.now() + 1 if since else (space.workspace.now() // DAY + 1) * DAY
     first = last - DEFAULT_PERIOD if first is None else first
     if first >= last:
         raise Invalid(f"since is {since}, and that period is not over yet", field="since", value=since)

@@ -26,6 +26,7 @@ SPAN = 28
 """Days that are compared by default, and at most before and after a change of policy."""
 
 SLICES: tuple[Facet, ...] = ("dataset", "model", "target_type")
+SUBJECTS = {"dataset": "in dataset {}", "model": "on answers by {}", "target_type": "on {}s"}
 
 
 @dataclass(slots=True)
@@ -103,7 +104,8 @@ def _series_by_slice(space: InsightSpace, query: TallyQuery, about: str) -> list
         if not line.value:
             continue
         value = line.value if query.key is None else decode_tag(line.value)
-        subject = f"down-votes with {about} {str(value).lower() if isinstance(value, bool) else value}"
+        words = str(value).lower() if isinstance(value, bool) else "answer" if value == "entry" else value
+        subject = "down-votes " + SUBJECTS.get(about, f"where {about.removeprefix(PREFIX)} is {{}}").format(words)
         _count(by_value.setdefault(line.value, Series(about, value, subject, among=together)), line)
     # Where there is only one, it says what all of it says.
     return list(by_value.values()) if len(by_value) > 1 else []

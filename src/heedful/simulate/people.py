@@ -1,4 +1,4 @@
-"""The people at the help desk: customers with names and habits, visitors without, and staff; and what they write."""
+"""The people at the help desk: customers with names and habits, visitors without, and staff; and their comments."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from typing import Literal
 from heedful.engine import Heedful
 from heedful.model import Recall, SignalResult
 from heedful.providers.llm import ChatMessage, Completion, OnToken, Usage
-from heedful.simulate.shop import OUTDATED_REFUND, Language, Quality, Want
+from heedful.simulate.shop import Quality
 
 FIRST = ("ana", "ben", "carla", "dmitri", "elif", "femke", "goran", "hana", "ivo", "jun", "kofi", "lena")
 LAST = ("alves", "berg", "costa", "demir", "eriksen", "faria", "gomez", "huber")
 
-STAFF = ("mara (staff)", "tom (staff)", "ines (staff)")
-ADVERSARY = "vic.tor"
-JUDGE = "judge"
+STAFF = ("Mara", "Tom", "Ines")
 DETECTOR = "detector"
 
 
@@ -31,23 +29,19 @@ class Person:
     user: SimulatedUser
     tier: str
     channel: str
-    language: Language
-    is_adversary: bool = False
 
 
 def customers(random: Random, count: int = 60) -> list[Person]:
-    """The customers with names. Some err often, and one says the contrary of what is true."""
+    """The customers with names."""
     names = [f"{first}.{last}" for first in FIRST for last in LAST]
-    honest = [person(random, name) for name in random.sample(names, count)]
-    liar = SimulatedUser(random.randrange(2**32), author=ADVERSARY, examination=0.2, adversarial=True)
-    return [*honest, Person(ADVERSARY, liar, "free", "web", "en", is_adversary=True)]
+    return [person(random, name) for name in random.sample(names, count)]
 
 
 def staff(random: Random) -> Person:
     """One of the shop's own people."""
     name = random.choice(STAFF)
-    user = SimulatedUser(random.randrange(2**32), author=name, noise=0.03, examination=0.4)
-    return Person(name, user, "staff", "web", "en")
+    user = SimulatedUser(random.randrange(2**32), author=name, examination=0.4)
+    return Person(name, user, "staff", "web")
 
 
 def person(random: Random, author: str | None) -> Person:
@@ -55,22 +49,18 @@ def person(random: Random, author: str | None) -> Person:
     user = SimulatedUser(
         random.randrange(2**32),
         author=author,
-        noise=random.choices((0.02, 0.08, 0.3), (6, 3, 1))[0],
         examination=random.uniform(0.3, 1.2),
         explicit=random.random() < 0.7,
     )
-    languages: tuple[Language, ...] = ("en", "de", "es")
     return Person(
         author,
         user,
         random.choices(("free", "plus", "business"), (60, 30, 10))[0],
         random.choices(("web", "app"), (58, 42))[0],
-        random.choices(languages, (86, 9, 5))[0],
     )
 
 
-CONCISE = "clerk-mini"
-TALKATIVE = "clerk-large"
+SMALL, LARGE = "clerk-mini", "clerk-large"
 
 NOTHING_KNOWN = "I found nothing about that."
 
@@ -78,12 +68,11 @@ _EVIDENCE = re.compile(r'^\[(\d+)\] (".*")$', re.MULTILINE)
 
 
 class Clerk:
-    """Answers under the `name` it has at the moment: one model quotes a fact, the other often adds a second."""
+    """Answers with the first fact, under the `name` it has at the moment."""
 
-    def __init__(self, random: Random, sql: Mapping[str, str]) -> None:
+    def __init__(self, sql: Mapping[str, str]) -> None:
         """`sql` has the SQL for each question that it can be asked about data."""
-        self.name = CONCISE
-        self._random = random
+        self.name = SMALL
         self._sql = sql
 
     def complete(self, messages: Sequence[ChatMessage], *, on_token: OnToken | None = None) -> Completion:
@@ -99,71 +88,39 @@ class Clerk:
         read = sum(len(message.content) for message in messages)
         return Completion(text, Usage(read // 4, len(text) // 4))
 
-    def _quoted(self, prompt: str) -> str:
-        # A fact that was learnt from an answer has the question in its first line.
-        facts = [(number, json.loads(text).rpartition("\n")[2]) for number, text in _EVIDENCE.findall(prompt)]
-        if not facts:
-            return NOTHING_KNOWN
-        wordy = self.name == TALKATIVE and self._random.random() < 0.3
-        # A sentence that was quoted once is not said twice.
-        quoted = {fact: number for number, fact in reversed(facts[: 2 if wordy else 1])}
-        return " ".join(f"{fact} [{number}]" for fact, number in reversed(quoted.items()))
+    @staticmethod
+    def _quoted(prompt: str) -> str:
+        for number, text in _EVIDENCE.findall(prompt):
+            # A fact that was learnt from an answer has the question in its first line.
+            return f"{json.loads(text).rpartition(chr(10))[2]} [{number}]"
+        return NOTHING_KNOWN
 
 
 SCORES: Mapping[Quality, tuple[float, ...]] = {
-    "good": (1, 3, 9, 36, 51),
-    "mixed": (8, 22, 34, 26, 10),
-    "bad": (40, 33, 17, 7, 3),
+    "good": (0, 0, 8, 39, 53),
+    "bad": (42, 36, 14, 6, 2),
 }
 """The weights of 1, 2, 3, 4 and 5 for an answer."""
 
-RATES: Mapping[Quality, float] = {"good": 0.27, "mixed": 0.28, "bad": 0.36}
-"""The chance that somebody rates: who is angry says so."""
-
-PRICED = frozenset({"price-new", "price-plus", "ship-price", "ship-free"})
-"""The keys of facts with a price, which people compare with the one they see."""
-
-MILDER = 0.08
-"""The chance that the people of variant B, whose page is nicer to look at, give a point more."""
+RATES: Mapping[Quality, float] = {"good": 0.5, "bad": 0.6}
+"""The chance that somebody rates."""
 
 
-def eagerness(want: Want, quality: Quality) -> float:
-    """The chance that somebody rates an answer; who waits for money does so most."""
-    return 0.55 if quality == "bad" and OUTDATED_REFUND in want.answers else RATES[quality]
-
-
-def score(person: Person, quality: Quality, variant: str, random: Random) -> int:
+def score(quality: Quality, random: Random) -> int:
     """The score that somebody gives."""
     stars: int = random.choices((1, 2, 3, 4, 5), SCORES[quality])[0]
-    if variant == "B" and stars < 5 and random.random() < MILDER:
-        stars += 1
-    return 6 - stars if person.is_adversary else stars
+    return stars
 
 
-def comment(person: Person, want: Want, score: int, *, is_long: bool, random: Random) -> str | None:
+def comment(score: int, quality: Quality, random: Random, *, is_price: bool) -> str | None:
     """The comment that comes with a score, if any."""
-    chance = {1: 0.95, 2: 0.85, 3: 0.45, 4: 0.15, 5: 0.22}[score]
-    if random.random() >= chance:
+    if random.random() >= {1: 0.95, 2: 0.85, 3: 0.3, 4: 0.15, 5: 0.22}[score]:
         return None
-    return remark("praise", random) if score > 3 else complaint(person, want, is_long=is_long, random=random)
-
-
-def complaint(person: Person, want: Want, *, is_long: bool, random: Random) -> str:
-    """The comment of somebody who is not content."""
-    subject: Subject = "wrong"
-    if person.language != "en" and random.random() < 0.6:
-        subject = "language"
-    elif person.channel == "app" and random.random() < 0.12:
-        subject = "crash"
-    elif OUTDATED_REFUND in want.answers or (
-        want.answers[0].startswith(("refund-", "return-")) and random.random() < 0.7
-    ):
-        subject = "refunds"
-    elif PRICED.intersection(want.answers):
-        subject = "price"
-    elif random.random() < (0.6 if is_long else 0.15):
-        subject = "length"
-    return remark(subject, random)
+    if score > 3:
+        return remark("praise", random)
+    if quality == "good":
+        return remark("link", random)
+    return remark("price" if is_price else "wrong", random)
 
 
 __all__ = ["Judgement", "Need", "SimulatedUser"]
@@ -255,57 +212,26 @@ class SimulatedUser:
         return self._random.choice(need.queries)
 
 
-Subject = Literal["refunds", "length", "price", "language", "crash", "wrong", "praise"]
+Subject = Literal["price", "link", "wrong", "praise"]
 
 WORDINGS: Mapping[Subject, tuple[str, str, str]] = {
-    "refunds": (
-        "||Sorry, but |Honestly, |Third time I ask: |Again: |No, ",
-        "my refund took {weeks} weeks, not 5 days|the refund is not on my account after {days} days|"
-        "still no refund, it has been {days} days since you got the parcel|"
-        "5 days is not true any more for refunds, I wait since {weeks} weeks|"
-        "you promise the money in 5 days and I have been waiting for {days}|"
-        "where is my money? The parcel reached you {days} days ago|the refund for order {order} never came|"
-        "your colleague said refunds now take {days} days, the bot says 5|"
-        "refund outdated info, it is {weeks} weeks at the moment|"
-        "I was told 5 days for my refund, that was {weeks} weeks ago",
-        "||.|!!|. Please check.|. Very disappointed.| and nobody answers.",
-    ),
-    "length": (
-        "||Well, |To be fair, it is right, but ",
-        "way too long, I had to search for the one sentence I need|the answer took ages to appear|slow, slow, slow|"
-        "too much text for a simple question|why tell me two things when I asked for one|"
-        "I waited {seconds} seconds for this|could be half as long|it loads so slowly that I nearly left",
-        "|.|...|. Keep it short.|. On the phone it is unreadable.",
-    ),
     "price": (
-        "||Sorry, |No, ",
-        "that price is wrong, the checkout says something else|the shop page shows {price} euros|"
-        "old price, at the checkout I paid {price} euros|the price you tell is not the price I see|"
-        "I was charged {price} euros and not what the bot says|two different prices in one answer, which one is it|"
-        "wrong price again",
-        "|.|!|. Please correct it.",
+        "||Sorry, |No, |Again: ",
+        "wrong price, look at the checkout|wrong price, I was charged 35 euros at the checkout|"
+        "old price, at the checkout I paid 35 euros|that is not the price I saw at the checkout|"
+        "wrong price again, see the checkout|I paid more than this price at the checkout",
+        "|.|!|. Please correct it.|. Very disappointed.",
     ),
-    "language": (
-        "||Bitte: |Perdón, ",
-        "I asked in my language and got English|Frage auf Deutsch, Antwort auf Englisch|bitte auf Deutsch antworten|"
-        "warum auf Englisch?|la respuesta está en inglés|no entiendo, contesta en español por favor|wrong language|"
-        "ich verstehe kein Englisch",
-        "|.|!| :(",
-    ),
-    "crash": (
-        "||Hi, |By the way, ",
-        "the app crashed while I was reading this|app closes itself when I open the chat|"
-        "had to start the app {times} times to see the answer|white screen in the app after the update|"
-        "the app freezes when I tap on the link|crash on my Pixel, version 4.{minor}|"
-        "the app crashes as soon as I open the chat",
-        "|.|!|. On the website it works.|. Android.",
+    "link": (
+        "||Well, |Thanks, but ",
+        "where is the link to that page|a link to the page would help|there is no link to the page|"
+        "I need the link to that page|I had to look for the page, please add the link",
+        "|.|...",
     ),
     "wrong": (
         "||Sorry, |No, ",
-        "wrong answer, I asked something else|wrong answer, that was not my question|"
-        "the answer does not fit my question|that is not an answer to my question|"
-        "this answer is about another question|wrong answer, my account says the contrary|the answer is no use to me|"
-        "the answer is wrong",
+        "wrong answer, that is out of date|wrong answer, your terms say otherwise|the wrong answer, it is out of date|"
+        "wrong answer, please check it|wrong answer again",
         "|.|!",
     ),
     "praise": (
@@ -321,16 +247,7 @@ WORDINGS: Mapping[Subject, tuple[str, str, str]] = {
 def remark(subject: Subject, random: Random) -> str:
     """One remark about a subject."""
     openings, complaints, endings = (part.split("|") for part in WORDINGS[subject])
-    opening, complaint = random.choice(openings), random.choice(complaints)
-    text = complaint.format(
-        weeks=random.randint(2, 4),
-        days=random.randint(9, 24),
-        order=random.randint(40_000, 49_999),
-        seconds=random.randint(10, 40),
-        price=random.choice((29, 41, 45, 49)),
-        times=random.randint(2, 4),
-        minor=random.randint(1, 9),
-    )
+    opening, text = random.choice(openings), random.choice(complaints)
     if not opening and random.random() < 0.6:
         text = text[0].upper() + text[1:]
     return opening + text + random.choice(endings)

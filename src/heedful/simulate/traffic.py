@@ -1,4 +1,4 @@
-"""Four weeks of a web shop's help desk in a store, so that there is something to look at."""
+"""Two weeks of a web shop's help desk in a store, so that there is something to look at."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from heedful.model import Metadata
 from heedful.providers.configured import configured_embedder
 from heedful.providers.embedding import Embedder, Vectors
 from heedful.simulate import people, shop
-from heedful.simulate.people import STAFF, Clerk
-from heedful.simulate.shop import CORRECTIONS, FACTS, HELP, OUTDATED_REFUND, OUTDATED_SHIPPING, STAFF_WANTS, WANTS
-from heedful.simulate.visits import CONNECTOR, Analysts, HelpDesk, Reviewers, Timeline, Truth, arrivals
+from heedful.simulate.people import Clerk
+from heedful.simulate.shop import CORRECTION, FACTS, HELP, STAFF_WANTS, WANTS
+from heedful.simulate.visits import CONNECTOR, Analysts, HelpDesk, Reviewer, Timeline, Truth, arrivals
 from heedful.text.same_question import Calibration
 
 __all__ = ["Embedding", "Filled", "Progress", "fill", "is_filled"]
@@ -36,16 +36,14 @@ Progress = Callable[[int, int], None]
 FINISHED: Metadata = {"filled_by": "heedful demo"}
 """The metadata of a dataset after all the rest is done."""
 
-DAYS = 28
-SESSIONS = 520
-EXECUTIONS = 60
+DAYS = 14
+SESSIONS = 280
+EXECUTIONS = 40
 
-# Parts of the time that is filled.
-CHANGES = {OUTDATED_REFUND: 2 / DAYS, OUTDATED_SHIPPING: 9 / DAYS}
-"""When facts become outdated."""
-LIES_RETRACTED = 20 / DAYS
-REVIEWS = tuple(day / DAYS for day in (22.1, 23.1, 24.1, 25.1, 26.1))
-"""When somebody works through the review queue: every day of the last week, and not before."""
+PRICE_CHANGES = 2.0
+"""The day on which a price changes, from the start; nobody tells the help desk."""
+REVIEW = 7 + 8.5 / 24
+"""The day on which somebody opens the review queue: early in the second week."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +97,7 @@ def fill(
     end = from_stored(to_stored(until or system_clock()))
     start = end - timedelta(days=days)
     timeline = Timeline(start, end)
-    clerk = Clerk(
-        Random(f"{seed}/clerk"), {question: report.sql for report in shop.REPORTS for question in report.questions}
-    )
+    clerk = Clerk({question: report.sql for report in shop.REPORTS for question in report.questions})
     embedder = CachingEmbedder(configured_embedder(settings.load(), embedding), _texts())
     with open_store(
         path_or_url, project=project, clock=timeline, embedding=embedder, language_model=clerk, worker=False
@@ -133,9 +129,9 @@ def warehouse_file(path_or_url: str | Path) -> Path:
 def _texts() -> list[str]:
     """All that is known beforehand to be embedded."""
     facts = [text for texts in FACTS.values() for text in texts.values()]
-    questions = [query for want in (*WANTS, *STAFF_WANTS) for queries in want.queries.values() for query in queries]
+    questions = [query for want in (*WANTS, *STAFF_WANTS) for query in want.queries]
     reports = [question for report in shop.REPORTS for question in report.questions]
-    return list(dict.fromkeys([*facts, *CORRECTIONS.values(), *questions, *reports]))
+    return list(dict.fromkeys([*facts, CORRECTION, *questions, *reports]))
 
 
 @dataclass(slots=True)
@@ -168,21 +164,18 @@ class _Traffic:
     def plan(self, start: datetime, end: datetime, sessions: int) -> None:
         """Puts all that happens on the timeline."""
         at, length = self.timeline.at, end - start
-        truth = Truth(self.facts, self.timeline, {key: start + part * length for key, part in CHANGES.items()})
+        truth = Truth(self.facts, self.timeline, start + timedelta(days=PRICE_CHANGES))
         customers = people.customers(self._random("people"))
         desk = HelpDesk(self.memory, self.timeline, self.clerk, truth, customers, self.counts)
         for number, moment in enumerate(arrivals(start, end, sessions, self._random("arrivals"))):
             at(moment, partial(self._visit, desk, number, sessions))
         counters = Analysts(self.memory, self.clerk, self.counts)
-        at(start + length / 28, counters.give_examples)
+        at(start + length / DAYS, counters.give_examples)
         at(start + length / 2, counters.promote)
         executions = round(EXECUTIONS * min(1, sessions / SESSIONS))
         for number, moment in enumerate(arrivals(start, end, executions, self._random("figures"))):
             at(moment, partial(counters.ask, self._random(f"figures/{number}")))
-        reviewers = Reviewers(self.memory, truth, self.counts)
-        for part in REVIEWS:
-            at(start + part * length, reviewers.work)
-        at(start + LIES_RETRACTED * length, partial(self._retract, desk))
+        at(start + timedelta(days=REVIEW), Reviewer(self.memory, truth, self.counts).work)
         night = start.replace(hour=3, minute=0, second=0, microsecond=0)
         while (night := night + timedelta(days=1)) < end:
             at(night, self._improve)
@@ -191,11 +184,6 @@ class _Traffic:
         self.progress(number, sessions)
         # One of each variant wants the same, so that no variant has the easier questions.
         desk.visit(number, self._random(f"visit/{number}"), self._random(f"wishes/{number // 2}"))
-
-    def _retract(self, desk: HelpDesk) -> None:
-        if desk.lies:
-            self.memory.retract(desk.lies[-1], author=STAFF[0])
-            self.counts["retractions"] += 1
 
     def _improve(self) -> None:
         for dataset in FACTS:

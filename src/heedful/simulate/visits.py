@@ -1,28 +1,22 @@
-"""Visits to the help desk: questions, answers, and what people say of them, spread over time; and the work of staff."""
+"""Visits to the help desk: questions, answers and ratings, spread over time; and the work of staff."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
 
 from heedful.engine import Heedful
 from heedful.errors import Conflict
-from heedful.model import VISITOR, Hit, Recall, ReviewCase, ReviewItem, Signal, SignalType
+from heedful.model import VISITOR, Hit, Recall, Signal, SignalType
 from heedful.simulate import people, shop
-from heedful.simulate.people import CONCISE, DETECTOR, JUDGE, STAFF, TALKATIVE, Clerk, Person
+from heedful.simulate.people import DETECTOR, LARGE, SMALL, STAFF, Clerk, Person
 from heedful.simulate.shop import DataQuestion, Quality, Want
 
 TOP_K = 5
-
-COMPLAINT_WAVE = 10.0
-"""The factor by which more people ask for a refund when the fact about it has become outdated."""
-
-WAVE_HALVED = timedelta(days=16)
-"""After how long half as many come, as long as it is outdated."""
 
 
 @dataclass(slots=True)
@@ -36,7 +30,6 @@ class Visit:
     dataset: str
     wants: list[Want]
     random: Random
-    qualities: list[Quality] = field(default_factory=list)
 
     @property
     def author(self) -> str:
@@ -55,8 +48,6 @@ class HelpDesk:
     customers: Sequence[Person]
     counts: Counter[str]
     """The counts of everything."""
-    lies: list[str] = field(default_factory=list)
-    """Signals of the one who lies."""
 
     def visit(self, number: int, random: Random, wishes: Random) -> None:
         """Somebody comes now, and wants what `wishes` draws."""
@@ -66,12 +57,12 @@ class HelpDesk:
             session_id=f"{person.channel}-{now:%m%d}-{number:04d}",
             person=person,
             variant="AB"[number % 2],
-            model=random.choices((TALKATIVE, CONCISE), (6, 4))[0],
+            model=random.choice((LARGE, SMALL)),
             dataset=dataset,
             wants=self._wants(dataset, wishes),
             random=random,
         )
-        metadata = {name: getattr(person, name) for name in ("channel", "language", "tier")}
+        metadata = {name: getattr(person, name) for name in ("channel", "tier")}
         metadata = {"variant": visit.variant, **metadata}
         self.memory.sessions.create(visit.session_id, metadata=metadata)
         self.counts["sessions"] += 1
@@ -79,70 +70,53 @@ class HelpDesk:
 
     def _who(self, random: Random) -> tuple[Person, str]:
         drawn = random.random()
-        if drawn < 0.08:
+        if drawn < 0.25:
             return people.staff(random), shop.HANDBOOK
-        if drawn < 0.45:
-            return people.person(random, None), shop.HELP
-        # The one who lies is the last of them, and comes often.
-        return (random.choice(self.customers) if drawn < 0.96 else self.customers[-1]), shop.HELP
+        return people.person(random, None) if drawn < 0.55 else random.choice(self.customers), shop.HELP
 
     def _wants(self, dataset: str, random: Random) -> list[Want]:
         wants = shop.STAFF_WANTS if dataset == shop.HANDBOOK else shop.WANTS
-        outdated = self.truth.outdated_for(shop.OUTDATED_REFUND)
-        wave = 1.0 if outdated is None else 1 + COMPLAINT_WAVE * 0.5 ** (outdated / WAVE_HALVED)
-        weights = [want.weight * (wave if shop.OUTDATED_REFUND in want.answers else 1) for want in wants]
-        return random.choices(wants, weights, k=random.choices((1, 2, 3), (50, 35, 15))[0])
+        return random.choices(wants, [want.weight for want in wants], k=random.choices((1, 2, 3), (50, 35, 15))[0])
 
     def _ask(self, visit: Visit, place: int) -> None:
         want, random = visit.wants[place], visit.random
         self.clerk.name = visit.model
         shown = self.memory.recall(
-            random.choice(want.queries[visit.person.language] or want.queries["en"]),
+            random.choice(want.queries),
             dataset=visit.dataset,
             top_k=TOP_K,
             boost_by_usefulness=None if visit.variant == "B" else False,
             session_id=visit.session_id,
         )
         assert shown.qa_id is not None
-        assert shown.answer is not None
-        messages = [{"role": "user", "content": shown.query}, {"role": "assistant", "content": shown.answer}]
-        self.memory.sessions.add_messages(visit.session_id, messages)
         entry = self.memory.sessions.entry(visit.session_id, shown.qa_id)
         used = [fact.fact_id for fact in entry.used or ()]
         right = self.truth.right(want, shown.hits)
-        quality = self.truth.quality(right, used)
-        visit.qualities.append(quality)
-        self.counts.update(("entries", "messages", "messages", f"{quality} answers of {visit.variant}"))
+        quality: Quality = "good" if used and used[0] in right else "bad"
+        self.counts.update(("entries", f"{quality} answers of {visit.variant}"))
         self._opinions(visit, want, shown, used, right, quality)
         if place + 1 < len(visit.wants):
             self.timeline.after(random.uniform(1, 6), lambda: self._ask(visit, place + 1))
-        elif random.random() < 0.21:
-            self.timeline.after(random.uniform(1, 4), lambda: self._rate_session(visit))
 
     def _opinions(
         self, visit: Visit, want: Want, shown: Recall, used: list[str], right: set[str], quality: Quality
     ) -> None:
-        """Has what is said of one answer said, at once or later."""
+        """Gives feedback on one answer, at once or later."""
         random, after = visit.random, self.timeline.after
         # All are drawn for each answer, so that one habit can be changed without disturbing the others.
-        rates, signals, judged, detected = (random.random() for _ in range(4))
-        later = random.uniform(60, 1500) if random.random() < 0.1 else random.uniform(0.3, 4)
-        if rates < people.eagerness(want, quality):
-            score = people.score(visit.person, quality, visit.variant, random)
-            text = people.comment(visit.person, want, score, is_long=len(used) > 1, random=random)
-            after(later, lambda: self._rate(visit, shown, score, text, visit.author))
-        elif judged < 0.07:
-            verdict = {"good": 5, "mixed": 3, "bad": 2}[quality]
-            text = "The evidence is off topic" if quality == "bad" else None
-            after(5, lambda: self._rate(visit, shown, verdict, text, JUDGE))
+        rates, signals, detected = (random.random() for _ in range(3))
+        if rates < people.RATES[quality]:
+            score = people.score(quality, random)
+            text = people.comment(score, quality, random, is_price=self.truth.is_outdated(want))
+            after(random.uniform(0.3, 4), lambda: self._rate(visit, shown, score, text))
         if signals < 0.6:
             after(random.uniform(0.2, 3), lambda: self._signal(visit, shown, used, right))
         elif detected < 0.15:
             after(10, lambda: self._detect(shown))
 
-    def _rate(self, visit: Visit, shown: Recall, score: int, text: str | None, author: str | None) -> None:
+    def _rate(self, visit: Visit, shown: Recall, score: int, text: str | None) -> None:
         assert shown.qa_id is not None
-        self.memory.sessions.add_feedback(visit.session_id, shown.qa_id, text, score, author=author)
+        self.memory.sessions.add_feedback(visit.session_id, shown.qa_id, text, score, author=visit.author)
         self.counts.update(("ratings", "comments") if text else ("ratings",))
 
     def _signal(self, visit: Visit, shown: Recall, used: list[str], right: set[str]) -> None:
@@ -161,58 +135,32 @@ class HelpDesk:
             ]
         )
         self.counts["signals"] += result.processed
-        if visit.person.is_adversary:
-            self.lies += result.event_ids
 
     def _detect(self, shown: Recall) -> None:
         result = self.memory.signal_recall(shown.recall_id, answer=shown.answer, author=DETECTOR)
         self.counts["signals"] += result.processed
 
-    def _rate_session(self, visit: Visit) -> None:
-        points: dict[Quality, float] = {"good": 1.0, "mixed": 0.5, "bad": 0.0}
-        good = sum(points[quality] for quality in visit.qualities) / len(visit.qualities)
-        chance = 0.1 + 0.8 * good + (0.04 if visit.variant == "B" else 0)
-        is_up = (visit.random.random() < chance) != visit.person.is_adversary
-        text = None
-        if not is_up and visit.random.random() < 0.5:
-            text = people.complaint(visit.person, visit.wants[-1], is_long=False, random=visit.random)
-        feedback = {"rating": "up" if is_up else "down", "comment": text}
-        self.memory.sessions.add_session_feedback(visit.session_id, feedback, author=visit.author)
-        self.counts.update(("session ratings", "comments") if text else ("session ratings",))
-
 
 @dataclass(slots=True)
 class Truth:
-    """The facts that are right by now. Two become outdated, until somebody corrects them."""
+    """The facts that are right by now. One becomes outdated, until somebody corrects it."""
 
     facts: dict[str, str]
     """The fact behind each key."""
     now: Callable[[], datetime]
-    changes: Mapping[str, datetime]
-    """When facts become outdated, by their keys."""
-    successors: dict[str, str] = field(default_factory=dict)
-    """The facts by which others were corrected, by the keys of these."""
+    changes_at: datetime
+    """When the fact becomes outdated."""
+    correction: str | None = None
+    """The fact that replaced it."""
 
-    def is_outdated(self, key: str) -> bool:
-        """Whether a fact was right, and is no longer."""
-        return key in self.changes and self.now() >= self.changes[key]
-
-    def outdated_for(self, key: str) -> timedelta | None:
-        """The time for which a fact has been outdated without a correction."""
-        is_wrong = self.is_outdated(key) and key not in self.successors
-        return self.now() - self.changes[key] if is_wrong else None
+    def is_outdated(self, want: Want) -> bool:
+        """Whether the fact that answered it is right no longer."""
+        return want.answer == shop.OUTDATED and self.now() >= self.changes_at
 
     def right(self, want: Want, hits: Sequence[Hit]) -> set[str]:
-        """The hits that are right: also what was learnt from right facts."""
-        answers = {self.facts[key] for key in want.answers if not self.is_outdated(key)}
-        answers |= {self.successors[key] for key in want.answers if key in self.successors}
-        return {hit.fact_id for hit in hits if answers & {hit.fact_id, *hit.metadata.get("made_from", ())}}
-
-    def quality(self, right: set[str], used: Sequence[str]) -> Quality:
-        """The quality of an answer from these facts, in their order."""
-        if used and used[0] in right:
-            return "good"
-        return "mixed" if right.intersection(used) else "bad"
+        """The hits that are right: also those that were learnt from right facts."""
+        answer = self.correction if self.is_outdated(want) else self.facts[want.answer]
+        return {hit.fact_id for hit in hits if answer in (hit.fact_id, *hit.metadata.get("made_from", ()))}
 
 
 Action = Callable[[], object]
@@ -265,57 +213,30 @@ def arrivals(start: datetime, until: datetime, count: int, random: Random) -> li
     )
 
 
-MANY = 20
-"""Items that somebody sees to in one go."""
+PRICE_QUESTIONS = next(want.queries for want in shop.WANTS if want.answer == shop.OUTDATED)
 
 
 @dataclass(slots=True)
-class Reviewers:
-    """Takes the items with the most opinions first."""
+class Reviewer:
+    """Opens the review queue, and finds out what the complaints about a price have in common."""
 
     memory: Heedful
     truth: Truth
     counts: Counter[str]
 
     def work(self) -> None:
-        """One of the staff goes through the queue."""
-        author = STAFF[self.counts["reviews"] % len(STAFF)]
-        self.counts["reviews"] += 1
-        for item in self.memory.review.list(limit=MANY).items:
-            self._see_to(item, author)
-
-    def _see_to(self, item: ReviewItem, author: str) -> None:
-        review = self.memory.review
-        note = self._correct(review.get(item.item_id), author)
-        if note is None and item.opinions == 1 and self.counts["dismissals"] < self.counts["resolutions"] / 3:
-            review.dismiss(item.item_id, note="One voice; the answer is right.", author=author)
-            self.counts["dismissals"] += 1
-        else:
-            review.resolve(item.item_id, note=note or "Answered by hand.", author=author)
+        """Corrects the price, and resolves what is about it; the rest stays open."""
+        review, author = self.memory.review, STAFF[0]
+        complaints = [item for item in review.list(limit=100).items if item.question in PRICE_QUESTIONS]
+        for item in sorted(complaints, key=lambda item: item.target_type != "entry"):
+            note = "The price has changed since."
+            if self.truth.correction is None:
+                outdated = self.truth.facts[shop.OUTDATED]
+                fixed = review.fix(item.item_id, "supersede", fact_id=outdated, text=shop.CORRECTION, author=author)
+                self.truth.correction = fixed.details["superseded_by"]
+                note = "The price of Plus has changed; the fact is corrected."
+            review.resolve(item.item_id, note=note, author=author)
             self.counts["resolutions"] += 1
-
-    def _correct(self, case: ReviewCase, author: str) -> str | None:
-        """Corrects the outdated fact behind an answer, if it is one; returns what to note."""
-        keys = {fact_id: key for key, fact_id in self.truth.facts.items()}
-        for evidence in case.evidence[:2]:
-            key = keys.get(evidence.fact_id)
-            if key is None or (key not in shop.REPLACED and not self.truth.is_outdated(key)):
-                continue
-            if key in self.truth.successors:
-                return "Corrected since."
-            self.counts["supersessions"] += 1
-            if key in shop.REPLACED:
-                better = shop.REPLACED[key]
-                right = self.truth.successors.get(better, self.truth.facts[better])
-                done = self.memory.supersede(evidence.fact_id, by=right, author=author)
-                self.truth.successors[key] = done.superseded_by
-                return "The answer came from the wrong page."
-            fixed = self.memory.review.fix(
-                case.item.item_id, "supersede", fact_id=evidence.fact_id, text=shop.CORRECTIONS[key], author=author
-            )
-            self.truth.successors[key] = fixed.details["superseded_by"]
-            return "The rule has changed; the fact is corrected."
-        return None
 
 
 CONNECTOR = "shop"
@@ -380,7 +301,7 @@ class Analysts:
     def _written(self, question: str, author: str) -> str:
         if author not in self.chats:
             self.chats[author] = self.memory.chat_sessions.create(name=f"Figures for {author}").id
-        self.clerk.name = TALKATIVE
+        self.clerk.name = LARGE
         answer = self.memory.chat.chat_to_answer(self.chats[author], question, connector_id=CONNECTOR)
         assert answer.execution_result is not None
         return answer.execution_result.execution_id

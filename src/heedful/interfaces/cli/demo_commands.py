@@ -1,4 +1,4 @@
-"""demo: the whole loop in a few seconds on a store that is thrown away, or its dashboard after four weeks."""
+"""demo: the whole loop in a few seconds on a store that is thrown away, or a dashboard after two weeks."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from heedful.interfaces.cli.screen import STOPPED, console, echo, progress, show
 from heedful.interfaces.cli.server_commands import show_link
 from heedful.model import Hit, NewKey
 from heedful.simulate import SimulatedUser, traffic
+from heedful.simulate.shop import HANDBOOK
 from heedful.simulate.traffic import Embedding
 
 FACTS = (
@@ -41,9 +42,7 @@ RELATED_QUESTION = "I forgot my password, how do I reset it?"
 
 
 @command(None, as_json=False)
-@click.option(
-    "--dashboard", is_flag=True, help="Show the dashboard of a help desk after four weeks of traffic instead."
-)
+@click.option("--dashboard", is_flag=True, help="Show the dashboard of a help desk after two weeks instead.")
 @click.option("--port", default=8001, show_default=True, help="The dashboard's port; 0 for any that is free.")
 @click.option(
     "--keep",
@@ -129,7 +128,6 @@ CLOSING_HOUR = 17
 
 SUMMARY_LABELS = {
     "facts": "facts remembered",
-    "learnt facts": "learnt",
     **{name: name for name in ("sessions", "entries", "ratings", "comments", "signals", "executions")},
 }
 """The labels of the counts that are printed after filling a store."""
@@ -147,20 +145,19 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
     # Ctrl-C is how it is stopped.
     with suppress(KeyboardInterrupt), folder as name:
         store = Path(name) / STORE
-        demo_key = _fill_or_remove(store, options.embedding)
+        pages = _fill_or_remove(store, options.embedding)
 
         def ready(address: str, key: NewKey | None, link: str | None) -> None:
-            login_key = demo_key or key
-            if login_key is not None:
-                echo(f"key to log in with: {login_key.api_key}")
-            echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
             show_link(link)
+            echo("then look at")
+            for number, (page, words) in enumerate(pages, 1):
+                echo(f"  {number}. {words}\n     {address}/p/{PROJECT}/{page}")
             echo("Ctrl-C stops it", err=True)
 
         serve(Config(store=str(store), port=port, quiet=True), ready)
 
 
-def _fill_or_remove(store: Path, embedding: Embedding) -> NewKey | None:
+def _fill_or_remove(store: Path, embedding: Embedding) -> list[tuple[str, str]]:
     """The same as `fill_or_reuse`; what was filled in part when somebody pressed Ctrl-C is of no use, and goes."""
     before = _files(store)
     try:
@@ -178,21 +175,29 @@ def _files(store: Path) -> set[Path]:
     return {*store.parent.glob(f"{STORE}*"), *store.parent.glob(traffic.warehouse_file(store).name)}
 
 
-def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
-    """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
+def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> list[tuple[str, str]]:
+    """Fills a store that is not there, and uses one that is there as it is; returns the pages to look at."""
     if not store.exists():
         store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        echo(f"filling {store.parent} with four weeks of a help desk, about a minute…", err=True)
-        with progress("visits of four weeks") as show:
+        echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
+        with progress("visits of two weeks") as show:
             filled = fill_demo(store, system_clock(), embedding, sessions=sessions, progress=show)
         echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in SUMMARY_LABELS.items()))
-        return None
     with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
         if not traffic.is_filled(memory):
             problem = f"{store} was not completely filled by this command"
             remedy = "Delete it, or name another folder"
             raise Conflict(problem, field="keep", value=str(store.parent), remedy=remedy)
-        return memory.keys.create("demo", scopes=["admin"])
+        return worth_a_look(memory)
+
+
+def worth_a_look(memory: Heedful) -> list[tuple[str, str]]:
+    """The pages that tell the story, each with what it shows."""
+    pages = [("overview", memory.insight.digest().headline.partition(": ")[2])]
+    for item in memory.review.list(status="resolved", limit=200).items:
+        if any(action.action == "supersede" for action in memory.review.get(item.item_id).history):
+            pages.append((f"review/{item.item_id}", "the complaints about a price, and how it was corrected"))
+    return [*pages, (f"overview?dataset={HANDBOOK}", "the questions of another team, which nothing disturbed")]
 
 
 def fill_demo(
@@ -204,7 +209,7 @@ def fill_demo(
     progress: traffic.Progress | None = None,
 ) -> traffic.Filled:
     """Fills a store with the help desk that the demo shows at a moment."""
-    start, end = _four_weeks(now)
+    start, end = _two_weeks(now)
     return traffic.fill(
         store,
         project=PROJECT,
@@ -217,8 +222,8 @@ def fill_demo(
     )
 
 
-def _four_weeks(now: datetime) -> tuple[datetime, datetime]:
-    """The 14 days that the dashboard shows first, and the 14 that it compares them with, up to the last closing hour.
+def _two_weeks(now: datetime) -> tuple[datetime, datetime]:
+    """The 7 days that the dashboard shows first, and the 7 that it compares them with, up to the last closing hour.
 
     The few ratings of a night would look like a change.
     """

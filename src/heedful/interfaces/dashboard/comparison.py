@@ -57,7 +57,7 @@ def preset(days: int, today: date) -> tuple[str, str]:
     return (today - timedelta(days=days - 1)).isoformat(), today.isoformat()
 
 
-def from_request(query: Mapping[str, str], today: date, usual: int | None = 14) -> DayRange:
+def from_request(query: Mapping[str, str], today: date, usual: int | None = 7) -> DayRange:
     """The range of an address; the `usual` days where it names none, all where it names empty ones."""
     if "since" not in query and "until" not in query:
         if usual is None:
@@ -124,8 +124,8 @@ def target(heedful: Heedful) -> OpinionTarget | None:
 
 def previous_period(
     heedful: Heedful, days: DayRange, now: datetime, dataset: str | None, target_type: OpinionTarget | None
-) -> Variant | None:
-    """All opinions of as many days before the range; None for a range that has no beginning."""
+) -> Trend | None:
+    """The opinions of as many days before the range; None for a range that has no beginning."""
     if days.start is None:
         return None
     length = (days.end or now) - days.start
@@ -133,8 +133,8 @@ def previous_period(
         since = days.start - length
     except OverflowError:
         return None
-    trend = heedful.insight.trend
-    return trend(over="week", since=since, until=days.start, dataset=dataset, target_type=target_type).total
+    over, trend = bucket_size(days, now), heedful.insight.trend
+    return trend(over=over, since=since, until=days.start, dataset=dataset, target_type=target_type)
 
 
 MIN_OPINIONS = 20
@@ -163,12 +163,17 @@ def value_label(value: Any, by: str) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def trend_chart(trend: Trend, words: str) -> str:
-    line = trend.lines[0].points if trend.lines else []
-    points = [Point(day.start, day.satisfaction, day.low, day.high, day.up + day.down) for day in line]
+def trend_chart(trend: Trend, words: str, earlier: Trend | None = None) -> str:
+    """A line for the range, and one for the time it is compared with."""
+    series = []
+    for name, part in ((words, trend), ("before", earlier)):
+        line = part.lines[0].points if part is not None and part.lines else []
+        points = [Point(day.start, day.satisfaction, day.low, day.high, day.up + day.down) for day in line]
+        if part is trend or any(point.size for point in points):
+            series.append(Series(name, points))
     ratings = counted(trend.total.up + trend.total.down, "rating")
     return line_chart(
-        [Series("satisfaction", points)],
+        series,
         title=f"Satisfaction by {trend.over}",
         desc=f"{ratings}, {words}; the band is the 95% interval of each {trend.over}",
         least=0.0,

@@ -4,12 +4,15 @@ have made of the same traffic, and which rated questions a change would make wor
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from starlette.responses import Response
 
 from heedful.insight.counting import PREFIX
+from heedful.insight.digest import MAX_LISTED
+from heedful.insight.notes import SPAN
 from heedful.interfaces.charts import Point, Series, line_chart
 from heedful.interfaces.dashboard import comparison, rendering, views
 from heedful.interfaces.dashboard.site import Action, PageContext, PageRoute
@@ -27,6 +30,9 @@ from heedful.model import (
     Trend,
 )
 
+MAX_WAITING = 4
+"""Review items on the overview."""
+
 
 def overview_page(here: PageContext) -> Response:
     """The page, from what the database has counted; what takes longer comes after it."""
@@ -42,6 +48,7 @@ def overview_page(here: PageContext) -> Response:
     variants = here.attempt(lambda: insight.satisfaction(by, target_type=target_type, **filters), None)
     datasets = here.heedful.datasets()
     earlier = comparison.previous_period(here.heedful, days, now, dataset, target_type)
+    before = None if earlier is None else earlier.total
     # The parts that come after the page are about the same days and dataset.
     linked: dict[str, Any] = {name: here.query.get(name) for name in ("since", "until", "dataset")}
     return here.html(
@@ -51,10 +58,11 @@ def overview_page(here: PageContext) -> Response:
         dataset=dataset,
         about="facts" if target_type == "fact" else "answers",
         trend=trend,
-        drawn=comparison.trend_chart(trend, days.words),
+        drawn=comparison.trend_chart(trend, days.words, earlier),
         numbers=_numbers(trend),
-        change=comparison.points(trend.total, earlier),
-        luck=comparison.intervals_overlap(trend.total, earlier),
+        change=comparison.points(trend.total, before),
+        luck=comparison.intervals_overlap(trend.total, before),
+        before=before,
         coverage=coverage,
         covered=_coverage_rows(coverage),
         by=by,
@@ -62,30 +70,32 @@ def overview_page(here: PageContext) -> Response:
         variants=variants,
         compared=None if variants is None else comparison.variants_chart(variants),
         named=partial(comparison.value_label, by=by),
-        useful_in=dataset or (datasets[0] if datasets else DEFAULT_DATASET),
         nothing=not _has_data(trend, coverage) and not _has_data(insight.trend(over="week"), insight.coverage()),
         later={name: here.at("overview", name, **linked) for name in ("waiting", "changes", "themes")},
     )
 
 
 def waiting(here: PageContext) -> Response:
-    counts = views.count_by_status(here.heedful, dataset=_dataset(here))
-    return here.part("overview_waiting.html", "Open review items", here.at("overview"), counts=counts)
+    dataset = _dataset(here)
+    counts = views.count_by_status(here.heedful, dataset=dataset)
+    items = here.heedful.review.list(dataset=dataset, limit=MAX_WAITING).items
+    return here.part("overview_waiting.html", "To do now", here.at("overview"), counts=counts, items=items)
 
 
 def changes(here: PageContext) -> Response:
     days = here.range()
-    notes = here.heedful.insight.notes(since=days.start, until=days.end, dataset=_dataset(here))
-    linked = [(note, _note_link(here, note)) for note in notes]
+    # A change shows only with the time before it, as in a digest.
+    is_short = days.start is not None and (days.end or here.site.store.clock()) - days.start < timedelta(days=SPAN)
+    since = None if is_short else days.start
+    notes = here.heedful.insight.notes(since=since, until=days.end, dataset=_dataset(here))
+    linked = [(note, _note_link(here, note)) for note in notes[:MAX_LISTED]]
     return here.part("overview_changes.html", "What changed", here.at("overview"), notes=linked, range=days)
 
 
 def themes(here: PageContext) -> Response:
     days = here.range()
     report = here.heedful.insight.themes(since=days.start, until=days.end, dataset=_dataset(here))
-    return here.part(
-        "overview_themes.html", "Themes of negative comments", here.at("overview"), themes=report, range=days
-    )
+    return here.part("overview_themes.html", "Complaints by theme", here.at("overview"), themes=report, range=days)
 
 
 def _dataset(here: PageContext) -> str | None:

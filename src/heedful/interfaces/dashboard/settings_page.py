@@ -11,8 +11,7 @@ from heedful.clock import to_stored
 from heedful.errors import Invalid
 from heedful.interfaces.dashboard import views
 from heedful.interfaces.dashboard.site import Action, ActionResult, PageContext, PageRoute, Undo
-from heedful.ledger.ranking_policy import DEFAULT_POLICY
-from heedful.model import POLICY_NAMES, SCOPES, Key, NewKey, PolicyName, Scope
+from heedful.model import SCOPES, Key, NewKey, PolicyName, Scope
 from heedful.storage import key_rows as keys
 from heedful.storage import scopes
 
@@ -28,9 +27,6 @@ def settings_page(here: PageContext, new_key: NewKey | None = None) -> Response:
         connectors=here.heedful.connectors.list(),
         pending=pending,
         alerts=alerts,
-        policies=views.policies(here.heedful),
-        names=POLICY_NAMES,
-        usual=DEFAULT_POLICY,
         scopes=SCOPES,
         new_key=new_key,
     )

@@ -455,7 +455,7 @@ class PageContext:
             self.problems.append(full_text(error))
             return otherwise
 
-    def range(self, usual: int | None = 14) -> DayRange:
+    def range(self, usual: int | None = 7) -> DayRange:
         return comparison.from_request(self.query, self.today, usual)
 
     def field(self, name: str) -> str:
