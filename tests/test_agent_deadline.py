@@ -95,6 +95,7 @@ def test_an_agent_that_blocks_goes_on(server: SilentServer, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["connect", "aconnect"])
+@pytest.mark.slow
 def test_an_agent_that_is_awaited_goes_on(
     server: SilentServer, awaited: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_memory_that_is_awaited_goes_on_when_the_store_is_locked(
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_calls_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "DEADLINE", 0.05)
     monkeypatch.setattr(turns, "PAUSE", 0)
@@ -226,6 +228,7 @@ print("answered")
 """
 
 
+@pytest.mark.slow
 def test_a_process_ends_while_calls_hang(cold_processes: Callable[[], None]) -> None:
     with silent_server() as server:
         ended = subprocess.run(
@@ -236,6 +239,7 @@ def test_a_process_ends_while_calls_hang(cold_processes: Callable[[], None]) -> 
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_memory_that_failed_is_left_alone_and_tried_again(
     server: SilentServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -282,6 +286,7 @@ print(Turns(memory).store("chat-1", Memories("When does the gym open?"), "At six
 """
 
 
+@pytest.mark.slow
 def test_answers_are_stored_when_a_process_ends(memory: Heedful, tmp_path: Path) -> None:
     command = [sys.executable, "-c", STORING, str(tmp_path / "store.db")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -128,6 +128,7 @@ def test_ask(run: Run) -> None:
     assert isinstance(refused(run("ask", IN_ITALY, "--chat-session", "nope")), NotFound)
 
 
+@pytest.mark.slow
 def test_a_suggestion_is_shown_with_the_command_that_confirms_it(run: Run) -> None:
     for name in ("Via Appia", "Karl Johan"):
         sql = f"SELECT c.name FROM city c JOIN street s ON s.city_id = c.id WHERE s.name = '{name}'"
@@ -176,6 +177,7 @@ def test_cache_lookup(run: Run) -> None:
     assert run("cache", "lookup", IN_ITALY, "--reuse", "both").exit_code == 2
 
 
+@pytest.mark.slow
 def test_feedback(run: Run) -> None:
     done = proven(run)
     wrong = read(

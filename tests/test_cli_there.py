@@ -107,6 +107,7 @@ def test_stores_of_a_near_name_are_named(run: Run, tmp_path: Path, empty_store: 
     assert "Did you mean" not in str(refused(run("stats", store=tmp_path / "invoices.db")).remedy)
 
 
+@pytest.mark.slow
 def test_it_is_an_error_like_others(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "heedful", "--store", str(tmp_path / "s.db"), "stats"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -147,6 +147,7 @@ def test_each_kind_of_error_has_an_exit_code(error: errors.HeedfulError, code: i
     assert screen.exit_code(error) == code
 
 
+@pytest.mark.slow
 def test_errors_are_told_in_the_words_of_the_command_line(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = fails(capsys, "recall", "x", "-k", "0", "-s", store, "-p", "shop")
     assert code == 2
@@ -238,6 +239,7 @@ def test_a_question_without_an_answer_ends_the_program(
     assert said.endswith("stopped\n")
 
 
+@pytest.mark.slow
 def test_colours_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[1;32m" in run("demo").stdout

@@ -276,6 +276,7 @@ LONG = ("docs/howto/use-the-dashboard.md",)
     "page",
     [pytest.param(page, marks=[pytest.mark.nightly] if _name(page) in LONG else [], id=_name(page)) for page in PAGES],
 )
+@pytest.mark.slow
 def test_examples_do_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

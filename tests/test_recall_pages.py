@@ -80,6 +80,7 @@ def test_a_full_last_page_is_followed_by_an_empty_one(store: Heedful) -> None:
     assert [len(page) for page in pages(store)] == [5, 5, 0]
 
 
+@pytest.mark.slow
 def test_a_thousand_facts_are_shown_at_most(store: Heedful) -> None:
     store.remember([f"Office {n} has a printer." for n in range(1_010)])
     first = store.recall(QUERY, top_k=900, mode="lexical")

@@ -67,6 +67,7 @@ def seen(demo: HelpDeskStore) -> Iterator[TrafficData]:
         yield look(demo, memory)
 
 
+@pytest.mark.slow
 def test_the_counts_are_what_the_store_has(seen: TrafficData) -> None:
     counts = seen.filled.counts
     visits = [session for session in seen.sessions if "variant" in session.metadata]
@@ -97,6 +98,7 @@ def test_a_part_is_rated(seen: TrafficData) -> None:
     assert {entry.feedback_score for entry in seen.entries} >= {1, 2, 3, 4, 5}
 
 
+@pytest.mark.slow
 def test_nothing_lies_outside_the_two_weeks(seen: TrafficData, demo: HelpDeskStore) -> None:
     times = [
         *(moment for session in seen.sessions for moment in (session.created_at, session.updated_at)),
@@ -172,6 +174,7 @@ def test_no_complaint_becomes_a_fact(demo: HelpDeskStore) -> None:
 
 
 @pytest.mark.parametrize("subject", [each for each in WORDINGS if each != "praise"])
+@pytest.mark.slow
 def test_remarks_that_only_complain_correct_no_fact(subject: Subject) -> None:
     facts, random = FACTS[HELP], Random(5)
     for _ in range(30):
@@ -220,6 +223,7 @@ def plain(seen: TrafficData) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_the_traffic(tmp_path: Path) -> None:
     result = []
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):
@@ -242,6 +246,7 @@ def test_no_time_is_refused(tmp_path: Path) -> None:
         fill(tmp_path / "demo.db", days=0)
 
 
+@pytest.mark.slow
 def test_progress_is_told(tmp_path: Path) -> None:
     messages: list[tuple[int, int]] = []
     fill(
@@ -255,12 +260,14 @@ def test_progress_is_told(tmp_path: Path) -> None:
     assert messages == [(0, 3), (1, 3), (2, 3)]
 
 
+@pytest.mark.slow
 def test_a_kept_store_is_filled_once_and_used_again(tmp_path: Path) -> None:
     store = tmp_path / "kept" / "demo.db"
     first = fill_or_reuse(store, WordEmbedder(), sessions=2)
     assert fill_or_reuse(store, WordEmbedder(), sessions=2) == first
 
 
+@pytest.mark.slow
 def test_filling_says_first_what_it_does_and_then_what_there_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

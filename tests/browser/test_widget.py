@@ -144,6 +144,7 @@ def lost_reply(route: Route) -> None:
     route.abort()
 
 
+@pytest.mark.slow
 def test_thumbs_on_an_answer_are_kept_changed_and_undone_under_the_name_of_the_token(
     show: Show, server: Running, memory: RemoteHeedful, answer: Answer
 ) -> None:
@@ -195,6 +196,7 @@ def test_stars_for_a_session_become_its_rating(
     assert [each.rating for each in memory.sessions.feedbacks("talk").items] == [rating]
 
 
+@pytest.mark.slow
 def test_executions_are_right_or_wrong_and_have_no_stars(show: Show, memory: RemoteHeedful, tmp_path: Path) -> None:
     memory.connectors.create("geo", make_cities(tmp_path).url)
     done = memory.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY)
@@ -220,6 +222,7 @@ def test_executions_are_right_or_wrong_and_have_no_stars(show: Show, memory: Rem
     assert any("no stars for executions" in each for each in said)
 
 
+@pytest.mark.slow
 def test_a_message_of_a_chat_is_right_or_wrong(show: Show, memory: RemoteHeedful, tmp_path: Path) -> None:
     memory.connectors.create("geo", make_cities(tmp_path).url)
     memory.golden_examples.create(IN_ITALY, IN_ITALY_SQL)

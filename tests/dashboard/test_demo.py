@@ -63,6 +63,7 @@ def figures_of(page: str) -> int:
     return int(page.partition("Satisfaction ")[2].partition("%")[0])
 
 
+@pytest.mark.slow
 def test_it_opens_on_what_changed_for_the_better(visitor: TestClient) -> None:
     page = text(visitor, "overview")
     assert "the last 7 days" in page
@@ -73,10 +74,18 @@ def test_it_opens_on_what_changed_for_the_better(visitor: TestClient) -> None:
     assert "No down-votes on price" in text(visitor, "overview/changes")
 
 
+<<<<<<< HEAD
 def test_the_overview_says_what_the_digest_says(visitor: TestClient, store: Heedful) -> None:
     page = text(visitor, "overview")
     satisfaction, ratings, points = figures(page)
     digest = store.insight.digest()
+=======
+@pytest.mark.parametrize("number", [7, 14])
+@pytest.mark.slow
+def test_the_overview_says_what_the_digest_says(visitor: TestClient, store: Heedful, number: int) -> None:
+    satisfaction, ratings, points = figures(text(visitor, f"overview?{days(number)}"))
+    digest = store.insight.digest(since=TODAY - timedelta(days=number - 1), until=TODAY + timedelta(days=1))
+>>>>>>> main
     assert digest.now.satisfaction is not None
     assert digest.before.satisfaction is not None
     rise = 100 * (digest.now.satisfaction - digest.before.satisfaction)
@@ -114,6 +123,7 @@ def test_every_range_counts_the_same_ratings_on_all_pages(visitor: TestClient, s
         assert f"{each.value} {each.sessions} {each.up} {each.down} {each.satisfaction:.0%}" in experiments
 
 
+@pytest.mark.slow
 def test_the_overview_counts_what_the_review_queue_lists(visitor: TestClient, store: Heedful) -> None:
     opened = store.insight.digest().open_items
     assert len(store.review.list(limit=1000).items) == opened

@@ -76,6 +76,7 @@ def test_undoing_a_changed_mind_brings_back_what_was_said_before(dashboard: Dash
     assert stored_feedback(dashboard) == [(True, "as in the books", "Ada")]
 
 
+@pytest.mark.slow
 def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     send(client, forms(client.get(there).text, "rate_execution")[0], rating="wrong", comment="too few")

@@ -61,6 +61,7 @@ def test_a_key_that_nobody_has_and_a_range_that_is_none_are_told(dashboard: Dash
     assert client.get("/p/default/experiments?since=x").status_code == 422
 
 
+@pytest.mark.slow
 def test_a_replay_comes_when_it_is_asked_for_and_says_what_it_needs(dashboard: Dashboard) -> None:
     store, client = dashboard.store, dashboard.visitor()
     assert "data-lazy" not in client.get("/p/default/experiments").text

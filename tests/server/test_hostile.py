@@ -463,6 +463,7 @@ def test_a_client_that_leaves_before_the_answer_has_said_it(server: Running, htt
     assert http.post("/facts", json={"texts": "Fact 7.", "dataset": "left"}).json()["facts"][0]["new"] is False
 
 
+@pytest.mark.slow
 def test_many_hostile_clients_at_once(server: Running, http: httpx.Client) -> None:
     sent = [
         head(server, "POST /v1/projects/default/recall", "Content-Length: 14") + b'{"query": "a"}',
