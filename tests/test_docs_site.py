@@ -80,7 +80,7 @@ SEARCHES = {
     "How do I connect a database?": "howto/connect-a-database/",
     "install": "install/",
     "erase a person": "howto/erase-a-person/",
-    "how many ratings": "howto/how-many-ratings/",
+    "how many ratings until a fact moves": "howto/how-many-ratings/",
 }
 """What somebody types, and the page that should come first."""
 
