@@ -120,14 +120,8 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
 
 def how_split(files: Sequence[Path]) -> str:
     """How texts became facts, in words that follow a count."""
-    units = sorted(
-        {
-            unit
-            for file in files
-            for unit in (("line", "paragraph") if file.is_dir() else [documents.unit(file)])
-            if unit
-        }
-    )
+    either = ["line", "paragraph"]
+    units = sorted({unit for file in files for unit in (either if file.is_dir() else [documents.unit(file)]) if unit})
     return f", one per {' or '.join(units)}" if units else ""
 
 
