@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -299,11 +300,10 @@ def signal(
 
 
 def _text(heedful: Engine, fact_id: str) -> str:
-    try:
+    # A key may be allowed to give feedback and not to read.
+    with suppress(Forbidden, NotFound):
         return shortened(heedful.fact(fact_id).text)
-    except (Forbidden, NotFound):
-        # A key may be allowed to give feedback and not to read.
-        return ""
+    return ""
 
 
 def _show_signals(result: model.SignalResult, texts: Mapping[str, str]) -> None:

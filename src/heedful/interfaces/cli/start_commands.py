@@ -24,9 +24,6 @@ from heedful.text import counted
 TOP_K = 5
 """Facts that are shown for a question."""
 
-UNITS = ("line", "paragraph")
-"""Parts of texts that become facts."""
-
 POOL = 100
 """Facts among which the plain rank of a fact is looked up."""
 
@@ -123,7 +120,8 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
 
 def how_split(files: Sequence[Path]) -> str:
     """How texts became facts, in words that follow a count."""
-    units = sorted({unit for file in files for unit in (UNITS if file.is_dir() else [documents.unit(file)]) if unit})
+    either = ["line", "paragraph"]
+    units = sorted({unit for file in files for unit in (either if file.is_dir() else [documents.unit(file)]) if unit})
     return f", one per {' or '.join(units)}" if units else ""
 
 

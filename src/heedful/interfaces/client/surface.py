@@ -11,7 +11,7 @@ from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import UNCHANGED, Source
 from heedful.errors import Invalid, quoted
 from heedful.memory import documents
-from heedful.model import Document, FileError, Hit, Message, Recall, Signal, Target
+from heedful.model import Document, FileError, Hit, Message, Signal, Target
 from heedful.sql.example_files import read
 
 
@@ -83,10 +83,6 @@ def _ids(field: str, value: Any) -> list[Any]:
     return [item.fact_id if isinstance(item, Hit) else item for item in items]
 
 
-def _receipt(field: str, value: Any) -> Any:
-    return value.recall_id if isinstance(value, Recall) else value
-
-
 def _listed(field: str, value: Any) -> list[Any]:
     """One or many, as a list."""
     return [value] if isinstance(value, Signal | Target | Mapping | str) else _all(field, value)
@@ -121,7 +117,12 @@ def _examples(field: str, value: Any) -> list[Any]:
 _ADAPTED: dict[str, dict[str, Callable[[str, Any], Any]]] = {
     "improve": {"session_ids": _one_or_none},
     "signal": {"signals": _listed},
-    "signal_recall": {"recall_id": _receipt, "used": _ids, "helpful": _ids, "not_helpful": _ids},
+    "signal_recall": {
+        "recall_id": lambda _, recall: getattr(recall, "recall_id", recall),
+        "used": _ids,
+        "helpful": _ids,
+        "not_helpful": _ids,
+    },
     "sessions.add_messages": {"messages": _messages},
     "sessions.delete_metadata": {"keys": _listed},
     "keys.create_token": {"targets": _listed},
