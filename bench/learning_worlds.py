@@ -137,11 +137,7 @@ def read(file: Path, out: Path) -> Corpus:
 def shop(out: Path) -> Corpus:
     """The questions of the simulated shop that have one right fact."""
     texts = {key: text for theme in FACTS.values() for key, text in theme.items()}
-    needs = [
-        Need(texts[want.answers[0]], list(want.queries["en"]))
-        for want in WANTS
-        if len(want.answers) == 1 and want.queries["en"]
-    ]
+    needs = [Need(texts[want.answer], list(want.queries)) for want in WANTS]
     return _corpus(SHOP, needs, out, others=list(texts.values()))
 
 

@@ -148,7 +148,7 @@ def test_cache_coverage(run: Run) -> None:
     shown(run("feedback", "add", "--positive", "--execution", done["execution_id"]))
     shown(run("cache", "lookup", "How many cities are not in Italy?"))
     printed = shown(run("cache", "coverage"))
-    assert "1 proven questions of 1 kinds" in printed
+    assert "1 proven question of 1 kind" in printed
     assert "only one of them negates" in printed
     assert "negation" not in printed
     found = read(run("cache", "coverage", "--limit", "1", "--json"))

@@ -207,7 +207,7 @@ class TestErrors:
             (f"{BASE}/sessions/s/feedback", members(10_000), "0"),
             (f"{BASE}/signals", b'{"signals":[' + SIGNAL + b"," + members(15_000) + b"]}", "signals[1].0"),
             (f"{BASE}/signals", b'{"signals":[' + b",".join([SIGNAL] * 200 + [b"0"] * 90_000) + b"]}", "signals[200]"),
-            (f"{BASE}/recalls/r/signals", b'{"used":[' + b"0," * 10_000 + b"0]}", "used[0]"),
+            (f"{BASE}/recalls/r/signals", b'{"used":[' + b"{}," * 10_000 + b"0]}", "used[0]"),
             (f"{BASE}/facts", b'{"texts":[' + b"0," * 150_000 + b"0]}", "texts[0]"),
             (f"{BASE}/improve", b'{"session_ids":[' + b"0," * 150_000 + b"0]}", "session_ids[0]"),
             (f"{BASE}/tokens", b'{"targets":[' + members(15_000) + b"]}", "targets[0].0"),

@@ -118,10 +118,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if error.ctx is None or error.ctx.parent is not None:
             error.show()
             sys.exit(error.exit_code)
-        click.echo(FIRST_STEPS.format(count=len(COMMANDS)))
+        from heedful.interfaces.cli import screen
+
+        screen.echo(FIRST_STEPS.format(count=len(COMMANDS)))
         sys.exit(0)
     except (click.ClickException, click.Abort, HeedfulError) as error:
         from heedful.interfaces.cli import screen
 
-        sys.exit(screen.report(error, invoked(words), as_json="--json" in words))
+        sys.exit(screen.report(error, cli, invoked(words), as_json="--json" in words))
     sys.exit(code if isinstance(code, int) else 0)

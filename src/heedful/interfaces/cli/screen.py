@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -290,7 +291,13 @@ def exit_code(error: HeedfulError) -> int:
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), INCOMPLETE)
 
 
-def report(error: HeedfulError | click.ClickException | click.Abort, command: click.Command, *, as_json: bool) -> int:
+def report(
+    error: HeedfulError | click.ClickException | click.Abort,
+    all_commands: click.Group,
+    command: click.Command,
+    *,
+    as_json: bool,
+) -> int:
     """An error on standard error, in the words of the command line: what is wrong, then what to do; returns the exit
     code."""
     if isinstance(error, click.Abort):
@@ -306,7 +313,11 @@ def report(error: HeedfulError | click.ClickException | click.Abort, command: cl
     else:
         code, field, exit_with = error.code, error.field, exit_code(error)
         message = _reworded(error.message, command, field)
-        remedy = None if error.remedy is None else _reworded(_CALL.sub(_as_command, error.remedy), command, field)
+        remedy = (
+            None
+            if error.remedy is None
+            else _reworded(_CALL.sub(partial(_as_command, all_commands), error.remedy), command, field)
+        )
     if as_json:
         print_json({"error": {"code": code, "message": message, "field": field, "remedy": remedy}}, err=True)
     else:
@@ -328,11 +339,9 @@ _SPELLED = {
 """Words of calls that commands have another word for."""
 
 
-def _as_command(call: re.Match[str]) -> str:
+def _as_command(all_commands: click.Group, call: re.Match[str]) -> str:
     """A call in Python as the command that does the same, if there is one."""
-    from heedful.interfaces.cli.main import cli
-
-    named: click.Command | None = cli
+    named: click.Command | None = all_commands
     words = [_SPELLED.get(word, word).replace("_", "-") for word in call.groups()[:2] if word]
     words = ["connect"] if words == ["connectors", "add"] else words
     for word in words:

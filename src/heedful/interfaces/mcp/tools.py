@@ -171,7 +171,8 @@ def _describe(schema: Schema) -> str:
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
     if schema.get("type") == "array":
-        return f"a list of {_WORDS[schema['items']['type']].split()[-1]}s"
+        kinds = schema["items"].get("anyOf", [schema["items"]])
+        return "a list of " + " or ".join(f"{_describe(kind).partition(' ')[2]}s" for kind in kinds)
     if schema.get("format") == "date-time":
         return "a time such as 2030-01-31T12:00:00Z"
     return _WORDS[schema["type"]]
