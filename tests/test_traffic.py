@@ -22,7 +22,7 @@ from heedful import Conflict, Entry, Heedful, Invalid, Session
 from heedful.interfaces.cli.demo_commands import _two_weeks, fill_or_reuse
 from heedful.interfaces.cli.main import cli
 from heedful.model import Execution
-from heedful.simulate.people import WORDINGS, Subject, remark
+from heedful.simulate.people import NOTHING_KNOWN, WORDINGS, Subject, remark
 from heedful.simulate.shop import CORRECTION, FACTS, HANDBOOK, HELP, OLD_PAGES, OUTDATED, STAFF_WANTS, WANTS
 from heedful.simulate.traffic import DAYS, PRICE_CHANGES, REVIEW, SESSIONS, Filled, fill, warehouse_file
 from heedful.simulate.visits import HelpDesk, Timeline, arrivals
@@ -87,7 +87,9 @@ def test_all_kinds_of_people_come(seen: TrafficData) -> None:
 
 
 def test_answers_have_their_evidence(seen: TrafficData) -> None:
-    assert all(entry.recall_id and entry.used and entry.usage for entry in seen.entries)
+    answered = [entry for entry in seen.entries if entry.answer != NOTHING_KNOWN]
+    assert len(answered) > 0.9 * len(seen.entries)
+    assert all(entry.recall_id and entry.used and entry.usage for entry in answered)
     assert {entry.dataset for entry in seen.entries} == {"help", "handbook"}
 
 
