@@ -89,7 +89,7 @@ _ALWAYS: dict[str, Any] = {
     "database": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 }
-settings.register_profile("suite", max_examples=60, derandomize=True, **_ALWAYS)
+settings.register_profile("suite", max_examples=10 if grids.GRIDS == "few" else 30, derandomize=True, **_ALWAYS)
 settings.register_profile("thorough", max_examples=600, **_ALWAYS)
 settings.load_profile(os.environ.get("HEEDFUL_TEST_EXAMPLES", "suite"))
 

@@ -5,7 +5,7 @@ const vm = require("node:vm");
 const [worker, index, ...queries] = process.argv.slice(2);
 const listeners = [];
 let answered;
-const scope = { addEventListener: (_, listener) => listeners.push(listener), postMessage: (message) => answered(message) };
+const scope = { console, addEventListener: (_, listener) => listeners.push(listener), postMessage: (message) => answered(message) };
 scope.self = scope;
 vm.runInNewContext(fs.readFileSync(worker, "utf8"), scope);
 

@@ -341,6 +341,7 @@ with heedful.open(sys.argv[1], embedding=WordEmbedder()) as store:
 
 
 class TestProcesses:
+    @pytest.mark.slow
     def test_two_processes_see_each_others_opinions(self, open_store: Callable[..., Heedful], path: Path) -> None:
         store = open_store(clock=None)
         facts = store.remember(TEXTS).fact_ids
@@ -385,6 +386,7 @@ class TestViews:
                 assert evidence.votes(View.of(newer, 1), [query], workspace.now())[query].facts.tolist() == [1, 2]
 
     @pytest.mark.parametrize(("seed", "cached"), [(0, 10_000), (1, 10_000), (2, 4)])
+    @pytest.mark.slow
     def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
         self,
         store: Heedful,
@@ -458,6 +460,7 @@ def histories(draw: st.DrawFn) -> list[tuple[int, int, int, int, float, int]]:
 @pytest.mark.parametrize("policy", POLICY_NAMES)
 @some(1 / 5)
 @given(history=histories(), taken_back=st.sets(st.integers(0, 9), max_size=4), weight=st.sampled_from([0.1, 0.3, 1.0]))
+@pytest.mark.slow
 def test_the_store_ranks_as_the_rule_does_on_its_ledger(
     store: Heedful,
     clock: ManualClock,

@@ -11,11 +11,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import time
+from datetime import time as time_of_day
 from math import nan
 from pathlib import Path
 
@@ -23,12 +24,14 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from patience import until
 from pydantic import BaseModel
+from server import KEY, running
 from silent_server import SilentServer, silent_server
 
 import heedful
 from heedful import Heedful, Invalid, Unavailable
 from heedful.integrations import turns
 from heedful.integrations.turns import Guard, Memories, Turns
+from heedful.interfaces.client import exchange
 from heedful.testing import WordEmbedder
 
 QUESTION = "When does the gym open?"
@@ -95,6 +98,7 @@ def test_an_agent_that_blocks_goes_on(server: SilentServer, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["connect", "aconnect"])
+@pytest.mark.slow
 def test_an_agent_that_is_awaited_goes_on(
     server: SilentServer, awaited: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -102,7 +106,7 @@ def test_an_agent_that_is_awaited_goes_on(
         blocking = heedful.connect(server.url, api_key="hf_x")
         turn = Turns(await heedful.aconnect(server.url, api_key="hf_x") if awaited else blocking)
         assert await turn.arecall(QUESTION) == Memories(QUESTION)
-        assert await turn.astore("chat-1", Memories(QUESTION), "At six.", "run-1") == "run-1"
+        assert turn.store("chat-1", Memories(QUESTION), "At six.", "run-1") == "run-1"
         while len(server.accepted) < 2:
             await asyncio.sleep(0)
 
@@ -151,6 +155,7 @@ def test_a_memory_that_is_awaited_goes_on_when_the_store_is_locked(
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_calls_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "DEADLINE", 0.05)
     monkeypatch.setattr(turns, "PAUSE", 0)
@@ -226,6 +231,7 @@ print("answered")
 """
 
 
+@pytest.mark.slow
 def test_a_process_ends_while_calls_hang(cold_processes: Callable[[], None]) -> None:
     with silent_server() as server:
         ended = subprocess.run(
@@ -236,6 +242,7 @@ def test_a_process_ends_while_calls_hang(cold_processes: Callable[[], None]) -> 
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_memory_that_failed_is_left_alone_and_tried_again(
     server: SilentServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -282,6 +289,7 @@ print(Turns(memory).store("chat-1", Memories("When does the gym open?"), "At six
 """
 
 
+@pytest.mark.slow
 def test_answers_are_stored_when_a_process_ends(memory: Heedful, tmp_path: Path) -> None:
     command = [sys.executable, "-c", STORING, str(tmp_path / "store.db")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -295,7 +303,7 @@ def test_answers_are_stored_when_a_memory_is_closed(tmp_path: Path) -> None:
     async def run() -> None:
         async with await heedful.aopen(path, embedding=WordEmbedder(), worker=False) as awaited:
             for number in range(10):
-                await Turns(awaited).astore("chat-1", Memories(QUESTION), f"At {number}.")
+                Turns(awaited).store("chat-1", Memories(QUESTION), f"At {number}.")
 
     asyncio.run(run())
     with heedful.open(path, embedding=WordEmbedder(), worker=False) as memory:
@@ -304,6 +312,60 @@ def test_answers_are_stored_when_a_memory_is_closed(tmp_path: Path) -> None:
     with heedful.open(path, embedding=WordEmbedder(), worker=False) as memory:
         stored = {each.answer for each in memory.sessions.entries("chat-1").items}
     assert stored == {f"At {number}." for number in range(20)}
+
+
+@pytest.fixture
+def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The port of a server that was stopped. Clients ask it once in each attempt."""
+    monkeypatch.setattr(exchange, "ATTEMPTS", 1)
+    with running(tmp_path / "store.db") as server:
+        return int(server.url.rpartition(":")[2])
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["connect", "aconnect"])
+def test_answers_are_stored_once_when_a_server_is_back(
+    away: int, awaited: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(turns, "FINISH", 60)
+    # Whether they are interrupted or not, the server is back before the last attempt.
+    monkeypatch.setattr(turns, "RETRIES", (0.1, 60, 60))
+    answers = [f"At {number}." for number in range(3)]
+    url = f"http://127.0.0.1:{away}"
+
+    async def run() -> None:
+        async with await heedful.aconnect(url, api_key=KEY) as memory:
+            for answer in answers:
+                assert Turns(memory).store("chat-1", Memories(QUESTION), answer)
+            await asyncio.sleep(0.3)
+            with running(tmp_path / "store.db", port=away):
+                await turns.afinish(memory)
+                stored.extend((await memory.sessions.entries("chat-1")).items)
+
+    stored: list[heedful.Entry] = []
+    if awaited:
+        asyncio.run(run())
+    else:
+        with heedful.connect(url, api_key=KEY) as memory:
+            for answer in answers:
+                assert Turns(memory).store("chat-1", Memories(QUESTION), answer)
+            time.sleep(0.3)
+            with running(tmp_path / "store.db", port=away):
+                turns.finish(memory, 60)
+                stored.extend(memory.sessions.entries("chat-1").items)
+    assert sorted(each.answer for each in stored) == answers
+    assert warnings(caplog) == []
+
+
+def test_an_answer_that_stays_unstored_is_reported_with_what_to_do(
+    away: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(turns, "RETRIES", (0.01,))
+    monkeypatch.setattr(turns, "FINISH", 60)
+    with heedful.connect(f"http://127.0.0.1:{away}", api_key=KEY) as memory:
+        assert Turns(memory).store("chat-1", Memories(QUESTION), "At six.", "run-1") == "run-1"
+    (warning,) = warnings(caplog)
+    assert warning.startswith("Heedful can't store the answer, so the agent goes on without it: the server can't be")
+    assert warning.endswith("Check the address, and that heedful serve runs there")
 
 
 def test_few_answers_wait(
@@ -356,7 +418,7 @@ def test_a_question_without_words_is_no_failure(memory: Heedful, blank: str, cap
 
 
 class Hours(BaseModel):
-    opens: time
+    opens: time_of_day
 
 
 @dataclass
@@ -369,8 +431,8 @@ class Place:
     ("answer", "stored"),
     [
         ("At six.", "At six."),
-        (Hours(opens=time(6)), '{"opens":"06:00:00"}'),
-        (Place("gym", Hours(opens=time(6))), '{"name":"gym","hours":{"opens":"06:00:00"}}'),
+        (Hours(opens=time_of_day(6)), '{"opens":"06:00:00"}'),
+        (Place("gym", Hours(opens=time_of_day(6))), '{"name":"gym","hours":{"opens":"06:00:00"}}'),
         ({"opens": [6, None]}, '{"opens":[6,null]}'),
         (True, "true"),
         (None, ""),

@@ -19,6 +19,8 @@ from heedful.search import DatasetIndex, dataset
 from heedful.search.snapshot import FileSnapshot
 from heedful.testing import ManualClock, WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def many_switches() -> Iterator[None]:

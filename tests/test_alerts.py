@@ -541,6 +541,7 @@ def test_a_process_that_is_killed_after_sending_has_its_alert_sent_again(
     assert channel.sent == ["a1"]
 
 
+@pytest.mark.slow
 def test_two_processes_deliver_each_alert_once(
     post: Post, tmp_path: Path, start: Callable[[str], subprocess.Popen[str]]
 ) -> None:

@@ -139,6 +139,7 @@ def test_sessions_work(path: Path) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_executions_work(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as shop:
         shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
@@ -162,6 +163,7 @@ def test_executions_work(path: Path, tmp_path: Path) -> None:
     asyncio.run(ask())
 
 
+@pytest.mark.slow
 def test_what_runs_in_the_background_is_done_when_it_is_closed(path: Path) -> None:
     async def improve() -> None:
         async with opened(path) as store:
@@ -176,6 +178,7 @@ def test_what_runs_in_the_background_is_done_when_it_is_closed(path: Path) -> No
         assert store.usefulness_stats().total_signals == 1
 
 
+@pytest.mark.slow
 def test_many_calls_at_once_all_count(path: Path) -> None:
     async def many() -> None:
         async with opened(path) as store:

@@ -35,6 +35,7 @@ with heedful.open(sys.argv[1], clock=ManualClock(), embedding=WordEmbedder()) as
 """
 
 
+@pytest.mark.slow
 def test_a_backup_has_all_that_the_store_has(lived: Path, tmp_path: Path) -> None:
     made = backup(lived, tmp_path / "backup.db")
     # But for the secret that tokens are signed with.
@@ -44,6 +45,7 @@ def test_a_backup_has_all_that_the_store_has(lived: Path, tmp_path: Path) -> Non
     assert verify(tmp_path / "backup.db") == verify(lived).model_copy(update={"store": str(tmp_path / "backup.db")})
 
 
+@pytest.mark.slow
 def test_a_backup_under_load_has_every_write_that_was_acknowledged(
     lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_disk_without_room_is_told_and_leaves_nothing(lived: Path, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["lived.db"]
 
 
+@pytest.mark.slow
 def test_a_store_on_a_server_names_the_commands_that_do_it(lived: Path, tmp_path: Path, place: Place) -> None:
     source, target = place("postgresql"), place("postgresql")
     copy(lived, source)

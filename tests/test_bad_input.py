@@ -306,6 +306,7 @@ class TestStores:
             store.remember("x")
 
     @pytest.mark.parametrize("existing", [False, True])
+    @pytest.mark.slow
     def test_a_read_only_folder_is_named_and_left_alone(self, existing: bool) -> None:
         with TemporaryDirectory() as name:
             folder = Path(name)
@@ -318,6 +319,7 @@ class TestStores:
             assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
             folder.chmod(0o755)
 
+    @pytest.mark.slow
     def test_a_read_only_store_is_named(self) -> None:
         with TemporaryDirectory() as name:
             folder = Path(name)
@@ -328,6 +330,7 @@ class TestStores:
             assert run(folder, "store().remember('y')").startswith("store_read_only")
             assert (folder / "store.db").read_bytes() == before
 
+    @pytest.mark.slow
     def test_a_folder_that_may_not_be_read_is_reported_and_the_rest_is_remembered(self) -> None:
         with TemporaryDirectory() as name:
             folder = Path(name)
@@ -361,6 +364,7 @@ class TestFullDisk:
         event.remove(engine, "connect", limit)
         backend._close()
 
+    @pytest.mark.slow
     def test_it_is_named_and_nothing_is_half_done(self, store: Heedful, path: Path, fact: str) -> None:
         verbs: list[Callable[[], object]] = [
             lambda: store.remember([f"a new fact number {number} " * 30 for number in range(80)]),
@@ -375,6 +379,7 @@ class TestFullDisk:
             verb()
         assert all(check.ok and not check.repaired for check in store.doctor())
 
+    @pytest.mark.slow
     def test_a_limit_on_the_size_of_files_changes_nothing(self, open_store: Callable[..., Heedful], path: Path) -> None:
         open_store().remember("there before")
         limit = path.stat().st_size + 50_000

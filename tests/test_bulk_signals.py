@@ -101,6 +101,7 @@ def test_a_recall_asks_little_of_the_model_and_the_words_of_a_query_match_at_onc
     assert judged(store, "query0 w0 ordered0")["alpha thing"] == (0.6, "context")
 
 
+@pytest.mark.slow
 def test_once_embedded_all_is_as_in_a_store_that_was_just_opened(
     open_store: Callable[..., Heedful], model: Slow
 ) -> None:
@@ -118,6 +119,7 @@ def test_once_embedded_all_is_as_in_a_store_that_was_just_opened(
     assert not calls.asked[True]
 
 
+@pytest.mark.slow
 def test_a_recall_does_not_wait_for_long_questions(open_store: Callable[..., Heedful], model: Slow) -> None:
     store = open_store(embedding=model)
     (fact,) = store.remember("alpha thing").fact_ids
@@ -177,6 +179,7 @@ def test_the_stats_of_a_fact_take_bounded_work(open_store: Callable[..., Heedful
     assert "W5 ordered5 query5?" in [query for context in stats.contexts for query in context.queries], "newer ones"
 
 
+@pytest.mark.slow
 def test_the_stats_of_a_fact_show_few_long_questions(open_store: Callable[..., Heedful], model: Slow) -> None:
     store = open_store(embedding=model)
     (fact,) = store.remember("alpha thing").fact_ids
@@ -200,6 +203,7 @@ def test_an_explanation_lists_the_newest_signals_and_counts_all(
     assert f"{MANY} signals" in explanation.arithmetic[1]
 
 
+@pytest.mark.slow
 def test_long_questions_are_compared_only_with_the_nearest(
     open_store: Callable[..., Heedful], model: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +225,7 @@ def test_long_questions_are_compared_only_with_the_nearest(
     assert sum(compared) <= MAX_COMPARED + len(long[7])
 
 
+@pytest.mark.slow
 def test_a_replay_gets_all_queries(open_store: Callable[..., Heedful], model: Slow) -> None:
     store = open_store(embedding=model)
     bulk(store)
@@ -232,6 +237,7 @@ def test_a_replay_gets_all_queries(open_store: Callable[..., Heedful], model: Sl
     assert all(map(is_small, model.asked[False][1:]))
 
 
+@pytest.mark.slow
 def test_a_replay_waits_for_much_that_is_not_embedded(
     open_store: Callable[..., Heedful], model: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +266,7 @@ def rate(store: Heedful) -> None:
     store.signal_recall(found.recall_id, helpful=[found.hits[0]])
 
 
+@pytest.mark.slow
 def test_recalls_from_many_threads_agree_while_queries_are_embedded(
     open_store: Callable[..., Heedful], model: Slow
 ) -> None:

@@ -96,6 +96,7 @@ def test_other_values_are_rebound_for_the_same_asker_alone(geo: Heedful) -> None
         geo.chat.chat_to_answer(bo, france)
 
 
+@pytest.mark.slow
 def test_what_many_proved_of_themselves_is_no_evidence_for_others(geo: Heedful) -> None:
     for place, author in enumerate(("ann", "bo", "cy", "di")):
         sql = f"SELECT name FROM street WHERE city_id = {place} ORDER BY id"

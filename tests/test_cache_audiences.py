@@ -146,6 +146,7 @@ def test_the_words_of_one_audience_teach_no_other(shop: Heedful) -> None:
 
 
 @pytest.mark.parametrize("crowd", [None, "bolt"])
+@pytest.mark.slow
 def test_others_do_not_crowd_out_what_an_audience_has(shop: Heedful, crowd: str | None) -> None:
     prove(shop, ORDERS, ANNS, audience="acme")
     for number in range(200):
@@ -156,6 +157,7 @@ def test_others_do_not_crowd_out_what_an_audience_has(shop: Heedful, crowd: str 
     assert found.matches[0].execution["sql_query"] == ANNS
 
 
+@pytest.mark.slow
 def test_many_audiences_are_read_when_they_ask_and_no_other_is_read_again(
     shop: Heedful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +242,7 @@ def test_golden_examples_are_for_everybody_or_for_an_audience(shop: Heedful) -> 
     assert [answer(each) for each in (None, "bolt", "cyan")] == [ALL, ANNS, BOS]
 
 
+@pytest.mark.slow
 def test_a_promoted_execution_keeps_its_audience(shop: Heedful) -> None:
     own = prove(shop, "What are my orders?", ANNS, "ann", audience="ann")
     assert shop.golden_examples.promote(own).audience == "ann"
@@ -365,6 +368,7 @@ def test_a_condition_that_several_authors_have_in_other_questions_is_a_default(s
     assert served(shop, "What is the total?", author="cy") is None
 
 
+@pytest.mark.slow
 def test_a_persons_own_value_is_no_default_however_often_they_use_it(either: Heedful) -> None:
     for number, what in enumerate(("id", "total", "status", "deleted", "customer")):
         prove(either, f"Give the {what} in question", f"SELECT {what} FROM orders WHERE customer = 'ann'", "ann")
@@ -390,6 +394,7 @@ def test_a_lookup_in_the_first_person_reads_no_messages(either: Heedful, monkeyp
 
 
 @pytest.mark.parametrize("reuse", ["sql", "result"])
+@pytest.mark.slow
 def test_over_http_another_person_gets_nothing(tmp_path: Path, url: str, reuse: str) -> None:
     with running(tmp_path / "store.db") as server, server.connect(project="mine") as program:
         program.connectors.create("shop", url)
@@ -404,6 +409,7 @@ def test_over_http_another_person_gets_nothing(tmp_path: Path, url: str, reuse: 
                 program.chat.chat_to_answer(program.chat_sessions.create(name="bo").id, question)
 
 
+@pytest.mark.slow
 def test_a_visitor_over_http_proves_nothing(tmp_path: Path, url: str) -> None:
     question = "How many orders are there?"
     with running(tmp_path / "store.db") as server, server.connect(project="mine") as program:
@@ -417,6 +423,7 @@ def test_a_visitor_over_http_proves_nothing(tmp_path: Path, url: str) -> None:
             assert look(program, question, only_positive_feedback=True).cache_hit is hits
 
 
+@pytest.mark.slow
 def test_an_audience_over_rest_and_the_routes_of_the_other_system(tmp_path: Path, url: str) -> None:
     with running(tmp_path / "store.db") as server, server.connect(project="shop") as program:
         connector = program.connectors.create("shop", url).connector_id
@@ -442,6 +449,7 @@ def test_an_audience_over_rest_and_the_routes_of_the_other_system(tmp_path: Path
             assert (refused.status_code, refused.json()["field"]) == (422, "audience")
 
 
+@pytest.mark.slow
 def test_the_author_of_a_lookup_on_the_other_systems_routes_is_in_a_header(tmp_path: Path, url: str) -> None:
     with running(tmp_path / "store.db") as server, server.connect(project="shop") as program:
         connector = program.connectors.create("shop", url).connector_id

@@ -46,6 +46,7 @@ def test_proven_questions_are_counted_by_the_sql_without_its_values(towns: Heedf
     assert (found.refused, found.missing) == ([], [])
 
 
+@pytest.mark.slow
 def test_what_is_asked_and_refused_is_counted_by_gate(towns: Heedful) -> None:
     found = asked(
         towns,
@@ -76,6 +77,7 @@ def test_the_example_that_would_open_most_comes_first_and_opens_them(towns: Heed
     assert towns.chat.execution_cache_coverage().missing == found.missing
 
 
+@pytest.mark.slow
 def test_only_what_was_asked_lately_counts(towns: Heedful, clock: ManualClock) -> None:
     asked(towns, "the population of Milan")
     clock.advance(days=40)

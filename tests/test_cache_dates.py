@@ -180,6 +180,7 @@ def test_what_is_rebound_and_proven_is_bound_from_its_own_day(library: Heedful, 
         library.feedback.create_positive(execution_id=match.execution["execution_id"])
 
 
+@pytest.mark.slow
 def test_a_year_in_every_spelling(library: Heedful, tmp_path: Path) -> None:
     for place, condition in enumerate(
         (

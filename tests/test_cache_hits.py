@@ -62,6 +62,7 @@ def stored(store: Heedful) -> tuple[int, int, int]:
     return int(row[0]), int(row[1]), int(row[2])
 
 
+@pytest.mark.slow
 def test_hits_are_no_candidates_and_their_results_are_stored_once(geo: Heedful, proven: str) -> None:
     _, vectors, size = stored(geo)
     for place in range(MANY):
@@ -75,6 +76,7 @@ def test_hits_are_no_candidates_and_their_results_are_stored_once(geo: Heedful, 
     assert grown < 2 * size + 4 * count
 
 
+@pytest.mark.slow
 def test_what_is_proven_leads_in_the_prompt_however_often_it_was_used(
     open_store: Callable[..., Heedful], cities: Cities
 ) -> None:
@@ -164,6 +166,7 @@ def test_an_author_who_rates_many_hits_is_one_voice(geo: Heedful, proven: str) -
     assert [(each.row.id, each.opinions.positives, each.opinions.negatives) for each in found] == [(proven, 1, 0)]
 
 
+@pytest.mark.slow
 def test_a_hit_with_other_values_answers_others_once_it_is_right(geo: Heedful, proven: str) -> None:
     rebound = hit(geo, IN_FRANCE)
     assert best(geo, IN_FRANCE).decision == "rebind"
@@ -221,6 +224,7 @@ def test_old_hits_that_nobody_rated_have_an_end(geo: Heedful, proven: str, clock
     assert all(check.ok for check in geo.doctor(repair=False))
 
 
+@pytest.mark.slow
 def test_executions_that_were_removed_take_neither_a_place_nor_memory(
     geo: Heedful, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ class Life:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
     open_store: Callable[..., Heedful], tmp_path: Path, seed: int
 ) -> None:
@@ -130,6 +131,7 @@ def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
             assert told(store) == told(at_once)
 
 
+@pytest.mark.slow
 def test_a_rating_has_only_what_changed_read(store: Heedful, path: Path) -> None:
     store.connectors.create("geo", make_cities(path.parent).url)
 

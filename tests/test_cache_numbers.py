@@ -90,6 +90,7 @@ def test_a_name_that_looks_like_a_number_is_a_name(geo: Heedful, question: str, 
         ("Which cities have more than 1.5m inhabitants?", "1.5m"),
     ],
 )
+@pytest.mark.slow
 def test_what_may_be_a_unit_or_a_name_is_no_number(geo: Heedful, question: str, value: str) -> None:
     match = look(geo, question)
     assert (match.decision, match.gate) == ("refuse", "kind")
@@ -115,6 +116,7 @@ def test_what_is_more_than_a_number_is_refused(geo: Heedful, number: str) -> Non
     assert look(geo, f"Which cities have more than {number} inhabitants?").decision == "refuse"
 
 
+@pytest.mark.slow
 def test_a_question_of_thousands_of_numbers_is_refused_without_reading_it_in_all_ways(geo: Heedful) -> None:
     found = geo.chat.execution_cache_lookup("Which cities have more than " + "0 " * 4_900)
     assert not found.cache_hit

@@ -14,6 +14,8 @@ from bench.cache_pairs import REUSED, SCHEMAS, Judge, Opening, Outcome, Pair, pa
 from heedful.providers.embedding import Embedder
 from heedful.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 def of_schema(schema: str) -> list[Pair]:
     return [pair for pair in pairs("tuning") if pair.schema == schema]

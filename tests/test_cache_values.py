@@ -52,6 +52,7 @@ def indexed(store: Heedful, question: str) -> CacheLookup:
     return store.chat.execution_cache_lookup(question)
 
 
+@pytest.mark.slow
 def test_any_value_of_a_large_column_is_recognised(
     store: Heedful, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +96,7 @@ def test_new_values_are_found_when_the_data_change(
     assert asked_of_database == []  # The file has not changed.
 
 
+@pytest.mark.slow
 def test_what_comes_before_the_time_is_up_is_known(
     store: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +127,7 @@ def test_a_column_that_takes_too_long_to_sort_is_read_in_any_order(
     assert indexed(store, f"How old is {name(1_999)}?").cache_hit
 
 
+@pytest.mark.slow
 def test_values_of_sensitive_columns_are_never_read(store: Heedful, place: Place) -> None:
     asked = f"How old is {name(1_999)}?"
     store.connectors.create("people", place.url, sensitive_columns=["Person.Name"])

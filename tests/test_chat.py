@@ -116,6 +116,7 @@ def test_golden_examples_survive_another_model(geo: Heedful, path: Path, open_st
     assert ask(open_store(embedding=Other(32)), IN_FRANCE).origin == "rebound"
 
 
+@pytest.mark.slow
 def test_what_merely_ran_is_not_proven(geo: Heedful) -> None:
     geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY)
     with pytest.raises(Unavailable):
@@ -342,6 +343,7 @@ def test_chat_to_sql_runs_nothing_and_execute_from_chat_does(geo: Heedful) -> No
     assert geo.chat.execution_cache_lookup(IN_FRANCE, only_positive_feedback=True).matches[0].decision == "serve"
 
 
+@pytest.mark.slow
 def test_a_whole_conversation_in_either_store(
     open_either: Callable[..., Heedful], cities: Cities, clock: ManualClock
 ) -> None:

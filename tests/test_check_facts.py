@@ -16,6 +16,7 @@ def found(report: FactReport) -> dict[str, FactFinding]:
     return {finding.kind: finding for finding in report.findings}
 
 
+@pytest.mark.slow
 def test_every_problem_is_found_and_has_a_remedy(any_store: str, clock: ManualClock) -> None:
     with heedful.open(any_store, embedding=WordEmbedder(), clock=clock) as store:
         (first,) = store.remember("Visitors sign in at the desk.", source="handbook").fact_ids
@@ -85,6 +86,7 @@ def test_only_some_of_each_kind_are_named(store: Heedful) -> None:
             store.check_facts(limit=wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_near_duplicates_are_found_among_many(store: Heedful) -> None:
     words = [f"word{n}" for n in range(300)]
     texts = [" ".join(words[(7 * n + 31 * k) % 300] for k in range(8)) for n in range(300)]

@@ -29,6 +29,8 @@ from patience import until
 import heedful
 from heedful.integrations.claude_code import last_answer
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "plugins/claude-code"
 SOURCE = Path(heedful.__file__).parents[1]

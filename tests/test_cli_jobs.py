@@ -98,6 +98,7 @@ def test_alerts_are_listed_by_their_kind(run: Run) -> None:
     assert read(run("jobs", "list", "--kind", "deliver", "--json"))["items"] == []
 
 
+@pytest.mark.slow
 def test_a_worker_works_until_it_is_told_to_stop(run: Run, tmp_path: Path) -> None:
     run("remember", "Ada is the CEO.")
     process = subprocess.Popen(

@@ -57,6 +57,7 @@ def refused(result: Result) -> HeedfulError:
     return result.exception
 
 
+@pytest.mark.slow
 def test_the_loop_runs_on_a_server(remote: Run, server: Running) -> None:
     (fact,) = read(remote("remember", "The office opens at eight.", "--json"))["facts"]
     recall = read(remote("recall", "When does the office open?", "--session-id", "s", "--json"))

@@ -51,6 +51,7 @@ def test_an_unchanged_store(run: Run, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_worse_copy_fails_with_1_and_is_reported(run: Run, tmp_path: Path) -> None:
     copy, html = tmp_path / "copy.db", tmp_path / "report.html"
     assert run("copy", str(tmp_path / "s.db"), str(copy)).exit_code == 0
@@ -84,6 +85,7 @@ def test_a_server_takes_no_other_store(run: Run) -> None:
     assert "against names another store" in str(result.exception)
 
 
+@pytest.mark.slow
 def test_policy_shows_what_it_would_do(run: Run) -> None:
     refused = run("policy", "documented", "--check", input="n\n")
     assert refused.exit_code == 1
@@ -93,6 +95,7 @@ def test_policy_shows_what_it_would_do(run: Run) -> None:
     assert "documented" in run("policy").stdout
 
 
+@pytest.mark.slow
 def test_reembed_shows_what_it_would_do(run: Run, tmp_path: Path) -> None:
     store = ["--store", str(tmp_path / "s.db"), "--embedding", "bundled", "reembed", "--check"]
     refused = CliRunner().invoke(cli, store, input="n\n")
@@ -104,6 +107,7 @@ def test_reembed_shows_what_it_would_do(run: Run, tmp_path: Path) -> None:
     assert "it was opened with wordllama" in str(run("recall", "parcels").exception)
 
 
+@pytest.mark.slow
 def test_remember_shows_what_a_document_would_do(run: Run, tmp_path: Path) -> None:
     book = cut(tmp_path)
     refused = run("remember", "--file", str(book), "--check", input="n\n")
@@ -115,6 +119,7 @@ def test_remember_shows_what_a_document_would_do(run: Run, tmp_path: Path) -> No
     assert "rule parcels" not in run("facts").stdout
 
 
+@pytest.mark.slow
 def test_import_shows_what_it_would_do(run: Run, tmp_path: Path) -> None:
     other = tmp_path / "mem0.json"
     other.write_text(json.dumps({"results": [{"id": "1", "memory": "The rule for parcels is old."}]}))

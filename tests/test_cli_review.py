@@ -37,6 +37,7 @@ def read(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_an_item_is_seen_fixed_resolved_and_undone(run: Run) -> None:
     (item,) = read(run("review", "list", "--json"))["items"]
     item_id = item["item_id"]
@@ -71,6 +72,7 @@ def test_an_item_is_seen_fixed_resolved_and_undone(run: Run) -> None:
     assert "supersede (undone)" in run("review", "show", item_id).stdout
 
 
+@pytest.mark.slow
 def test_a_fix_says_how_to_take_it_back(run: Run) -> None:
     (item,) = read(run("review", "list", "--json"))["items"]
     (opinion,) = read(run("review", "show", item["item_id"], "--json"))["opinions"]

@@ -269,6 +269,7 @@ def test_improve(run: Run) -> None:
     assert refused(run("improve", "--dataset", " ")).field == "dataset"
 
 
+@pytest.mark.slow
 def test_insight(run: Run) -> None:
     run("remember", "Ada is the CEO.")
     assert shown(run("insight", "satisfaction", "--by", "variant")).startswith("No session has 'variant'")

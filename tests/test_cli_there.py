@@ -107,6 +107,7 @@ def test_stores_of_a_near_name_are_named(run: Run, tmp_path: Path, empty_store: 
     assert "Did you mean" not in str(refused(run("stats", store=tmp_path / "invoices.db")).remedy)
 
 
+@pytest.mark.slow
 def test_it_is_an_error_like_others(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "heedful", "--store", str(tmp_path / "s.db"), "stats"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -123,6 +124,7 @@ def test_a_url_names_a_file_too(run: Run, path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_the_project_that_nobody_named_may_be_missing_where_there_are_others(
     run: Run, path: Path, open_store: Any
 ) -> None:
@@ -173,6 +175,7 @@ def test_what_writes_makes_a_store_as_ever(run: Run, path: Path) -> None:
     assert run("--project", "other", "sessions", "add", "s").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_project_that_is_in_a_mongodb_alone_is_there(run: Run, path: Path, mongodb_url: str, open_store: Any) -> None:
     assert session_projects(mongodb_url) == []
     error = refused(run("--sessions", mongodb_url, "--project", "chat", "sessions", "list"))

@@ -21,6 +21,8 @@ from heedful.providers.configured import embedder_from
 from heedful.testing import WordEmbedder
 from heedful.transfer import verify
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Result]
 
 

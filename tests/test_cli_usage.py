@@ -33,7 +33,6 @@ NO_JSON = {
     "dashboard": "runs until it is stopped",
     "worker": "runs until it is stopped",
     "mcp": "speaks JSON anyway",
-    "feedback export": "its format is an option",
 }
 NARROW = {"TTY_COMPATIBLE": "1", "TERM": "dumb", "COLUMNS": "80"}
 """A terminal of 80 columns that knows no colours."""
@@ -147,6 +146,7 @@ def test_each_kind_of_error_has_an_exit_code(error: errors.HeedfulError, code: i
     assert screen.exit_code(error) == code
 
 
+@pytest.mark.slow
 def test_errors_are_told_in_the_words_of_the_command_line(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = fails(capsys, "recall", "x", "-k", "0", "-s", store, "-p", "shop")
     assert code == 2
@@ -155,6 +155,25 @@ def test_errors_are_told_in_the_words_of_the_command_line(store: str, capsys: py
     assert (code, said[:7]) == (3, "error: ")
     code, said = fails(capsys, "stats", "-s", "http://127.0.0.1:9")
     assert (code, said[:7]) == (5, "error: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        (
+            ("sessions", "show", "x"),
+            "Create it first: heedful sessions add SESSION_ID, or heedful recall … --session-id …",
+        ),
+        (("review", "show", "x"), "heedful review list shows them"),
+        (("run", "SELECT 1"), "Add one: heedful connect NAME URL"),
+        (("stats", "x"), "Use a FACT_ID that heedful recall …, heedful facts or the evidence of a review item shows"),
+    ],
+)
+def test_errors_name_commands_and_no_calls(
+    store: str, line: tuple[str, ...], remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, said = fails(capsys, *line, "-s", store, "-p", "shop")
+    assert said.endswith(f"\n  {remedy}\n")
 
 
 def test_a_line_that_can_not_be_read_is_an_error_like_others(capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,6 +257,7 @@ def test_a_question_without_an_answer_ends_the_program(
     assert said.endswith("stopped\n")
 
 
+@pytest.mark.slow
 def test_colours_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[1;32m" in run("demo").stdout

@@ -257,6 +257,7 @@ def test_the_settings_name_the_store_where_nobody_else_does(tmp_path: Path, monk
     assert (tmp_path / "named.db").exists()
 
 
+@pytest.mark.slow
 def test_many_users_share_one_store_and_one_model(
     run: Run, loaded: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,6 +222,7 @@ def test_a_client_that_is_given_stays_open(mongodb_url: str, database: str) -> N
         assert client.get_database(database)["sessions"].count_documents({}) == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_is_unavailable_and_leaves_no_threads(mongodb_url: str) -> None:
     before = threading.active_count()
     with pytest.raises(Unavailable) as error:

@@ -88,6 +88,7 @@ def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return types
 
 
+@pytest.mark.slow
 def test_people_validate_what_they_get(client: Text2EverythingClient, typing: Callable[..., None]) -> None:
     session = client.chat_sessions.create(project_id=PROJECT)
     typing("Good", "")

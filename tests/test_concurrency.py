@@ -65,6 +65,7 @@ def counting(place: int) -> str:
     return f"SELECT count(*) AS n{place} FROM city WHERE country = '{COUNTRIES[place]}'"
 
 
+@pytest.mark.slow
 def test_the_evidence_of_the_cache(open_store: Callable[..., Heedful], tmp_path: Path) -> None:
     store = open_store()
     cities = make_cities(tmp_path)
@@ -147,6 +148,7 @@ def test_the_evidence_waits_for_no_other_connector_and_in_no_transaction(
     assert held == [0]
 
 
+@pytest.mark.slow
 def test_the_indexes_of_facts_and_of_queries_with_signals(open_store: Callable[..., Heedful]) -> None:
     store = open_store()
     store.remember([f"common ground number{number}" for number in range(30)])
@@ -180,6 +182,7 @@ def ups(store: Heedful) -> int:
     return sum(variant.up for variant in store.insight.satisfaction("target_type").variants)
 
 
+@pytest.mark.slow
 def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store()
     monkeypatch.setattr(tallies, "FOLD_AFTER", 10)
@@ -241,6 +244,7 @@ def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.Monkey
     opened.close()
 
 
+@pytest.mark.slow
 def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store()
     store.sessions.create("chat")

@@ -21,6 +21,7 @@ def only(store: Heedful) -> ReviewItem:
     return item
 
 
+@pytest.mark.slow
 def test_another_value_of_the_same_thing_is_returned(any_store: str) -> None:
     with heedful.open(any_store, embedding=WordEmbedder()) as store:
         (old,) = store.remember([OLD]).fact_ids
@@ -126,6 +127,7 @@ def test_the_same_fact_again_counts_once(store: Heedful) -> None:
     assert only(store).opinions == 1
 
 
+@pytest.mark.slow
 def test_superseding_closes_it_and_undoing_that_opens_it_again(store: Heedful) -> None:
     (old,) = store.remember(OLD).fact_ids
     (new,) = store.remember(NEW).fact_ids

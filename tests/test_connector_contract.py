@@ -20,6 +20,8 @@ from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.providers.llm import ChatMessage
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 ITALY = "How many cities are in Italy?"
 FRANCE = "How many cities are in France?"
 # Nothing that a formatter would leave as it is.

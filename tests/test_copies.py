@@ -87,6 +87,7 @@ def test_what_was_judged_is_what_is_shown(crowded: Heedful, kind: str) -> None:
     assert (hit.usefulness > 0.5) == (kind == "helpful")
 
 
+@pytest.mark.slow
 def test_feedback_on_a_hit_stays_with_its_text(crowded: Heedful) -> None:
     for author in ("ann", "bob", "cy"):
         shown = crowded.recall(QUERY, boost_by_usefulness=True, explain=True, top_k=13)
@@ -99,6 +100,7 @@ def test_feedback_on_a_hit_stays_with_its_text(crowded: Heedful) -> None:
     assert len(last.explanation.events) == 3
 
 
+@pytest.mark.slow
 def test_forgetting_the_shown_copy_shows_the_next(crowded: Heedful) -> None:
     (first,) = [hit for hit in crowded.recall(QUERY).hits if hit.copies]
     crowded.forget(first.fact_id)
@@ -106,6 +108,7 @@ def test_forgetting_the_shown_copy_shows_the_next(crowded: Heedful) -> None:
     assert (second.fact_id != first.fact_id, second.copies, second.source) == (True, 298, "page 1")
 
 
+@pytest.mark.slow
 def test_copies_survive_reopening(open_store: Callable[..., Heedful]) -> None:
     with open_store() as store:
         store.remember([Document(source=f"page {number}", texts=[COPY]) for number in range(2500)])
@@ -122,6 +125,7 @@ def test_an_answer_is_not_built_of_copies(crowded: Heedful) -> None:
 
 
 @pytest.mark.usefixtures("path")
+@pytest.mark.slow
 def test_twenty_thousand_copies_take_two_searches(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
     store.remember([Document(source=f"page {number}", texts=[COPY]) for number in range(20_000)])
     store.remember(OTHERS)
@@ -138,6 +142,7 @@ def test_twenty_thousand_copies_take_two_searches(store: Heedful, monkeypatch: p
     assert searches == [20_012, 13]
 
 
+@pytest.mark.slow
 def test_a_client_sees_copies(any_store: str) -> None:
     with running(any_store) as server, server.connect() as memory:
         for number in range(30):

@@ -51,6 +51,7 @@ def opened(url: str | Path, **options: Any) -> Heedful:
 
 
 @pytest.mark.usefixtures("small_batches")
+@pytest.mark.slow
 def test_a_copy_of_a_copy_of_a_copy_has_every_row_and_every_next_number(lived: Path, place: Place) -> None:
     ways = [str(lived), place("postgresql"), place("postgresql"), place("sqlite"), place("sqlite")]
     made = [copy(source, target) for source, target in itertools.pairwise(ways)]
@@ -61,6 +62,7 @@ def test_a_copy_of_a_copy_of_a_copy_has_every_row_and_every_next_number(lived: P
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_copy_works_on_like_its_source(lived: Path, place: Place, kind: str) -> None:
     target = place(kind)
     copy(lived, target)
@@ -81,6 +83,7 @@ def test_a_copy_works_on_like_its_source(lived: Path, place: Place, kind: str) -
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
+@pytest.mark.slow
 def test_a_copy_that_was_stopped_goes_on(lived: Path, place: Place, kind: str, part: float) -> None:
     target = place(kind)
     with pytest.raises(Stopped):
@@ -98,6 +101,7 @@ def test_a_copy_that_was_stopped_goes_on(lived: Path, place: Place, kind: str, p
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("part", [0.6, 1.0])
+@pytest.mark.slow
 def test_what_changed_in_the_source_meanwhile_is_brought_over(
     lived: Path, place: Place, kind: str, part: float
 ) -> None:
@@ -116,6 +120,7 @@ def test_what_changed_in_the_source_meanwhile_is_brought_over(
     assert dumped(Path(final)) == dumped(lived)
 
 
+@pytest.mark.slow
 def test_the_source_may_be_written_while_it_is_copied(lived: Path, place: Place) -> None:
     target = place("sqlite")
     with opened(lived, project="other") as source:
@@ -131,6 +136,7 @@ def test_the_source_may_be_written_while_it_is_copied(lived: Path, place: Place)
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_process_that_is_killed_leaves_a_copy_that_goes_on(lived: Path, place: Place, kind: str) -> None:
     target = place(kind)
     program = (
@@ -149,6 +155,7 @@ def test_a_process_that_is_killed_leaves_a_copy_that_goes_on(lived: Path, place:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_target_with_something_in_it_is_left_alone(lived: Path, place: Place, kind: str) -> None:
     target = place(kind)
     with opened(target) as store:
@@ -246,6 +253,7 @@ def test_a_source_of_a_newer_version_is_refused(lived: Path, place: Place) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_jobs_stay_where_they_are(lived: Path, place: Place, kind: str) -> None:
     with closing(sqlite3.connect(lived)) as source, source:
         columns = "id, kind, arguments, digest, status, attempts, created_at, due_at, cancelling"
@@ -285,6 +293,7 @@ def test_a_disk_without_room_is_told_and_the_copy_goes_on_later(lived: Path, pla
     assert dumped(Path(target)) == dumped(lived)
 
 
+@pytest.mark.slow
 def test_a_role_that_may_only_read_is_enough_for_the_source(lived: Path, place: Place, postgresql_url: str) -> None:
     source, target = postgresql_url, place("sqlite")
     copy(lived, source)
@@ -307,6 +316,7 @@ def test_an_empty_database_of_a_server_is_no_source(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("small_batches")
+@pytest.mark.slow
 def test_a_row_that_the_target_can_not_hold_is_named_and_can_be_corrected(tmp_path: Path, place: Place) -> None:
     source, target = tmp_path / "source.db", place("postgresql")
     with opened(source) as store:

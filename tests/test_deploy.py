@@ -67,6 +67,7 @@ def check(command: list[str], port: str, url: str) -> None:
     assert any(each.returncode == 0 for each in tries)
 
 
+@pytest.mark.slow
 def test_the_image_serves_a_file_in_its_volume(tmp_path: Path) -> None:
     assert instruction("ENTRYPOINT") == ["heedful"]
     settings = {"HEEDFUL_STORE": str(tmp_path / "heedful.db"), "HEEDFUL_ADMIN_KEY": KEY}
@@ -166,6 +167,7 @@ def set_up_postgresql(server: Server, **passwords: str) -> subprocess.CompletedP
     return subprocess.run(["sh", script], env=around, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_role_in_postgresql_is_no_superuser_and_has_a_password_of_its_own() -> None:
     with contextlib.closing(Server(*QUICK)) as server:
         same = set_up_postgresql(server, POSTGRES_PASSWORD="a", HEEDFUL_DATABASE_PASSWORD="a")
@@ -188,6 +190,7 @@ def test_the_role_in_postgresql_is_no_superuser_and_has_a_password_of_its_own() 
             assert len(memory.recall("gym")) == 1
 
 
+@pytest.mark.slow
 def test_mongodb_asks_for_a_login_and_its_user_can_keep_sessions(tmp_path: Path) -> None:
     service, script = COMPOSE["services"]["mongodb"], (ROOT / "deploy/mongodb.js").read_text(encoding="utf-8")
     key = tmp_path / "key"

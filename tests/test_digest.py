@@ -28,6 +28,8 @@ from heedful.notifications.channels import digest_channels, slack_message
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 SECRET = "a very secret secret"
 HOSTILE = "<b>Too slow</b> & wrong"
 

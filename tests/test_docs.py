@@ -56,7 +56,7 @@ _IDS = {
     "EXECUTION_ID": rf"execution {_ID}",
     "EXAMPLE_ID": rf"example {_ID}",
     "ALERT_ID": rf"(?s)^created .*?{_ID}",
-    "EVENT_ID": rf"(?m)event {_ID}|^(?:used|ignored|helpful|not_helpful) +{_ID}",
+    "EVENT_ID": rf"(?m)event {_ID}|^(?:used|ignored|helpful|not_helpful) .*?{_ID}",
     "MESSAGE_ID": rf"message {_ID}",
     "KEY_ID": rf"key_id {_ID}",
     "ITEM_ID": rf"(?m)^(?:entry|item) {_ID}:|(?:open|resolved|dismissed) .* {_ID} *$",
@@ -276,6 +276,7 @@ LONG = ("docs/howto/use-the-dashboard.md",)
     "page",
     [pytest.param(page, marks=[pytest.mark.nightly] if _name(page) in LONG else [], id=_name(page)) for page in PAGES],
 )
+@pytest.mark.slow
 def test_examples_do_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -102,6 +102,7 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+@pytest.mark.slow
 def test_the_reference_is_what_the_code_says_now() -> None:
     made: dict[str, str] = generator().pages()
     remaining = {page.name: text(page) for page in ROOT.glob("docs/reference/*.md")}
@@ -117,6 +118,7 @@ def test_the_stubs_are_what_the_code_says_now() -> None:
         assert text(file) == stub, f"{file.name} is out of date: run make docs"
 
 
+@pytest.mark.slow
 def test_troubleshooting_has_every_error_code() -> None:
     headings = re.findall(r"^### (\w+)$", text(ROOT / "docs/reference/troubleshooting.md"), re.MULTILINE)
     assert sorted(headings) == sorted(generator().codes())

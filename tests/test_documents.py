@@ -29,6 +29,8 @@ from heedful.errors import Invalid
 from heedful.providers.llm import ChatMessage
 from heedful.testing import ScriptedModel, WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 with warnings.catch_warnings():
     # Its models are written for an older pydantic.
     warnings.simplefilter("ignore")

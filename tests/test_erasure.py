@@ -174,6 +174,7 @@ def sound(store: Heedful, where: dict[str, Any]) -> None:
     assert store._project.sessions.store.check() == "ok"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_her_and_every_score_stays(
     opening: Callable[[], Heedful], where: dict[str, Any], clock: ManualClock, tmp_path: Path
 ) -> None:
@@ -303,6 +304,7 @@ def test_an_erasure_is_not_undone(store: Heedful) -> None:
         store.retract(str(report.event_id))
 
 
+@pytest.mark.slow
 def test_a_process_that_knows_her_name_still_counts_her_once(open_store: Callable[..., Heedful]) -> None:
     here, there = open_store(), open_store()
     facts = here.remember([RETURNS, REFUNDS]).fact_ids
@@ -329,6 +331,7 @@ def test_a_process_that_knows_her_name_still_counts_her_once(open_store: Callabl
     ),
     names=st.permutations(["a", "b", "c", "d", "e"]),
 )
+@pytest.mark.slow
 def test_the_adaptive_rule_does_not_care_what_authors_are_called(
     message: list[tuple[int, SignalType, int]], names: list[str]
 ) -> None:
@@ -357,6 +360,7 @@ opinions = st.lists(
 
 @given(message=opinions)
 @some(1 / 8)
+@pytest.mark.slow
 def test_no_score_and_no_vote_changes(new_store: Callable[[ManualClock], Heedful], message: list[Any]) -> None:
     clock = ManualClock()
     with new_store(clock) as store:
@@ -385,6 +389,7 @@ def test_no_score_and_no_vote_changes(new_store: Callable[[ManualClock], Heedful
         assert verify(store._workspace.database.name).differences == []
 
 
+@pytest.mark.slow
 def test_over_http_it_takes_an_admin_of_the_project(path: Path) -> None:
     with running(path) as server, server.connect() as admin, server.connect(project="other") as other:
         admin.sessions.create("s")

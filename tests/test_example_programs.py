@@ -90,6 +90,7 @@ def test_the_page_with_the_widget_gets_answers_and_tokens_for_them(tmp_path: Pat
     assert (entry.feedback_score, entry.used is None) == (5, True)
 
 
+@pytest.mark.slow
 def test_the_digest_says_what_people_said_and_what_to_fix() -> None:
     clock = ManualClock()
     with heedful.open(":memory:", clock=clock, worker=False) as memory:
@@ -103,6 +104,7 @@ def test_the_digest_says_what_people_said_and_what_to_fix() -> None:
     assert f'- {QUESTION}: 1 negative, "It is 30 days."' in mail.get_content()
 
 
+@pytest.mark.slow
 def test_the_digest_runs_as_in_a_crontab(tmp_path: Path) -> None:
     store = tmp_path / "memory.db"
     heedful.open(store, worker=False).close()

@@ -46,6 +46,7 @@ def test_the_response_is_one_that_the_operation_gives(operation: Call) -> None:
     assert result.dump_python(read, mode="json") == response
 
 
+@pytest.mark.slow
 def test_they_are_what_the_code_gives_now() -> None:
     sys.path.insert(0, str(ROOT))
     try:

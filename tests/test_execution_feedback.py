@@ -261,6 +261,7 @@ def test_an_author_has_an_opinion_of_each_execution(geo: Heedful, run: str) -> N
     assert geo.feedback.list().total == 2
 
 
+@pytest.mark.slow
 def test_retract_is_the_same_undo(geo: Heedful, run: str) -> None:
     feedback = geo.feedback.create_negative(execution_id=run)
     undone = geo.retract(feedback.id, author="ada")

@@ -51,6 +51,7 @@ def rows(store: Heedful, table: Any) -> int:
         return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
 
 
+@pytest.mark.slow
 def test_a_fact_is_gone_at_its_end_and_not_before(store: Heedful, clock: ManualClock) -> None:
     end = clock() + timedelta(hours=1)
     (code,) = store.remember(CODE, expires_at=end).fact_ids
@@ -76,6 +77,7 @@ def test_a_fact_is_gone_at_its_end_and_not_before(store: Heedful, clock: ManualC
     assert store.fact(code).expires_at == store.fact_history(code).expires_at == end, "it can be looked at by its id"
 
 
+@pytest.mark.slow
 def test_maintenance_removes_it_and_the_ledger_stays(store: Heedful, any_store: str, clock: ManualClock) -> None:
     end = clock() + timedelta(hours=1)
     (code,) = store.remember(CODE, expires_at=end).fact_ids
@@ -94,6 +96,7 @@ def test_maintenance_removes_it_and_the_ledger_stays(store: Heedful, any_store: 
     assert transfer.verify(any_store).ok
 
 
+@pytest.mark.slow
 def test_expired_facts_do_not_crowd_out_the_others(store: Heedful, clock: ManualClock) -> None:
     crowd(store, clock, ("hybrid", "semantic", "lexical"))
 
@@ -108,6 +111,7 @@ def crowd(store: Heedful, clock: ManualClock, modes: Sequence[Mode]) -> None:
         assert found(store, "The door code", mode=mode, top_k=10) == sorted(each.text for each in live)
 
 
+@pytest.mark.slow
 def test_nor_where_postgresql_searches_by_itself(
     empty_database: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +154,7 @@ def test_a_correction_ends_with_what_it_corrects(store: Heedful, clock: ManualCl
 
 
 @pytest.mark.usefixtures("one_author_teaches")
+@pytest.mark.slow
 def test_what_is_learnt_from_a_fact_ends_with_it(store: Heedful, clock: ManualClock) -> None:
     end = clock() + timedelta(hours=1)
     store.remember(CODE, expires_at=end)
@@ -189,6 +194,7 @@ def test_an_end_of_now_is_past(open_store: Callable[..., Heedful], clock: Manual
     assert store.remember(CODE, expires_at=clock() + TICK).added == 1
 
 
+@pytest.mark.slow
 def test_copies_exports_and_tables_keep_the_end(
     store: Heedful, any_store: str, clock: ManualClock, place: Place, tmp_path: Path
 ) -> None:
@@ -211,6 +217,7 @@ def test_copies_exports_and_tables_keep_the_end(
             assert found(opened) == []
 
 
+@pytest.mark.slow
 def test_over_http(any_store: str, clock: ManualClock) -> None:
     with running(any_store, clock=clock) as server, server.connect() as client:
         end, key = clock() + timedelta(hours=1), {"Authorization": f"Bearer {server.key}"}

@@ -79,6 +79,7 @@ def other(lived: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("project", ["default", "other"])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_what_was_imported_exports_the_same_lines(lived: Path, place: Place, kind: str, project: str) -> None:
     lines = exported(lived, project)
     target = place(kind)
@@ -92,6 +93,7 @@ def test_what_was_imported_exports_the_same_lines(lived: Path, place: Place, kin
     assert made.ledger_checksum == lines[-1]["ledger_checksum"]
 
 
+@pytest.mark.slow
 def test_every_type_of_line_is_there(lived: Path) -> None:
     counts = dict.fromkeys(exported(lived, "default")[0]["counts"], 0)
     for project in ("default", "other"):
@@ -108,6 +110,7 @@ def test_no_numbers_and_no_keys_travel(lived: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_an_imported_project_behaves_as_its_source(lived: Path, other: Path, place: Place, kind: str) -> None:
     target = place(kind)
     with opened(target, "first") as store:
@@ -144,6 +147,7 @@ def test_an_imported_project_behaves_as_its_source(lived: Path, other: Path, pla
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_executions_and_their_cache_travel(lived: Path, place: Place, kind: str) -> None:
     target = place(kind)
     import_file(target, packed(exported(lived, "default")), embedding=WordEmbedder())
@@ -174,6 +178,7 @@ def looked_up(store: Heedful, question: str) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_without_vectors_facts_are_embedded_again(lived: Path, place: Place) -> None:
     target = place("sqlite")
     lines = exported(lived, "other", vectors=False)
@@ -214,6 +219,7 @@ def test_a_project_with_something_in_it_is_left_alone(other: Path, place: Place,
         assert store.datasets() == []
 
 
+@pytest.mark.slow
 def test_a_project_that_has_only_keys_is_empty(other: Path, place: Place) -> None:
     target = place("sqlite")
     with opened(target, "other") as store:
@@ -224,6 +230,7 @@ def test_a_project_that_has_only_keys_is_empty(other: Path, place: Place) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_ids_that_the_store_has_are_refused(other: Path, place: Place, kind: str) -> None:
     target = place(kind)
     import_file(target, other, embedding=WordEmbedder())
@@ -310,6 +317,7 @@ def test_a_line_that_is_no_json_is_named(other: Path, place: Place) -> None:
     assert (refused.value.code, refused.value.value) == ("file_damaged", 8)
 
 
+@pytest.mark.slow
 def test_an_import_that_is_killed_leaves_nothing(other: Path, place: Place) -> None:
     target = place("sqlite")
     program = (

@@ -340,6 +340,7 @@ def test_parquet_without_its_extra_says_what_to_install(
     assert list(tmp_path.glob("*.parquet*")) == []
 
 
+@pytest.mark.slow
 def test_a_client_writes_the_same_file_where_it_is(tmp_path: Path) -> None:
     with running(tmp_path / "served.db") as server, server.connect() as client:
         client.remember(KETTLE, metadata={"pages": [1, 2]})

@@ -67,6 +67,7 @@ def test_an_entry_with_an_external_id_is_stored_once(anywhere: Heedful) -> None:
         sessions.add_entry("s", "q", "a", external_id=" ")
 
 
+@pytest.mark.slow
 def test_feedback_names_an_entry_by_its_external_id(anywhere: Heedful) -> None:
     sessions = anywhere.sessions
     entry = sessions.add_entry("s", QUESTION, "At six.", external_id="run-1")

@@ -15,6 +15,7 @@ from heedful.model import Signal
 from heedful.testing import ManualClock
 
 
+@pytest.mark.slow
 def test_the_history_has_the_score_after_each_signal_and_fades_to_now(store: Heedful, clock: ManualClock) -> None:
     fact = store.remember("Refunds take 14 days.").fact_ids[0]
     store.signal(Signal(fact_id=fact, signal_type="helpful", query="refund?", author="ada"))

@@ -199,6 +199,7 @@ class Ledger(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
+@pytest.mark.slow
 def test_any_interleaving_gives_the_score_of_the_surviving_events(documented_score: Score, empty_store: bytes) -> None:
     class Machine(Ledger):
         score = staticmethod(documented_score)

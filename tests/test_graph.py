@@ -392,6 +392,7 @@ Said = tuple[int, SignalType, float, int, bool]
 
 @some(1 / 4)
 @given(said, st.lists(st.integers(1, 4), max_size=12))
+@pytest.mark.slow
 def test_any_order_of_link_signals_gives_the_documented_score(
     open_store: Callable[..., Heedful],
     documented_score: Callable[[Iterable[tuple[SignalType, float, datetime]], datetime], float],
@@ -436,6 +437,7 @@ steps = st.lists(st.tuples(st.sampled_from(["add", "forget", "supersede", "enric
 
 @some(1 / 4)
 @given(steps, st.integers(1, 4))
+@pytest.mark.slow
 def test_a_graph_that_follows_is_the_one_that_is_built_again(
     open_store: Callable[..., Heedful], path: Path, steps: list[tuple[str, int]], every: int
 ) -> None:

@@ -184,6 +184,7 @@ def test_an_answers_own_rating_says_more_than_that_of_its_session(shop: Shop) ->
 
 
 @pytest.mark.parametrize("session_ids", [None, ["s"]])
+@pytest.mark.slow
 def test_an_answers_own_rating_takes_the_place_of_that_of_its_session(
     shop: Shop, session_ids: list[str] | None
 ) -> None:
@@ -205,6 +206,7 @@ def test_an_answers_own_rating_takes_the_place_of_that_of_its_session(
     assert shop.is_well()
 
 
+@pytest.mark.slow
 def test_running_it_again_changes_nothing(shop: Shop) -> None:
     shop.rate(shop.ask(returns=0.5, refunds=0.5), 5)
     shop.rate(shop.ask(session="t"), 1, "No, it is 45 days.")
@@ -375,6 +377,7 @@ def play(shop: Shop, steps: Sequence[Step], ids: list[str], *, improve: bool) ->
 
 @given(STEPS)
 @some(1 / 5)
+@pytest.mark.slow
 def test_whatever_happened_the_ratings_that_stand_decide(
     tmp_path_factory: pytest.TempPathFactory, empty_store: bytes, steps: list[Step]
 ) -> None:
@@ -404,6 +407,7 @@ def learnt(store: Heedful) -> list[str]:
     return sorted(hit.text for hit in store.recall(QUESTION, top_k=50) if "learnt_from" in hit.metadata)
 
 
+@pytest.mark.slow
 def test_a_well_rated_answer_becomes_a_fact_and_goes_with_its_rating(open_either: Callable[..., Heedful]) -> None:
     store = open_either(language_model=ScriptedModel(lambda messages: "A month for parcels [1]; money in 14 days [2]."))
     store.remember([RETURNS, REFUNDS])
@@ -676,6 +680,7 @@ def test_the_influence_of_feedback_is_the_weight_of_usefulness(plain: Shop) -> N
         assert error.value.field == "feedback_influence"
 
 
+@pytest.mark.slow
 def test_what_a_crash_left_between_two_databases_is_fixed(
     open_store: Callable[..., Heedful], mongodb_url: str, clock: ManualClock, path: Path
 ) -> None:
@@ -722,6 +727,7 @@ def test_a_mongodb_that_lost_its_sessions_takes_their_signals_with_it(
     assert shop.signals() == []
 
 
+@pytest.mark.slow
 def test_processes_that_improve_at_once_count_everything_once(
     open_either: Callable[..., Heedful], clock: ManualClock, path: Path
 ) -> None:
@@ -780,6 +786,7 @@ def test_improving_runs_in_the_background_when_facts_are_remembered(shop: Shop) 
     assert shop.signals() == [(RETURNS, "helpful", 1.0)]
 
 
+@pytest.mark.slow
 def test_a_failure_in_the_background_is_logged_and_tried_again(
     plain: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -103,6 +103,7 @@ class TestTrend:
 
 
 class TestFacets:
+    @pytest.mark.slow
     def test_opinions_by_what_they_have(self, store: Heedful) -> None:
         answered(store, "s", 5, 1)
         fact = store.remember("a fact").fact_ids[0]
@@ -143,6 +144,7 @@ class TestFacets:
         only = either.insight.trend(dataset="staff").total
         assert (only.up, only.down) == (1, 0)
 
+    @pytest.mark.slow
     def test_what_nobody_chose_does_not_compete(self, store: Heedful) -> None:
         store.remember("Refunds take two weeks.", dataset="help")
         for number in range(30):
@@ -314,6 +316,7 @@ class TestComments:
         assert first.comments == len(first.feedback_ids)
         assert sum(each.comments for each in found.themes) + found.other == found.comments
 
+    @pytest.mark.slow
     def test_what_changed_is_told_with_its_arithmetic(self, complaining: Heedful, clock: ManualClock) -> None:
         notes = complaining.insight.notes()
         about = {(note.about, note.value): note for note in notes}
@@ -325,6 +328,7 @@ class TestComments:
         assert "by luck alone" in theme.arithmetic[1]
         assert not [note for note in notes if note.about == "theme" and "price" in str(note.value)]
 
+    @pytest.mark.slow
     def test_nothing_is_told_of_a_quiet_time(self, store: Heedful, clock: ManualClock) -> None:
         assert store.insight.notes() == []
         store.sessions.create("s")
@@ -334,6 +338,7 @@ class TestComments:
             clock.advance(days=1)
         assert store.insight.notes() == []
 
+    @pytest.mark.slow
     def test_changes_are_looked_for_under_every_key_that_has_a_few_values(
         self, either: Heedful, clock: ManualClock
     ) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from job_queues import QUICK
 
 from heedful.errors import Invalid, Unavailable
@@ -242,6 +243,7 @@ def test_a_worker_that_is_stopped_ends_after_its_batch_and_another_one_goes_on(q
     assert status(queue, added.id) == "done"
 
 
+@pytest.mark.slow
 def test_two_workers_never_do_the_same_job(queue: Queue, database: Database) -> None:
     ids = {queue.add("shop", "improve", {"dataset": str(number)}).id for number in range(30)}
     done: list[str] = []

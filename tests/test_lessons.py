@@ -128,6 +128,7 @@ class TestWhatALessonWasMadeFrom:
         either.retract(done.event_id)
         assert texts(either) == {WINDOW, OPENED}
 
+    @pytest.mark.slow
     def test_brings_it_back_only_when_all_of_it_is_there(self, store: Heedful, tmp_path: Path) -> None:
         def document(*said: str) -> Document:
             return Document(source="returns", texts=list(said))
@@ -225,6 +226,7 @@ class TestAFactThatWasCorrected:
         (second,) = store.recall(NORWAY, top_k=1, cursor=pages[0].next_cursor)
         assert (second.fact_id, second.corrected_by) == (norway, lesson.fact_id)
 
+    @pytest.mark.slow
     def test_takes_a_lesson_that_repeats_it_along(self, store: Heedful) -> None:
         norway, sundays = store.remember([NORWAY, SUNDAYS]).fact_ids
         repeated = teach(store, [norway, sundays], question="And to Oslo?", answer="A week, and 12 euros to Norway.")
@@ -315,6 +317,7 @@ def comments(name: str) -> list[tuple[str, list[str], str, int | None]]:
 
 
 @pytest.mark.parametrize(("name", "count"), [("comments", 25), ("comments_unseen", 10)])
+@pytest.mark.slow
 def test_comments_teach_what_they_correct_and_nothing_else(store: Heedful, name: str, count: int) -> None:
     """No comment is misunderstood; those that correct a fact in the same way teach it together."""
     expected: dict[str, str] = {}
@@ -346,6 +349,7 @@ def test_personal_data_of_a_question_are_not_learnt(store: Heedful) -> None:
 
 @some(0.2)
 @given(st.lists(st.tuples(st.sampled_from(["supersede", "retract", "change", "restore"]), st.integers(0, 1))))
+@pytest.mark.slow
 def test_whatever_happens_to_two_facts_a_lesson_is_taught_while_both_are_so(
     new_store: Callable[..., Heedful], steps: list[tuple[str, int]]
 ) -> None:

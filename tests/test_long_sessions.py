@@ -18,6 +18,8 @@ from heedful.sessions.session_store import OPINION_ROWS
 from heedful.sessions.sql_store import SqlSessionStore
 from heedful.testing import WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 MOST = 2 * OPINION_ROWS
 """Rows that a transaction may remove in these tests."""
 

@@ -335,6 +335,7 @@ def test_on_the_dashboard(where: dict[str, Any]) -> None:
             until(lambda: recalled(memory) == [AT_SEVEN, AT_SIX])
 
 
+@pytest.mark.slow
 def test_by_the_routes_of_other_systems(where: dict[str, Any]) -> None:
     """Whom they trust is another question: here, that their feedback is processed."""
     with running(where["url_or_path"], sessions=where.get("sessions")) as server, server.connect() as memory:

@@ -163,6 +163,7 @@ def texts(path: Path) -> list[str]:
         return [hit.text for hit in store.recall("fact", mode="semantic", top_k=100)]
 
 
+@pytest.mark.slow
 def test_the_loop_over_the_real_command(any_store: str) -> None:
     async def loop() -> None:
         async with started("--store", any_store, "--tools", "all") as client:
@@ -427,6 +428,7 @@ def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(path: Path) -> Non
     asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_two_clients_share_a_store(path: Path) -> None:
     async def talk() -> None:
         given = ("--store", str(path), "--tools", "all")
@@ -442,6 +444,7 @@ def test_two_clients_share_a_store(path: Path) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_projects_are_apart(path: Path) -> None:
     async def talk() -> None:
         async with started("--store", str(path), "--project", "other") as client:
@@ -454,6 +457,7 @@ def test_projects_are_apart(path: Path) -> None:
 
 
 @pytest.mark.parametrize("leave", ["closes its end", "SIGTERM", pytest.param("SIGINT", marks=pytest.mark.nightly)])
+@pytest.mark.slow
 def test_the_server_stops_without_a_word(path: Path, leave: str) -> None:
     with process(path) as child:
         greet(child)
@@ -488,6 +492,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("leave", ["closes its end", pytest.param("SIGTERM", marks=pytest.mark.nightly)])
+@pytest.mark.slow
 def test_calls_that_have_begun_or_wait_for_a_thread_are_finished(path: Path, leave: str) -> None:
     many = THREADS + 2
     held, release = os.pipe()
@@ -509,6 +514,7 @@ def test_calls_that_have_begun_or_wait_for_a_thread_are_finished(path: Path, lea
         assert store.usefulness_stats().total_facts == many
 
 
+@pytest.mark.slow
 def test_the_server_ends_when_its_client_was_killed(path: Path) -> None:
     with process(path) as child:
         assert child.stdin is not None
@@ -527,6 +533,7 @@ def test_the_server_ends_when_its_client_was_killed(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cold_processes")
+@pytest.mark.slow
 def test_lines_that_are_no_messages_do_no_harm(path: Path) -> None:
     with process(path) as child:
         assert child.stdin is not None
@@ -550,6 +557,7 @@ def test_a_store_that_can_not_be_opened_is_said_on_standard_error(tmp_path: Path
 
 
 @pytest.mark.usefixtures("cold_processes")
+@pytest.mark.slow
 def test_a_missing_extra_says_what_to_install() -> None:
     script = "import sys; sys.modules['mcp'] = None; from heedful.interfaces.cli import main; main()"
     command = [sys.executable, "-c", script, "mcp"]
@@ -596,6 +604,7 @@ def test_the_guides_have_a_command_for_each_client() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "env"), DIFFERENT)
+@pytest.mark.slow
 def test_the_configuration_in_the_guide_works(
     path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], env: tuple[tuple[str, str], ...]
 ) -> None:

@@ -120,6 +120,7 @@ def test_the_tools_cost_a_model_less_than_a_thousand_tokens(path: Path) -> None:
     assert all(len(each.input_schema["properties"]) <= 4 for each in tools)
 
 
+@pytest.mark.slow
 def test_the_loop(any_store: str, surface: Open, request: pytest.FixtureRequest) -> None:
     async def first() -> None:
         async with surface(any_store) as client:
@@ -270,6 +271,7 @@ def test_an_answer_before_anything_is_remembered_needs_its_question(path: Path) 
     asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_a_project_and_of_its_keys(tmp_path: Path) -> None:
     with running(tmp_path / "store.db") as server:
 

@@ -125,6 +125,7 @@ def test_an_empty_file_becomes_a_store(open_store: Callable[..., Heedful], path:
     assert open_store().remember("x").added == 1
 
 
+@pytest.mark.slow
 def test_processes_may_open_a_new_store_at_once(path: Path, open_store: Callable[..., Heedful]) -> None:
     script = f"""
 import sys, heedful

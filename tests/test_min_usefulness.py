@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import some
@@ -36,6 +37,7 @@ steps = st.lists(
 @given(
     steps=steps, taken_back=st.lists(st.integers(0, 24), max_size=6), limits=st.lists(st.floats(0.01, 1), max_size=4)
 )
+@pytest.mark.slow
 def test_the_same_facts_pass_as_by_the_score_of_each(
     steps: list[Step], taken_back: list[int], limits: list[float], new_store: Callable[..., Heedful]
 ) -> None:
@@ -65,6 +67,7 @@ def _agree(store: Heedful, limits: list[float]) -> None:
             assert {hit.fact_id for hit in result} == expected
 
 
+@pytest.mark.slow
 def test_not_every_judged_fact_is_read(store: Heedful) -> None:
     ids = store.remember([f"fact number {place}" for place in range(1500)]).fact_ids
     store.signal(

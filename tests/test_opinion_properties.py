@@ -23,6 +23,8 @@ from heedful.model import SIGNAL_TYPES, SignalType
 from heedful.providers.embedding import Embedder, Vectors
 from heedful.testing import ManualClock, WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 FACTS = [
     "The gym opens at six.",

@@ -95,6 +95,7 @@ def _is_reworded(step: Step) -> bool:
     return isinstance(step.result, Failure) and (step.name, step.result.code) in REWORDED
 
 
+@pytest.mark.slow
 def test_the_scenario_calls_every_operation(expected: list[Step]) -> None:
     called = {each.name for each in expected if not isinstance(each.result, Failure)}
     refused = {each.name for each in expected if isinstance(each.result, Failure)}
@@ -104,6 +105,7 @@ def test_the_scenario_calls_every_operation(expected: list[Step]) -> None:
 
 
 @pytest.mark.parametrize("opened", [remote, pytest.param(awaited, marks=pytest.mark.nightly), awaited_remote])
+@pytest.mark.slow
 def test_it_makes_no_difference_where_the_engine_is(
     opened: Any, expected: list[Step], world: World, tmp_path: Path
 ) -> None:
@@ -114,6 +116,7 @@ def test_it_makes_no_difference_where_the_engine_is(
         assert there == here, f"{step.name}{step.args}{step.kwargs}"
 
 
+@pytest.mark.slow
 def test_it_makes_no_difference_which_store_it_is(expected: list[Step], world: World, empty_database: str) -> None:
     # Over HTTP: the engine is the same behind it.
     with remote(empty_database) as (engine, clock):
@@ -123,6 +126,7 @@ def test_it_makes_no_difference_which_store_it_is(expected: list[Step], world: W
         assert there == here, f"{step.name}{step.args}{step.kwargs}"
 
 
+@pytest.mark.slow
 def test_values_of_a_cached_result_keep_their_types(expected: list[Step]) -> None:
     """So that the comparison above can fail: the results have what JSON lacks."""
     rows = [

@@ -17,6 +17,8 @@ from heedful.storage import open_store
 from heedful.testing import WordEmbedder
 from heedful.transfer import export_file, import_file, verify
 
+pytestmark = pytest.mark.slow
+
 SIGNALS = 1_500
 READS_PER_SIGNAL = 60
 """Rows that may be read for each signal, where a wrong plan reads as many as there are signals."""

@@ -17,6 +17,8 @@ from heedful.model import Note
 from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 
 def days(store: Heedful, clock: ManualClock, count: int, ups: int, downs: int, dataset: str = "help") -> None:
     """So many days on which as many answers from a dataset are rated."""

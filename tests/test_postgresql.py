@@ -67,6 +67,7 @@ def counts(url: str, **settings: str) -> dict[str, int]:
 
 
 class TestRowLevelSecurity:
+    @pytest.mark.slow
     def test_a_query_that_forgets_its_project_sees_nothing(
         self, opening: Callable[..., Heedful], empty_database: str, tmp_path: Path
     ) -> None:
@@ -127,6 +128,7 @@ class TestTables:
             ).fetchall()
         assert {table for table, _ in rows} & metadata.tables.keys() == set()
 
+    @pytest.mark.slow
     def test_a_database_that_others_use_is_not_touched_beyond_its_schema(self, postgresql_url: str) -> None:
         with psycopg.connect(postgresql_url) as connection:
             connection.execute("CREATE TABLE facts (id int)")
@@ -144,6 +146,7 @@ class TestTables:
             heedful.open(postgresql_url, embedding=WordEmbedder())
         assert caught.value.code == "store_foreign"
 
+    @pytest.mark.slow
     def test_threads_may_open_a_new_store_at_once(self, postgresql_url: str) -> None:
         faults: list[BaseException] = []
 
@@ -162,6 +165,7 @@ class TestTables:
         assert faults == []
         assert len(counts(postgresql_url)) == len(metadata.tables)
 
+    @pytest.mark.slow
     def test_a_partition_that_is_read_by_its_name_shows_nothing(
         self, opening: Callable[..., Heedful], empty_database: str, tmp_path: Path
     ) -> None:
@@ -202,6 +206,7 @@ class TestParts:
         assert len(self.parts(empty_database, "events")) == 1 + 1 + tables.AHEAD
         assert len(self.parts(empty_database, "receipts")) == 1 + 1 + tables.AHEAD
 
+    @pytest.mark.slow
     def test_what_has_no_part_is_kept_and_moves_when_it_gets_one(
         self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
     ) -> None:
@@ -355,6 +360,7 @@ class TestReaching:
             heedful.open(f"{empty_database}?colour=blue", embedding=WordEmbedder())
         assert caught.value.code == "store_refused"
 
+    @pytest.mark.slow
     def test_the_tables_of_another_user_are_told_of(self, postgresql_url: str) -> None:
         heedful.open(postgresql_url, embedding=WordEmbedder()).close()
         with pytest.raises(Unavailable, match="REASSIGN OWNED") as caught:
@@ -405,6 +411,7 @@ def test_the_parts_of_a_year_follow_each_other_without_a_gap() -> None:
             assert [one.stop for one in parts[:-1]] == [other.start for other in parts[1:]]
 
 
+@pytest.mark.slow
 def test_a_user_who_bypasses_row_level_security_is_warned(
     postgresql_url: str, empty_database: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,6 +17,8 @@ from heedful.storage import vectors
 from heedful.testing import WordEmbedder
 from heedful.workspace import Workspace
 
+pytestmark = pytest.mark.slow
+
 FACTS = 400
 TEXTS = tuple(f"fact number{number} of group{number % 40} about topic{number % 7}" for number in range(FACTS))
 QUERIES = tuple(f"number{number} topic{number % 5} group{number % 11}" for number in range(0, FACTS, 40))

@@ -42,6 +42,7 @@ class TestPgvector:
         assert "CREATE EXTENSION vector" in str(caught.value)
         assert PASSWORD not in str(caught.value)
 
+    @pytest.mark.slow
     def test_one_that_an_administrator_created_is_enough(self, postgresql_url: str) -> None:
         with psycopg.connect(postgresql_url, autocommit=True) as connection:
             connection.execute(f"GRANT CREATE ON DATABASE {postgresql_url.rpartition('/')[2]} TO locked".encode())

@@ -13,7 +13,7 @@ import pytest
 
 from heedful import Heedful
 
-pytestmark = pytest.mark.usefixtures("warm_processes")
+pytestmark = [pytest.mark.usefixtures("warm_processes"), pytest.mark.slow]
 
 WRITER = """
 import sys

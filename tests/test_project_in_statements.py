@@ -48,6 +48,7 @@ def shape(statement: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[xX]?'(?:[^']|'')*'", "'v'", statement))
 
 
+@pytest.mark.slow
 def test_every_statement_of_a_project_names_it(open_store: Callable[..., Heedful], tmp_path: Path) -> None:
     traced: set[str] = set()
     # On a file, where statements are easily traced. On a cluster, all tests show it.

@@ -390,18 +390,21 @@ def loaded(code: str, unwanted: Sequence[str]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_importing_is_light() -> None:
     # Opening a store needs the database and the indexes; what is optional stays out until it is used.
     assert loaded("import heedful; heedful.open", (*OPTIONAL, "httpx", "rich")) == []
     assert loaded("import heedful", (*OPTIONAL, *HEAVY, "pydantic", "httpx", "asyncio")) == []
 
 
+@pytest.mark.slow
 def test_a_client_needs_neither_a_database_nor_a_model() -> None:
     calls = "import heedful; client = heedful.connect('http://127.0.0.1:9', api_key='k'); client.close()"
     assert loaded(calls, (*OPTIONAL, *HEAVY)) == []
     assert loaded("from heedful import AsyncHeedful, RemoteHeedful, aconnect", (*OPTIONAL, *HEAVY)) == []
 
 
+@pytest.mark.slow
 def test_a_query_process_loads_neither_the_store_nor_the_models() -> None:
     # What it holds counts against the memory of a query.
     begin = (

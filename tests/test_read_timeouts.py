@@ -22,6 +22,8 @@ from heedful.sql.sandbox import pool
 from heedful.storage.postgresql import backend
 from heedful.testing import WordEmbedder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def silent() -> Iterator[int]:

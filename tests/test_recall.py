@@ -327,6 +327,7 @@ steps = st.lists(
 
 @some(1 / 4)
 @given(steps)
+@pytest.mark.slow
 def test_an_index_that_followed_answers_like_one_rebuilt(
     empty_store: bytes, taken: list[tuple[str, str | int, str]]
 ) -> None:

@@ -30,6 +30,7 @@ def ids(found: list[Recall]) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "lexical", "graph"])
+@pytest.mark.slow
 def test_pages_show_every_fact_once_in_the_order_of_one_recall(any_store: str, mode: str) -> None:
     with heedful.open(any_store, embedding=WordEmbedder()) as store:
         fill(store)
@@ -80,6 +81,7 @@ def test_a_full_last_page_is_followed_by_an_empty_one(store: Heedful) -> None:
     assert [len(page) for page in pages(store)] == [5, 5, 0]
 
 
+@pytest.mark.slow
 def test_a_thousand_facts_are_shown_at_most(store: Heedful) -> None:
     store.remember([f"Office {n} has a printer." for n in range(1_010)])
     first = store.recall(QUERY, top_k=900, mode="lexical")

@@ -54,6 +54,7 @@ def rows(store: Heedful) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_an_unchanged_store_is_not_accused(rated: Heedful) -> None:
     report = rated.regress()
     assert counts(report) == (0, 8, 0)
@@ -62,6 +63,7 @@ def test_an_unchanged_store_is_not_accused(rated: Heedful) -> None:
     assert (report.worst, report.not_compared, report.candidate) == ([], [], "the store as it is")
 
 
+@pytest.mark.slow
 def test_nothing_is_stored(rated: Heedful) -> None:
     rated.doctor()  # A recall before may still be fitting strengths in the background.
     before = rows(rated)
@@ -80,6 +82,7 @@ class Deaf(WordEmbedder):
         return super().embed(["x"] * len(texts))
 
 
+@pytest.mark.slow
 def test_a_worse_model_is_caught_with_the_reason(rated: Heedful) -> None:
     report = rated.regress(embedding=Deaf(), mode="semantic")
     assert report.worse >= 6
@@ -126,6 +129,7 @@ def test_ratings_of_visitors_and_retracted_ones_do_not_count(store: Heedful) -> 
     assert store.regress().rated == 0
 
 
+@pytest.mark.slow
 def test_what_is_gone_on_purpose_is_listed_apart(rated: Heedful, clock: ManualClock) -> None:
     hits = {topic: rated.recall(f"{topic} alpha").hits[0].fact_id for topic in TOPICS}
     rated.supersede(hits["parcels"], "parcels alpha are new")
@@ -139,6 +143,7 @@ def test_what_is_gone_on_purpose_is_listed_apart(rated: Heedful, clock: ManualCl
     assert report.retired == 2
 
 
+@pytest.mark.slow
 def test_a_copy_is_compared(rated: Heedful, tmp_path: Path, open_store: Callable[..., Heedful]) -> None:
     copy = tmp_path / "copy.db"
     with open_store(copy) as other:
@@ -152,6 +157,7 @@ def test_a_copy_is_compared(rated: Heedful, tmp_path: Path, open_store: Callable
     assert worst.reason
 
 
+@pytest.mark.slow
 def test_facts_that_were_forgotten_in_a_copy_are_listed_apart(
     rated: Heedful, tmp_path: Path, open_store: Callable[..., Heedful]
 ) -> None:
@@ -167,6 +173,7 @@ def test_facts_that_were_forgotten_in_a_copy_are_listed_apart(
     assert rated.regress(against=copy).worse == 1  # Another id: only its own ledger could tell.
 
 
+@pytest.mark.slow
 def test_an_earlier_time_of_the_ledger(store: Heedful, clock: ManualClock) -> None:
     facts = fill(store)
     then = clock()
@@ -192,6 +199,7 @@ def test_corrections_that_came_later_are_taken_back(store: Heedful, clock: Manua
     assert [(item.reason, item.fact_id) for item in report.not_compared] == [("not_stored_then", fixed.superseded_by)]
 
 
+@pytest.mark.slow
 def test_a_document_that_was_imported_again_with_parts_missing(
     store: Heedful, tmp_path: Path, open_store: Callable[..., Heedful]
 ) -> None:
@@ -350,6 +358,7 @@ def test_a_store_that_is_not_there(rated: Heedful, tmp_path: Path, clock: Manual
         rated.regress(against=tmp_path / "none.db", as_of=clock())
 
 
+@pytest.mark.slow
 def test_an_assertion_for_tests(rated: Heedful) -> None:
     assert assert_no_regressions(rated).compared == 8
     with pytest.raises(AssertionError, match="rated questions get worse with mode=semantic, embedding=deaf-for-tests"):
@@ -359,6 +368,7 @@ def test_an_assertion_for_tests(rated: Heedful) -> None:
         assert_no_regressions(rated, deadline=0)
 
 
+@pytest.mark.slow
 def test_own_votes_count_if_they_are_asked_for(rated: Heedful) -> None:
     report = rated.regress(embedding=Deaf(), mode="semantic", own_votes=True)
     assert counts(report) == (0, 8, 0)

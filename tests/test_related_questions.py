@@ -78,6 +78,7 @@ class TestOnlyWhatCountsTakesAPlace:
         rate(memory, facts[CAFETERIA], *NEARER)
         assert source(memory.recall(ASKED), facts[CODE]) == "neutral"
 
+    @pytest.mark.slow
     def test_questions_whose_signals_were_retracted_take_none(
         self, memory: Heedful, facts: list[str], opening: Opening
     ) -> None:
@@ -109,6 +110,7 @@ class TestOnlyWhatCountsTakesAPlace:
         for reader in (memory, opening()):
             assert ranks(reader.recall(ASKED)) == ranks(before)
 
+    @pytest.mark.slow
     def test_questions_about_forgotten_facts_take_none(
         self, memory: Heedful, facts: list[str], opening: Opening
     ) -> None:
@@ -158,6 +160,7 @@ class TestClocks:
 
     @pytest.mark.parametrize("question", [GYM, NEAR_GYM])
     @pytest.mark.parametrize("year", [2027, 9000])
+    @pytest.mark.slow
     def test_a_vote_from_the_future_weighs_as_one_of_today(
         self, memory: Heedful, clock: ManualClock, gym: tuple[str, str], opening: Opening, year: int, question: str
     ) -> None:
@@ -200,6 +203,7 @@ moments = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=st.
     ),
     now=moments,
 )
+@pytest.mark.slow
 def test_any_clock_at_any_time_gives_finite_numbers(
     new_store: Callable[[ManualClock], Heedful], said: list[tuple[int, str, str, str | None, datetime]], now: datetime
 ) -> None:

@@ -19,6 +19,8 @@ from heedful.interfaces.cli.main import cli
 from heedful.interfaces.reports import write_report
 from heedful.testing import ManualClock
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<script>alert('x')</script><img src=http://evil.example/x.png onerror=alert(1)> & \"so on\""
 VOID = {"meta", "img", "br", "hr", "input", "link"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from sqlalchemy import Table, func, select
 
 from heedful import Heedful
@@ -40,6 +41,7 @@ def test_results_that_wait_for_a_retry_have_an_end(store: Heedful, clock: Manual
     assert judge("later") == first
 
 
+@pytest.mark.slow
 def test_a_short_feed_leaves_every_index_as_it_was(
     open_store: Callable[..., Heedful], store: Heedful, clock: ManualClock
 ) -> None:

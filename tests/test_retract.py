@@ -152,6 +152,7 @@ def begun(path: Path) -> Iterator[Callable[[], list[str]]]:
     sqlalchemy_event.remove(Pool, "connect", trace)
 
 
+@pytest.mark.slow
 def test_the_kind_of_an_event_says_what_to_undo(
     begun: Callable[[], list[str]], open_store: Callable[..., Heedful], tmp_path: Path
 ) -> None:

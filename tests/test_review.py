@@ -101,6 +101,7 @@ def test_opinions_about_the_same_question_are_one_item(either: Heedful) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_question_that_asks_for_the_same_joins_an_open_item_only(either: Heedful, clock: ManualClock) -> None:
     like = "When does the Lisbon office open please?"
     dislike(either, ask(either))
@@ -214,6 +215,7 @@ def test_items_with_the_most_opinions_come_first_in_pages(store: Heedful, clock:
         store.review.list(cursor="5")
 
 
+@pytest.mark.slow
 def test_many_old_opinions_are_taken_in_batches(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "BATCH_SIZE", 3)
     for number in range(10):
@@ -224,6 +226,7 @@ def test_many_old_opinions_are_taken_in_batches(store: Heedful, monkeypatch: pyt
     assert items[0].opinions >= 10
 
 
+@pytest.mark.slow
 def test_assigning_resolving_and_reopening_are_told_in_the_history(either: Heedful, clock: ManualClock) -> None:
     dislike(either, ask(either))
     item_id = only(either).item_id
@@ -249,6 +252,7 @@ def test_assigning_resolving_and_reopening_are_told_in_the_history(either: Heedf
     assert (item.status, item.assignee) == ("open", None)
 
 
+@pytest.mark.slow
 def test_the_second_reviewer_is_told(store: Heedful, clock: ManualClock) -> None:
     dislike(store, ask(store))
     item = only(store)
@@ -337,6 +341,7 @@ def test_news_opens_what_was_resolved_and_not_what_was_dismissed(either: Heedful
     assert only(either, status="dismissed").opinions == 2
 
 
+@pytest.mark.slow
 def test_what_goes_with_its_session_leaves_the_queue(either: Heedful) -> None:
     dislike(either, ask(either))
     dislike(either, ask(either, session_id="tuesday"), session="tuesday", text="SECRET")
@@ -417,6 +422,7 @@ STEPS = st.lists(st.sampled_from(["like", "dislike", "resolve", "dismiss", "reop
 
 @some(1 / 5)
 @given(STEPS)
+@pytest.mark.slow
 def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., Heedful], steps: list[str]) -> None:
     clock = ManualClock()
     with new_store(clock) as store:

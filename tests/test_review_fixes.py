@@ -71,6 +71,7 @@ def cached(store: Heedful) -> tuple[bool, str | None, str | None]:
     return result.cache_hit, result.matches[0].gate, result.matches[0].reason
 
 
+@pytest.mark.slow
 def test_a_fact_is_corrected_and_back(either: Heedful, disliked: str) -> None:
     item = only(either)
     before = recalled(either)
@@ -92,6 +93,7 @@ def test_a_fact_is_corrected_and_back(either: Heedful, disliked: str) -> None:
     assert not either.review.get(item.item_id).evidence[0].superseded
 
 
+@pytest.mark.slow
 def test_an_opinion_is_taken_back_and_given_again_as_it_was(either: Heedful, disliked: str, clock: ManualClock) -> None:
     either.sessions.add_session_feedback("monday", {"rating": "down", "comment": "Bad.", "page": 3}, author="ole")
     either.improve()
@@ -229,6 +231,7 @@ def test_feedback_about_an_execution_is_taken_back_and_given_again(geo: Heedful,
     assert only(geo).last_at == item.last_at
 
 
+@pytest.mark.slow
 def test_an_execution_is_promoted_by_the_reviewers_word_and_back(geo: Heedful, run: str) -> None:
     wrong = geo.executions.execute_query("SELECT count(*) FROM city", question=IN_ITALY).execution_id
     geo.feedback.create_negative(execution_id=wrong, author="ida")

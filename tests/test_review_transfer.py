@@ -18,6 +18,8 @@ from heedful import Conflict, Heedful, Invalid
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import backup, copy, export, import_file, verify
 
+pytestmark = pytest.mark.slow
+
 Line = dict[str, Any]
 Open = Callable[..., Heedful]
 OF_REVIEW = {"review_item": 4, "review_member": 7, "review_note": 4}

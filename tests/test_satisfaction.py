@@ -124,6 +124,7 @@ def test_feedback_before_a_moment_can_be_left_out(either: Heedful, clock: Manual
     assert counts(either.insight.satisfaction("variant", since=datetime.min)) == {"A": (1, 1, 2, 0)}
 
 
+@pytest.mark.slow
 def test_a_key_with_too_many_values_is_no_variant(either: Heedful) -> None:
     rated(either, {"user": [f"u{number}" for number in range(50)]}, "up")
     assert len(either.insight.satisfaction("user").variants) == 50
@@ -155,6 +156,7 @@ def test_projects_are_counted_apart(open_either: Callable[..., Heedful]) -> None
     assert counts(other.insight.satisfaction("variant")) == {"A": (1, 0, 2, 0)}
 
 
+@pytest.mark.slow
 def test_both_databases_say_the_same(open_store: Callable[..., Heedful], mongodb_url: str) -> None:
     stores = open_store(), open_store(sessions=mongodb_url)
     for store in stores:

@@ -16,6 +16,8 @@ from heedful.storage import facts
 from heedful.storage.postgresql.word_index import saved_indexes
 from heedful.workspace import Workspace
 
+pytestmark = pytest.mark.slow
+
 TEXTS = tuple(f"fact number{number} about topic{number % 7}" for number in range(300))
 
 Open = Callable[..., Heedful]

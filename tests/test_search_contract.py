@@ -90,6 +90,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, postgresql_server: str) -> It
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
 def test_both_find_the_same(both: tuple[Heedful, Heedful], mode: Mode) -> None:
     random = np.random.default_rng(11)
     texts = sentences(FACTS)
@@ -102,6 +103,7 @@ def test_both_find_the_same(both: tuple[Heedful, Heedful], mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
 def test_both_rate_what_they_find_alike(both: tuple[Heedful, Heedful], mode: Mode) -> None:
     for text in sentences(FACTS)[::170]:
         one, other = ({hit.text: hit.relevance for hit in store.recall(text, mode=mode)} for store in both)
@@ -111,6 +113,7 @@ def test_both_rate_what_they_find_alike(both: tuple[Heedful, Heedful], mode: Mod
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
 def test_exact_wording_is_found_first(both: tuple[Heedful, Heedful], mode: Mode) -> None:
     for text in sentences(FACTS)[::100]:
         assert [store.recall(text, mode=mode, top_k=1).hits[0].text for store in both] == [text, text]
@@ -118,6 +121,7 @@ def test_exact_wording_is_found_first(both: tuple[Heedful, Heedful], mode: Mode)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("where", [{"book": 7}, {"book": {">=": 5}}, {"book": {"!=": 3}}])
+@pytest.mark.slow
 def test_filters_are_kept_and_lose_nothing(both: tuple[Heedful, Heedful], mode: Mode, where: dict[str, object]) -> None:
     texts = sentences(FACTS)
     for text in (texts[355], texts[960]):
@@ -178,6 +182,7 @@ def test_what_is_written_is_found_at_once(town: Heedful, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
 def test_others_find_it_as_well(opening: Callable[[], Heedful], mode: Mode) -> None:
     one, other = opening(), opening()
     assert shown(other, "harbour", mode=mode)
@@ -277,6 +282,7 @@ def indexes(store: Heedful) -> dict[str, bool]:
 
 
 class TestBuilding:
+    @pytest.mark.slow
     def test_memory_searches_until_it_is_built(self, large: Heedful) -> None:
         assert searcher(large) is DatasetIndex
         assert due(large) == 1
@@ -284,11 +290,13 @@ class TestBuilding:
         assert len(indexes(large)) == 2
         assert due(large) == 0
 
+    @pytest.mark.slow
     def test_a_small_dataset_is_searched_in_memory(self, large: Heedful) -> None:
         large.remember("alone", dataset="small")
         assert due(large) == 1
         assert len(indexes(large)) == 2
 
+    @pytest.mark.slow
     def test_it_goes_on_where_it_was_stopped(self, large: Heedful) -> None:
         steps: list[str] = []
 
@@ -305,6 +313,7 @@ class TestBuilding:
         assert shown(large, "written meanwhile", mode="lexical") == ["written meanwhile"]
         assert all(check.ok for check in large.doctor(repair=False))
 
+    @pytest.mark.slow
     def test_an_index_that_was_left_half_built_is_built_again(self, large: Heedful) -> None:
         due(large)
         address = large._workspace.database.name.replace("keeper@", "postgres@")
@@ -316,6 +325,7 @@ class TestBuilding:
         assert due(large) == 1
         assert all(indexes(large).values())
 
+    @pytest.mark.slow
     def test_two_at_once_do_not_collide(self, large: Heedful) -> None:
         counts: list[int] = []
         threads = [threading.Thread(target=lambda: counts.append(due(large))) for _ in range(3)]
@@ -326,6 +336,7 @@ class TestBuilding:
         assert sum(counts) == 1
         assert all(indexes(large).values())
 
+    @pytest.mark.slow
     def test_what_is_small_again_is_searched_in_memory(self, large: Heedful) -> None:
         due(large)
         for fact in large.facts(limit=55).items:
@@ -334,6 +345,7 @@ class TestBuilding:
         assert indexes(large) == {}
         assert searcher(large) is DatasetIndex
 
+    @pytest.mark.slow
     def test_another_model_gets_another_index(self, large: Heedful, empty_database: str) -> None:
         due(large)
         before = set(indexes(large))
@@ -351,6 +363,7 @@ class TestBuilding:
             assert len(indexes(store)) == 2
             assert set(indexes(store)) != before
 
+    @pytest.mark.slow
     def test_missing_words_are_found_and_fixed(self, large: Heedful) -> None:
         due(large)
         with large._workspace.write() as connection:

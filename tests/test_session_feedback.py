@@ -103,6 +103,7 @@ def test_more_keys_are_names(plain: Heedful, extra: Any) -> None:
     assert active(plain) == []
 
 
+@pytest.mark.slow
 def test_time_and_id_are_set_by_the_store(session: Heedful, clock: ManualClock) -> None:
     feedback = give(session, {"rating": "up", "created_at": "1999-01-01", "id": "mine", "feedback_id": "mine"})
     assert feedback.created_at == clock.now

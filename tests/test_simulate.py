@@ -103,6 +103,7 @@ def test_what_was_not_looked_at_is_ignored(store: Heedful) -> None:
 
 
 @pytest.mark.parametrize("explicit", [True, False])
+@pytest.mark.slow
 def test_a_crowd_teaches_a_store_and_follows_a_change(store: Heedful, explicit: bool) -> None:
     facts = store.remember(["the code is red", "the code is blue", "the code is pink"]).fact_ids
     need = Need(["what is the code"], [facts[2]], later=[facts[1]], changes_at=15)

@@ -14,7 +14,7 @@ from server import running
 
 from heedful import Heedful
 
-pytestmark = pytest.mark.usefixtures("warm_processes")
+pytestmark = [pytest.mark.usefixtures("warm_processes"), pytest.mark.slow]
 
 OTHER = """
 import sys

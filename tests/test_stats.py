@@ -151,6 +151,7 @@ class TestOfADataset:
         assert store.usefulness_stats().total_signals == 0
         assert store.usefulness_stats("second").total_signals == 1
 
+    @pytest.mark.slow
     def test_only_active_facts_count(self, any_store: str, clock: ManualClock) -> None:
         with heedful.open(any_store, clock=clock, embedding=WordEmbedder()) as store:
             kept, corrected, forgotten, _ = store.remember(

@@ -127,6 +127,7 @@ with heedful.open(sys.argv[1], embedding=WordEmbedder()) as store:
 
 
 @pytest.mark.usefixtures("warm_processes")
+@pytest.mark.slow
 def test_every_process_that_has_it_open_is_told(store: Heedful, path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

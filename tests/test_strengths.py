@@ -16,6 +16,8 @@ from heedful.providers.embedding import Embedder
 from heedful.testing import ManualClock
 from heedful.transfer import export
 
+pytestmark = pytest.mark.slow
+
 TOPICS = {
     "gym": "opens at six", "pool": "opens at nine", "sauna": "closes at ten", "library": "lends books for a month",
     "canteen": "serves lunch from noon", "garage": "locks its gate at eight", "workshop": "needs a key from the porter",

@@ -205,6 +205,7 @@ sequences = st.lists(
 
 @some(1 / 4)
 @given(steps=sequences)
+@pytest.mark.slow
 def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
     steps: list[Step], new_store: Callable[..., heedful.Heedful]
 ) -> None:

@@ -91,6 +91,7 @@ def left_out(store: Heedful, format: TrainingFormat, **options: Any) -> dict[str
     return store.insight.training(format, **options).data.left_out
 
 
+@pytest.mark.slow
 def test_every_format_has_its_lines(open_either: Callable[..., Heedful], tmp_path: Path) -> None:
     store = lived(open_either(), tmp_path)
     labels = {line["completion"][0]["content"]: line["label"] for line in made(store, "kto")}
@@ -116,6 +117,7 @@ def test_a_store_without_ratings_has_no_lines(either: Heedful) -> None:
         assert made(either, format) == []
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_ledger_gives_the_same_file(
     open_store: Callable[..., Heedful], any_store: str, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_visitors_count_only_if_they_are_asked_for(either: Heedful) -> None:
     assert taught(either, visitors=True) == {"Thirty days."}
 
 
+@pytest.mark.slow
 def test_what_was_superseded_or_has_expired_is_not_taught_as_right(store: Heedful, clock: ManualClock) -> None:
     old, ending = store.remember([RETURNS, CARDS]).fact_ids
     store.remember(CARDS, expires_at=clock() + timedelta(days=1))
@@ -179,6 +182,7 @@ def test_a_correction_that_the_team_made_a_fact_is_taught_and_another_is_not(sto
     assert taught(store) == set()
 
 
+@pytest.mark.slow
 def test_nothing_rests_on_forgotten_facts(open_either: Callable[..., Heedful]) -> None:
     store = open_either()
     fact, _ = store.remember([RETURNS, CARDS]).fact_ids
@@ -192,6 +196,7 @@ def test_nothing_rests_on_forgotten_facts(open_either: Callable[..., Heedful]) -
     assert left_out(store, "kto") == {"forgotten": 2}
 
 
+@pytest.mark.slow
 def test_nothing_of_erased_people_is_in_a_file(open_either: Callable[..., Heedful]) -> None:
     store = open_either()
     fact = store.remember(RETURNS).fact_ids[0]
@@ -211,6 +216,7 @@ def test_nothing_of_erased_people_is_in_a_file(open_either: Callable[..., Heedfu
     assert left_out(store, "kto") == {"erased": 2, "tied": 1}
 
 
+@pytest.mark.slow
 def test_personal_data_that_was_taken_out_of_a_fact_stays_out(store: Heedful) -> None:
     mail = "ada@example.com"
     fact = store.remember(f"Write to {mail} for returns.").fact_ids[0]
@@ -225,6 +231,7 @@ def test_personal_data_that_was_taken_out_of_a_fact_stays_out(store: Heedful) ->
     assert left_out(store, "kto") == {"personal_data": 3}
 
 
+@pytest.mark.slow
 def test_ratings_are_chosen_by_dataset_time_and_metadata(
     open_either: Callable[..., Heedful], clock: ManualClock
 ) -> None:
@@ -252,6 +259,7 @@ def test_ratings_are_chosen_by_dataset_time_and_metadata(
         store.insight.training("sft", dataset="lamps")
 
 
+@pytest.mark.slow
 def test_phrasings_of_one_need_are_on_one_side_in_every_format(store: Heedful) -> None:
     for number in range(30):
         fact = store.remember(f"Fact {number} says topic{number}.").fact_ids[0]
@@ -313,6 +321,7 @@ def test_a_page_of_other_data_is_refused(open_either: Callable[..., Heedful]) ->
             store.insight.training("sft", cursor=cursor)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_what_was_rated_is_read_a_few_at_a_time(
     open_either: Callable[..., Heedful], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,6 +386,7 @@ def test_since_must_be_before_until(store: Heedful, clock: ManualClock) -> None:
         store.insight.training("sft", since=clock(), until=clock())
 
 
+@pytest.mark.slow
 def test_a_client_writes_the_same_file_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with heedful.open(tmp_path / "served.db", embedding=WordEmbedder()) as store:
         lived(store, tmp_path)
@@ -398,6 +408,7 @@ def test_a_client_writes_the_same_file_where_it_is(tmp_path: Path, monkeypatch: 
         assert not (tmp_path / "sql.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_file_or_standard_output(store: Heedful, path: Path, tmp_path: Path) -> None:
     def run(*arguments: str) -> Any:
         return CliRunner().invoke(cli, ["--store", str(path), "--embedding", "fast", "export", *arguments])

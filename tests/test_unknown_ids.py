@@ -127,6 +127,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[
 
 @pytest.mark.parametrize("where", ["engine", "client"])
 @pytest.mark.parametrize(("name", "parameter"), PLACES)
+@pytest.mark.slow
 def test_it_is_not_found(name: str, parameter: str, where: str, world: dict[str, tuple[Any, dict[str, str]]]) -> None:
     memory, ids = world[where]
     call = memory

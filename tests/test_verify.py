@@ -13,6 +13,8 @@ from heedful import NotFound
 from heedful.storage import schema
 from heedful.transfer import Verified, verify
 
+pytestmark = pytest.mark.slow
+
 Harm = Callable[[str], None]
 
 

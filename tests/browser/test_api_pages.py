@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser, Route, expect
 from server import Running
 
 from heedful.interfaces.http.server_routes import POLICY
 
 
+@pytest.mark.slow
 def test_a_call_is_tried_on_the_page_without_any_other_network(browser: Browser, server: Running) -> None:
     problems: list[str] = []
     context = browser.new_context()

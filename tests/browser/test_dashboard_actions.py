@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import pytest
 from dashboard_page import TESTED, Served, Visit, does
 from dashboards import connect_shop
 from playwright.sync_api import Locator, expect
@@ -12,6 +13,8 @@ from playwright.sync_api import Locator, expect
 from heedful.interfaces.dashboard.app import ACTIONS
 from heedful.model import FIXES
 from heedful.notifications.outbox import AlertRow
+
+pytestmark = pytest.mark.slow
 
 ASKED = "How many days do refunds take?"
 COUNTED = "How many orders are there?"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+import pytest
 from dashboard_page import Served
 from playwright.sync_api import expect
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 HOSTILE = {

@@ -14,6 +14,8 @@ from playwright.sync_api import Page, ViewportSize, expect
 from heedful.interfaces.dashboard.app import PAGES, SECTIONS
 from heedful.model import Signal
 
+pytestmark = pytest.mark.slow
+
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
 PLACES = {

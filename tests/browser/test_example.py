@@ -44,6 +44,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[s
             memory.close()
 
 
+@pytest.mark.slow
 def test_a_visitor_asks_rates_and_may_take_a_long_time(browser: Browser, example: tuple[str, Running]) -> None:
     origin, server = example
     page = browser.new_page()

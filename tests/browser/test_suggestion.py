@@ -42,6 +42,7 @@ def yes(page: Page) -> Locator:
     return page.get_by_role("button", name="Yes")
 
 
+@pytest.mark.slow
 def test_one_click_confirms_what_a_question_means(
     show: Show, memory: RemoteHeedful, attributes: dict[str, str]
 ) -> None:
@@ -58,6 +59,7 @@ def test_one_click_confirms_what_a_question_means(
     assert said.execution_id == confirmed["execution"]["execution_id"]
 
 
+@pytest.mark.slow
 def test_what_is_no_longer_suggested_is_said_to_be_so(
     show: Show, memory: RemoteHeedful, attributes: dict[str, str]
 ) -> None:
@@ -68,6 +70,7 @@ def test_what_is_no_longer_suggested_is_said_to_be_so(
     assert shown.wait_for("heedful-error")["code"] == "not_suggested"
 
 
+@pytest.mark.slow
 def test_a_token_confirms_what_it_names_and_nothing_else(
     memory: RemoteHeedful, attributes: dict[str, str], server: Running
 ) -> None:

@@ -16,6 +16,7 @@ from heedful.interfaces.cli.main import cli
 pytestmark = pytest.mark.usefixtures("warm_processes")
 
 
+@pytest.mark.slow
 def test_the_first_start_prints_a_key_with_which_one_logs_in_and_the_next_prints_none(
     path: Path, empty_store: bytes
 ) -> None:

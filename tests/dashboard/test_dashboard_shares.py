@@ -66,6 +66,7 @@ def load_beside_many(dashboard: Dashboard, busy: str, busy_page: str, other: str
     return asyncio.run(load())
 
 
+@pytest.mark.slow
 def test_pages_of_one_project_keep_no_other_waiting(dashboard: Dashboard, stuck: set[str]) -> None:
     with dashboard.opened.open("b") as b:
         b.remember("a fact")

@@ -79,6 +79,7 @@ def test_a_login_by_link_ends_with_the_dashboard_that_printed_it(dashboard: Dash
     assert link.partition("#once=")[2] not in repr(rows)
 
 
+@pytest.mark.slow
 def test_every_wrong_key_is_refused_in_the_same_words(dashboard: Dashboard) -> None:
     revoked = dashboard.store.keys.create("gone")
     dashboard.store.keys.revoke(revoked.key_id)
@@ -221,6 +222,7 @@ def test_the_token_of_somebody_else_does_nothing(dashboard: Dashboard) -> None:
     assert dashboard.store.fact_history(fact).superseded_by is None
 
 
+@pytest.mark.slow
 def test_a_form_that_another_site_posts_is_refused(dashboard: Dashboard) -> None:
     fact = remembered(dashboard)
     client = dashboard.visitor()
@@ -238,6 +240,7 @@ def test_a_form_that_is_sent_twice_is_done_once(dashboard: Dashboard) -> None:
     assert [key.name for key in dashboard.store.keys.list()] == ["twice"]
 
 
+@pytest.mark.slow
 def test_what_is_sent_after_the_login_has_expired_is_kept_and_done_once_after_logging_in(
     dashboard: Dashboard, clock: ManualClock
 ) -> None:

@@ -67,6 +67,7 @@ def test_somebody_says_that_it_is_right_and_undoes_that(dashboard: Dashboard) ->
     assert stored_feedback(dashboard) == []
 
 
+@pytest.mark.slow
 def test_undoing_a_changed_mind_brings_back_what_was_said_before(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     send(client, forms(client.get(there).text, "rate_execution")[0], rating="right", comment="as in the books")
@@ -76,6 +77,7 @@ def test_undoing_a_changed_mind_brings_back_what_was_said_before(dashboard: Dash
     assert stored_feedback(dashboard) == [(True, "as in the books", "Ada")]
 
 
+@pytest.mark.slow
 def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     send(client, forms(client.get(there).text, "rate_execution")[0], rating="wrong", comment="too few")
@@ -123,6 +125,7 @@ PHONE = "What is the private mobile phone contact of {}?"
 QUICKLY = "the private mobile phone contact of Cy Moss, quickly"
 
 
+@pytest.mark.slow
 def test_what_the_cache_covers_and_a_suggestion_that_is_confirmed_and_undone(dashboard: Dashboard) -> None:
     client = dashboard.visitor(name="Ada")
     assert "Nothing is proven yet" in client.get("/p/default/executions/coverage").text

@@ -36,6 +36,7 @@ def test_a_variant_that_is_surely_better_is_to_be_taken(dashboard: Dashboard) ->
     assert "Each against each" in page
 
 
+@pytest.mark.slow
 def test_names_of_variants_stay_as_they_are(dashboard: Dashboard) -> None:
     variant(dashboard, "alpha", 35, 5)
     variant(dashboard, "beta", 10, 30)
@@ -61,6 +62,7 @@ def test_a_key_that_nobody_has_and_a_range_that_is_none_are_told(dashboard: Dash
     assert client.get("/p/default/experiments?since=x").status_code == 422
 
 
+@pytest.mark.slow
 def test_a_replay_comes_when_it_is_asked_for_and_says_what_it_needs(dashboard: Dashboard) -> None:
     store, client = dashboard.store, dashboard.visitor()
     assert "data-lazy" not in client.get("/p/default/experiments").text

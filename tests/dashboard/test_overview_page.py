@@ -11,6 +11,8 @@ from dashboards import HOSTILE, Dashboard, forms, send
 from heedful.interfaces.dashboard import views
 from heedful.testing import ManualClock
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def dashboard(path: Path, clock: ManualClock) -> Iterator[Dashboard]:

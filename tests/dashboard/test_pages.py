@@ -58,6 +58,7 @@ def test_files_are_kept_for_long_under_an_address_that_changes_with_them(dashboa
     assert client.get("/static/0000000000000000/..%2Fapp.py").status_code == 404
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_shown_as_texts_wherever_they_come_from(dashboard: Dashboard) -> None:
     store = dashboard.store
     fact = store.remember(HOSTILE, metadata={HOSTILE: HOSTILE}, source=HOSTILE).fact_ids[0]
@@ -166,6 +167,7 @@ def test_a_signal_is_retracted_and_given_back_as_it_was(dashboard: Dashboard, cl
     assert store.fact_stats(fact).overall_usefulness == pytest.approx(before.overall_usefulness)
 
 
+@pytest.mark.slow
 def test_a_correction_is_told_with_its_author_and_undone(dashboard: Dashboard) -> None:
     store = dashboard.store
     fact = store.remember("Refunds take 14 days.").fact_ids[0]
@@ -183,6 +185,7 @@ def test_a_correction_is_told_with_its_author_and_undone(dashboard: Dashboard) -
     assert client.get(f"/p/default/facts/{fact}").text.count("Bring it back") == 0
 
 
+@pytest.mark.slow
 def test_what_can_not_be_done_keeps_what_was_typed(dashboard: Dashboard) -> None:
     fact = dashboard.store.remember("Refunds take 14 days.").fact_ids[0]
     dashboard.store.supersede(fact, "Refunds take 20 days.")

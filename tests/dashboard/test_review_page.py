@@ -50,6 +50,7 @@ def test_an_item_has_its_question_answer_evidence_and_opinions(dashboard: Dashbo
     assert "Correct this fact" in page
 
 
+@pytest.mark.slow
 def test_filters_are_in_the_address_and_a_wrong_one_is_told(dashboard: Dashboard) -> None:
     item = disliked(dashboard)
     dashboard.store.review.assign(item.item_id, "ada")
@@ -64,6 +65,7 @@ def test_filters_are_in_the_address_and_a_wrong_one_is_told(dashboard: Dashboard
 
 
 @pytest.mark.parametrize(("action", "status"), [("resolve", "resolved"), ("dismiss", "dismissed")])
+@pytest.mark.slow
 def test_an_item_is_closed_with_a_note_undone_and_closed_once_more(
     dashboard: Dashboard, action: str, status: str
 ) -> None:
@@ -92,6 +94,7 @@ def test_an_item_is_opened_again_and_that_is_undone(dashboard: Dashboard) -> Non
     assert dashboard.store.review.get(item.item_id).item.status == "dismissed"
 
 
+@pytest.mark.slow
 def test_an_item_is_assigned_to_me_to_somebody_and_to_nobody(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor(name="Ada")
     url = f"/p/default/review/{item.item_id}"
@@ -105,6 +108,7 @@ def test_an_item_is_assigned_to_me_to_somebody_and_to_nobody(dashboard: Dashboar
     assert dashboard.store.review.get(item.item_id).item.assignee == "Ada"
 
 
+@pytest.mark.slow
 def test_a_fact_is_corrected_from_an_item_and_that_is_undone(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor(name="Ada")
     form = forms(client.get(f"/p/default/review/{item.item_id}").text, "review_fix")[0]
@@ -115,6 +119,7 @@ def test_a_fact_is_corrected_from_an_item_and_that_is_undone(dashboard: Dashboar
     assert [hit.text for hit in dashboard.store.recall(QUESTION)] == ["Refunds take 14 days."]
 
 
+@pytest.mark.slow
 def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor(name="Ada")
     page = client.get(f"/p/default/review/{item.item_id}").text
@@ -125,6 +130,7 @@ def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
     assert (opinion.author, opinion.comment, opinion.score) == ("vic", "That was last year", 1)
 
 
+@pytest.mark.slow
 def test_sql_is_blocked_and_an_example_is_added_each_with_undo(dashboard: Dashboard) -> None:
     item, client = wrong_sql(dashboard), dashboard.visitor(name="Ada")
     url = f"/p/default/review/{item.item_id}"
@@ -140,6 +146,7 @@ def test_sql_is_blocked_and_an_example_is_added_each_with_undo(dashboard: Dashbo
     assert dashboard.store.golden_examples.list() == []
 
 
+@pytest.mark.slow
 def test_what_somebody_says_is_wrong_is_not_promoted_and_it_is_said_why(dashboard: Dashboard) -> None:
     item, client = wrong_sql(dashboard), dashboard.visitor(name="Ada")
     url = f"/p/default/review/{item.item_id}"
@@ -149,6 +156,7 @@ def test_what_somebody_says_is_wrong_is_not_promoted_and_it_is_said_why(dashboar
     assert "vic" in refused.text.partition('role="alert"')[2][:600]
 
 
+@pytest.mark.slow
 def test_a_reviewer_who_has_thought_better_of_it_promotes_the_sql_and_undoes_that(dashboard: Dashboard) -> None:
     item, client = wrong_sql(dashboard, author="Ada"), dashboard.visitor(name="Ada")
     page = client.get(f"/p/default/review/{item.item_id}").text
@@ -159,6 +167,7 @@ def test_a_reviewer_who_has_thought_better_of_it_promotes_the_sql_and_undoes_tha
     assert [each.feedback for each in dashboard.store.feedback.list_negative()] == ["too few"]
 
 
+@pytest.mark.slow
 def test_the_second_of_two_reviewers_is_told_who_did_what_and_keeps_what_they_typed(dashboard: Dashboard) -> None:
     item = disliked(dashboard)
     ada, bob = dashboard.visitor(name="Ada"), dashboard.visitor(name="Bob")
@@ -183,6 +192,7 @@ def test_the_second_of_two_reviewers_is_told_who_did_what_and_keeps_what_they_ty
     assert send(bob, kept, text="Refunds take 30 days.").status_code == 303
 
 
+@pytest.mark.slow
 def test_an_action_in_the_history_is_undone_by_whoever_may(dashboard: Dashboard) -> None:
     item = disliked(dashboard)
     dashboard.store.review.resolve(item.item_id, note="done", author="bob")
@@ -208,6 +218,7 @@ def test_a_person_who_may_only_read_sees_no_buttons_and_is_refused(dashboard: Da
     assert dashboard.store.review.get(item.item_id).item.status == "open"
 
 
+@pytest.mark.slow
 def test_asking_again_shows_both_answers_and_keeps_nothing(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor()
     dashboard.store.supersede(dashboard.store.recall(QUESTION)[0].fact_id, "Refunds take 30 days.")
@@ -260,6 +271,7 @@ def test_a_filter_that_can_not_be_is_told_and_no_zero_stands_for_what_was_not_co
     assert counted in ([], ["1", "0", "0", "1"])
 
 
+@pytest.mark.slow
 def test_what_items_are_about_may_be_named_as_in_the_other_interfaces(dashboard: Dashboard) -> None:
     link = f"/review/{disliked(dashboard).item_id}"
     client = dashboard.visitor()

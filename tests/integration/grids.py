@@ -17,7 +17,7 @@ GRIDS = os.environ.get("HEEDFUL_TEST_GRIDS", "most")
 WHOLE = GRIDS == "whole"
 
 EXAMPLES = 2
-"""Sets of parameters that `make test` tries of one test."""
+"""Sets of parameters that `make test` tries of one test, and `make test-all` of one that is marked as `slow`."""
 
 STORES = ("any_store", "open_either")
 """Fixtures that open one store after the other."""
@@ -27,12 +27,10 @@ def thin(items: Iterable[pytest.Item], store: str) -> list[pytest.Item]:
     """All but what is marked as `nightly`, and most of what is refused on a server: a test of that runs with all of its
     parameters on SQLite, and with the first on other stores, since input is checked before any store is asked. `store`
     is what the tests run on that don't choose themselves."""
+    left_out = {"nightly", "slow"} if GRIDS == "few" else {"nightly"}
     met = set()
     result = []
-    left_out = {"nightly", "slow"} if GRIDS == "few" else {"nightly"}
-    for item in _few(items) if GRIDS == "few" else items:
-        if any(marker.name in left_out for marker in item.iter_markers()):
-            continue
+    for item in _few(each for each in items if left_out.isdisjoint(marker.name for marker in each.iter_markers())):
         servers = {store, *_chosen(item)} - {"sqlite"}
         test, _, parameters = item.nodeid.partition("[")
         if servers and parameters and _refuses(item):
@@ -44,11 +42,19 @@ def thin(items: Iterable[pytest.Item], store: str) -> list[pytest.Item]:
 
 
 def _few(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Some sets of parameters of each test: always the same, but of one test other ones than of the next."""
+    """Some sets of parameters of each test that is to have few: always the same, but other ones than the next has."""
     sets = defaultdict(list)
     for item in items:
         sets[item.nodeid.partition("[")[0]].append(item)
-    return [item for each in sets.values() for item in sorted(each, key=_shuffled)[:EXAMPLES]]
+    return [
+        item
+        for each in sets.values()
+        for item in (sorted(each, key=_shuffled)[:EXAMPLES] if _is_few(each[0]) else each)
+    ]
+
+
+def _is_few(item: pytest.Item) -> bool:
+    return GRIDS == "few" or item.get_closest_marker("slow") is not None
 
 
 def _shuffled(item: pytest.Item) -> int:

@@ -50,9 +50,10 @@ def running(
     feedback_hook: Any = None,
     clock: ManualClock | None = None,
     keep_alive: int = 5,
+    port: int = 0,
     **settings: Any,
 ) -> Iterator[Running]:
-    """Serves a store until the block ends."""
+    """Serves a store until the block ends, on a port that is free if none is given."""
     clock = clock or ManualClock()
     opened = Store(
         path,
@@ -63,23 +64,23 @@ def running(
         feedback_hook=feedback_hook,
     )
     config = Config(store=str(path), admin_key=KEY, **{"rate_limit": 0, **settings})
-    with serving(config, opened, keep_alive) as (url, state):
+    with serving(config, opened, keep_alive, port) as (url, state):
         yield Running(url, KEY, clock, state)
 
 
 @contextmanager
-def serving(config: Config, opened: Store, keep_alive: int = 5) -> Iterator[tuple[str, ServerState]]:
+def serving(config: Config, opened: Store, keep_alive: int = 5, port: int = 0) -> Iterator[tuple[str, ServerState]]:
     """The address of a server, and what it has."""
     app = create(config, opened)
     options = {"timeout_graceful_shutdown": 10, "timeout_keep_alive": keep_alive}
-    with threaded(uvicorn.Server(ServerConfig(app, config, **options))) as url:
+    with threaded(uvicorn.Server(ServerConfig(app, config, **options)), port) as url:
         yield url, app.state.heedful
 
 
 @contextmanager
-def threaded(server: uvicorn.Server) -> Iterator[str]:
+def threaded(server: uvicorn.Server, port: int = 0) -> Iterator[str]:
     """Runs a server in a thread; its address."""
-    listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+    listening = socket.create_server(("127.0.0.1", port), backlog=512)
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), name="server")
     thread.start()
     try:

@@ -133,6 +133,7 @@ def test_sessions_of_other_projects_cannot_collide(opening: Open, mongodb_url: s
     )
 
 
+@pytest.mark.slow
 def test_the_documented_query_works_by_an_index(store: MongoSessionStore, database: Any) -> None:
     for number in range(30):
         create(store, f"s{number}", variant="AB"[number % 2], deep={"n": number})
@@ -184,6 +185,7 @@ def test_the_indexes_are_those_that_queries_need(store: MongoSessionStore, datab
     assert unique == {("project", "idempotency_key")}
 
 
+@pytest.mark.slow
 def test_a_session_shows_the_newest_opinions_and_the_collection_has_all(
     store: MongoSessionStore, database: Any
 ) -> None:
@@ -253,6 +255,7 @@ def test_metadata_that_were_seen_before_another_change_are_not_overwritten(store
     assert session_of(store).metadata == {"first": 1}
 
 
+@pytest.mark.slow
 def test_a_key_that_was_used_is_a_conflict(opening: Open, mongodb_url: str, standalone_mongodb_url: str) -> None:
     for url in (mongodb_url, standalone_mongodb_url):
         store = opening(url)
@@ -266,6 +269,7 @@ def test_a_key_that_was_used_is_a_conflict(opening: Open, mongodb_url: str, stan
 
 
 @pytest.mark.parametrize("server", ["mongodb_url", "standalone_mongodb_url"])
+@pytest.mark.slow
 def test_what_a_document_cannot_hold_is_refused_whole(
     request: pytest.FixtureRequest, opening: Open, server: str
 ) -> None:
@@ -364,6 +368,7 @@ def test_the_database_is_the_one_in_the_url_unless_one_is_named(
     assert opening(mongodb_url).name.endswith(f"/{name}")
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_is_named_without_its_password(opening: Open) -> None:
     port = free_port()
     url = f"mongodb://ann:{SECRET}@127.0.0.1:{port}/db?serverSelectionTimeoutMS=200"
@@ -387,6 +392,7 @@ def error_text(error: BaseException | None) -> str:
     return "" if error is None else f"{error!r} {error} {vars(error)}" + error_text(error.__cause__)
 
 
+@pytest.mark.slow
 def test_a_login_that_fails_tells_what_to_check(opening: Open, started: Callable[..., Mongod]) -> None:
     server = started(replica_set=False, arguments=["--auth"])
     with server.direct() as client:
@@ -433,6 +439,7 @@ MANAGERS = "import heedful.compat.mongodb_session_manager as m; "
         MANAGERS + "m.MongoDBSessionManagerFactory()",
     ],
 )
+@pytest.mark.slow
 def test_without_pymongo_the_remedy_is_told(use: str) -> None:
     code = f"import sys; sys.modules['pymongo'] = None; {use}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -441,6 +448,7 @@ def test_without_pymongo_the_remedy_is_told(use: str) -> None:
     assert "pip install 'heedful[mongodb]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_forked_child_has_connections_of_its_own(mongodb_url: str) -> None:
     code = """
 import os, sys
@@ -549,6 +557,7 @@ def assert_whole(store: MongoSessionStore, kind: str, stood: list[FeedbackRow], 
         assert bool(added) == (kind in ("add", "change"))
 
 
+@pytest.mark.slow
 def test_a_commit_whose_answer_is_lost_counts_once(opening: Open, started: Callable[..., Mongod]) -> None:
     server = started(replica_set=True, arguments=TESTABLE)
     store = opening(server.url("db", "&appName=cut"))
@@ -635,6 +644,7 @@ class Writers:
 
 
 @pytest.mark.parametrize("replica_set", [True, False])
+@pytest.mark.slow
 def test_what_was_acknowledged_before_a_crash_of_the_server_is_there_once(
     opening: Open, started: Callable[..., Mongod], replica_set: bool
 ) -> None:
@@ -681,6 +691,7 @@ def test_writes_go_on_when_the_primary_is_lost(opening: Open, tmp_path: Path) ->
         assert store.check() == "ok"
 
 
+@pytest.mark.slow
 def test_writes_go_on_when_the_primary_steps_down(opening: Open, started: Callable[..., Mongod]) -> None:
     server = started(replica_set=True)
     store = opening(server.url("db"))

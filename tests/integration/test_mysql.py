@@ -65,6 +65,7 @@ def test_the_server_reads_texts_as_the_guard_does(as_root: Database) -> None:
     assert run(as_root, "SELECT name FROM city WHERE name = :name", {"name": "\\' OR 1 = 1 -- "}).rows == ()
 
 
+@pytest.mark.slow
 def test_what_the_guard_lets_through_runs_as_it_was_written(as_root: Database) -> None:
     sql = "SELECT name, ':p1', '12:30' FROM city WHERE id = :p1"
     assert run(as_root, sql, {"p1": 2}).rows == (("Oslo", ":p1", "12:30"),)
@@ -76,6 +77,7 @@ def test_what_the_guard_lets_through_runs_as_it_was_written(as_root: Database) -
     assert raised.value.code == "unknown_table"
 
 
+@pytest.mark.slow
 def test_a_query_that_never_ends_is_stopped(as_root: Database) -> None:
     columns = "information_schema.columns"
     endless = f"SELECT count(*) FROM {columns} a, {columns} b, {columns} c WHERE a.column_name > b.column_comment"

@@ -61,6 +61,7 @@ def until(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
+@pytest.mark.slow
 def test_what_the_primary_is_told_is_recalled_from_the_replica(primary: Heedful, replica: Heedful) -> None:
     fact = primary.remember("the gym opens at six").fact_ids[0]
     primary.remember("the gym closes at nine")
@@ -72,6 +73,7 @@ def test_what_the_primary_is_told_is_recalled_from_the_replica(primary: Heedful,
     assert recalled[0].usefulness == pytest.approx(0.65)
 
 
+@pytest.mark.slow
 def test_a_recall_from_a_replica_has_no_receipt(primary: Heedful, replica: Heedful) -> None:
     assert not replica.recall("gym").receipt
     assert primary.recall("gym").receipt
@@ -96,6 +98,7 @@ def _saved(store: Heedful, dataset: int) -> bool:
         return bool(connection.execute(count, {"dataset": dataset}).scalar())
 
 
+@pytest.mark.slow
 def test_a_replica_reads_the_vectors_that_it_needs(
     primary: Heedful, replica: Heedful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +123,7 @@ def test_a_replica_reads_the_vectors_that_it_needs(
     assert 0 < len(read) < 200
 
 
+@pytest.mark.slow
 def test_a_server_serves_a_replica(both: tuple[str, str], primary: Heedful) -> None:
     primary.remember("the pool opens at seven")
     with running(both[1], worker=False) as server, server.connect() as client:

@@ -80,6 +80,7 @@ def examined(database: Any, look: Callable[[], Any]) -> dict[str, int]:
     return read
 
 
+@pytest.mark.slow
 def test_a_look_reads_only_what_is_new(store: Heedful, database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # On a busy machine the first look would leave some of it to a worker, and the second would read that.
     monkeypatch.setattr(follow, "CATCH_UP_SECONDS", 60.0)
@@ -102,6 +103,7 @@ def test_a_look_reads_only_what_is_new(store: Heedful, database: Any, monkeypatc
     assert examined(database, look) == {"feedbacks": 0, "events": 0}
 
 
+@pytest.mark.slow
 def test_only_a_worker_compares_all(store: Heedful, url: str, database: Any, clock: ManualClock) -> None:
     for number in range(40):
         dislike(store, f"s{number}")
@@ -188,6 +190,7 @@ def test_what_older_versions_wrote_is_found_too(store: Heedful, database: Any, c
     assert open_items(store) == 2
 
 
+@pytest.mark.slow
 def test_a_database_that_was_put_back_is_compared_as_a_whole(store: Heedful, database: Any) -> None:
     dislike(store, "kept")
     remaining = {name: list(database[name].find()) for name in database.list_collection_names()}
@@ -207,6 +210,7 @@ def test_a_database_that_was_put_back_is_compared_as_a_whole(store: Heedful, dat
     assert item.opinions == 1
 
 
+@pytest.mark.slow
 def test_two_queues_of_the_same_sessions_both_have_all(
     store: Heedful, open_store: Callable[..., Heedful], tmp_path: Path, url: str
 ) -> None:
@@ -218,6 +222,7 @@ def test_two_queues_of_the_same_sessions_both_have_all(
     assert open_items(store) == open_items(second) == 2
 
 
+@pytest.mark.slow
 def test_an_exported_queue_about_these_sessions_goes_on_beside_them(
     store: Heedful, open_store: Callable[..., Heedful], path: Path, tmp_path: Path, url: str
 ) -> None:
@@ -244,6 +249,7 @@ STEPS = st.lists(
 @pytest.mark.parametrize("server", SERVERS)
 @some(1 / 6)
 @given(steps=STEPS)
+@pytest.mark.slow
 def test_the_queue_has_what_stands_whatever_happened(
     request: pytest.FixtureRequest, server: str, steps: list[tuple[str, int]]
 ) -> None:

@@ -721,6 +721,7 @@ def test_a_url_without_a_driver(url: str, kind: type[HeedfulError], code: str) -
 @pytest.mark.parametrize(
     ("module", "url"), [("psycopg", "postgresql://h/x"), ("duckdb", "duckdb:///{file}"), ("pymysql", "mysql://h/x")]
 )
+@pytest.mark.slow
 def test_a_missing_driver_says_what_to_install(module: str, url: str, tmp_path: Path) -> None:
     (tmp_path / "x.db").touch()
     script = (

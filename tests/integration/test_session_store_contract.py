@@ -615,6 +615,7 @@ def sessions_where(store: SessionStore, where: Metadata) -> set[str]:
 
 @some(1 / 4)
 @given(described=st.lists(METADATA, min_size=1, max_size=4), question=st.lists(CONDITIONS, min_size=10, max_size=20))
+@pytest.mark.slow
 def test_a_filter_finds_the_sessions_it_describes(
     place: Place, described: list[Metadata], question: list[tuple[str, str, Any]]
 ) -> None:

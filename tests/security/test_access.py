@@ -37,6 +37,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
+@pytest.mark.slow
 def test_others_read_neither_the_store_nor_what_is_made_of_it(tmp_path: Path) -> None:
     with umask(0), heedful.open(tmp_path / "store.db", embedding=WordEmbedder(), worker=False) as store:
         store.remember("Ada is the CEO.")

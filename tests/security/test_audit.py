@@ -39,6 +39,7 @@ def audit_trail(server: Running) -> list[AuditEntry]:
     return [AuditEntry(**each) for each in answer.json()["items"]]
 
 
+@pytest.mark.slow
 def test_refusals_and_what_admins_do_leave_a_line_each_and_nothing_of_what_was_sent(
     server: Running, any_store: str
 ) -> None:
@@ -101,6 +102,7 @@ def test_the_trail_is_for_admins_and_a_projects_own(server: Running) -> None:
     assert httpx.get(f"{server.url}/v1/audit", headers={"Authorization": f"Bearer {own}"}).status_code == 403
 
 
+@pytest.mark.slow
 def test_logins_leave_a_line_each(any_store: str, clock: ManualClock) -> None:
     dashboard = Dashboard(any_store, clock)
     try:

@@ -116,6 +116,7 @@ class TestFeedback:
         assert len(body) > 100_000
         assert post(server, self.PATHS[0], body, token).status_code == 200
 
+    @pytest.mark.slow
     def test_batches_have_the_limit_of_the_server(self, server: Running, feedback_key: str) -> None:
         signal = {"fact_id": "no-such-fact", "signal_type": "used", "query": "Who leads the company?"}
         body = json.dumps({"signals": [signal] * limits.MAX_SIGNALS}).encode()
@@ -265,6 +266,7 @@ class TestValues:
         ids=["members", "deep", "lists", "pairs", "texts", "quotes", "unbalanced"],
     )
     @pytest.mark.parametrize("path", [f"{BASE}/sessions", "/v1/default/banks/b/memories", "/mcp"])
+    @pytest.mark.slow
     def test_too_many_are_refused(self, server: Running, path: str, body: bytes, limit: int) -> None:
         answer = post(server, path, body, Accept="application/json, text/event-stream")
         assert answer.status_code == 413, answer.text[:300]
@@ -303,6 +305,7 @@ class TestValues:
         answer = post(server, f"{BASE}/facts", b"[" + b"0:," * (limits.MAX_MEMBERS + 1) + b'"' + text * 2_000_000)
         assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
 
+    @pytest.mark.slow
     def test_what_is_in_texts_does_not_count(self, server: Running) -> None:
         body = json.dumps({"texts": ['He said: "no", [1], {2}, \\ ' + "," * 1_200_000 + '"', "\\"]}).encode()
         assert post(server, f"{BASE}/facts", body).status_code == 200

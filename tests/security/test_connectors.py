@@ -173,6 +173,7 @@ def test_nothing_is_created_and_pipes_are_not_waited_for(store: Heedful, scheme:
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_postgresql_store_is_no_connector(empty_database: str, postgresql_url: str, tmp_path: Path) -> None:
     """Neither its own, nor another one, nor a database in which one is made later."""
     admin = empty_database.replace("keeper@", "postgres@")
@@ -342,6 +343,7 @@ def key_of(server: Running, project: str = "default", scope: str = "admin") -> s
         return remote.keys.create(f"a key of {project}", scopes=[scope]).api_key  # type: ignore[list-item]
 
 
+@pytest.mark.slow
 def test_a_project_admin_creates_connectors_where_the_operator_allows_it(
     path: Path, empty_store: bytes, tmp_path: Path, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,6 +400,7 @@ def _over_foreign_routes(server: Running, outside: Path, inside: Path, port: int
             assert answer.status_code == status, answer.text
 
 
+@pytest.mark.slow
 def test_the_servers_environment_is_not_read_out(
     path: Path, empty_store: bytes, tmp_path: Path, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -460,6 +463,7 @@ def exported(path: Path, change: Callable[[dict[str, Any]], None]) -> BytesIO:
     return lines
 
 
+@pytest.mark.slow
 def test_an_imported_connector_waits_for_somebody_to_confirm_it(
     open_store: Callable[..., Heedful], path: Path, tmp_path: Path, postgresql_url: str
 ) -> None:

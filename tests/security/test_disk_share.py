@@ -61,6 +61,7 @@ def until_refused(call: Callable[[], httpx.Response], most: int) -> int:
     raise AssertionError(f"{most} calls were not refused")
 
 
+@pytest.mark.slow
 def test_a_project_can_not_fill_the_disk_within_an_hour(caller: Callable[..., Call]) -> None:
     neighbour, quiet = caller("neighbour"), caller("quiet")
     assert 1 <= until_refused(lambda: neighbour("POST", "facts", json={"texts": [long_text()]}), 4) <= 2
@@ -78,6 +79,7 @@ def test_results_of_queries_count(caller: Callable[..., Call], tmp_path: Path) -
     assert 4 <= until_refused(lambda: call("POST", "executions", json=query), 20) <= 6
 
 
+@pytest.mark.slow
 def test_copied_metadata_count(caller: Callable[..., Call]) -> None:
     call = caller("shop")
     metadata = {f"key{place}": "x" * 100 for place in range(50)}
@@ -88,6 +90,7 @@ def test_copied_metadata_count(caller: Callable[..., Call]) -> None:
     assert until_refused(remember, 3) == 1
 
 
+@pytest.mark.slow
 def test_receipts_count_for_those_who_read(caller: Callable[..., Call]) -> None:
     """A key that only reads can't fill the disk, and neither readers nor writers keep the others from going on."""
     reader, writer = caller("shop", "read"), caller("shop")
@@ -103,6 +106,7 @@ def test_messages_count_wherever_they_are_stored(caller: Callable[..., Call]) ->
     assert 9 <= until_refused(lambda: call("POST", "sessions/long/messages", json=message), 20) <= 11
 
 
+@pytest.mark.slow
 def test_calls_of_agents_and_of_other_systems_count(caller: Callable[..., Call], server: Running) -> None:
     call = caller("shop")
     with server.connect("shop") as admin:

@@ -23,6 +23,8 @@ from heedful.interfaces.http import middleware
 from heedful.interfaces.http.sharing import Shares
 from heedful.storage.schema import requests
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server(any_store: str) -> Iterator[Running]:

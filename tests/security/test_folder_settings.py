@@ -67,6 +67,7 @@ def received() -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_a_clone_does_not_choose_the_model_of_a_store_elsewhere(
     home: Path, cloned: Path, received: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_clone_does_not_choose_the_model_of_a_store_elsewhere(
     assert "4711" in bodies[0]
 
 
+@pytest.mark.slow
 def test_it_is_said_what_was_ignored_and_what_to_do(home: Path, cloned: Path) -> None:
     file = cloned / "heedful.toml"
     file.write_text('language_model = "http://127.0.0.1:9/v1#m"\ntrusted_proxies = ["10.0.0.1"]\nproject = "default"\n')
@@ -195,6 +197,7 @@ def test_agents_take_no_address_from_the_folder_they_are_started_in(
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
+@pytest.mark.slow
 def test_mcp_sends_no_fact_to_the_model_of_a_clone(
     elsewhere: bool, home: Path, cloned: Path, received: tuple[str, list[str]]
 ) -> None:

@@ -59,6 +59,7 @@ def authors(store: Heedful, session: str) -> list[tuple[str | None, str]]:
     return [(row["author"], row["author_kind"]) for row in rows if row["session_id"] == session and row["active"]]
 
 
+@pytest.mark.slow
 def test_whoever_relays_ratings_over_cognees_routes_names_their_authors(
     http: httpx.Client, either: Heedful, setting: str
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_header_that_is_no_name_is_refused(http: httpx.Client, either: Heedful
     assert authors(either, "s") == []
 
 
+@pytest.mark.slow
 def test_a_program_that_marks_sql_as_right_proves_it_and_may_name_who_said_so(store: Heedful, tmp_path: Path) -> None:
     store.connectors.create("geo", make_cities(tmp_path).url)
     ran = store.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id

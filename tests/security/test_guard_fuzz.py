@@ -16,6 +16,8 @@ from witnesses import DuckDBWitness, PostgreSQLWitness
 from heedful.errors import Forbidden, Invalid
 from heedful.sql.guard import check_statement, is_denied
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 3 * settings().max_examples
 CANARY = "canary-4711"
 TABLES = "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x'), (2, 'y'); CREATE TABLE u AS SELECT * FROM t;"

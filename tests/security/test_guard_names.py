@@ -196,6 +196,7 @@ def test_every_syntax_that_calls_a_denied_function_is_refused(name: str, witness
     assert called > (60 if len(types) == 1 else 25)
 
 
+@pytest.mark.slow
 def test_no_denied_function_of_the_server_is_called_by_what_is_accepted(witness: PostgreSQLWitness) -> None:
     functions = denied_functions(witness.connection)
     assert len(functions) > 350
@@ -340,6 +341,7 @@ SELECT '{f}'
 """
 
 
+@pytest.mark.slow
 def test_every_denied_name_in_every_syntax_of_duckdb() -> None:
     witness = DuckDBWitness()
     known = witness.connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()

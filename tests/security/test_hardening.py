@@ -67,6 +67,7 @@ def test_proxies_that_could_be_anybody_are_found(path: Path, clock: ManualClock)
     assert findings(path, clock, trusted_proxies=["0.0.0.0/0"]) == {"proxies"}
 
 
+@pytest.mark.slow
 def test_a_store_whose_user_sees_past_row_level_security_is_found(postgresql_url: str, clock: ManualClock) -> None:
     heedful.open(postgresql_url, embedding=WordEmbedder(), clock=clock).close()
     assert findings(postgresql_url, clock) <= {"store's user"}

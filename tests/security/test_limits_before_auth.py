@@ -146,6 +146,7 @@ def test_the_dashboard_has_the_same_limits(path: Path, clock: ManualClock) -> No
     dashboard.store.close()
 
 
+@pytest.mark.slow
 def test_strangers_who_are_refused_again_and_again_wait(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever they are refused for; known callers wait only where they must not call."""
     waited: list[float] = []
@@ -218,6 +219,7 @@ def test_bodies_in_small_chunks_are_taken(server: Running) -> None:
         assert answer(connection).startswith("HTTP/1.1 200")
 
 
+@pytest.mark.slow
 def test_a_body_that_drips_is_not_waited_for_whether_it_is_wanted_or_not(server: Running) -> None:
     for key, expected in ((KEY, "HTTP/1.1 408"), ("hf_wrong", "HTTP/1.1 401")):
         with closing(connected(server)) as connection:
@@ -245,6 +247,7 @@ def test_one_address_cant_take_all_connections_and_those_with_a_key_do_not_count
 
 
 @pytest.mark.parametrize(("proxies", "refused"), [((), True), (("10.9.8.7",), True), (("127.0.0.0/8",), False)])
+@pytest.mark.slow
 def test_forwarded_addresses_are_believed_from_a_trusted_proxy_alone(
     proxies: tuple[str, ...], refused: bool, path: Path, clock: ManualClock
 ) -> None:

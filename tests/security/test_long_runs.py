@@ -238,6 +238,7 @@ def test_texts_that_repeat_each_other_are_compared_in_one_pass(name: str) -> Non
     assert steps(name, 600) <= 2.5 * steps(name, 300)
 
 
+@pytest.mark.slow
 def test_an_answer_that_repeats_itself_is_attributed(store: Heedful) -> None:
     store.remember(["alpha beta " * 2_000, "beta alpha gamma " * 2_000])
     recalled = store.recall("alpha beta?")

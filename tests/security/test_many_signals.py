@@ -75,6 +75,7 @@ def rows_written() -> Iterator[Callable[[], int]]:
         yield lambda: count
 
 
+@pytest.mark.slow
 def test_many_votes_that_change_are_the_fold_of_the_ledger(any_store: str, open_store: Callable[..., Heedful]) -> None:
     store = open_store(any_store)
     facts = [fact.fact_id for fact in store.remember([f"Room {place} is blue." for place in range(FACTS)]).facts]
@@ -91,6 +92,7 @@ def test_many_votes_that_change_are_the_fold_of_the_ledger(any_store: str, open_
     assert (checked.ok, checked.detail) == (True, "equal to the fold of the ledger")
 
 
+@pytest.mark.slow
 def test_on_postgresql_the_votes_of_one_author_for_one_question_are_looked_up_one_by_one(
     empty_database: str, open_store: Callable[..., Heedful]
 ) -> None:

@@ -71,7 +71,7 @@ def growth(call: Callable[[str], Any], made: Callable[[int], str]) -> int:
     tracemalloc.start()
     try:
         sizes = []
-        for calls in (range(4), range(4, 16)):
+        for calls in (range(10), range(10, 22)):
             for number in calls:
                 call(made(number))
             gc.collect()
@@ -82,11 +82,13 @@ def growth(call: Callable[[str], Any], made: Callable[[int], str]) -> int:
 
 
 @pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.slow
 def test_no_more_is_kept_of_many_long_texts(name: str) -> None:
     assert growth(TEXTS[name], lambda number: f"x{number:03}x" + "a" * LETTERS) < 5 * LETTERS
 
 
 @pytest.mark.parametrize("name", SQL)
+@pytest.mark.slow
 def test_no_more_is_kept_of_many_long_statements(name: str) -> None:
     def made(number: int) -> str:
         return f"SELECT a{number + 1} FROM t WHERE b = '{'x' * LETTERS}'"
@@ -106,6 +108,7 @@ def caches() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["answer._terms", "words.words", "words.terms", "conflicts._statements"])
+@pytest.mark.slow
 def test_nothing_is_kept_of_facts_at_their_limit(name: str) -> None:
     assert growth(TEXTS[name], lambda number: f"x{number:03}x " + "a " * 20_000) < 40_000
 

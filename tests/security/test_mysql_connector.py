@@ -150,10 +150,12 @@ def test_statements_that_do_more_than_read_are_refused(sql: str) -> None:
     SELECT USER(), DATABASE(), VERSION(), MD5('a'), SHA2('a', 256), UUID(), COALESCE(NULL, 1), INTERVAL(2, 1)
     """.strip().split("\n    "),
 )
+@pytest.mark.slow
 def test_ordinary_queries_run(mysql_url: str, execute: Execute, sql: str) -> None:
     run(open_database(mysql_url), sql.strip())
 
 
+@pytest.mark.slow
 def test_a_stored_function_is_called_with_its_database(mysql_url: str, execute: Execute) -> None:
     execute(
         "CREATE FUNCTION tax(a int) RETURNS int DETERMINISTIC RETURN a * 2", "GRANT EXECUTE ON {database}.* TO {user}"
@@ -230,6 +232,7 @@ def test_rights_that_a_role_brings_count(
             execute("REVOKE UPDATE ON {database}.* FROM PUBLIC")
 
 
+@pytest.mark.slow
 def test_a_connector_of_such_a_user_is_refused_and_runs_no_such_function(
     store: Heedful, mysql_url: str, execute: Execute, role: str
 ) -> None:

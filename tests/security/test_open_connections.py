@@ -125,6 +125,7 @@ def held(visits: list[Visit], most: int) -> list[Visit]:
     return silent
 
 
+@pytest.mark.slow
 def test_all_visitors_of_a_project_hold_a_quarter_of_the_connections_and_one_of_them_an_eighth(server: Running) -> None:
     many, other = tokens(server, 30), key(server, "other")
     with visits(server.url) as visit:
@@ -144,6 +145,7 @@ def test_all_visitors_of_a_project_hold_a_quarter_of_the_connections_and_one_of_
             assert again.status() == 200
 
 
+@pytest.mark.slow
 def test_one_key_holds_a_quarter_and_others_do_not_notice(server: Running) -> None:
     own, neighbour, other = key(server), key(server), key(server, "other")
     with visits(server.url) as visit:
@@ -162,6 +164,7 @@ def test_one_key_holds_a_quarter_and_others_do_not_notice(server: Running) -> No
                 assert client.get("/v1/projects/other/sessions/page").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_pool_that_waits_keeps_nobody_out(server: Running) -> None:
     """More connections than a key may have, each used in turn: the one that waited longest is closed for a new one."""
     own = key(server)
@@ -174,6 +177,7 @@ def test_a_pool_that_waits_keeps_nobody_out(server: Running) -> None:
         assert held(pool, KEY_SHARE) == pool[-KEY_SHARE:]
 
 
+@pytest.mark.slow
 def test_a_connection_counts_for_the_caller_of_its_last_request(server: Running) -> None:
     """As a proxy uses it, for one caller after the other."""
     first, second = key(server), key(server, "other")
@@ -188,6 +192,7 @@ def test_a_connection_counts_for_the_caller_of_its_last_request(server: Running)
         assert len(held(many, KEY_SHARE)) == KEY_SHARE
 
 
+@pytest.mark.slow
 def test_those_without_a_key_make_room_for_the_newest(server: Running) -> None:
     own = key(server)
     with visits(server.url) as visit:
@@ -308,6 +313,7 @@ def process(path: Path) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.slow
 def test_a_server_never_runs_out_of_descriptors(process: tuple[str, int]) -> None:
     """Thousands of connections: of 30 tokens, of one key, of nobody, and some that only begin."""
     url, number = process

@@ -81,6 +81,7 @@ def state(server: Running) -> Any:
         )
 
 
+@pytest.mark.slow
 def test_no_foreign_route_reaches_another_project(server: Running, theirs: dict[str, str], http: httpx.Client) -> None:
     before = state(server)
     for wire in WIRES:

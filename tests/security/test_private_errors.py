@@ -62,6 +62,7 @@ def test_a_filter_that_is_refused_is_not_in_the_log(
     assert PATIENT not in caplog.text
 
 
+@pytest.mark.slow
 def test_doctor_says_only_to_the_operator_where_the_store_is(any_store: str, mongodb_url: str) -> None:
     with running(any_store, sessions=mongodb_url) as server, server.connect() as operator:
         name = server.state.store.database.name
@@ -80,6 +81,7 @@ def test_doctor_says_only_to_the_operator_where_the_store_is(any_store: str, mon
             assert str(file.parent) not in str(checks)
 
 
+@pytest.mark.slow
 def test_doctor_says_only_to_the_operator_which_sessions_are_unreachable(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

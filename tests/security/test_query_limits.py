@@ -23,7 +23,7 @@ from heedful import Heedful, HeedfulError, Invalid, Unavailable
 from heedful.sql.reuse.query_parts import nondeterminism
 from heedful.sql.sandbox.pool import IDLE_PROCESSES
 
-pytestmark = pytest.mark.usefixtures("warm_processes")
+pytestmark = [pytest.mark.usefixtures("warm_processes"), pytest.mark.slow]
 
 KINDS = ("sqlite", "duckdb", "postgresql")
 

@@ -93,6 +93,7 @@ def count(h: Heedful, *tables: Any) -> list[int]:
         return [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables]
 
 
+@pytest.mark.slow
 def test_many_keys_with_many_pieces(h: Heedful, counted: Counted) -> None:
     words = ". ".join(f"word{number} and word{number + 1}" for number in range(1500))
     stored = h.remember(words, metadata={f"k{number}": number for number in range(100)})
@@ -104,6 +105,7 @@ def test_many_keys_with_many_pieces(h: Heedful, counted: Counted) -> None:
     assert count(h, facts, fact_tags) == [0, 0]
 
 
+@pytest.mark.slow
 def test_a_long_document_stored_shifted_and_replaced(h: Heedful, counted: Counted) -> None:
     texts = [f"{number} n{number * 7}" for number in range(1000)]
     assert h.remember(Document(source="f.txt", texts=texts)).added == 1000
@@ -120,6 +122,7 @@ def test_a_long_document_stored_shifted_and_replaced(h: Heedful, counted: Counte
     assert count(h, facts) == [1]
 
 
+@pytest.mark.slow
 def test_a_text_of_invented_names(h: Heedful, counted: Counted) -> None:
     stored = h.remember(" ".join(f"Xq{number}" for number in range(2000)))
     check(counted, 2000)
@@ -129,6 +132,7 @@ def test_a_text_of_invented_names(h: Heedful, counted: Counted) -> None:
     assert count(h, facts, entities, links) == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_forgetting_a_long_source(h: Heedful, counted: Counted) -> None:
     h.remember([f"{number} n{number}" for number in range(600)], source="s")
     counted.clear()
@@ -146,6 +150,7 @@ def test_a_document_repeats_a_text_across_transactions(h: Heedful) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.slow
 def test_an_interrupted_document_loses_nothing_and_is_completed_by_the_next_call(
     h: Heedful, counted: Counted, steps: int
 ) -> None:
@@ -198,6 +203,7 @@ def test_metadata_of_each_text_is_no_copy(store: Heedful) -> None:
     assert store.remember(Document(source="f.txt", texts=texts, metadata=own)).added == 200
 
 
+@pytest.mark.slow
 def test_forgetting_a_fact_that_superseded_many(h: Heedful, counted: Counted) -> None:
     ids = h.remember([f"{number} n{number}" for number in range(150)]).fact_ids
     truth = h.remember("the truth").fact_ids[0]
@@ -209,6 +215,7 @@ def test_forgetting_a_fact_that_superseded_many(h: Heedful, counted: Counted) ->
     assert len(h.recall("n7 n8", top_k=200)) == 150
 
 
+@pytest.mark.slow
 def test_many_opinions_deleted_at_once(h: Heedful, counted: Counted, shop: str) -> None:
     run = h.executions.execute_query("SELECT 1", connector_id=shop, question="One?")
     ids = [
@@ -221,6 +228,7 @@ def test_many_opinions_deleted_at_once(h: Heedful, counted: Counted, shop: str) 
     assert h.feedback.list().items == []
 
 
+@pytest.mark.slow
 def test_many_examples_imported_at_once(h: Heedful, counted: Counted, shop: str) -> None:
     examples = [{"question": f"Is it {place}?", "sql_query": f"SELECT {place}"} for place in range(120)]
     counted.clear()
@@ -236,6 +244,7 @@ def test_many_examples_imported_at_once(h: Heedful, counted: Counted, shop: str)
     assert [each.id for each in again] == [each.id for each in imported]
 
 
+@pytest.mark.slow
 def test_a_connector_with_many_executions_is_deleted_in_steps(
     h: Heedful, counted: Counted, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def _sent(http: httpx.Client, method: str, path: str, key: str | None) -> int:
     return http.request(method, filled, headers=headers).status_code
 
 
+@pytest.mark.slow
 def test_every_route_is_refused_without_its_scope_and_without_a_key(http: httpx.Client, keys: dict[Scope, str]) -> None:
     native = [(each.method, f"/v1/projects/default{each.path}", each.scope) for each in CALLS.values()]
     foreign = [(each.method, each.path, each.scope) for each in WIRES]

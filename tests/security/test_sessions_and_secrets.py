@@ -25,6 +25,7 @@ def server(any_store: str) -> Iterator[Running]:
         yield made
 
 
+@pytest.mark.slow
 def test_a_rotated_secret_ends_tokens_at_once_and_with_a_grace_later(server: Running) -> None:
     with server.connect() as admin:
         admin.sessions.create("monday")
@@ -52,6 +53,7 @@ def test_a_rotated_secret_ends_tokens_at_once_and_with_a_grace_later(server: Run
     assert refused.value.code == "project_key"
 
 
+@pytest.mark.slow
 def test_a_callers_idempotency_key_is_not_anothers(server: Running) -> None:
     with server.connect() as admin:
         admin.sessions.create("monday")
@@ -112,6 +114,7 @@ def dashboard(any_store: str, clock: ManualClock) -> Iterator[Dashboard]:
     made.close()
 
 
+@pytest.mark.slow
 def test_a_cookie_is_good_for_nothing_after_logout_in_any_process(dashboard: Dashboard, clock: ManualClock) -> None:
     visitor, thief = dashboard.visitor(), dashboard.client()
     thief.cookies = visitor.cookies

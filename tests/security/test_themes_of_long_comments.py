@@ -21,6 +21,8 @@ from heedful.testing import WordEmbedder
 from heedful.text import themes
 from heedful.text.themes import MAX_CHARACTERS, MAX_TERMS
 
+pytestmark = pytest.mark.slow
+
 
 class CountingEmbedder(WordEmbedder):
     """Notes the texts that it embeds."""

@@ -78,6 +78,7 @@ def test_a_token_sends_little_besides_the_comment(server: Running) -> None:
     assert send(server, server.key, large).status_code == 200
 
 
+@pytest.mark.slow
 def test_changes_of_one_opinion_are_bounded_and_begin_again_the_next_day(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,7 @@ def test_changes_of_one_opinion_are_bounded_and_begin_again_the_next_day(
     assert len(days) == 1
 
 
+@pytest.mark.slow
 def test_opinions_that_are_undone_count(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitors, "MAX_CHANGES", 6)
     with server.connect() as h:
@@ -144,6 +146,7 @@ def test_only_an_own_opinion_about_a_named_session_is_retracted(server: Running)
         assert [len(h.sessions.feedbacks(name).items) for name in ("page", "other")] == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_refused_retraction_reads_no_opinions_of_the_sessions(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +171,7 @@ def test_a_refused_retraction_reads_no_opinions_of_the_sessions(
     assert max(counts) <= 12, counts
 
 
+@pytest.mark.slow
 def test_nobody_gets_past_the_limit_by_sending_all_at_once(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitors, "MAX_CHANGES", 5)
     key = token(server)
@@ -176,6 +180,7 @@ def test_nobody_gets_past_the_limit_by_sending_all_at_once(server: Running, monk
     assert Counter(answers) == {200: 5, 429: 25}
 
 
+@pytest.mark.slow
 def test_all_visitors_share_a_budget_that_outlives_the_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_VISITOR_DAILY_BYTES", "20000")
     first, second = serve(), serve()
@@ -221,6 +226,7 @@ def test_the_part_of_an_author_has_room_for_one_target() -> None:
         assert visitors._limits("visitor-1", most)[1].bytes == part
 
 
+@pytest.mark.slow
 def test_visitors_without_a_subject_use_half_of_the_budget(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_VISITOR_DAILY_BYTES", "20000")
     server = serve()
@@ -235,6 +241,7 @@ def test_visitors_without_a_subject_use_half_of_the_budget(serve: Serve, monkeyp
     assert send(server, token(server, "one"), words(4000)).status_code == 200
 
 
+@pytest.mark.slow
 def test_bare_ratings_have_a_reserve(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_VISITOR_DAILY_BYTES", "20000")
     server = serve()

@@ -65,6 +65,7 @@ def statements() -> Iterator[list[str]]:
         event.remove(Engine, "before_cursor_execute", executed)
 
 
+@pytest.mark.slow
 def test_a_change_costs_the_same_however_many_keys_were_asked_for(
     open_store: Callable[..., Heedful], tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_change_costs_the_same_however_many_keys_were_asked_for(
         assert many[what][1] < steps + 20 * tallies.MAX_KEYS
 
 
+@pytest.mark.slow
 def test_a_project_has_stored_counts_by_a_few_keys_only(any_store: str, open_store: Callable[..., Heedful]) -> None:
     store = open_store(any_store)
     with_answers(store, "s", 10, {f"key{place}": "A" for place in range(KEYS)})
@@ -123,6 +125,7 @@ def test_a_key_that_nobody_asks_for_makes_room(store: Heedful, monkeypatch: pyte
     check_counts(store)
 
 
+@pytest.mark.slow
 def test_counts_that_too_large_a_change_concerns_are_made_again(
     any_store: str, open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +169,7 @@ def test_a_fold_is_made_in_runs(store: Heedful, monkeypatch: pytest.MonkeyPatch)
     check_counts(store)
 
 
+@pytest.mark.slow
 def test_a_target_that_was_rated_often_is_read_once(open_store: Callable[..., Heedful], tmp_path: Path) -> None:
     """Each opinion looked for an earlier one among all that were replaced."""
     taken = []
@@ -187,6 +191,7 @@ def test_a_target_that_was_rated_often_is_read_once(open_store: Callable[..., He
 
 
 @pytest.mark.parametrize("others", [0, 2])
+@pytest.mark.slow
 def test_twice_the_facts_that_turn_out_not_to_be_ignored_are_twice_the_work(
     open_store: Callable[..., Heedful], tmp_path: Path, others: int
 ) -> None:

@@ -221,6 +221,7 @@ def test_a_server_that_is_late_is_not_asked_again(no_pauses: list[float]) -> Non
     assert no_pauses == []
 
 
+@pytest.mark.slow
 def test_thirty_two_threads_share_a_client(server: Running) -> None:
     with server.connect("threads") as h, ThreadPoolExecutor(32) as pool:
         h.sessions.create("s")
@@ -230,6 +231,7 @@ def test_thirty_two_threads_share_a_client(server: Running) -> None:
         assert sorted(int(each.content) for each in found) == list(range(160))
 
 
+@pytest.mark.slow
 def test_a_hundred_calls_at_once(server: Running) -> None:
     async def calls() -> list[str]:
         async with await heedful.aconnect(server.url, api_key=server.key, project="many") as h:

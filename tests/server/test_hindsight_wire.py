@@ -83,6 +83,7 @@ def signalled(http: httpx.Client, *signals: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_what_is_retained_is_recalled_with_all_that_was_said_of_it(run: Callable[[Program], Any]) -> None:
     async def program(client: Hindsight) -> None:
         done = await client.aretain(
@@ -106,6 +107,7 @@ def test_what_is_retained_is_recalled_with_all_that_was_said_of_it(run: Callable
     run(program)
 
 
+@pytest.mark.slow
 def test_a_batch_is_retained_at_once_whether_or_not_the_caller_waits(run: Callable[[Program], Any]) -> None:
     async def program(client: Hindsight) -> None:
         items = [{"content": text, "tags": [str(place)]} for place, text in enumerate(FACTS)]
@@ -376,12 +378,14 @@ def test_memories_are_listed_the_newest_first_in_pages(run: Callable[[Program], 
         lambda client: client.aget_knowledge_base_tree("my-agent"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_not_here_is_refused_with_a_reason(run: Callable[[Program], Any], call: Program) -> None:
     with refusal(match=" here") as refused:
         run(call)
     assert refused.value.status == 501
 
 
+@pytest.mark.slow
 def test_the_client_can_ask_for_the_version(run: Callable[[Program], Any]) -> None:
     found = run(lambda client: client.aget_version())
     assert found.api_version == "0.0.0+heedful"

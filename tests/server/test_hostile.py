@@ -274,6 +274,7 @@ def test_names_that_cant_be(server: Running, path: str) -> None:
     assert b" 422 " in answer.partition(b"\r\n")[0]
 
 
+@pytest.mark.slow
 def test_ids_may_hold_any_text(server: Running) -> None:
     with server.connect() as h:
         for name in ("a/b", "..", ".", "ä ö?#&%2F", "日本語", "a+b", "a%00", "x" * 200):
@@ -449,6 +450,7 @@ def test_a_client_that_leaves_half_way_has_said_nothing(server: Running, http: h
     assert server.state.store._users == {}
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_before_the_answer_has_said_it(server: Running, http: httpx.Client) -> None:
     host, port = server.url.removeprefix("http://").split(":")
     body = orjson.dumps({"texts": [f"Fact {number}." for number in range(300)], "dataset": "left"})
@@ -463,6 +465,7 @@ def test_a_client_that_leaves_before_the_answer_has_said_it(server: Running, htt
     assert http.post("/facts", json={"texts": "Fact 7.", "dataset": "left"}).json()["facts"][0]["new"] is False
 
 
+@pytest.mark.slow
 def test_many_hostile_clients_at_once(server: Running, http: httpx.Client) -> None:
     sent = [
         head(server, "POST /v1/projects/default/recall", "Content-Length: 14") + b'{"query": "a"}',

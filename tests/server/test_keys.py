@@ -129,6 +129,7 @@ def test_what_does_not_look_like_a_key_is_none() -> None:
 
 
 class TestCallers:
+    @pytest.mark.slow
     def test_uses_are_noted_and_revoked_keys_end_within_a_second(self, path: Path) -> None:
         clock = ManualClock()
         opened = Store(path, clock=clock, embedding=WordEmbedder())

@@ -75,6 +75,7 @@ def key_of(server: Running, *scopes: Scope, project: str = "default") -> str:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.slow
 def test_the_loop_over_http(server: Running, mode: Any) -> None:
     async def loop() -> None:
         path = f"/v1/projects/loop-{mode}/mcp?tools=all"
@@ -95,6 +96,7 @@ def test_the_loop_over_http(server: Running, mode: Any) -> None:
     asyncio.run(loop())
 
 
+@pytest.mark.slow
 def test_a_key_sees_and_calls_the_tools_of_its_scopes(server: Running) -> None:
     async def talk() -> None:
         async with connected(server) as client:
@@ -153,6 +155,7 @@ def test_a_key_without_read_rates_answers_and_reads_none(server: Running) -> Non
         assert admin.sessions.entry("private", answer).feedback_score == 3
 
 
+@pytest.mark.slow
 def test_retracting_needs_the_scope_of_what_was_done(server: Running) -> None:
     with server.connect() as admin:
         (fact,) = admin.remember("The shop closes at five.").facts
@@ -167,6 +170,7 @@ def test_retracting_needs_the_scope_of_what_was_done(server: Running) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_projects_are_apart_also_for_many_at_once(server: Running) -> None:
     keys = {name: key_of(server, "read", "write", project=name) for name in ("one", "two")}
 
@@ -354,6 +358,7 @@ def test_it_can_be_switched_off(tmp_path: Path) -> None:
         assert post(server, PING).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_addresses_in_the_guide_work(server: Running) -> None:
     text = PAGE.read_text(encoding="utf-8")
     found: list[tuple[str, str]] = []

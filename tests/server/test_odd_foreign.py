@@ -29,6 +29,7 @@ def requests(odd: str) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("odd", [name for name in TEXTS if name != "surrogate"])
+@pytest.mark.slow
 def test_no_odd_input_is_a_fault_of_the_server(any_store: str, odd: str) -> None:
     with (
         running(any_store) as server,

@@ -36,6 +36,7 @@ CALLS: list[tuple[str, Any, Callable[[Any], int]]] = [
 """Some calls that would count twice: two whose key the engine keeps, and others whose key the server keeps."""
 
 
+@pytest.mark.slow
 def test_the_same_key_and_body_get_the_same_answer_also_after_a_restart(path: Path) -> None:
     first = []
     with running(path) as server:

@@ -119,6 +119,7 @@ def normalized(response: httpx.Response, ids: dict[str, str]) -> Any:
 
 
 @pytest.mark.parametrize("name", WITH_IDS)
+@pytest.mark.slow
 def test_what_is_another_projects_is_as_what_was_never_there(two: Two, name: str) -> None:
     operation = CALLS[name]
     unknown = {each: new_id() for each in two.ids["theirs"]}
@@ -203,6 +204,7 @@ def _without(two: Two, operation: Call) -> str:
     return _LESS[wanted]
 
 
+@pytest.mark.slow
 def test_a_key_that_is_revoked_stops_within_a_second(two: Two) -> None:
     with two.server.connect("mine") as h:
         made = h.keys.create("short", scopes=["read"])
@@ -229,6 +231,7 @@ def token(two: Two) -> Iterator[str]:
         yield h.keys.create_token(named, author="zoe", expires_in=60).token
 
 
+@pytest.mark.slow
 def test_a_token_rates_what_it_names_and_nothing_else(two: Two, token: str) -> None:
     mine = two.ids["mine"]
 

@@ -14,6 +14,7 @@ from heedful.store import Store
 from heedful.testing import WordEmbedder
 
 
+@pytest.mark.slow
 def test_none_is_closed_while_it_is_used(path: Path) -> None:
     found = Store(path, embedding=WordEmbedder(), max_open_projects=2)
 

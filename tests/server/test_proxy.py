@@ -144,6 +144,7 @@ def test_a_stream_passes_to_the_byte_and_its_answer_is_stored(memory: Heedful, p
     assert text == "At six – in the morning. [1]" if path == "chat/completions" else "At six. [1]"
 
 
+@pytest.mark.slow
 def test_a_stream_arrives_while_it_is_written(memory: Heedful) -> None:
     with proxied(memory, chat_stream("At six.")) as proxy:
         goes_on = proxy.model.next_part = threading.Event()
@@ -183,6 +184,7 @@ def test_a_response_that_continues_another_belongs_to_its_question(memory: Heedf
         assert stored(memory, session.session_id) == [(QUESTION, "At six.", "resp_2")]
 
 
+@pytest.mark.slow
 def test_two_users_at_once_never_share_memories_or_sessions(memory: Heedful, proxy: Proxied) -> None:
     """The user is named by the header, or by the field `user`; a header goes first."""
     memory.remember("Bob's gym is closed.", metadata={"user": "bob"})
@@ -212,6 +214,7 @@ def test_two_users_at_once_never_share_memories_or_sessions(memory: Heedful, pro
         assert memory.sessions.get_metadata(f"{user}/1") == {"user": user}
 
 
+@pytest.mark.slow
 def test_a_conversation_without_a_name_is_known_by_its_first_message(memory: Heedful, proxy: Proxied) -> None:
     said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]
     headers = {"X-Heedful-User": "ada"}
@@ -318,6 +321,7 @@ def test_headers_of_a_connection_and_of_heedful_stay_here(memory: Heedful) -> No
         assert [each.header("accept-encoding") for each in proxy.model.sent] == [["identity"], ["br"]]
 
 
+@pytest.mark.slow
 def test_a_question_may_keep_away_from_memory(memory: Heedful, proxy: Proxied) -> None:
     proxy.ask(QUESTION, {"X-Heedful-Skip": "title_generation"})
     proxy.ask(QUESTION, {"X-Heedful-Skip": "", "X-Heedful-Session": "1"})
@@ -416,6 +420,7 @@ def wait_for_agents() -> None:
 
 
 @pytest.mark.parametrize("path", STREAMS)
+@pytest.mark.slow
 def test_a_locked_store_costs_the_deadline_at_most(
     memory: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -430,6 +435,7 @@ def test_a_locked_store_costs_the_deadline_at_most(
         wait_for_agents()
 
 
+@pytest.mark.slow
 def test_a_silent_server_costs_the_deadline_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "DEADLINE", 0.2)
     with (
@@ -444,6 +450,7 @@ def test_a_silent_server_costs_the_deadline_at_most(monkeypatch: pytest.MonkeyPa
         assert time.monotonic() - started < 10
 
 
+@pytest.mark.slow
 def test_a_rating_says_that_the_store_is_locked(
     memory: Heedful, proxy: Proxied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +459,7 @@ def test_a_rating_says_that_the_store_is_locked(
         assert rate(proxy, "chatcmpl-1", rating="up").status_code == 503
 
 
+@pytest.mark.slow
 def test_who_leaves_while_the_model_thinks_leaves_it_too(memory: Heedful) -> None:
     with proxied(memory, Said([], hangs=True)) as proxy:
         with pytest.raises(httpx.ReadTimeout):
@@ -487,6 +495,7 @@ def test_who_leaves_with_the_end_of_an_answer_has_it_stored(memory: Heedful, pat
         assert len(stored(memory, "1")) == 1
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_is_silent_or_away_is_told_apart(memory: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy_app, "UPSTREAM_SECONDS", 0.2)
     with proxied(memory, Said([], hangs=True)) as proxy:
@@ -502,6 +511,7 @@ def test_an_endpoint_that_is_silent_or_away_is_told_apart(memory: Heedful, monke
 
 
 @pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.slow
 def test_a_question_that_is_too_large_is_refused(memory: Heedful, proxy: Proxied, chunked: bool) -> None:
     body = json.dumps(asking("chat/completions", padding="x" * 200_000)).encode()
     answer = proxy.http.post("/v1/chat/completions", content=iter([body]) if chunked else body)
@@ -542,6 +552,7 @@ def keys(tmp_path: Path) -> Iterator[tuple[Callable[[str], Caller], dict[str, st
         yield callers.find, made
 
 
+@pytest.mark.slow
 def test_a_key_is_needed_and_does_not_reach_the_endpoint(
     memory: Heedful, keys: tuple[Callable[[str], Caller], dict[str, str]]
 ) -> None:

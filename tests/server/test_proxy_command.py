@@ -49,6 +49,7 @@ def proxy(store: str, *options: str, **environment: str) -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("warm_processes")
+@pytest.mark.slow
 def test_the_command_serves_a_store(path: Path) -> None:
     with heedful.open(path, worker=False) as memory:
         memory.remember("The gym opens at six.")
@@ -74,6 +75,7 @@ def test_the_command_serves_a_store(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("warm_processes")
+@pytest.mark.slow
 def test_the_command_uses_the_memory_of_a_server(path: Path) -> None:
     with running(path) as server, server.connect() as remote, model_server(chat("At six.")) as model:
         remote.remember("The gym opens at six.")

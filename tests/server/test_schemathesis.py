@@ -90,6 +90,7 @@ REFUSES = {
 
 
 @pytest.mark.parametrize("phases", PHASES)
+@pytest.mark.slow
 def test_nothing_is_found(phases: str, path: Path, tmp_path: Path) -> None:
     with running(path, language_model=ScriptedModel(lambda messages: "SELECT a FROM t")) as server:
         settings = tmp_path / "schemathesis.toml"

@@ -102,6 +102,7 @@ def serve(path: Path) -> Iterator[Serve]:
         yield start
 
 
+@pytest.mark.slow
 def test_the_first_start_shows_a_key_and_the_second_does_not_unless_a_new_one_is_wanted(serve: Serve) -> None:
     first = serve()
     assert first.url.startswith("http://127.0.0.1:")
@@ -127,6 +128,7 @@ def test_the_first_start_shows_a_key_and_the_second_does_not_unless_a_new_one_is
         assert len(h.datasets()) == 1
 
 
+@pytest.mark.slow
 def test_the_key_of_a_store_in_memory_opens_it(serve: Serve) -> None:
     started = serve(store=Path(":memory:"))
     assert started.key is not None
@@ -134,6 +136,7 @@ def test_the_key_of_a_store_in_memory_opens_it(serve: Serve) -> None:
         assert len(h.remember("Ada is the CEO.").fact_ids) == 1
 
 
+@pytest.mark.slow
 def test_a_key_of_the_environment_is_the_only_one_and_is_never_printed(serve: Serve) -> None:
     started = serve(environment={"HEEDFUL_ADMIN_KEY": KEY})
     assert started.key is None
@@ -148,6 +151,7 @@ def test_a_key_of_the_environment_is_the_only_one_and_is_never_printed(serve: Se
 
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
+@pytest.mark.slow
 def test_a_quiet_server_writes_no_line_for_a_request_and_ctrl_c_ends_it(serve: Serve, workers: str) -> None:
     for arguments, lines in (((), True), (("--quiet",), False)):
         started = serve("--workers", workers, *arguments, environment={"HEEDFUL_ADMIN_KEY": KEY})
@@ -234,6 +238,7 @@ def test_a_key_that_cant_be_is_not_shown(path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("cold_processes")
+@pytest.mark.slow
 def test_a_missing_extra_is_named(path: Path) -> None:
     command = [
         sys.executable,
@@ -300,6 +305,7 @@ def hold(path: Path, acknowledged: list[str]) -> None:
     assert {f"{each}a" for each in acknowledged} <= set(found)
 
 
+@pytest.mark.slow
 def test_who_is_stopped_ends_what_was_begun(serve: Serve, path: Path) -> None:
     stopped_while_asked(serve(environment={"HEEDFUL_ADMIN_KEY": KEY}), path)
 
@@ -315,6 +321,7 @@ def stopped_while_asked(started: Process, path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
 def test_a_call_that_does_not_end_stops_no_server_from_ending(serve: Serve, by: signal.Signals) -> None:
     with silent_server() as silent:
         started = serve(
@@ -344,6 +351,7 @@ def test_a_call_that_does_not_end_stops_no_server_from_ending(serve: Serve, by: 
     assert "Traceback" not in printed
 
 
+@pytest.mark.slow
 def test_workers_share_a_store_and_end_what_was_begun(serve: Serve, path: Path) -> None:
     started = serve("--workers", "2", environment={"HEEDFUL_ADMIN_KEY": KEY})
     assert len(started.workers()) == 2

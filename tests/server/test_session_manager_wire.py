@@ -31,6 +31,7 @@ def http(either: Heedful) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_feedback_is_recorded_and_read_again(http: httpx.Client, clock: ManualClock) -> None:
     items = [
         {"rating": "up", "comment": "Great!"},

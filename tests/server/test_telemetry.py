@@ -57,6 +57,7 @@ def no_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.slow
 def test_a_span_for_each_request_arrives(path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     parent = "4bf92f3577b34da6a3ce929d0e0e4736"

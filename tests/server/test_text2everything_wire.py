@@ -122,6 +122,7 @@ def rate(client: Any, execution: Any, *, good: bool = True, text: str = "Right."
     )
 
 
+@pytest.mark.slow
 def test_the_document_from_top_to_bottom(client: Any, connector: str, model: ScriptedModel) -> None:
     message = answered(client, connector).id
     feedback = client.feedback.create(
@@ -210,6 +211,7 @@ def test_the_smart_query_of_the_document(client: Any, connector: str, model: Scr
     assert len(model.prompts) == 1
 
 
+@pytest.mark.slow
 def test_what_one_person_asks_about_themselves_is_served_in_their_chat_session(
     client: Any, connector: str, model: ScriptedModel
 ) -> None:
@@ -238,6 +240,7 @@ def test_without_a_language_model_a_golden_example_answers(
         assert (example.description, example.project_id, example.is_always_displayed) == ("by Ada", PROJECT, False)
 
 
+@pytest.mark.slow
 def test_every_feedback_is_listed_however_many_there_are(client: Any, connector: str) -> None:
     ran = client.executions.execute_query(PROJECT, connector, ACTIVE)
     made = {rate(client, ran, good=number % 5 > 0, text=f"number {number}").id for number in range(150)}
@@ -251,6 +254,7 @@ def test_every_feedback_is_listed_however_many_there_are(client: Any, connector:
     assert len(client.feedback.list(PROJECT, search="number 14")) == 11
 
 
+@pytest.mark.slow
 def test_executions_are_listed_and_read(client: Any, connector: str, clock: ManualClock) -> None:
     ran = [client.executions.execute_query(PROJECT, connector, f"SELECT {number}") for number in range(120)]
     listed = client.executions.list(project_id=PROJECT)
@@ -267,6 +271,7 @@ def test_executions_are_listed_and_read(client: Any, connector: str, clock: Manu
     assert again.execution_id != ran[5].execution_id
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_no_match(client: Any, connector: str) -> None:
     answer = answered(client, connector)
     rate(client, answer.execution_result, good=False, text="It counts the dead, too.")
@@ -274,6 +279,7 @@ def test_what_is_refused_is_no_match(client: Any, connector: str) -> None:
     assert (cached.cache_hit, cached.matches, cached.candidates_checked) == (False, [], 1)
 
 
+@pytest.mark.slow
 def test_sql_with_other_values_is_not_offered_as_it_was(client: Any, connector: str) -> None:
     for status in ("active", "closed"):
         WRITTEN[f"How many {status} customers are there?"] = (
@@ -286,6 +292,7 @@ def test_sql_with_other_values_is_not_offered_as_it_was(client: Any, connector: 
     assert cached.matches[0].execution["result"]["data"] == [{"customers": 1}]
 
 
+@pytest.mark.slow
 def test_contexts_are_facts_that_the_language_model_reads(
     client: Any, connector: str, server: Running, model: ScriptedModel, clock: ManualClock
 ) -> None:
@@ -320,6 +327,7 @@ def test_contexts_are_facts_that_the_language_model_reads(
         client.contexts.get(PROJECT, always.id)
 
 
+@pytest.mark.slow
 def test_a_long_context_comes_back_as_it_was_written(client: Any, server: Running) -> None:
     client.projects.create(PROJECT)
     long = "  # Rules\n\n" + "Same line.\n" * 300 + "\n## More\n" + "x" * 2500 + " \n"
@@ -329,6 +337,7 @@ def test_a_long_context_comes_back_as_it_was_written(client: Any, server: Runnin
     assert len(Remarks(server.state.store.project(PROJECT).workspace, "contexts").list()) == 1
 
 
+@pytest.mark.slow
 def test_schemas_are_read_too_and_come_back_as_they_were(client: Any, connector: str, model: ScriptedModel) -> None:
     columns = [{"name": f"column_{n}", "type": "text", "note": "wide\n" * 9} for n in range(40)]
     wide = {"table": {"name": "wide", "columns": columns}}
@@ -346,6 +355,7 @@ def test_schemas_are_read_too_and_come_back_as_they_were(client: Any, connector:
     assert client.schema_metadata.delete(PROJECT, first.id) is True
 
 
+@pytest.mark.slow
 def test_what_a_question_names_is_read(client: Any, connector: str, model: ScriptedModel) -> None:
     for number in range(12):
         client.contexts.create(PROJECT, f"Users {number}", f"Count active users by rule {number}.")
@@ -373,6 +383,7 @@ def test_what_a_question_names_is_read(client: Any, connector: str, model: Scrip
         client.chat.chat_with_context(PROJECT, session.id, USERS, context_id="ctx-0")
 
 
+@pytest.mark.slow
 def test_an_example_that_went_with_its_connector_is_not_missed(client: Any, connector: str, crm: Path) -> None:
     client.golden_examples.create(PROJECT, USERS, USERS_SQL, is_always_displayed=True)
     client.connectors.delete(PROJECT, connector)
@@ -381,6 +392,7 @@ def test_an_example_that_went_with_its_connector_is_not_missed(client: Any, conn
     assert answered(client, again, "List the customers").execution_result.result["row_count"] == 3
 
 
+@pytest.mark.slow
 def test_golden_examples_are_kept_and_changed(client: Any, connector: str, crm: Path) -> None:
     first = client.golden_examples.create(PROJECT, USERS, USERS_SQL)
     changed = client.golden_examples.update(PROJECT, first.id, sql_query="SELECT 2 AS users", description="checked")
@@ -396,6 +408,7 @@ def test_golden_examples_are_kept_and_changed(client: Any, connector: str, crm: 
     assert caught.value.status_code == 403
 
 
+@pytest.mark.slow
 def test_of_several_connectors_a_golden_example_names_one(client: Any, connector: str, crm: Path) -> None:
     add_connector(client, crm, "second")
     with pytest.raises(sdk.ValidationError, match="2 connectors"):
@@ -425,6 +438,7 @@ def test_connectors_are_shown_without_their_secrets(
         client.connectors.get(PROJECT, connector)
 
 
+@pytest.mark.slow
 def test_a_postgresql_connector_is_made_by_the_client_itself(
     client: Any, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -556,6 +570,7 @@ def test_a_project_is_not_older_than_its_last_change(tmp_path: Path) -> None:
         assert made.created_at < client.projects.update(PROJECT, description="New").updated_at
 
 
+@pytest.mark.slow
 def test_numbers_are_numbers_to_a_client_that_knows_no_kinds(client: Any, postgresql_url: str) -> None:
     with psycopg.connect(postgresql_url) as connection:
         connection.execute("CREATE TABLE price (amount numeric(9, 2))")
@@ -601,6 +616,7 @@ def test_a_key_of_one_project_sees_that_project_alone(server: Running, client: A
     assert [each.id for each in client.projects.list()] == ["another", PROJECT]
 
 
+@pytest.mark.slow
 def test_a_key_does_what_its_scopes_allow(server: Running, client: Any, connector: str, crm: Path) -> None:
     keys = Heedful(server.state.store.project(PROJECT)).keys
     ran = client.executions.execute_query(PROJECT, connector, ACTIVE)

@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 SERVER = """
 import socket
 from heedful.interfaces.http.connections import ServerConfig
@@ -30,6 +32,7 @@ async def app(scope, receive, send):
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_starts_slowly_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / "serve.py").write_text(SERVER)
     (tmp_path / "app.py").write_text(APP)

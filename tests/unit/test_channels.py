@@ -351,6 +351,7 @@ LONG = ["&" * 10_000, "a\n" * 5_000, "<@U1>" * 2_000, "\U0001f44e" * 10_000]
 
 
 @given(st.text(max_size=200), st.text() | st.sampled_from(LONG))
+@pytest.mark.slow
 def test_a_slack_message_keeps_its_limits_and_calls_nobody(session_id: str, comment: str) -> None:
     for block in slack_message(alert(session_id, comment=comment))["blocks"]:
         for text in [block["text"]] if "text" in block else block["elements"]:
@@ -629,6 +630,7 @@ def published(got: Received) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(got.body.decode()).items()}
 
 
+@pytest.mark.slow
 def test_sns_gets_json_for_programs_and_words_for_people(aws: Server) -> None:
     aws.answers = [(200, {"Content-Type": "text/xml"}, PUBLISHED)] * 2
     channel = Sns(TOPIC)

@@ -141,6 +141,7 @@ def test_a_tripled_rate_is_found_near_its_day() -> None:
 
 
 @given(series, st.floats(1e-6, 1e6))
+@pytest.mark.slow
 def test_the_unit_of_exposure_changes_nothing(days: list[tuple[int, int]], unit: float) -> None:
     events, exposure = [each[0] for each in days], [float(each[1]) for each in days]
     found = change(range(len(days)), events, exposure)

@@ -166,6 +166,7 @@ class TestQuoted:
         ),
         st.integers(20, MAX_QUOTED),
     )
+    @pytest.mark.slow
     def test_no_value_takes_more_than_its_limit(self, value: object, limit: int) -> None:
         assert len(quoted(value, limit)) <= limit
         # As often as it is shown, and not as often as it is there.
@@ -195,6 +196,7 @@ class TestQuoted:
         assert quoted(value)
 
 
+@pytest.mark.slow
 def test_no_refusal_writes_a_value_in_full() -> None:
     """A value that is refused may be of any size: messages quote it by `quoted`."""
     found = []

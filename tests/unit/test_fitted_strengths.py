@@ -65,6 +65,7 @@ def test_wrong_opinions_make_it_more_careful() -> None:
     assert fit(*world(0.5, error=0.35)).boldness < fit(*world(0.5)).boldness
 
 
+@pytest.mark.slow
 def test_the_same_opinions_give_the_same_strengths() -> None:
     assert fit(*world(0.5)) == fit(*world(0.5))
     rated, facts = world(0.5)

@@ -356,6 +356,7 @@ def test_signs_of_life_are_no_tokens(make: Make, server: Server, piece: bytes) -
         make(timeout=0.1, attempts=1).complete(ASKED)
 
 
+@pytest.mark.slow
 def test_thoughts_that_are_not_shown_are_no_silence(make: Make, server: Server) -> None:
     thought = event({"choices": [{"delta": {"reasoning_content": "hm"}}]})
 

@@ -80,6 +80,7 @@ def test_vectors_are_near_those_of_the_32_bit_weights(text: str) -> None:
     assert float(bundled().embed([text])[0] @ exact) > 0.997
 
 
+@pytest.mark.slow
 def test_a_vector_hardly_depends_on_the_rest_of_its_batch() -> None:
     model = bundled()
     texts = list(REFERENCE)

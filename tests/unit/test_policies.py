@@ -135,6 +135,7 @@ class TestAdaptive:
         assert rank(self.policy, among, unrelated, weight, NOW) == rank(self.policy, among, [], weight, NOW)
 
     @given(candidates, opinions(), fractions)
+    @pytest.mark.slow
     def test_facts_that_nobody_has_judged_keep_their_order(
         self, among: list[Candidate], said: list[Opinion], weight: float
     ) -> None:

@@ -79,6 +79,7 @@ class TestWeighting:
         assert replay_statistics.effective_sample_size(np.full(len(weights), 3.0)) == pytest.approx(len(weights))
 
     @given(rows, st.floats(0.01, 100))
+    @pytest.mark.slow
     def test_the_scale_of_weights_does_not_matter(self, given: list[tuple[float, float, float]], scale: float) -> None:
         values, weights = arrays(given)
         assert replay_statistics.weighted_means(values, scale * weights) == pytest.approx(

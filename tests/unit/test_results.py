@@ -55,6 +55,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(st.integers(1, 3).flatmap(lambda width: st.lists(st.tuples(*[values] * width), max_size=4)))
+@pytest.mark.slow
 def test_any_result_comes_back_from_json_as_it_was(rows: list[tuple[Any, ...]]) -> None:
     result = result_of(*rows)
     for text in (orjson.dumps(encode(result)), json.dumps(encode(result), allow_nan=False)):

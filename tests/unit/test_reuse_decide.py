@@ -294,6 +294,7 @@ def test_a_question_is_served_for_itself(question: str) -> None:
 
 
 @given(WORDS, st.integers(0, 9), st.sampled_from(["not", "only", "smallest", "average", "12", "each", "before"]))
+@pytest.mark.slow
 def test_a_word_that_decides_never_goes_unnoticed(question: str, place: int, word: str) -> None:
     words = question.split()
     words.insert(place, word)

@@ -451,6 +451,7 @@ def written(spelling: str, first: date, last: date) -> str:
     later=st.integers(1, 500),
     at=st.times(),
 )
+@pytest.mark.slow
 def test_no_date_is_used_on_another_day_unless_the_question_names_it(
     proven_at: date, away: int, length: int, spelling: str, when: str, town: str, later: int, at: time
 ) -> None:
@@ -482,6 +483,7 @@ def test_no_date_is_used_on_another_day_unless_the_question_names_it(
     later=st.timedeltas(timedelta(minutes=1), timedelta(days=9)),
     exact=st.booleans(),
 )
+@pytest.mark.slow
 def test_no_hour_is_used_in_another_minute_unless_it_is_as_far_from_now(
     proven_at: datetime, away: int, when: str, spelling: str, later: timedelta, exact: bool
 ) -> None:

@@ -53,11 +53,13 @@ METHODS = st.sampled_from(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 
 
 @given(METHODS, st.lists(st.sampled_from(SEGMENTS), max_size=9))
+@pytest.mark.slow
 def test_any_path_finds_what_it_found_in_turn(method: str, segments: list[str]) -> None:
     check(TABLE, method, "/" + "/".join(segments))
 
 
 @given(METHODS, st.sampled_from(sorted(TABLE)), st.data())
+@pytest.mark.slow
 def test_paths_of_routes_find_what_they_found_in_turn(method: str, path: str, data: st.DataObject) -> None:
     check(TABLE, method, re.sub(r"{\w+}", lambda _: data.draw(st.sampled_from(SEGMENTS)), path))
 

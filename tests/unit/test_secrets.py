@@ -190,6 +190,7 @@ def test_keys_that_do_not_fit_say_so(call: object, code: str) -> None:
     assert raised.value.code == code
 
 
+@pytest.mark.slow
 def test_encrypting_without_its_package_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['cryptography'] = None\n"

@@ -212,6 +212,7 @@ def test_projects_take_turns_and_so_do_their_callers() -> None:
     run(test)
 
 
+@pytest.mark.slow
 def test_what_is_under_way_counts_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that compute are seen while they do: three endless calls are enough to be held back."""
     monkeypatch.setattr(sharing, "SHARE", 0.01)

@@ -132,7 +132,7 @@ def test_complete_lines_are_a_list(text: str) -> None:
         "The CEO is Ada.\n\nRefunds take 14 days.",
         "# Staff\nThe CEO is Ada.",
         "The refund is paid after the goods have come\nback to us, and then within 14 days.",
-        "Der Vertrag gilt vom ersten Tag des Monats an, in dem\nAda die Ware bekommt. Er endet nach\nOstern.",
+        "Der Vertrag gilt vom ersten Tag des Monats an\nAda und Bo. Er endet am Montag nach\nOstersonntag.",
         "We are closed on:\nMonday\nTuesday",
         "def f():\n    return 1",
         "| a | b |\n| 1 | 2 |",
@@ -152,3 +152,14 @@ def test_paragraphs_keep_what_belongs_to_them() -> None:
         "It prints\na table.\n\n| a |\n| 1 |",
         "Bye.",
     ]
+
+
+def test_blank_lines_do_not_part_what_belongs_together_however_many_there_are() -> None:
+    assert [piece.text for piece in split_file("Prices:\n\n\n\n9 euros.\n\n\n\n| a |\n\n\nBye.")] == [
+        "Prices:\n\n\n\n9 euros.\n\n\n\n| a |",
+        "Bye.",
+    ]
+
+
+def test_a_file_of_blank_lines_is_split_in_a_moment() -> None:
+    assert [piece.text for piece in split_file("x" + "\n" * 300_000 + "|y")][-1][-2:] == "|y"

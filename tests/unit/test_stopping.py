@@ -92,6 +92,7 @@ def test_a_probability_is_not_rounded_up_to_the_limit() -> None:
 
 
 @given(several)
+@pytest.mark.slow
 def test_the_rule_is_what_it_is_said_to_be(counts: list[Counts]) -> None:
     found = stopping(counts)
     losses, chances = Rates(counts).losses(), probability_best(counts)
@@ -104,6 +105,7 @@ def test_the_rule_is_what_it_is_said_to_be(counts: list[Counts]) -> None:
 
 
 @given(several)
+@pytest.mark.slow
 def test_the_order_of_variants_changes_nothing(counts: list[Counts]) -> None:
     found, mirrored = stopping(counts), stopping(counts[::-1])
     assert found.probability == pytest.approx(mirrored.probability, abs=1e-9)
@@ -142,6 +144,7 @@ def _named(ups: np.ndarray[tuple[int, ...], np.dtype[np.int64]], daily: int) -> 
 
 
 @pytest.mark.parametrize("gap", [0.02, 0.05, 0.1])
+@pytest.mark.slow
 def test_looking_daily_loses_next_to_nothing_on_average(gap: float) -> None:
     tests = 60
     wrong = looked_at_daily((0.8, 0.8 - gap), tests).count(1)
@@ -152,6 +155,7 @@ def test_looking_daily_names_no_variant_that_is_much_worse() -> None:
     assert looked_at_daily((0.8, 0.6), 60).count(1) <= 1
 
 
+@pytest.mark.slow
 def test_looking_daily_at_equal_variants_favours_neither() -> None:
     named = looked_at_daily((0.8, 0.8), 60)
     # The share is large, as the module says: it is the loss that is limited, and it is 0 here.

@@ -128,6 +128,7 @@ class TestWithTheBundledModel:
     def test_comments_that_have_nothing_in_common_make_no_theme(self, bundled: Embedder) -> None:
         assert found_themes(bundled, OTHERS) == []
 
+    @pytest.mark.slow
     def test_strange_comments_are_no_trouble(self, bundled: Embedder) -> None:
         strange = ["", "  \n", "refund " * 1_500, "👍", "👍", "👍", "😡", "😡 ", "😡", "!!!", "\u200f", "\x00", "12345"]
         strange += ["ההחזר לא הגיע", "איפה ההחזר שלי", "ההחזר מאחר"]
@@ -190,6 +191,7 @@ class TestGroups:
         assert [len(theme.members) for theme in found] == [250] * 4
 
     @given(st.permutations(range(24)))
+    @pytest.mark.slow
     def test_the_order_of_comments_decides_nothing(self, order: list[int]) -> None:
         texts = [*REFUNDS, *SLOW, *PRICES, *GERMAN_PRICES, *OTHERS]
         vectors = WordEmbedder().embed(texts)

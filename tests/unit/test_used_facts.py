@@ -162,6 +162,7 @@ def test_bounds(answer: str, facts: list[str], query: str) -> None:
 
 
 @given(texts, fact_lists, st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_the_order_of_facts_does_not_matter(answer: str, facts: list[str], random: Random) -> None:
     order = list(range(len(facts)))
     random.shuffle(order)

@@ -98,6 +98,7 @@ def test_appended_rows_are_found_like_the_first_ones(cloud: Vectors) -> None:
         assert cosines[0] == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_what_drifts_away_is_found_as_if_it_had_been_there_from_the_start() -> None:
     """Against a centre that stayed where the first rows were, a third less of the nearest are found."""
     random = np.random.default_rng(1)

@@ -1471,6 +1471,12 @@ export interface RankedFact {
   signal_count: number;
 }
 
+/** What became of a rating. In Python, it is true if the rating is stored. */
+export interface RatingResult {
+  /** `waiting` for an answer with this id, which may still come; `refused` by a feedback hook. */
+  status: "stored" | "waiting" | "refused";
+}
+
 /** The answer to `recall`: hits, best first, under a receipt. */
 export interface Recall {
   /** The receipt's id, for `signal_recall`. */
@@ -2232,11 +2238,11 @@ export interface Signal {
 /** The parameters of `signal_recall`. */
 export interface SignalRecallRequest {
   /** Facts that the answer is based on. */
-  used?: string[];
+  used?: (string | number)[];
   /** Facts that a person rated as helpful. */
-  helpful?: string[];
+  helpful?: (string | number)[];
   /** Facts that a person rated as not helpful. */
-  not_helpful?: string[];
+  not_helpful?: (string | number)[];
   /** The agent's answer, from which Heedful detects which of the other facts were used. */
   answer?: string | null;
   /** How sure you are, from 0 to 1; scales every signal of the call. */
@@ -2979,17 +2985,18 @@ export interface SessionsMethods {
   /** All items of `entries`, page by page as they are needed; `limit` is the size of a page. */
   iterateEntries(session_id: string, fields?: SessionsEntriesRequest, options?: CallOptions): AsyncGenerator<Entry, void>;
   /**
-   * Rates the answer with this `external_id`, in whichever session it is, comments on it, or both.
+   * Rates the answer with this `external_id` or `qa_id`, in whichever session it is, comments on it, or both.
    *
-   * True if it is stored. False if there is no such answer yet: it then waits for it, a day by default (the setting
-   * `waiting_days`), and is stored when the answer is. What the same author said of it before is replaced.
+   * The `status` of the result is `stored`, or `waiting` if there is no such answer yet: the rating then waits for
+   * it, a day by default (the setting `waiting_days`), and is stored when the answer is. What the same author said
+   * of it before is replaced.
    *
    * `rating` is a boolean, a word such as "up" or "VERY_NEGATIVE", or a number; `scale` has the worst and the best
    * number, where the number alone doesn't say it: (0, 1), (1, 5), (-1, 1). See `normalise_rating`.
    *
    * Needs the scope `feedback`.
    */
-  rate(external_id: string, fields?: SessionsRateRequest, options?: ChangeOptions): Promise<boolean>;
+  rate(external_id: string, fields?: SessionsRateRequest, options?: ChangeOptions): Promise<RatingResult>;
   /**
    * Rates a whole session: `{"rating": "up" | "down" | None, "comment": "…"}`.
    *
@@ -3798,8 +3805,8 @@ export interface Heedful {
    * Says how useful the facts of one recall were; those shown and never named are `ignored`.
    *
    * With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
-   * Facts are named by id, or by their hits. It may come days later. Saying the same of a fact again counts once,
-   * and a fact that is named later is no longer `ignored`.
+   * Facts are named by id, by rank (a whole number), or by their hits. It may come days later. Saying the same of a
+   * fact again counts once, and a fact that is named later is no longer `ignored`.
    *
    * Named facts that the recall did not show are listed in `errors` with their index in `used`, `helpful` and
    * `not_helpful`, one after another, and nothing is said of facts that were not named. If no named fact was shown,

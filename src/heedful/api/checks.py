@@ -218,7 +218,7 @@ def text(field: str, value: Any) -> str:
     if not value.strip():
         raise Invalid.got(field, "must not be empty or blank", value)
     if len(value) > limits.MAX_TEXT:
-        raise _too_long(field, value, limits.MAX_TEXT, "Split it into several, or save it as files of that size")
+        raise _too_long(field, value, limits.MAX_TEXT, "Split it into several texts")
     return _named(field, storable, value)
 
 

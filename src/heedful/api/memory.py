@@ -116,7 +116,7 @@ class Memory(Namespace, name=""):
     @call("POST", "/recalls/{recall_id}/signals", "feedback")
     def signal_recall(
         self,
-        recall_id: t.Receipt,
+        recall_id: t.JudgedRecall,
         *,
         used: Annotated[t.JudgedFacts, t.Means("Facts that the answer is based on.")] = (),
         helpful: Annotated[t.JudgedFacts, t.Means("Facts that a person rated as helpful.")] = (),

@@ -201,7 +201,7 @@ Policies = Annotated[Sequence[PolicyName], Means("The policies to try; all if le
 Policy = Annotated[PolicyName, Means("`documented` or `adaptive`; None leaves it to the dataset, then to the project.")]
 Query = Annotated[str, Means("The question, in any words.", _QUESTION)]
 RecallId = Annotated[str, Means("The receipt, from `recall(…).recall_id`.", ID_LIMITS)]
-Receipt = Annotated[str | Recall, Means("The recall, or its `recall_id`.", ID_LIMITS, wire=str)]
+JudgedRecall = Annotated[str | Recall, Means("The recall, or its `recall_id`.", ID_LIMITS, wire=str)]
 SearchMode = Annotated[
     Mode, Means("`hybrid` (meaning and words), `semantic` (meaning), `lexical` (words), or `graph` (hybrid and links).")
 ]

@@ -183,8 +183,8 @@ class Sessions(Namespace, name="sessions"):
         """Rates the answer with this `external_id` or `qa_id`, in whichever session it is, comments on it, or both.
 
         The `status` of the result is `stored`, or `waiting` if there is no such answer yet: the rating then waits for
-        it, a day by default (the setting `waiting_days`), and is stored when the answer is. The result is true only if
-        the rating is stored. What the same author said of it before is replaced.
+        it, a day by default (the setting `waiting_days`), and is stored when the answer is. What the same author said
+        of it before is replaced.
 
         `rating` is a boolean, a word such as "up" or "VERY_NEGATIVE", or a number; `scale` has the worst and the best
         number, where the number alone doesn't say it: (0, 1), (1, 5), (-1, 1). See `normalise_rating`.

@@ -5,9 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Unpack
 
-from agent_framework import AgentResponse, AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
+from agent_framework import (
+    AgentResponse,
+    AgentSession,
+    ContextProvider,
+    FunctionInvocationContext,
+    FunctionTool,
+    Message,
+    SessionContext,
+    SupportsAgentRun,
+    tool,
+)
 
-from heedful.integrations.turns import AnyMemory, Memories, Options, Turns
+from heedful.integrations.tools import MemoryTools, ToolOptions
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Options, Turns
 
 QA_ID = "heedful_qa_id"
 """The id of an answer for feedback, among the `additional_properties` of a response."""
@@ -47,7 +58,7 @@ class HeedfulProvider(ContextProvider):
             state["question"] = memories.question
             return
         session_id = context.session_id or session.session_id
-        qa_id = await self._turns.astore(session_id, memories, _answer(response), response.response_id, session)
+        qa_id = self._turns.store(session_id, memories, _answer(response), response.response_id, session)
         response.additional_properties[QA_ID] = qa_id
 
 
@@ -66,3 +77,9 @@ def _answer(response: AgentResponse[Any]) -> Any:
             return response.value
     texts = [message.text for message in response.messages if message.role == "assistant"]
     return next((text for text in reversed(texts) if text), "")
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[FunctionTool]:
+    """The tools `recall`, `remember` and `correct`. Functions in the options take the session of the run."""
+    tools = MemoryTools(memory, **options)
+    return [tool(each) for each in tools.functions(lambda call: call.session, "call", FunctionInvocationContext)]

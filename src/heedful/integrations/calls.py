@@ -148,5 +148,10 @@ async def within(seconds: float, call: Awaitable[Any]) -> Any:
         raise
 
 
+def blocking(call: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> Callable[..., Any]:
+    """A call that is awaited in a loop, for other threads."""
+    return lambda *args, **kwargs: asyncio.run_coroutine_threadsafe(call(*args, **kwargs), loop).result()
+
+
 def _too_slow(seconds: float) -> Unavailable:
     return Unavailable(f"it did not answer within {seconds:g} seconds")

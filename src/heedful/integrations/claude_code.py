@@ -14,7 +14,6 @@ import socketserver
 import sys
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ import heedful
 from heedful import settings
 from heedful.clock import new_id
 from heedful.errors import Unavailable
-from heedful.integrations.turns import BlockingMemory, Memories, Turns, strings
+from heedful.integrations.turns import BlockingMemory, Memories, Runs, Turns, strings
 from heedful.providers.configured import configured_embedder
 
 IDLE = 3_600.0
@@ -43,9 +42,6 @@ MAX_MESSAGE = 20_000_000
 
 MAX_QUESTION = 4_000
 """Characters of a prompt that are recalled for, and stored."""
-
-MAX_SESSIONS = 1_000
-"""Sessions whose turn is remembered at the same time."""
 
 COMMANDS = ("good", "bad", "correct", "undo")
 PREFIX = "heedful:"
@@ -125,7 +121,7 @@ class Hooks:
         self._memory = memory
         self._problem = problem
         self._recalls = Turns(memory)
-        self._turns: OrderedDict[str, PendingPrompt] = OrderedDict()
+        self._turns = Runs()
         self._pending: dict[str, _Once] = {}
         self._lock = threading.Lock()
         self._events: dict[str, Callable[[str, Payload], str]] = {
@@ -163,13 +159,13 @@ class Hooks:
 
     def forget(self, payload: Payload) -> None:
         """Forgets the turn of a session, whose prompt was not given the memories."""
-        self._pop(str(payload.get("session_id")))
+        self._turns.pop(str(payload.get("session_id")))
 
     def _prompt(self, session_id: str, payload: Payload) -> str:
         prompt = str(payload.get("prompt") or "").strip()
         if prompt.startswith(f"/{PREFIX}"):
             return self._command(session_id, payload)
-        self._pop(session_id)
+        self._turns.pop(session_id)
         if not prompt:
             return ""
         was_new = self._problem.take()
@@ -179,14 +175,11 @@ class Hooks:
         elif not was_new:
             # What failed after the last prompt, such as storing its answer, is still to be told.
             self._problem.end()
-        with self._lock:
-            self._turns[session_id] = PendingPrompt(memories, f"claude-code/{new_id()}")
-            if len(self._turns) > MAX_SESSIONS:
-                self._turns.popitem(last=False)
+        self._turns.put(session_id, PendingPrompt(memories, f"claude-code/{new_id()}"))
         return memories.prompt
 
     def _stop(self, session_id: str, payload: Payload) -> str:
-        turn = self._pop(session_id)
+        turn: PendingPrompt | None = self._turns.pop(session_id)
         if turn is None:
             return ""
         # Read now: the next prompt may be in the transcript before its hook runs.
@@ -213,7 +206,7 @@ class Hooks:
         if name not in COMMANDS:
             return ""
         # It is no question itself.
-        self._pop(session_id)
+        self._turns.pop(session_id)
         if name == "correct" and text is None:
             return "Heedful: nothing was stored, because what is right is missing: /heedful:correct WHAT IS RIGHT"
         sessions = self._memory.sessions
@@ -233,12 +226,8 @@ class Hooks:
         return f"Heedful: the last answer is rated as {name}"
 
     def _end(self, session_id: str, payload: Payload) -> str:
-        self._pop(session_id)
+        self._turns.pop(session_id)
         return ""
-
-    def _pop(self, session_id: str) -> PendingPrompt | None:
-        with self._lock:
-            return self._turns.pop(session_id, None)
 
 
 def _read_command(payload: Payload) -> tuple[str, str | None]:

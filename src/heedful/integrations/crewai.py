@@ -12,7 +12,9 @@ from crewai.hooks import InterceptionPoint
 from crewai.hooks.contexts import ExecutionEndContext, InputContext, StepContext
 from crewai.hooks.dispatch import HookFn, get_scoped_hooks, scoped_hooks
 from crewai.tasks.task_output import TaskOutput
+from crewai.tools import BaseTool, tool
 
+from heedful.integrations.tools import MemoryTools, ToolOptions
 from heedful.integrations.turns import BlockingMemory, Memories, Options, Turns
 
 _KICKOFFS: ContextVar[tuple[tuple[Crew, dict[str, Any]], ...]] = ContextVar("kickoffs", default=())
@@ -101,3 +103,14 @@ def _inputs() -> dict[str, Any]:
 
 def _answer(output: TaskOutput) -> Any:
     return output.pydantic or output.json_dict or output.raw
+
+
+def heedful_tools(memory: BlockingMemory, **options: Unpack[ToolOptions]) -> list[BaseTool]:
+    """The tools `recall`, `remember` and `correct`. Functions in the options take the `inputs` of the crew within the
+    block of a `HeedfulRun`, and an empty mapping elsewhere."""
+    functions = MemoryTools(memory, **options).functions(lambda _: _inputs(), awaited=False)
+    tools: list[BaseTool] = [tool(each) for each in functions]
+    for each in tools:
+        # The cache is that of the crew, and the next inputs may be another user's.
+        each.cache_function = lambda *_: False
+    return tools

@@ -87,7 +87,7 @@ class HeedfulPlugin(BasePlugin):
             session = invocation_context.session
             name = session_name(session.app_name, session.user_id, session.id)
             id_, user_id = invocation_context.invocation_id, invocation_context.user_id
-            await self._recalls.astore(name, turn.memories, turn.answer, id_, user_id)
+            self._recalls.store(name, turn.memories, turn.answer, id_, user_id)
 
 
 class HeedfulMemoryService(BaseMemoryService):

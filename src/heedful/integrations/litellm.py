@@ -10,9 +10,9 @@ from litellm.caching.dual_cache import DualCache
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import UserAPIKeyAuth
 
-from heedful.integrations.proxy.conversations import Conversations, Recent, Turn
+from heedful.integrations.proxy.conversations import REMEMBERED, Conversations
 from heedful.integrations.proxy.protocols import PROTOCOLS, Protocol, Reply
-from heedful.integrations.turns import BlockingMemory
+from heedful.integrations.turns import BlockingMemory, Runs
 
 _PROTOCOLS: Mapping[str, tuple[Protocol, tuple[str, ...]]] = {
     "acompletion": (PROTOCOLS["/chat/completions"], ("messages",)),
@@ -49,7 +49,7 @@ class HeedfulCallback(CustomLogger):
         super().__init__()
         self._conversations = Conversations(memory, **options)
         self._user = user
-        self._turns: Recent[str, tuple[Turn, Protocol]] = Recent()
+        self._turns = Runs(most=REMEMBERED)
         """By LiteLLM's id of a call."""
 
     async def async_pre_call_hook(
@@ -66,7 +66,7 @@ class HeedfulCallback(CustomLogger):
         turn = await self._conversations.ask(protocol.asked(data), user, session, answer_id)
         if turn is None:
             return data
-        self._turns[call_id] = turn, protocol
+        self._turns.put(call_id, (turn, protocol))
         if turn.memories.prompt:
             changed = json.dumps({name: data[name] for name in names if name in data})
             data.update(json.loads(protocol.with_memories(changed, turn.memories.prompt)))

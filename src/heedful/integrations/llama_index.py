@@ -70,7 +70,7 @@ class HeedfulMemoryBlock(BaseMemoryBlock[str]):
             return None
         self._answered = True
         tags = active_instrument_tags.get()
-        return await self._turns.astore(session_id, self._memories, answer, external_id, tags)
+        return self._turns.store(session_id, self._memories, answer, external_id, tags)
 
 
 class HeedfulMemory(Memory):

@@ -69,7 +69,7 @@ class HeedfulRun(RunHooks[Any]):
         trace = get_current_trace()
         trace_id = None if trace is None or trace.trace_id == NO_TRACE else trace.trace_id
         memories = memories or Memories(question)
-        self.qa_id = await self._turns.astore("openai-agents", memories, output, trace_id, context.context)
+        self.qa_id = self._turns.store("openai-agents", memories, output, trace_id, context.context)
 
     async def _show(self, given: ModelInputData, context: Any) -> ModelInputData:
         if not self._has_hooks:

@@ -47,7 +47,7 @@ class HeedfulCapability(AbstractCapability[Any]):
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         if not isinstance(result.output, DeferredToolRequests):
             memories = self._memories or Memories(_question(ctx))
-            await self._turns.astore(str(ctx.conversation_id), memories, result.output, ctx.run_id, ctx.deps)
+            self._turns.store(str(ctx.conversation_id), memories, result.output, ctx.run_id, ctx.deps)
         return result
 
 

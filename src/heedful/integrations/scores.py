@@ -22,6 +22,7 @@ from pydantic import Field
 
 from heedful.api import checks
 from heedful.errors import Invalid, NotFound
+from heedful.integrations.calls import blocking
 from heedful.integrations.score_systems import MARK, Langfuse, LangSmith, Phoenix, Score, ScoreSystem, WrittenScore
 from heedful.integrations.turns import AnyMemory, BlockingMemory
 from heedful.ledger.votes import normalise_rating
@@ -255,10 +256,4 @@ class _Blocking:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._awaited, name)
-        if not inspect.iscoroutinefunction(found):
-            return _Blocking(found, self._loop)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return asyncio.run_coroutine_threadsafe(found(*args, **kwargs), self._loop).result()
-
-        return call
+        return blocking(found, self._loop) if inspect.iscoroutinefunction(found) else _Blocking(found, self._loop)

@@ -48,7 +48,7 @@ class HeedfulPlugin(ContextInjector):
             return
         answer = event.result.structured_output or _text(event.result.message)
         session_id, external_id = event.agent.session_id, state.get("external_id")
-        state["heedful_qa_id"] = await self._turns.astore(session_id, memories, answer, external_id, state)
+        state["heedful_qa_id"] = self._turns.store(session_id, memories, answer, external_id, state)
 
     async def _show(self, context: InjectionContext) -> str | None:
         state, memories = self._invocations.get(context.agent, ({}, None))

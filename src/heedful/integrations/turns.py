@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -22,7 +22,7 @@ from pydantic_core import to_json
 
 from heedful.clock import new_id
 from heedful.errors import HeedfulError, Invalid, Unavailable, quoted
-from heedful.integrations.calls import Breaker, Calls, within
+from heedful.integrations.calls import Breaker, Calls, blocking, within
 from heedful.memory.answer import as_prompt
 from heedful.model import DEFAULT_DATASET, Metadata, Recall, RememberResult
 from heedful.model.limits import MAX_CONTENT, MAX_QUERY
@@ -54,6 +54,10 @@ QUIET = 60.0
 
 FINISH = 5.0
 """Seconds that the end of a process, or closing a memory, waits for answers to be stored."""
+
+RETRIES = 2.0, 10.0, 30.0
+"""Seconds between the attempts to store an answer while Heedful is unavailable; at the end of a process, there are no
+pauses."""
 
 THREADS = 32
 """Calls of one memory that run at the same time for agents."""
@@ -134,7 +138,8 @@ class _Connection:
         self.breaker = Breaker(PAUSE if pause is None else pause)
         # Stored in the order they are given.
         self.answers = Calls(threads=1, late=1)
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.hurry = threading.Event()
+        """Ends the pauses between attempts."""
         self._warned: dict[tuple[str, str], float] = {}
 
     def warn(self, doing: str, error: Exception) -> None:
@@ -146,13 +151,8 @@ class _Connection:
 
     def finish(self, seconds: float | None = None) -> None:
         """Waits for the answers that are being stored."""
+        self.hurry.set()
         _report(self.answers.finish(FINISH if seconds is None else seconds))
-
-    async def afinish(self) -> None:
-        loop = asyncio.get_running_loop()
-        tasks = [task for task in self.tasks if task.get_loop() is loop]
-        if tasks:
-            _report(len((await asyncio.wait(tasks, timeout=FINISH))[1]))
 
 
 class Guard:
@@ -250,7 +250,7 @@ class Turns(Guard):
 
     def require_sync(self) -> Self:
         """The same, if the memory can be used by an agent that doesn't await it; else this fails."""
-        if inspect.iscoroutinefunction(self._memory.recall):
+        if _is_awaited(self._memory):
             remedy = "Pass what heedful.open() or heedful.connect() returned; it is used in a thread where needed"
             raise Invalid("this adapter needs a memory that is not awaited", field="memory", remedy=remedy)
 
@@ -284,7 +284,8 @@ class Turns(Guard):
         """Stores an answer with what it was made from, in the background; what is no text is stored as JSON.
 
         Returns the id by which it can be rated, which is the external id if there is one; None if there is no question,
-        or no answer. The session and the id give way to those of the options.
+        or no answer. The session and the id give way to those of the options. It has to be called where the memory is
+        awaited, if it is one that is.
         """
         text = as_text(answer)
         if not (memories.question.strip() and text.strip()):
@@ -296,15 +297,12 @@ class Turns(Guard):
             name = ids["external_id"] or external_id or new_id()
             found = {"recall_id": memories.recall_id, "external_id": name}
             add = self._memory.sessions.add_entry
-            self._later(partial(add, ids["session_id"] or session_id, memories.question, text, **found))
+            if inspect.iscoroutinefunction(add):
+                add = blocking(add, asyncio.get_running_loop())
+            entry = partial(add, ids["session_id"] or session_id, memories.question, text, **found)
+            self._connection.answers.later(partial(self._store, entry), MAX_WAITING)
             return str(name)
         return None
-
-    async def astore(
-        self, session_id: str, memories: Memories, answer: Any, external_id: str | None = None, context: Any = None
-    ) -> str | None:
-        """The same; it has to be called where the memory is awaited, if it is one that is."""
-        return self.store(session_id, memories, answer, external_id, context)
 
     def _arguments(self, query: str, context: Any, options: Mapping[str, Any]) -> dict[str, Any] | None:
         with self.guarded("recall"):
@@ -319,29 +317,15 @@ class Turns(Guard):
             return Memories(question, trace_id=trace)
         return Memories(question, as_prompt(recall, max_characters=MAX_CHARACTERS), recall.recall_id, trace)
 
-    def _later(self, add: partial[Any]) -> None:
-        connection = self._connection
-        if not inspect.iscoroutinefunction(add.func):
-            connection.answers.later(partial(self._store, add), MAX_WAITING)
-            return
-        if len(connection.tasks) >= MAX_WAITING:
-            raise Unavailable(f"{MAX_WAITING} earlier ones are waiting")
-        task = asyncio.get_running_loop().create_task(self._astore(add))
-        connection.tasks.add(task)
-        task.add_done_callback(connection.tasks.discard)
-
     def _store(self, add: Callable[[], Any]) -> None:
         with self.guarded("store the answer"):
+            for pause in RETRIES:
+                # It has an id of its own, so it is stored once, whatever came of an earlier attempt.
+                with suppress(Unavailable):
+                    self._tried(add)
+                    return
+                self._connection.hurry.wait(pause)
             self._tried(add)
-
-    async def _astore(self, add: Callable[[], Any]) -> None:
-        try:
-            with self.guarded("store the answer"):
-                await add()
-        except asyncio.CancelledError:
-            # The loop ends before the memory is closed.
-            _report(1)
-            raise
 
 
 _CONNECTIONS: WeakKeyDictionary[Any, _Connection] = WeakKeyDictionary()
@@ -353,11 +337,15 @@ def _connection_of(memory: Any) -> _Connection:
         found = _CONNECTIONS.get(memory)
         if found is None:
             found = _CONNECTIONS[memory] = _Connection(THREADS, MAX_LATE)
-            finish = found.afinish if inspect.iscoroutinefunction(memory.recall) else found.finish
+            finish = partial(asyncio.to_thread, found.finish) if _is_awaited(memory) else found.finish
             hooks = getattr(memory, "_before_close", None)
             if isinstance(hooks, list):
                 hooks.append(finish)
         return found
+
+
+def _is_awaited(memory: Any) -> bool:
+    return inspect.iscoroutinefunction(memory.recall)
 
 
 @atexit.register
@@ -367,15 +355,17 @@ def _finish_all() -> None:
         connection.finish(max(end - time.monotonic(), 0))
 
 
-def finish(memory: BlockingMemory, seconds: float = FINISH) -> None:
+def finish(memory: AnyMemory, seconds: float | None = None) -> None:
     """Waits until the answers of agents are stored, where a process may be stopped without notice; `close` does so,
     too."""
-    _connection_of(memory).finish(seconds)
+    connection = _connection_of(memory)
+    connection.finish(seconds)
+    connection.hurry.clear()
 
 
 async def afinish(memory: AsyncHeedful) -> None:
     """The same of a memory that is awaited."""
-    await _connection_of(memory).afinish()
+    await asyncio.to_thread(finish, memory)
 
 
 def _report(left: int) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from pydantic import BaseModel, Field
 from vanna.capabilities.agent_memory import (
     AgentMemory,
     TextMemory,
@@ -16,11 +17,11 @@ from vanna.capabilities.agent_memory import (
     ToolMemory,
     ToolMemorySearchResult,
 )
-from vanna.core.tool import ToolContext
+from vanna.core.tool import Tool, ToolContext, ToolResult
 from vanna.core.user import User
 
 from heedful.compat.foreign_api import every
-from heedful.errors import Conflict, NotFound
+from heedful.errors import Conflict, Invalid, NotFound
 from heedful.integrations.turns import (
     MAX_RECALLED,
     TRACE,
@@ -35,6 +36,9 @@ from heedful.model import CacheLookup, Execution, Fact, Recall
 from heedful.model.limits import MAX_QUERY
 
 SQL_TOOL = "run_sql"
+
+MAX_SAVED = 200
+"""How many of the newest memories a correction is looked for in."""
 
 
 class HeedfulAgentMemory(AgentMemory):
@@ -122,6 +126,14 @@ class HeedfulAgentMemory(AgentMemory):
 
         return await asyncio.to_thread(read)
 
+    async def correct(self, context: ToolContext, memory_id: str, sql: str, reason: str | None = None) -> ToolMemory:
+        """Replaces SQL that was wrong: runs `sql` for the same question, and rates it as right and the other as wrong,
+        in the name of the user. `memory_id` is the id of the memory, or the one that `external_id` gave it.
+
+        SQL that differs from the wrong one in values alone is stored, and not found: a veto is about both.
+        """
+        return await asyncio.to_thread(self._correct, context.user, memory_id, sql, reason)
+
     async def delete_by_id(self, context: ToolContext, memory_id: str) -> bool:
         """Removes an execution; SQL that was wrong stays blocked."""
         return await _found(asyncio.to_thread(self._memory.executions.delete, memory_id))
@@ -180,6 +192,19 @@ class HeedfulAgentMemory(AgentMemory):
             # The request has saved another query: this one is rated by its own id.
             self._memory.executions.execute_query(sql, **options)
 
+    def _correct(self, user: User, memory_id: str, sql: str, reason: str | None) -> ToolMemory:
+        audience, run = self._audience(user), self._memory.executions.execute_query
+        wrong = self._memory.executions.get(memory_id)
+        if wrong.audience not in (None, audience):
+            raise NotFound(f"there is no memory {memory_id!r}", field="memory_id", value=memory_id)
+        if sql.strip() == wrong.sql_query.strip():
+            raise Invalid("this is the SQL that was wrong", field="sql", value=sql, remedy="Pass the SQL that is right")
+        right = run(sql, connector_id=wrong.connector_id, question=wrong.question, audience=audience)
+        rate = self._memory.feedback.create
+        rate(is_positive=True, execution_id=right.execution_id, author=user.id)
+        rate(is_positive=False, execution_id=wrong.execution_id, author=user.id, feedback=reason)
+        return _tool_memory(right, self._sql_tool)
+
     def _recall(self, query: str, limit: int) -> Recall | None:
         # Where nothing was saved yet, there is no dataset.
         with suppress(NotFound):
@@ -195,6 +220,37 @@ class HeedfulAgentMemory(AgentMemory):
         # Where nothing was saved yet, there is no dataset.
         with suppress(NotFound):
             yield from every(self._memory.facts, dataset=self._dataset, newest_first=True)
+
+
+class Correction(BaseModel):
+    """What the tool takes."""
+
+    wrong_sql: str = Field(description="The SQL that was wrong, as it was found or saved")
+    sql: str = Field(description="The SQL that is right")
+    reason: str | None = Field(None, description="What was wrong, in the user's words")
+
+
+class CorrectSqlTool(Tool[Correction]):
+    """Lets the model replace saved SQL when a user says that it was wrong."""
+
+    def __init__(self, memory: HeedfulAgentMemory) -> None:
+        self._memory = memory
+
+    name = "correct_saved_sql"
+    description = (
+        "Replaces saved SQL that a user called wrong. Call this once the right SQL was run and the user agrees with it"
+    )
+
+    def get_args_schema(self) -> type[Correction]:
+        return Correction
+
+    async def execute(self, context: ToolContext, args: Correction) -> ToolResult:
+        saved = await self._memory.get_recent_memories(context, MAX_SAVED)
+        wrong = next((each for each in saved if each.args["sql"].strip() == args.wrong_sql.strip()), None)
+        if wrong is None:
+            raise NotFound("this SQL is not saved", field="wrong_sql", remedy="Pass it as it was found")
+        await self._memory.correct(context, str(wrong.memory_id), args.sql, args.reason)
+        return ToolResult(success=True, result_for_llm="Corrected: the SQL that was wrong is not found any more.")
 
 
 def _tool_memory(execution: Execution, tool: str, question: str | None = None) -> ToolMemory:

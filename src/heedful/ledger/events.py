@@ -19,7 +19,7 @@ from heedful.ledger.votes import counted_votes, kind_of
 from heedful.model import AuthorKind, Metadata
 from heedful.storage.database import Database
 from heedful.storage.isolation import own_project
-from heedful.storage.rows import AnyRow, Direct, OneOf, Prepared, batches, insert_many, select_in
+from heedful.storage.rows import AnyRow, Direct, OneOf, Prepared, batches, insert_many, one_of, select_in
 from heedful.storage.schema import datasets, event_keys, events, facts, notes, queries
 
 SIGNAL = "signal"
@@ -421,7 +421,9 @@ def surviving(
 ) -> list[Opinion]:
     """The signals about these facts (for these queries) that still count, in folding order."""
     statement = _ACTIVE_SIGNALS if query_ids is None else _ACTIVE_SIGNALS.where(events.c.query_id.in_(query_ids))
-    runs = (connection.execute(statement.where(facts.c.seq.in_(run))) for run in batches(fact_seqs, 2000))
+    runs = (
+        connection.execute(statement.where(one_of(connection, facts.c.seq, run))) for run in batches(fact_seqs, 2000)
+    )
     return counted_votes(opinion(row) for rows in runs for row in rows)
 
 

@@ -346,9 +346,7 @@ def split(text: str, longest: int = MAX_PIECE) -> list[Piece]:
 _LINE = regex(r"\n")
 _WORD = regex(r"\w")
 # Headings go with what is below them, tables and quotes with what is above, and code is not cut.
-_BLOCK = regex(
-    r"(?ms)^```.*?(?:^```|\Z)|(?P<heading>^(?:#{1,6} [^\n]*(?:\s+|\Z))+)|(?P<blank>(?<!:)\n(?:[^\S\n]*\n)+)(?![ \t>|`])"
-)
+_BLOCK = regex(r"(?ms)^```.*?(?:^```|\Z)|(?P<heading>^(?:#{1,6} [^\n]*+(?:\s++|\Z))++)|(?P<blank>\n(?:[^\S\n]*+\n)++)")
 
 
 def split_file(text: str) -> list[Piece]:
@@ -362,9 +360,13 @@ def split_file(text: str) -> list[Piece]:
     if is_list(text):
         spans = _cut(text, (0, len(text)), _LINE)
     else:
-        cuts = [
-            match.start() if match["heading"] else match.end() for match in _BLOCK.finditer(text) if match.lastgroup
-        ]
+        cuts: list[int] = []
+        for match in _BLOCK.finditer(text):
+            start, stop = match.span()
+            if match["heading"]:
+                cuts.append(start)
+            elif match["blank"] and text[start - 1 : start] != ":" and text[stop : stop + 1] not in tuple(" \t>|`"):
+                cuts.append(stop)
         spans = list(pairwise(sorted({0, *cuts, len(text)})))
     parts = [part for span in spans for part in _pack(text, span, [_PARAGRAPH, _SENTENCE, _SPACE], MAX_PIECE)]
     return [piece for piece in _trim(text, parts) if _WORD.search(piece.text)]

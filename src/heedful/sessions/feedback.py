@@ -20,18 +20,8 @@ from heedful.ledger.rating_signals import EntryRow
 from heedful.ledger.retract import UndoHandler, Undoing, irreversible, retract_events
 from heedful.ledger.votes import STARS, kind_of, normalise_rating
 from heedful.memory import forget
-from heedful.model import (
-    RATINGS,
-    Feedback,
-    FeedbackMetrics,
-    ForgetResult,
-    Metadata,
-    Page,
-    Rating,
-    RatingResult,
-    Retraction,
-    limits,
-)
+from heedful.model import RATINGS, Feedback, FeedbackMetrics, ForgetResult, Metadata, Page, Rating, Retraction, limits
+from heedful.model.sessions import RatingResult
 from heedful.notifications.channels import Channel
 from heedful.notifications.outbox import AlertRow
 from heedful.sessions import lessons

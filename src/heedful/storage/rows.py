@@ -74,7 +74,15 @@ def select_in(
 ) -> Iterator[AnyRow]:
     """The rows of a statement in which a column has one of these values, however many these are."""
     for run in batches(values):
-        yield from connection.execute(statement.where(column.in_(run)))
+        yield from connection.execute(statement.where(one_of(connection, column, run)))
+
+
+def one_of(connection: Connection, column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
+    """The condition that a column has one of these values."""
+    if connection.dialect.name != "postgresql":
+        return column.in_(values)
+    # In one array, so that the statement is the same for any number of them: it is read and prepared once.
+    return column == any_(bindparam(None, list(values), type_=postgresql.ARRAY(column.type)))
 
 
 MAX_ROWS = 5_000

@@ -27,7 +27,7 @@ from loop import ANSWER, AT_SIX, QUESTION, SESSION, Asked, Memory, check_loop, c
 from pydantic import BaseModel
 
 import heedful
-from heedful.integrations.agent_framework import QA_ID, HeedfulProvider
+from heedful.integrations.agent_framework import QA_ID, HeedfulProvider, heedful_tools
 from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
@@ -216,6 +216,14 @@ class TestEdgeCases(EdgeCases):
         other = agent_of(memory, Scripted("The other says six."), name="other")
         model = Scripted(call("other", task="When?"))
         return self.run(agent_of(memory, model, tools=[other.as_tool()]), model)
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        session = AgentSession()
+        session.state["user"] = user
+        agent = Agent(Scripted(call(tool, **arguments)), tools=heedful_tools(memory, **options))
+        response = asyncio.run(agent.run(QUESTION, session=session))
+        contents = [content for message in response.messages for content in message.contents]
+        return next(str(content.result) for content in contents if content.type == "function_result")
 
     def test_the_answer_is_what_follows_the_tools(self, memory: Memory) -> None:
         model = Scripted([Content.from_text("Let me see."), call("weekday")])

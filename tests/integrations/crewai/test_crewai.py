@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from crewai import Agent, BaseLLM, Crew, Process, Task
 from crewai.hooks import ToolCallHookContext, before_tool_call, unregister_before_tool_call_hook
 from crewai.hooks.dispatch import InterceptionPoint, register_scoped, scoped_hooks
 from crewai.tools import tool
-from edge_cases import EdgeCases, meaningless
+from edge_cases import PRIVATE, EdgeCases, meaningless
 from loop import (
     ANSWER,
     AT_SEVEN,
@@ -37,7 +38,7 @@ from loop import (
 from pydantic import BaseModel, PrivateAttr
 
 from heedful.errors import Invalid
-from heedful.integrations.crewai import HeedfulRun
+from heedful.integrations.crewai import HeedfulRun, heedful_tools
 from heedful.integrations.turns import finish
 
 
@@ -46,6 +47,8 @@ class Scripted(BaseLLM):
 
     _answers: list[Any] = PrivateAttr(default_factory=list)
     _seen: list[str] = PrivateAttr(default_factory=list)
+    _told: list[str] = PrivateAttr(default_factory=list)
+    """The results of tools."""
 
     @classmethod
     def of(cls, *answers: Any) -> Scripted:
@@ -55,6 +58,7 @@ class Scripted(BaseLLM):
 
     def call(self, messages: Any, *args: Any, **options: Any) -> Any:
         self._seen.append(str(messages[-1]["content"] if len(messages) < 3 else messages[1]["content"]))
+        self._told += [str(each["content"]) for each in messages if each.get("role") == "tool"]
         answer = self._answers.pop(0) if self._answers else ANSWER
         if isinstance(answer, Exception):
             raise answer
@@ -67,8 +71,8 @@ class Scripted(BaseLLM):
         return True
 
 
-def tool_call(name: str) -> list[Any]:
-    return [{"id": "1", "type": "function", "function": {"name": name, "arguments": "{}"}}]
+def tool_call(name: str, **arguments: Any) -> list[Any]:
+    return [{"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]
 
 
 def clerk(model: Scripted, **options: Any) -> Agent:
@@ -306,6 +310,23 @@ class TestEdgeCases(EdgeCases):
         # The block in the tool has its task to itself.
         assert [each.question for each in memory.sessions.entries(SESSION).items] == [QUESTION]
         return asked
+
+    def use(self, memory: Any, tool: str, arguments: dict[str, Any], *, user: str = "ada", **options: Any) -> str:
+        model = Scripted.of(tool_call(tool, **arguments))
+        with HeedfulRun(memory, session_id=SESSION):
+            crew_of(model, tools=heedful_tools(memory, **options)).kickoff(inputs={"user": user})
+        return model._told[0]
+
+    def test_a_tool_is_asked_again_by_the_next_user_of_a_crew(self, memory: Memory) -> None:
+        memory.remember(PRIVATE, metadata={"user": "ada"})
+        calls = [tool_call("recall", query=QUESTION), ANSWER]
+        model = Scripted.of(*calls, *calls)
+        crew = crew_of(model, tools=heedful_tools(memory, where=self.where))
+        with HeedfulRun(memory):
+            for user in ("ada", "bo"):
+                model._told.clear()
+                crew.kickoff(inputs={"user": user})
+                assert (PRIVATE in model._told[-1]) == (user == "ada")
 
     def test_a_crew_in_a_tool_has_its_own_inputs(self, memory: Memory) -> None:
         @tool

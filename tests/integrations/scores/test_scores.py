@@ -17,7 +17,7 @@ from closed_loop import recalled
 from langfuse.api.client import LangfuseAPI
 from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 from langsmith import Client as LangSmithClient
-from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Memory, opened, shown
+from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Memory, opened, run_examples, shown
 from patience import until
 from phoenix.client import Client as PhoenixClient
 from score_servers import PROJECT, Server, serving
@@ -25,6 +25,7 @@ from server import running
 
 import heedful
 from heedful import AsyncHeedful, Forbidden, NotFound, Unavailable
+from heedful.integrations import scores
 from heedful.integrations.score_systems import ScoreSystem
 from heedful.integrations.scores import (
     Langfuse,
@@ -467,3 +468,15 @@ def test_words_scales_and_what_cant_be_read(memory: Memory) -> None:
             result = import_scores(memory, system)
             assert (result.unchanged, result.retracted, result.errors) == (1, 0, [])
     assert UUID(ANSWERS[0])
+
+
+def test_the_page_says_what_works(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(memory, ANSWERS[0])
+    with serving(score_servers.langfuse) as server:
+        langfuse(server).add(ANSWERS[0], 1.0, "Right.")
+        monkeypatch.setattr(scores, "Langfuse", lambda url, *keys: Langfuse(server.url, *keys))
+        given: dict[str, Any] = {"memory": memory}
+        run_examples("scores", given)
+    assert rated(memory) == [(5, "Right.")]
+    assert given["memory"].recall(QUESTION)
+    given["provider"].shutdown()

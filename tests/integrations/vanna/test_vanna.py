@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from edge_cases import LOG, EdgeCases, meaningless
-from loop import ANSWER, SESSION, Asked, Broken, Memory, check_warned, opened, warnings
+from loop import ANSWER, SESSION, Asked, Broken, Memory, check_warned, opened, run_examples, warnings
 from opentelemetry.sdk.trace import TracerProvider
 from vanna.core.agent import Agent
 from vanna.core.llm import LlmRequest, LlmResponse, LlmService, LlmStreamChunk
@@ -26,11 +26,12 @@ from vanna.integrations.sqlite import SqliteRunner
 from vanna.tools import RunSqlTool
 from vanna.tools.agent_memory import SaveQuestionToolArgsTool, SearchSavedCorrectToolUsesTool
 
-from heedful import Unavailable
+from heedful import HeedfulError, Invalid, NotFound, Unavailable
 from heedful.integrations import turns
-from heedful.integrations.vanna import HeedfulAgentMemory
+from heedful.integrations.vanna import CorrectSqlTool, HeedfulAgentMemory
 
 IN_FRANCE = "How many cities are in France?"
+WRONG_SQL = "SELECT count(*) FROM city"
 
 
 @pytest.fixture(params=["open", "connect"])
@@ -152,6 +153,56 @@ def test_an_agent_uses_what_was_proven_instead_of_writing_it_again(memory: Memor
     assert model.written == 2
 
 
+def test_a_correction_is_found_instead_of_what_was_wrong(memory: Memory) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    save(saved, IN_ITALY, WRONG_SQL)
+    memory.feedback.create_positive(execution_id="request-1", author="ada")
+    assert look(saved, IN_ITALY) == [WRONG_SQL]
+    for _ in range(2):
+        right = asyncio.run(saved.correct(context(saved), "request-1", IN_ITALY_SQL, "All countries are counted."))
+        assert (right.question, right.args) == (IN_ITALY, {"sql": IN_ITALY_SQL})
+        assert look(saved, IN_ITALY) == [IN_ITALY_SQL]
+    (wrong,) = memory.feedback.list_negative().items
+    assert (wrong.author, wrong.feedback) == ("ada", "All countries are counted.")
+
+
+def test_nobody_corrects_what_is_anothers_or_with_sql_that_fails(memory: Memory) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    save(saved, IN_ITALY, WRONG_SQL)
+    with pytest.raises(NotFound, match="no memory 'request-1'"):
+        asyncio.run(saved.correct(context(saved, user="bo"), "request-1", IN_ITALY_SQL))
+    with pytest.raises(Invalid, match="the SQL that was wrong"):
+        asyncio.run(saved.correct(context(saved), "request-1", f"{WRONG_SQL} "))
+    with pytest.raises(HeedfulError, match="nothing"):
+        asyncio.run(saved.correct(context(saved), "request-1", "SELECT nothing"))
+    assert memory.feedback.list().items == []
+
+
+def test_an_agent_corrects_what_its_user_calls_wrong(memory: Memory, tmp_path: Path) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    save(saved, IN_ITALY, WRONG_SQL)
+
+    class Corrects(Scripted):
+        async def send_request(self, request: LlmRequest) -> LlmResponse:
+            told = [each.content for each in request.messages if each.role == "tool"]
+            if len(told) == 2:
+                return LlmResponse(content="\n".join(told), finish_reason="stop")
+            return _call("correct_saved_sql", wrong_sql=(WRONG_SQL, "SELECT 1")[len(told)], sql=IN_ITALY_SQL)
+
+    registry = tools(tmp_path)
+    registry.register_local_tool(CorrectSqlTool(saved), access_groups=["user"])
+    agent = Agent(llm_service=Corrects(), tool_registry=registry, user_resolver=Visitor(), agent_memory=saved)
+
+    async def ask() -> str:
+        parts = [part async for part in agent.send_message(RequestContext(), "Wrong: only count those in Italy.")]
+        return str([part.simple_component for part in parts])
+
+    said = asyncio.run(ask())
+    assert "Corrected" in said
+    assert "is not saved" in said
+    assert look(saved, IN_ITALY) == [IN_ITALY_SQL]
+
+
 def test_what_cant_be_proven_is_not_saved(memory: Memory) -> None:
     saved = HeedfulAgentMemory(memory, "geo")
     here = context(saved)
@@ -228,14 +279,10 @@ def test_saving_says_so_when_heedful_fails() -> None:
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import re
-
     monkeypatch.chdir(tmp_path)
     make_cities(tmp_path)
-    page = Path(__file__).parents[3] / "docs/integrations/vanna.md"
     given: dict[str, Any] = {"model": Scripted(), "user_resolver": Visitor(), "registry": ToolRegistry()}
-    for example in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-        exec(compile(example, str(page), "exec"), given)
+    run_examples("vanna", given)
     given["memory"].close()
 
 

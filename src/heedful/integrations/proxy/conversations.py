@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from heedful.integrations.proxy.protocols import Asked, Reply, answer_name, session_name
-from heedful.integrations.turns import BlockingMemory, Memories, Turns
-
-Name = TypeVar("Name")
-Value = TypeVar("Value")
+from heedful.integrations.turns import BlockingMemory, Memories, Runs, Turns
 
 REMEMBERED = 10_000
 """Responses, and sessions, that are remembered for what continues them."""
@@ -28,15 +24,6 @@ class Turn:
     """The id that the caller gives to the answer."""
 
 
-class Recent(OrderedDict[Name, Value]):
-    """What was added last, as far as there is room."""
-
-    def __setitem__(self, name: Name, value: Value) -> None:
-        super().__setitem__(name, value)
-        if len(self) > REMEMBERED:
-            self.popitem(last=False)
-
-
 class Conversations:
     """The conversations of all users of a memory. `options` are those of `Turns`."""
 
@@ -44,14 +31,14 @@ class Conversations:
         self._memory = memory
         self._turns = Turns(memory, **options).require_sync()
         self._storing: set[asyncio.Task[None]] = set()
-        self._turn_of: Recent[tuple[str | None, str | None], Turn] = Recent()
+        self._turn_of = Runs(most=REMEMBERED)
         """By user and response."""
-        self._sessions: Recent[str, None] = Recent()
+        self._sessions = Runs(most=REMEMBERED)
         """Those that are stored with their user."""
 
     async def ask(self, asked: Asked, user: str | None, session: str | None, answer_id: str | None) -> Turn | None:
         """The turn of a question, with the memories that this user may see; None of what asks nothing."""
-        earlier = self._turn_of.get((user, asked.previous))
+        earlier: Turn | None = self._turn_of.get((user, asked.previous))
         if asked.question.strip():
             own = {"user": {"only": [] if user is None else [user]}}
             memories = await self._turns.arecall(asked.question, where=own)
@@ -65,7 +52,7 @@ class Conversations:
     def keep(self, turn: Turn, reply: Reply) -> None:
         """Stores an answer in the background."""
         if reply.id is not None:
-            self._turn_of[turn.user, reply.id] = turn
+            self._turn_of.put((turn.user, reply.id), turn)
         if reply.is_answer:
             task = asyncio.create_task(self._store(turn, reply))
             self._storing.add(task)
@@ -76,10 +63,10 @@ class Conversations:
         await asyncio.gather(*self._storing)
 
     async def _store(self, turn: Turn, reply: Reply) -> None:
-        if turn.user is not None and turn.session not in self._sessions:
+        if turn.user is not None and not self._sessions.get(turn.session):
             create, metadata = self._memory.sessions.create, {"user": turn.user}
             if await self._turns.aattempt("store the user of a session", create, turn.session, metadata=metadata):
-                self._sessions[turn.session] = None
+                self._sessions.put(turn.session, True)
         answer_id = turn.answer_id or reply.id
         name = None if answer_id is None else answer_name(answer_id)
-        await self._turns.astore(turn.session, turn.memories, reply.text, name)
+        self._turns.store(turn.session, turn.memories, reply.text, name)

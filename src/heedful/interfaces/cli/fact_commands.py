@@ -343,7 +343,7 @@ def stats(options: Options, fact_id: str | None, dataset: str, storage: bool, as
         return
     with options.open() as heedful:
         if fact_id is None:
-            show_result(heedful.usefulness_stats(dataset), as_json, _show_dataset)
+            show_result(heedful.usefulness_stats(dataset), as_json, show_usefulness)
         else:
             show_result(heedful.fact_stats(fact_id), as_json, _show_fact)
 
@@ -371,16 +371,17 @@ def _context(context: model.ContextScore) -> str:
     return shortened(context.query) + (f" (+{alike} alike)" if alike else "")
 
 
-def _show_dataset(stats: model.UsefulnessStats) -> None:
+def show_usefulness(stats: model.UsefulnessStats | model.UsefulnessReport) -> None:
+    """Prints the distribution of usefulness in a dataset, and the facts at both ends."""
     screen = console()
-    screen.print(
-        f"{stats.dataset}: {counted(stats.total_facts, 'fact')}, {stats.facts_with_signals:,} with signals, "
-        f"{counted(stats.total_signals, 'signal')}, average overall usefulness {stats.average_overall_usefulness:.4f}"
-    )
+    signals = f"{stats.facts_with_signals:,} with signals, {counted(stats.total_signals, 'signal')}"
+    screen.print(escape(f"{stats.dataset}: {counted(stats.total_facts, 'fact')}, {signals}"))
     if not stats.total_signals:
         screen.print("Nobody has given a signal yet: heedful signal --recall RECALL_ID --used 1")
         return
-    screen.print(", ".join(f"{count} {kind}" for kind, count in stats.signal_breakdown.items()))
+    breakdown = getattr(stats, "signal_breakdown", {})
+    mean = f"mean overall usefulness {stats.average_overall_usefulness:.4f}"
+    screen.print(", ".join([*(f"{count} {kind}" for kind, count in breakdown.items()), mean]))
     most = max(stats.distribution.values())
     for label, count in stats.distribution.items():
         screen.print(f"  {label}  {'█' * round(30 * count / most):30} {count}")

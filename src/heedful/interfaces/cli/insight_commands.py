@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
-from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +19,7 @@ from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound, Unavailable
 from heedful.interfaces import reason_labels
 from heedful.interfaces.charts import Marker, Point, Series, line_chart
+from heedful.interfaces.cli.fact_commands import show_usefulness
 from heedful.interfaces.cli.runner import Group, Options, command, parameters
 from heedful.interfaces.cli.screen import (
     FittingTable,
@@ -100,21 +100,7 @@ def usefulness(report: model.UsefulnessReport) -> None:
 
     It also names those with mixed feedback.
     """
-    if not report.facts_with_signals:
-        echo(f"No signals about the {counted(report.total_facts, 'fact')} of {report.dataset} yet: heedful signal …")
-        return
-    facts, signals = counted(report.total_facts, "fact"), counted(report.total_signals, "signal")
-    mean = f"mean overall usefulness {report.average_overall_usefulness:.3f}"
-    echo(f"{report.facts_with_signals:,} of {facts} with signals, {signals} in all; {mean}")
-    largest = max(report.distribution.values())
-    show_table(
-        report.distribution.items(),
-        ("overall usefulness", itemgetter(0)),
-        ("facts", itemgetter(1)),
-        ("", lambda line: "█" * round(30 * line[1] / largest)),
-    )
-    for title, ranked in (("most useful", report.most_useful), ("least useful", report.least_useful)):
-        show_table(ranked, (title, "overall_usefulness:.3f"), "signals=signal_count | fact=text:70 | fact_id")
+    show_usefulness(report)
     for fact in report.mixed:
         helps, hurts = (f"({one.score:.2f}) for {one.query!r}" for one in (fact.helps, fact.hurts))
         console().print(escape(f"{shortened(fact.text)}  {fact.fact_id}\n  helps {helps}, hurts {hurts}"))

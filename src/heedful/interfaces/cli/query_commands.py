@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 from rich.markup import escape
 
 from heedful import model
 from heedful.errors import HeedfulError, Invalid
-from heedful.insight.export_files import escape_formula
 from heedful.interfaces import reason_labels
-from heedful.interfaces.cli.runner import STDIN, Engine, Group, Options, command, runs
-from heedful.interfaces.cli.screen import FittingTable, console, echo, echo_json, shortened, show_table
+from heedful.interfaces.cli.runner import STDIN, Engine, Group, runs
+from heedful.interfaces.cli.screen import FittingTable, console, echo, shortened, show_table
 from heedful.text import counted
 
 MAX_ROWS = 20
 """Rows of a result that are shown."""
-
-PAGE_SIZE = 1_000
-"""Feedbacks that are read at once for an export."""
 
 connectors = Group("connectors")
 cache = Group("cache", "chat", first="lookup")
@@ -295,30 +288,3 @@ def _show_feedback(feedback: model.ExecutionFeedback) -> str:
 def delete_feedback(_: bool) -> str:
     """Retract feedback."""
     return "retracted"
-
-
-@command(group=feedback, as_json=False)
-@click.option(
-    "--format", "kind", type=click.Choice(("csv", "jsonl")), default="jsonl", show_default=True, help="What to write."
-)
-def export(options: Options, kind: str) -> None:
-    """Write all feedback to standard output."""
-    with options.open() as heedful:
-        rows = [opinion.model_dump(mode="json") for opinion in _read_all(heedful)]
-    if kind == "csv":
-        writer = csv.writer(sys.stdout)
-        writer.writerow(model.ExecutionFeedback.model_fields)
-        for row in rows:
-            writer.writerow(escape_formula(value) if isinstance(value, str) else value for value in row.values())
-    else:
-        for row in rows:
-            echo_json(orjson.dumps(row).decode())
-
-
-def _read_all(heedful: Engine) -> list[model.ExecutionFeedback]:
-    feedbacks: list[model.ExecutionFeedback] = []
-    while True:
-        page = heedful.feedback.list(skip=len(feedbacks), limit=PAGE_SIZE)
-        feedbacks += page.items
-        if len(feedbacks) >= page.total or not page.items:
-            return feedbacks
