@@ -30,7 +30,7 @@ from heedful.model import (
     Trend,
 )
 
-MAX_WAITING = 4
+MAX_WAITING = 3
 """Review items on the overview."""
 
 
