@@ -32,7 +32,7 @@ from heedful.bootstrap import THREADS
 from heedful.interfaces.mcp.agent_tools import PROFILES
 from heedful.interfaces.mcp.serving import server_of
 from heedful.interfaces.mcp.tools import MEANINGS, TOOLS, AnswerRating, feedback
-from heedful.model import Metadata, Mode, PolicyName, Signal
+from heedful.model import Metadata, Mode, PolicyName, Recall, Signal
 from heedful.testing import WordEmbedder
 
 pytestmark = pytest.mark.usefixtures("warm_processes")
@@ -74,7 +74,8 @@ SENT: dict[Any, Any] = {
     Sequence[str] | None: either(array(TEXT), NULL),
     str | Sequence[str] | None: either(TEXT, array(TEXT), NULL),
     Source: either(TEXT, array(TEXT)),
-    Facts: either(TEXT, array(TEXT)),
+    str | Recall: TEXT,
+    Facts: either(TEXT, {"type": "integer"}, array(either(TEXT, {"type": "integer"}))),
     Signal | Iterable[Signal | Mapping[str, Any]]: either(SIGNAL, array(SIGNAL)),
 }
 """What stands in the schema for a type of the engine."""
@@ -375,7 +376,12 @@ FEEDBACK = {"session_id": "s1", "qa_id": "nope"}
         ("remember", {"texts": "x", "metadata": ["a"]}, "invalid", "metadata must be an object or a list of objects"),
         ("signal", {"signals": 5}, "invalid", "signals must be a list"),
         ("signal", {"signals": [{"fact_id": "x"}]}, "invalid", "signals[0].signal_type is required"),
-        ("signal_recall", {"recall_id": "x", "used": 5}, "invalid", "used must be a text or a list of texts"),
+        (
+            "signal_recall",
+            {"recall_id": "x", "used": 0.5},
+            "invalid",
+            "used must be a text or a whole number or a list of",
+        ),
         ("signal_recall", {"recall_id": "x"}, "not_found", "no recall 'x'"),
         ("feedback", {"feedback_score": 5}, "invalid", "the feedback has no target"),
         ("feedback", {**FEEDBACK, "feedback_score": 5}, "not_found", "s1"),
