@@ -104,7 +104,9 @@ def test_the_scenario_calls_every_operation(expected: list[Step]) -> None:
     assert len(refused) > 60
 
 
-@pytest.mark.parametrize("opened", [remote, pytest.param(awaited, marks=pytest.mark.nightly), awaited_remote])
+@pytest.mark.parametrize(
+    "opened", [remote, *(pytest.param(each, marks=pytest.mark.nightly) for each in (awaited, awaited_remote))]
+)
 @pytest.mark.slow
 def test_it_makes_no_difference_where_the_engine_is(
     opened: Any, expected: list[Step], world: World, tmp_path: Path

@@ -24,7 +24,7 @@ READS_PER_SIGNAL = 60
 """Rows that may be read for each signal, where a wrong plan reads as many as there are signals."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def crowded(postgresql_server: str) -> Iterator[str]:
     """A store whose tables were counted before the project `new` got its signals."""
     with new_store(postgresql_server) as url:
