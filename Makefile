@@ -78,7 +78,7 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 check: $(VENV)/dev ## all that decides whether a change lands; TEST=coverage to measure that, too
 	@$(MAKE) --no-print-directory --output-sync=target -j2 lint size docs-site test-typescript test-integration-claude-code
 	@$(MAKE) --no-print-directory AGAIN=1 $(or $(TEST),test-all)
-	@$(MAKE) --no-print-directory AGAIN=1 --output-sync=target -j2 test-faults test-soak-short
+	@$(MAKE) --no-print-directory AGAIN=1 test-faults
 
 test: export HEEDFUL_TEST_GRIDS := few
 test: $(VENV)/dev ## each feature once, on every store, over HTTP and in a browser: a few minutes

@@ -98,7 +98,7 @@ def test_an_agent_that_blocks_goes_on(server: SilentServer, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["connect", "aconnect"])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_agent_that_is_awaited_goes_on(
     server: SilentServer, awaited: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,7 +231,7 @@ print("answered")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_ends_while_calls_hang(cold_processes: Callable[[], None]) -> None:
     with silent_server() as server:
         ended = subprocess.run(
@@ -289,7 +289,7 @@ print(Turns(memory).store("chat-1", Memories("When does the gym open?"), "At six
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_answers_are_stored_when_a_process_ends(memory: Heedful, tmp_path: Path) -> None:
     command = [sys.executable, "-c", STORING, str(tmp_path / "store.db")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -46,6 +46,7 @@ def hits_of(store: Heedful, query: str, **options: Any) -> list[tuple[str, float
     return [(hit.text, hit.score, hit.relevance) for hit in store.recall(query, **options).hits]
 
 
+@pytest.mark.nightly
 def test_rows_that_were_replaced_do_not_stay_in_memory(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "MIN_DEAD_ROWS", 32)
     options: dict[str, Any] = {"embedding": WordEmbedder(), "clock": ManualClock(), "worker": False}
@@ -114,6 +115,7 @@ def test_recalls_beside_a_compaction_find_what_is_there(
     assert all(check.ok and not check.repaired for check in store.doctor())
 
 
+@pytest.mark.nightly
 def test_an_index_is_built_without_holding_every_text(open_store: Callable[..., Heedful], tmp_path: Path) -> None:
     store = open_store()
     for part in range(0, 6000, 1000):

@@ -99,6 +99,7 @@ def test_white_space_around_a_name_makes_nobody_else(either: Heedful) -> None:
 
 
 @pytest.mark.parametrize("name", ["visitor-7", "Visitor-7", " VISITOR-7", "\u200bvisitor-7\n"])
+@pytest.mark.nightly
 def test_no_spelling_of_a_visitors_name_is_a_named_author(either: Heedful, name: str) -> None:
     facts = either.remember(FACTS).fact_ids
     before = [(hit.fact_id, hit.score) for hit in either.recall(QUESTION)]

@@ -140,7 +140,7 @@ def test_no_thread_is_there_before_there_is_work_nor_after_it(opening: Callable[
 
 
 @pytest.mark.parametrize("end", ["", "raise SystemExit(3)"])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_program_that_ends_without_closing_does_its_jobs_first(
     any_store: str, opening: Callable[..., Heedful], end: str
 ) -> None:
@@ -170,7 +170,7 @@ def test_a_job_is_done_where_no_thread_can_be_started_for_it(
     until(lambda: store.jobs.get(added.job_id).status == "done")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_program_does_not_wait_for_a_job_that_failed_for_now(any_store: str, opening: Callable[..., Heedful]) -> None:
     rated(opening(worker=False))
     program = """
@@ -190,7 +190,7 @@ store.jobs.improve()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_forked_child_does_its_own_jobs_and_waits_for_nobody(
     opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +222,7 @@ def test_a_forked_child_does_its_own_jobs_and_waits_for_nobody(
     until(lambda: all(each.status == "done" for each in store.jobs.list().items))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_in_the_middle_is_replaced_and_the_result_is_the_same(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,7 +277,7 @@ Queue(opened.database, opened.now, WorkerTiming(lease=2.0, poll=0.1)).work(work,
     undisturbed.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_job_whose_workers_die_again_and_again_is_given_up(any_store: str, opening: Callable[..., Heedful]) -> None:
     store = opening(worker=False)
     added = store.jobs.improve()
@@ -301,7 +301,7 @@ queue.work(lambda task, report: os.kill(os.getpid(), 9), None, lambda: False, on
     assert (job.attempts, job.error) == (2, "the worker died")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_of_the_whole_store_does_all_projects_and_maintenance(
     any_store: str, opening: Callable[..., Heedful]
 ) -> None:

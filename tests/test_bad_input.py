@@ -148,6 +148,7 @@ class TestRecall:
         ],
     )
     @pytest.mark.parametrize("boost", [False, True])
+    @pytest.mark.nightly
     def test_a_bad_argument_is_named_with_its_value_or_limit(
         self, store: Heedful, path: Path, fact: str, field: str, value: Any, message: str, boost: bool
     ) -> None:
@@ -379,7 +380,7 @@ class TestFullDisk:
             verb()
         assert all(check.ok and not check.repaired for check in store.doctor())
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_a_limit_on_the_size_of_files_changes_nothing(self, open_store: Callable[..., Heedful], path: Path) -> None:
         open_store().remember("there before")
         limit = path.stat().st_size + 50_000

@@ -224,7 +224,7 @@ def test_old_hits_that_nobody_rated_have_an_end(geo: Heedful, proven: str, clock
     assert all(check.ok for check in geo.doctor(repair=False))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_executions_that_were_removed_take_neither_a_place_nor_memory(
     geo: Heedful, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,7 +114,7 @@ class Life:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_taken_in_by_and_by_equals_what_is_read_at_once(
     open_store: Callable[..., Heedful], tmp_path: Path, seed: int
 ) -> None:

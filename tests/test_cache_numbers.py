@@ -58,6 +58,7 @@ def look(store: Heedful, question: str) -> CacheMatch:
         ("3 dozen", 36),
     ],
 )
+@pytest.mark.nightly
 def test_a_number_is_bound_however_it_is_written(geo: Heedful, number: str, bound: int) -> None:
     match = look(geo, f"Which cities have more than {number} inhabitants?")
     assert (match.decision, match.execution["sql_query"]) == ("rebind", SQL.replace("200000", str(bound))), match.reason

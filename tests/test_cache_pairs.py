@@ -45,6 +45,7 @@ def made(kind: str, request: pytest.FixtureRequest, folder: Path, schema: str) -
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.nightly
 def test_no_answer_is_wrong_and_most_that_mean_the_same_are_reused(
     schema: str, request: pytest.FixtureRequest, path: Path, tmp_path: Path, bundled: Embedder
 ) -> None:
@@ -58,6 +59,7 @@ def test_no_answer_is_wrong_and_most_that_mean_the_same_are_reused(
 
 
 @pytest.mark.parametrize(("kind", "schema"), [("postgresql", "clinic"), ("duckdb", "hr"), ("mysql", "shop")])
+@pytest.mark.nightly
 def test_no_answer_is_wrong_on_other_connectors(
     kind: str, schema: str, request: pytest.FixtureRequest, path: Path, tmp_path: Path, bundled: Embedder
 ) -> None:
@@ -66,6 +68,7 @@ def test_no_answer_is_wrong_on_other_connectors(
         assert wrong(outcomes(judge, one_of_each_class(schema), store.open)) == []
 
 
+@pytest.mark.nightly
 def test_no_answer_is_wrong_in_any_store(
     any_store: str, request: pytest.FixtureRequest, tmp_path: Path, bundled: Embedder
 ) -> None:

@@ -127,7 +127,7 @@ def test_a_column_that_takes_too_long_to_sort_is_read_in_any_order(
     assert indexed(store, f"How old is {name(1_999)}?").cache_hit
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_values_of_sensitive_columns_are_never_read(store: Heedful, place: Place) -> None:
     asked = f"How old is {name(1_999)}?"
     store.connectors.create("people", place.url, sensitive_columns=["Person.Name"])

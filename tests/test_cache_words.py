@@ -197,6 +197,7 @@ def ran(store: Heedful, question: str) -> str:
 
 
 @pytest.mark.parametrize("pair", OTHERS, ids=lambda pair: pair.asked)
+@pytest.mark.nightly
 def test_another_question_is_not_answered_with_the_proven_sql(shop: Heedful, pair: Pair) -> None:
     prove(shop, pair.proven, pair.sql)
     found = look(shop, pair.asked)
@@ -205,6 +206,7 @@ def test_another_question_is_not_answered_with_the_proven_sql(shop: Heedful, pai
 
 
 @pytest.mark.parametrize("pair", OTHERS, ids=lambda pair: pair.asked)
+@pytest.mark.nightly
 def test_both_questions_are_served_once_both_are_proven(shop: Heedful, pair: Pair) -> None:
     prove(shop, pair.proven, pair.sql)
     prove(shop, pair.asked, pair.right)

@@ -192,6 +192,7 @@ def shown(context: str) -> list[str]:
     return sorted((fact for fact in (AT_SIX, AT_SEVEN) if fact in context), key=context.index)
 
 
+@pytest.mark.slow
 def test_a_rating_changes_the_memories_of_the_next_prompt_and_its_retraction_changes_them_back(
     tmp_path: Path, any_store: str
 ) -> None:
@@ -213,6 +214,7 @@ def test_a_rating_changes_the_memories_of_the_next_prompt_and_its_retraction_cha
         assert [memory.fact(each.fact_id).text for each in entry.used or []] == [AT_SIX]
 
 
+@pytest.mark.slow
 def test_a_good_answer_is_remembered(taught: ClaudeCode) -> None:
     taught.prompt("Which editor do I use?")
     taught.stop("You use Helix.")
@@ -220,6 +222,7 @@ def test_a_good_answer_is_remembered(taught: ClaudeCode) -> None:
     assert "You use Helix." in taught.prompt("Which editor do I use?")
 
 
+@pytest.mark.nightly
 def test_a_correction_is_remembered(taught: ClaudeCode) -> None:
     taught.prompt()
     taught.stop()
@@ -228,6 +231,7 @@ def test_a_correction_is_remembered(taught: ClaudeCode) -> None:
     assert 'opens at \\"eight\\"' in taught.prompt() or 'opens at "eight"' in taught.prompt()
 
 
+@pytest.mark.nightly
 def test_a_rating_is_no_question_of_its_own(taught: ClaudeCode) -> None:
     taught.prompt()
     taught.stop()
@@ -243,6 +247,7 @@ def test_a_rating_is_no_question_of_its_own(taught: ClaudeCode) -> None:
 class TestWhatIsDoneAfterAStop:
     """An answer is stored after the hook was answered; what comes next waits for it."""
 
+    @pytest.mark.nightly
     def test_each_rating_lands_on_the_answer_before_it(self, taught: ClaudeCode) -> None:
         for number in range(4):
             taught.prompt(f"Which number is {number}?")
@@ -266,6 +271,7 @@ class TestWhatIsDoneAfterAStop:
             (entry,) = memory.sessions.entries("s1").items
             assert (entry.answer, entry.feedback_score) == (ANSWER, 5)
 
+    @pytest.mark.nightly
     def test_a_process_that_is_told_to_end_stores_the_answer_first(self, taught: ClaudeCode) -> None:
         taught.prompt()
         with ThreadPoolExecutor(1) as threads:
@@ -288,6 +294,7 @@ def busy(store: Path) -> Iterator[Callable[[], int]]:
         yield lambda: connection.execute("SELECT count(*) FROM entries").fetchone()[0]
 
 
+@pytest.mark.nightly
 def test_sessions_at_the_same_time_do_not_mix(taught: ClaudeCode) -> None:
     def talk(number: int) -> None:
         session = f"at-once-{number}"
@@ -331,6 +338,7 @@ class TestWhenHeedfulDoesNotWork:
         assert done.returncode == 1
         assert 'pipx install "heedful[mcp]"' in done.stderr
 
+    @pytest.mark.nightly
     def test_the_store_is_broken(self, claude: ClaudeCode) -> None:
         def has_ended() -> bool:
             return bool(list(claude.home.glob(".heedful/*.problem")))
@@ -347,6 +355,7 @@ class TestWhenHeedfulDoesNotWork:
         assert "no answer yet" in claude.command("/heedful:good")
         assert not has_ended()
 
+    @pytest.mark.nightly
     def test_the_store_is_locked(self, taught: ClaudeCode) -> None:
         with busy(taught.store):
             # The process gives up just before the hook does.
@@ -356,6 +365,7 @@ class TestWhenHeedfulDoesNotWork:
         until(lambda: shown(taught.prompt()) == [AT_SIX, AT_SEVEN])
         assert not list(taught.home.glob(".heedful/*.problem"))
 
+    @pytest.mark.nightly
     def test_the_store_is_locked_before_it_is_opened(self, claude: ClaudeCode) -> None:
         claude.teach()
         claude.close()
@@ -364,6 +374,7 @@ class TestWhenHeedfulDoesNotWork:
             until(lambda: "may have locked the store" in claude.prompt())
         until(lambda: shown(claude.prompt()) == [AT_SIX, AT_SEVEN])
 
+    @pytest.mark.nightly
     def test_an_answer_was_not_stored(self, taught: ClaudeCode) -> None:
         taught.prompt()
         with closing(sqlite3.connect(taught.store)) as connection:
@@ -377,6 +388,7 @@ class TestWhenHeedfulDoesNotWork:
         assert re.search("can't store the answer.*no room", log.read_text())
 
 
+@pytest.mark.nightly
 def test_messages_that_are_none_do_no_harm(taught: ClaudeCode) -> None:
     for message in (b"", b"no json", b"[]", b'{"session_id": 5, "prompt": 5}', b'{"prompt": "x"}'):
         for event in HOOKS:
@@ -386,6 +398,7 @@ def test_messages_that_are_none_do_no_harm(taught: ClaudeCode) -> None:
     assert shown(taught.prompt()) == [AT_SIX, AT_SEVEN]
 
 
+@pytest.mark.nightly
 def test_a_second_process_ends_by_itself_and_nobody_else_can_ask(taught: ClaudeCode) -> None:
     folder = taught.home / ".heedful"
     (name,) = folder.glob("*.sock")
@@ -398,6 +411,7 @@ def test_a_second_process_ends_by_itself_and_nobody_else_can_ask(taught: ClaudeC
     assert stat.S_IMODE(name.stat().st_mode) & 0o077 == 0
 
 
+@pytest.mark.nightly
 def test_the_settings_of_a_repository_are_not_read(taught: ClaudeCode) -> None:
     hostile = taught.folder / "repository/heedful.toml"
     hostile.write_text('project = "hostile"\nstore = "hostile.db"\n')
@@ -405,6 +419,7 @@ def test_the_settings_of_a_repository_are_not_read(taught: ClaudeCode) -> None:
     assert sorted(each.name for each in hostile.parent.iterdir()) == ["heedful.toml"]
 
 
+@pytest.mark.nightly
 def test_the_mcp_server_of_the_plugin_has_the_same_memory(taught: ClaudeCode) -> None:
     server = json.loads((PLUGIN / ".mcp.json").read_text())["mcpServers"]["memory"]
     arguments = [each.replace("${CLAUDE_PLUGIN_ROOT}", str(PLUGIN)) for each in server["args"]]

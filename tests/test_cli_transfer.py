@@ -42,6 +42,7 @@ def read(result: Result) -> Any:
     return orjson.loads(result.stdout)
 
 
+@pytest.mark.nightly
 def test_copy_prints_tables_and_checksums(run: Run, lived: Path, tmp_path: Path) -> None:
     shown = run("copy", str(lived), str(tmp_path / "copy.db")).stdout
     sums = verify(lived).projects
@@ -87,6 +88,7 @@ def test_the_project_of_the_settings_is_obeyed(
     assert read(run("import", file, "--json", store=tmp_path / "c.db"))["project"] == "ours"
 
 
+@pytest.mark.nightly
 def test_a_project_goes_through_a_pipe(lived: Path, tmp_path: Path) -> None:
     heedful = f"{sys.executable} -m heedful --embedding fast"
     written = f"{heedful} --store {lived} --project other export --no-vectors"

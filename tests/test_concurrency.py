@@ -65,7 +65,7 @@ def counting(place: int) -> str:
     return f"SELECT count(*) AS n{place} FROM city WHERE country = '{COUNTRIES[place]}'"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_evidence_of_the_cache(open_store: Callable[..., Heedful], tmp_path: Path) -> None:
     store = open_store()
     cities = make_cities(tmp_path)
@@ -148,7 +148,7 @@ def test_the_evidence_waits_for_no_other_connector_and_in_no_transaction(
     assert held == [0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_indexes_of_facts_and_of_queries_with_signals(open_store: Callable[..., Heedful]) -> None:
     store = open_store()
     store.remember([f"common ground number{number}" for number in range(30)])

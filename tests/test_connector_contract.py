@@ -112,6 +112,7 @@ def test_queries_run_are_kept_and_are_refused(towns: Any, place: Place) -> None:
         assert (type(caught.value), caught.value.code) == (kind, code), wrong
 
 
+@pytest.mark.nightly
 def test_what_is_proven_is_served_rebound_and_blocked(towns: Any, place: Place) -> None:
     proven = prove(towns)
     served = towns.chat.execution_cache_lookup("how many cities are in italy")
@@ -128,6 +129,7 @@ def test_what_is_proven_is_served_rebound_and_blocked(towns: Any, place: Place) 
     assert (refused.cache_hit, refused.matches[0].gate) == (False, "feedback")
 
 
+@pytest.mark.nightly
 def test_a_question_in_the_first_person_is_reused_for_who_proved_it(towns: Any) -> None:
     chat = towns.chat_sessions.create().id
     done = towns.chat.chat_to_answer(chat, MINE)
@@ -171,6 +173,7 @@ IN_MARCH = (
 OF_ANY_KIND = ("day >= '2025-03-01' AND day < '2025-04-01'", "day BETWEEN '2025-03-01' AND '2025-03-31'")
 
 
+@pytest.mark.nightly
 def test_dates_are_rebound_as_the_database_writes_them(towns: Any, place: Place) -> None:
     place.write(VISITS)
     towns.connectors.create("visits", place.url)
@@ -187,6 +190,7 @@ def test_dates_are_rebound_as_the_database_writes_them(towns: Any, place: Place)
         assert found.matches[0].execution["result"].rows == [[2]], found.matches[0].execution["sql_query"]
 
 
+@pytest.mark.nightly
 def test_hours_are_rebound_from_the_clock(towns: Any, place: Place, server: Running, clock: ManualClock) -> None:
     place.write(VISITS)
     towns.connectors.create("visits", place.url)
@@ -230,6 +234,7 @@ def test_another_schema_is_another_database(towns: Any, place: Place) -> None:
     assert (result.cache_hit, result.matches[0].gate) == (False, "schema")
 
 
+@pytest.mark.nightly
 def test_chat_answers_by_the_model_and_then_by_what_is_proven(towns: Any, model: ScriptedModel) -> None:
     first = ask(towns, ITALY)
     assert (first.origin, first.execution_result.result.rows) == ("written", [[2]])
@@ -273,6 +278,7 @@ def test_golden_examples_are_made_changed_promoted_and_used(towns: Any) -> None:
         towns.golden_examples.create("Empty it", "DELETE FROM city")
 
 
+@pytest.mark.nightly
 def test_the_review_queue_blocks_promotes_and_adds_examples(towns: Any) -> None:
     right = prove(towns)
     wrong = towns.executions.execute_query("SELECT count(*) AS n FROM city", question=ITALY).execution_id

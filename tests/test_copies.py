@@ -28,6 +28,7 @@ def crowded(store: Heedful) -> Heedful:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic", "lexical", "graph"])
+@pytest.mark.nightly
 def test_each_text_is_shown_once_with_its_sources(crowded: Heedful, mode: Mode) -> None:
     hits = crowded.recall(QUERY, mode=mode).hits
     assert len({hit.text.casefold() for hit in hits}) == len(hits) == 10
@@ -125,7 +126,7 @@ def test_an_answer_is_not_built_of_copies(crowded: Heedful) -> None:
 
 
 @pytest.mark.usefixtures("path")
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_twenty_thousand_copies_take_two_searches(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
     store.remember([Document(source=f"page {number}", texts=[COPY]) for number in range(20_000)])
     store.remember(OTHERS)
@@ -142,7 +143,7 @@ def test_twenty_thousand_copies_take_two_searches(store: Heedful, monkeypatch: p
     assert searches == [20_012, 13]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_client_sees_copies(any_store: str) -> None:
     with running(any_store) as server, server.connect() as memory:
         for number in range(30):

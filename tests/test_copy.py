@@ -51,7 +51,7 @@ def opened(url: str | Path, **options: Any) -> Heedful:
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_copy_of_a_copy_of_a_copy_has_every_row_and_every_next_number(lived: Path, place: Place) -> None:
     ways = [str(lived), place("postgresql"), place("postgresql"), place("sqlite"), place("sqlite")]
     made = [copy(source, target) for source, target in itertools.pairwise(ways)]
@@ -62,7 +62,7 @@ def test_a_copy_of_a_copy_of_a_copy_has_every_row_and_every_next_number(lived: P
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_copy_works_on_like_its_source(lived: Path, place: Place, kind: str) -> None:
     target = place(kind)
     copy(lived, target)
@@ -83,7 +83,7 @@ def test_a_copy_works_on_like_its_source(lived: Path, place: Place, kind: str) -
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_copy_that_was_stopped_goes_on(lived: Path, place: Place, kind: str, part: float) -> None:
     target = place(kind)
     with pytest.raises(Stopped):
@@ -101,7 +101,7 @@ def test_a_copy_that_was_stopped_goes_on(lived: Path, place: Place, kind: str, p
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("part", [0.6, 1.0])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_changed_in_the_source_meanwhile_is_brought_over(
     lived: Path, place: Place, kind: str, part: float
 ) -> None:
@@ -293,7 +293,7 @@ def test_a_disk_without_room_is_told_and_the_copy_goes_on_later(lived: Path, pla
     assert dumped(Path(target)) == dumped(lived)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_role_that_may_only_read_is_enough_for_the_source(lived: Path, place: Place, postgresql_url: str) -> None:
     source, target = postgresql_url, place("sqlite")
     copy(lived, source)

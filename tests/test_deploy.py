@@ -190,7 +190,7 @@ def test_the_role_in_postgresql_is_no_superuser_and_has_a_password_of_its_own() 
             assert len(memory.recall("gym")) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_mongodb_asks_for_a_login_and_its_user_can_keep_sessions(tmp_path: Path) -> None:
     service, script = COMPOSE["services"]["mongodb"], (ROOT / "deploy/mongodb.js").read_text(encoding="utf-8")
     key = tmp_path / "key"

@@ -119,6 +119,7 @@ def two_weeks(either: Heedful, clock: ManualClock) -> Heedful:
     return either
 
 
+@pytest.mark.nightly
 def test_a_digest_compares_with_the_time_before(two_weeks: Heedful) -> None:
     found = two_weeks.insight.digest()
     assert (found.now.up, found.now.down, found.before.up, found.before.down) == (1, 3, 3, 1)
@@ -207,6 +208,7 @@ def drain(opened: Store) -> None:
     Worker(opened.queue, opened.run_job, opened.now, digest_every=opened.config.digest_every).drain()
 
 
+@pytest.mark.nightly
 def test_a_worker_sends_the_digest_of_the_last_week_once(opened: Store, desk: Desk, clock: ManualClock) -> None:
     drain(opened)
     [(recipients, mail)] = desk.mails
@@ -269,6 +271,7 @@ def ignored(done: int, total: int) -> None:
     pass
 
 
+@pytest.mark.nightly
 def test_two_workers_send_one_digest(opened: Store, desk: Desk) -> None:
     def work() -> None:
         # The other one may be about to deliver it.
@@ -300,6 +303,7 @@ def test_a_digest_that_does_not_arrive_waits_in_the_outbox_and_goes_later(
     assert two_weeks.sessions.alerts(pending=True).items == []
 
 
+@pytest.mark.nightly
 def test_a_digest_stays_when_its_sessions_are_deleted(opened: Store, two_weeks: Heedful, desk: Desk) -> None:
     desk.answer = 503
     with pytest.raises(Unavailable):
@@ -413,6 +417,7 @@ def test_the_command_prints_the_digest(store: Heedful, run: Callable[..., Any]) 
     assert isinstance(run(*span, "--send").exception, Invalid)
 
 
+@pytest.mark.nightly
 def test_the_command_sends_the_digest_as_often_as_it_is_told(
     store: Heedful, run: Callable[..., Any], hook_url: str, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

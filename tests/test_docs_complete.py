@@ -102,7 +102,7 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_reference_is_what_the_code_says_now() -> None:
     made: dict[str, str] = generator().pages()
     remaining = {page.name: text(page) for page in ROOT.glob("docs/reference/*.md")}

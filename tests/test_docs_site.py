@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_once(tmp_path_factory, "docs-site", build)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_page_is_in_the_sidebar_of_the_site(site: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     links = set(re.findall(r'<a href="([^"#]*)" class="md-nav__link', home))

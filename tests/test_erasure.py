@@ -174,7 +174,7 @@ def sound(store: Heedful, where: dict[str, Any]) -> None:
     assert store._project.sessions.store.check() == "ok"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nothing_is_left_of_her_and_every_score_stays(
     opening: Callable[[], Heedful], where: dict[str, Any], clock: ManualClock, tmp_path: Path
 ) -> None:

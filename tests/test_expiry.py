@@ -51,7 +51,7 @@ def rows(store: Heedful, table: Any) -> int:
         return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_fact_is_gone_at_its_end_and_not_before(store: Heedful, clock: ManualClock) -> None:
     end = clock() + timedelta(hours=1)
     (code,) = store.remember(CODE, expires_at=end).fact_ids
@@ -77,7 +77,7 @@ def test_a_fact_is_gone_at_its_end_and_not_before(store: Heedful, clock: ManualC
     assert store.fact(code).expires_at == store.fact_history(code).expires_at == end, "it can be looked at by its id"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_maintenance_removes_it_and_the_ledger_stays(store: Heedful, any_store: str, clock: ManualClock) -> None:
     end = clock() + timedelta(hours=1)
     (code,) = store.remember(CODE, expires_at=end).fact_ids
@@ -96,7 +96,7 @@ def test_maintenance_removes_it_and_the_ledger_stays(store: Heedful, any_store: 
     assert transfer.verify(any_store).ok
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_expired_facts_do_not_crowd_out_the_others(store: Heedful, clock: ManualClock) -> None:
     crowd(store, clock, ("hybrid", "semantic", "lexical"))
 
@@ -194,7 +194,7 @@ def test_an_end_of_now_is_past(open_store: Callable[..., Heedful], clock: Manual
     assert store.remember(CODE, expires_at=clock() + TICK).added == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_copies_exports_and_tables_keep_the_end(
     store: Heedful, any_store: str, clock: ManualClock, place: Place, tmp_path: Path
 ) -> None:

@@ -79,7 +79,7 @@ def other(lived: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("project", ["default", "other"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_was_imported_exports_the_same_lines(lived: Path, place: Place, kind: str, project: str) -> None:
     lines = exported(lived, project)
     target = place(kind)
@@ -110,7 +110,7 @@ def test_no_numbers_and_no_keys_travel(lived: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_imported_project_behaves_as_its_source(lived: Path, other: Path, place: Place, kind: str) -> None:
     target = place(kind)
     with opened(target, "first") as store:
@@ -147,7 +147,7 @@ def test_an_imported_project_behaves_as_its_source(lived: Path, other: Path, pla
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_executions_and_their_cache_travel(lived: Path, place: Place, kind: str) -> None:
     target = place(kind)
     import_file(target, packed(exported(lived, "default")), embedding=WordEmbedder())
@@ -230,7 +230,7 @@ def test_a_project_that_has_only_keys_is_empty(other: Path, place: Place) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ids_that_the_store_has_are_refused(other: Path, place: Place, kind: str) -> None:
     target = place(kind)
     import_file(target, other, embedding=WordEmbedder())
@@ -299,6 +299,7 @@ def _first(kind: str, **changes: Any) -> Callable[[list[Line]], list[Line]]:
         (_first("note", fact="nobody's"), r"line \d+ names the fact"),
     ],
 )
+@pytest.mark.nightly
 def test_a_damaged_file_is_refused_and_nothing_is_imported(
     lived: Path, place: Place, damage: Callable[[list[Line]], list[Line]], message: str
 ) -> None:

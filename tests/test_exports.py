@@ -75,6 +75,7 @@ def test_the_dictionary_has_the_columns_that_are_read(store: Heedful, table: Tab
 
 
 @pytest.mark.parametrize("table", TABLE_NAMES)
+@pytest.mark.nightly
 def test_every_format_has_the_same_rows(either_lived: Heedful, tmp_path: Path, table: TableName) -> None:
     rows = every(either_lived, table)
     for suffix in ("csv", "jsonl", "parquet"):
@@ -189,6 +190,7 @@ def test_recalls_have_a_row_for_each_fact_that_was_shown(here: Heedful) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 1000])
 @pytest.mark.parametrize("table", ["feedback", "entries", "sessions", "messages", "events", "recalls", "facts"])
+@pytest.mark.nightly
 def test_pages_together_are_all_rows_in_order(either_lived: Heedful, table: TableName, limit: int) -> None:
     assert every(either_lived, table, limit=limit) == every(either_lived, table)
 

@@ -125,6 +125,7 @@ def test_ratings_whose_answer_never_comes_are_noticed(anywhere: Heedful, clock: 
     assert check().ok
 
 
+@pytest.mark.nightly
 def test_a_rating_and_its_answer_come_at_the_same_moment(anywhere: Heedful) -> None:
     sessions = anywhere.sessions
     sessions.create("s")
@@ -188,6 +189,7 @@ def test_maintenance_ends_the_wait_and_says_so(store: Heedful, clock: ManualCloc
     assert store.sessions.add_entry("s", QUESTION, GYM, external_id="run-2").feedback_score == 1
 
 
+@pytest.mark.nightly
 def test_a_recall_with_an_external_id_is_one_recall(anywhere: Heedful) -> None:
     first = anywhere.recall(QUESTION, external_id="run-1")
     anywhere.remember("The gym opens at seven on Sunday.")

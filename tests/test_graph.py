@@ -357,6 +357,7 @@ class TestDoctor:
             "not_helpful) SELECT 3, id, project_id, dataset_id, 0.5, 0, 0, 0, 0 FROM entities",
         ],
     )
+    @pytest.mark.nightly
     def test_wrong_links_are_fixed(self, store: Heedful, facts: dict[str, str], path: Path, damage: str) -> None:
         say(store, LinkSignal(shown(store, facts[HIDDEN]).links[0], "helpful"))
         statements = "SELECT * FROM links ORDER BY 1, 2", "SELECT key, name FROM entities"
@@ -392,7 +393,7 @@ Said = tuple[int, SignalType, float, int, bool]
 
 @some(1 / 4)
 @given(said, st.lists(st.integers(1, 4), max_size=12))
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_any_order_of_link_signals_gives_the_documented_score(
     open_store: Callable[..., Heedful],
     documented_score: Callable[[Iterable[tuple[SignalType, float, datetime]], datetime], float],

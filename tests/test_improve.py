@@ -117,6 +117,7 @@ def plain(store: Heedful, clock: ManualClock, path: Path) -> Shop:
         (1, [(RETURNS, "not_helpful", 1.0)], 0.4),
     ],
 )
+@pytest.mark.nightly
 def test_a_score_becomes_a_signal(shop: Shop, score: int, signals: list[Any], usefulness: float) -> None:
     shop.rate(shop.ask(), score)
     done = shop.store.improve()
@@ -206,7 +207,7 @@ def test_an_answers_own_rating_takes_the_place_of_that_of_its_session(
     assert shop.is_well()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_running_it_again_changes_nothing(shop: Shop) -> None:
     shop.rate(shop.ask(returns=0.5, refunds=0.5), 5)
     shop.rate(shop.ask(session="t"), 1, "No, it is 45 days.")
@@ -288,6 +289,7 @@ def test_without_a_name_every_dataset_of_the_sessions_changes(shop: Shop) -> Non
 
 
 @pytest.mark.parametrize("how", ["delete", "retract", "delete session"])
+@pytest.mark.nightly
 def test_taking_a_rating_back_undoes_exactly_what_it_did(
     open_either: Callable[..., Heedful], how: str, clock: ManualClock, path: Path
 ) -> None:
@@ -377,7 +379,7 @@ def play(shop: Shop, steps: Sequence[Step], ids: list[str], *, improve: bool) ->
 
 @given(STEPS)
 @some(1 / 5)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_whatever_happened_the_ratings_that_stand_decide(
     tmp_path_factory: pytest.TempPathFactory, empty_store: bytes, steps: list[Step]
 ) -> None:
@@ -407,7 +409,7 @@ def learnt(store: Heedful) -> list[str]:
     return sorted(hit.text for hit in store.recall(QUESTION, top_k=50) if "learnt_from" in hit.metadata)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_well_rated_answer_becomes_a_fact_and_goes_with_its_rating(open_either: Callable[..., Heedful]) -> None:
     store = open_either(language_model=ScriptedModel(lambda messages: "A month for parcels [1]; money in 14 days [2]."))
     store.remember([RETURNS, REFUNDS])
@@ -475,6 +477,7 @@ def test_nobody_learns_that_there_is_no_answer(shop: Shop) -> None:
     assert shop.store.improve().learnt == []
 
 
+@pytest.mark.nightly
 def test_a_comment_that_corrects_a_fact_becomes_one_and_goes_with_it(shop: Shop) -> None:
     result = shop.store.recall(QUESTION, session_id="s")
     assert result.qa_id is not None
@@ -510,6 +513,7 @@ def test_a_comment_that_corrects_a_fact_becomes_one_and_goes_with_it(shop: Shop)
         ("30 days is a joke for parcels", 1),
     ],
 )
+@pytest.mark.nightly
 def test_complaints_questions_and_praise_correct_nothing(plain: Shop, text: str, score: int) -> None:
     result = plain.store.recall(QUESTION, session_id="s")
     assert result.qa_id is not None
@@ -529,6 +533,7 @@ def test_complaints_questions_and_praise_correct_nothing(plain: Shop, text: str,
         ("Opened parcels may not be returned", "Opened parcels may not be returned"),
     ],
 )
+@pytest.mark.nightly
 def test_of_a_comment_that_complains_and_corrects_only_what_it_states_is_learnt(
     plain: Shop, text: str, stated: str
 ) -> None:
@@ -587,6 +592,7 @@ def test_facts_that_were_superseded_since_are_still_judged(shop: Shop) -> None:
     assert shop.signals() == [(RETURNS, "not_helpful", 1.0)]
 
 
+@pytest.mark.nightly
 def test_facts_that_were_forgotten_since_are_passed_over(shop: Shop) -> None:
     shop.rate(shop.ask(returns=0.5, refunds=0.5), 5)
     shop.store.forget(shop.facts[RETURNS])

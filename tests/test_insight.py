@@ -338,7 +338,7 @@ class TestComments:
             clock.advance(days=1)
         assert store.insight.notes() == []
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_changes_are_looked_for_under_every_key_that_has_a_few_values(
         self, either: Heedful, clock: ManualClock
     ) -> None:

@@ -317,7 +317,7 @@ def comments(name: str) -> list[tuple[str, list[str], str, int | None]]:
 
 
 @pytest.mark.parametrize(("name", "count"), [("comments", 25), ("comments_unseen", 10)])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_comments_teach_what_they_correct_and_nothing_else(store: Heedful, name: str, count: int) -> None:
     """No comment is misunderstood; those that correct a fact in the same way teach it together."""
     expected: dict[str, str] = {}

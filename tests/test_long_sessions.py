@@ -95,6 +95,7 @@ def counted(h: Heedful) -> tuple[int, int]:
     return entries.shown, entries.rated
 
 
+@pytest.mark.nightly
 def test_a_long_session_is_deleted_in_small_transactions(h: Heedful, writes: Writes) -> None:
     learnt = len(h.facts(limit=1000).items)
     deleted = h.sessions.delete("long")
@@ -108,6 +109,7 @@ def test_a_long_session_is_deleted_in_small_transactions(h: Heedful, writes: Wri
 
 
 @pytest.mark.parametrize("step", [1, 11])
+@pytest.mark.nightly
 def test_after_a_crash_the_rest_is_consistent_and_can_be_deleted(h: Heedful, writes: Writes, step: int) -> None:
     writes.fails_at = step
     with pytest.raises(OSError, match="full"):
@@ -139,6 +141,7 @@ def test_a_short_session_takes_one_transaction(h: Heedful, writes: Writes) -> No
     assert len(writes.left) == 1
 
 
+@pytest.mark.nightly
 def test_a_session_made_again_meanwhile_is_left_alone(
     h: Heedful, writes: Writes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

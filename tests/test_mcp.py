@@ -164,7 +164,7 @@ def texts(path: Path) -> list[str]:
         return [hit.text for hit in store.recall("fact", mode="semantic", top_k=100)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_loop_over_the_real_command(any_store: str) -> None:
     async def loop() -> None:
         async with started("--store", any_store, "--tools", "all") as client:
@@ -406,6 +406,7 @@ FEEDBACK = {"session_id": "s1", "qa_id": "nope"}
     ],
     ids=str,
 )
+@pytest.mark.nightly
 def test_bad_input_is_an_answer_that_says_what_is_wrong(
     path: Path, tool: str, arguments: dict[str, Any], code: str, message: str
 ) -> None:
@@ -434,7 +435,7 @@ def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(path: Path) -> Non
     asyncio.run(talk())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_clients_share_a_store(path: Path) -> None:
     async def talk() -> None:
         given = ("--store", str(path), "--tools", "all")
@@ -539,7 +540,7 @@ def test_the_server_ends_when_its_client_was_killed(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cold_processes")
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_lines_that_are_no_messages_do_no_harm(path: Path) -> None:
     with process(path) as child:
         assert child.stdin is not None
@@ -610,7 +611,7 @@ def test_the_guides_have_a_command_for_each_client() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "env"), DIFFERENT)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_configuration_in_the_guide_works(
     path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], env: tuple[tuple[str, str], ...]
 ) -> None:

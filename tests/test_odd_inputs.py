@@ -79,6 +79,7 @@ def is_refusal(outcome: Outcome) -> bool:
     return outcome.error is not None and outcome.error.split()[1] in ("Invalid", "NotFound", "Conflict", "Forbidden")
 
 
+@pytest.mark.nightly
 def test_no_odd_input_is_a_fault(expected: list[Outcome]) -> None:
     assert [each for each in expected if each.error is not None and not is_refusal(each)] == []
     assert len([each for each in expected if each.error is None]) > 100
@@ -89,6 +90,7 @@ def test_every_refusal_of_a_value_names_its_field(expected: list[Outcome]) -> No
     assert [each for each in refused if str(each.error).endswith(" None")] == []
 
 
+@pytest.mark.nightly
 def test_postgresql_has_the_same_outcomes(expected: list[Outcome], world: World, empty_database: str) -> None:
     with embedded(empty_database) as (engine, clock):
         for here, there in zip(expected, tried(engine, clock, world), strict=True):
@@ -103,6 +105,7 @@ def test_sessions_in_mongodb_have_the_same_outcomes(
             assert there.error == here.error if there.call in PAGES else there == here
 
 
+@pytest.mark.nightly
 def test_over_http_the_same_is_accepted(expected: list[Outcome], world: World, tmp_path: Path) -> None:
     with remote(tmp_path / "store.db") as (engine, clock):
         for here, there in zip(expected, tried(engine, clock, world), strict=True):

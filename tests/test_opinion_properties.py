@@ -187,6 +187,7 @@ def everything(place: Place, reader: Heedful | None = None) -> list[Any]:
 
 @some(1 / 8)
 @given(first=histories, second=histories, data=st.data())
+@pytest.mark.nightly
 def test_retracting_all_of_a_history_leaves_no_trace(
     memory: Heedful, other: Heedful, opening: Opening, first: list[Said], second: list[Said], data: st.DataObject
 ) -> None:
@@ -205,6 +206,7 @@ def test_retracting_all_of_a_history_leaves_no_trace(
 
 @some(1 / 8)
 @given(lasting=histories, passing=histories)
+@pytest.mark.nightly
 def test_what_was_retracted_leaves_the_ranking_of_the_rest(
     memory: Heedful, other: Heedful, lasting: list[Said], passing: list[Said]
 ) -> None:
@@ -222,6 +224,7 @@ def test_what_was_retracted_leaves_the_ranking_of_the_rest(
 
 @some(1 / 8)
 @given(history=histories, data=st.data())
+@pytest.mark.nightly
 def test_opinions_rank_alike_in_any_order_of_arrival(
     memory: Heedful, other: Heedful, history: list[Said], data: st.DataObject
 ) -> None:
@@ -261,6 +264,7 @@ def test_questions_with_one_vector_rank_alike_in_any_order_of_arrival(any_store:
     history=histories,
     visits=st.lists(opinions(authors=["visitor-1", "visitor-2", "visitor-anyone"]), min_size=1, max_size=10),
 )
+@pytest.mark.nightly
 def test_visitors_move_nothing(memory: Heedful, other: Heedful, history: list[Said], visits: list[Said]) -> None:
     place = Place(memory)
     place.say(*history)
@@ -278,6 +282,7 @@ moments = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=st.
     history=st.lists(st.tuples(opinions(), moments, moments | st.none()), min_size=1, max_size=6),
     asked=st.lists(moments, min_size=1, max_size=3),
 )
+@pytest.mark.nightly
 def test_any_clock_gives_finite_numbers(
     memory: Heedful,
     other: Heedful,
@@ -316,6 +321,7 @@ with heedful.open(url, clock=clock, embedding=WordEmbedder(), worker=False) as m
 
 @pytest.mark.usefixtures("warm_processes")
 @pytest.mark.parametrize("retracted", [False, True])
+@pytest.mark.nightly
 def test_another_process_sees_the_same(any_store: str, clock: ManualClock, retracted: bool) -> None:
     def shown(place: Place) -> list[str]:
         return [

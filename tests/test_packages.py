@@ -71,7 +71,7 @@ def test_a_package_index_can_show_the_readme() -> None:
     # It gives headings no anchors, and pictures that HTML names would stay relative.
     assert set(re.findall(r"\]\((?!https://)([^)\s]*)", page)) == set()
     assert "<img" not in page
-    assert f"]({REPOSITORY}/raw/v0.2.0/docs/images/dashboard-overview.png)" in page
+    assert f"]({REPOSITORY}/raw/v0.2.0/docs/images/loop.svg)" in page
 
 
 def test_the_extra_all_has_everything_for_users_but_the_frameworks_of_adapters() -> None:

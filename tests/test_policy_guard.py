@@ -76,6 +76,7 @@ class TestChoices:
 
 
 class TestNotes:
+    @pytest.mark.nightly
     def test_ratings_that_got_worse_are_told(self, helped: Heedful, clock: ManualClock) -> None:
         change = helped.set_policy("documented", dataset="help")
         days(helped, clock, 5, ups=3, downs=7)
@@ -89,6 +90,7 @@ class TestNotes:
         assert note in helped.insight.notes(dataset="help")
         assert note.text in helped.insight.digest().text
 
+    @pytest.mark.nightly
     def test_the_moment_of_the_change_counts_not_its_day(self, helped: Heedful, clock: ManualClock) -> None:
         clock.advance(hours=-20)
         helped.set_policy("documented", dataset="help")
@@ -98,17 +100,20 @@ class TestNotes:
         assert "rose from 20% to 100%" in note.text
 
     @pytest.mark.parametrize(("ups", "downs"), [(8, 2), (7, 3), (10, 0)])
+    @pytest.mark.nightly
     def test_what_chance_allows_is_not(self, helped: Heedful, clock: ManualClock, ups: int, downs: int) -> None:
         helped.set_policy("documented", dataset="help")
         days(helped, clock, 5, ups=ups, downs=downs)
         assert of_policy(helped) == []
 
+    @pytest.mark.nightly
     def test_other_datasets_do_not_count(self, helped: Heedful, clock: ManualClock) -> None:
         helped.remember("Open at nine.", dataset="other")
         helped.set_policy("documented", dataset="other")
         days(helped, clock, 5, ups=0, downs=10)
         assert of_policy(helped) == []
 
+    @pytest.mark.nightly
     def test_a_change_for_the_project_concerns_what_has_no_policy_of_its_own(
         self, helped: Heedful, clock: ManualClock
     ) -> None:
@@ -139,6 +144,7 @@ class TestNotes:
         (note,) = of_policy(either)
         assert "down-votes of facts rose" in note.text
 
+    @pytest.mark.nightly
     def test_an_undone_change_is_told_no_more(self, helped: Heedful, clock: ManualClock) -> None:
         change = helped.set_policy("documented", dataset="help")
         days(helped, clock, 5, ups=3, downs=7)
@@ -174,10 +180,12 @@ class TestSwitchingBack:
             days(store, clock, 5, ups=3, downs=7)
             yield store
 
+    @pytest.mark.nightly
     def test_nobody_switches_back_unless_told_to(self, worse: Heedful, any_store: str, clock: ManualClock) -> None:
         maintained(any_store, clock)
         assert chosen(worse) == "documented"
 
+    @pytest.mark.nightly
     def test_maintenance_switches_back_once_and_it_can_be_undone(
         self, worse: Heedful, any_store: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -195,6 +203,7 @@ class TestSwitchingBack:
         assert chosen(worse) == "documented"
         assert worse.doctor(repair=False)
 
+    @pytest.mark.nightly
     def test_what_did_not_get_worse_stays(
         self, worse: Heedful, any_store: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -89,6 +89,7 @@ def test_a_first_recall_reads_the_vectors_of_its_candidates(filled: Heedful, ope
 
 @pytest.mark.usefixtures("no_reading_ahead")
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "lexical"])
+@pytest.mark.nightly
 def test_it_finds_what_a_process_with_all_vectors_finds(
     filled: Heedful, opening: Open, read: list[int], mode: Mode
 ) -> None:
@@ -117,6 +118,7 @@ def test_the_rest_is_read_while_nobody_waits(filled: Heedful, opening: Open, rea
 
 
 @pytest.mark.usefixtures("no_reading_ahead")
+@pytest.mark.nightly
 def test_changes_of_others_are_followed(filled: Heedful, opening: Open, read: list[int]) -> None:
     opened = opening()
     opened.recall(QUERIES[0])
@@ -132,6 +134,7 @@ def test_changes_of_others_are_followed(filled: Heedful, opening: Open, read: li
 
 
 @pytest.mark.usefixtures("no_reading_ahead")
+@pytest.mark.nightly
 def test_datasets_are_read_apart(filled: Heedful, opening: Open, read: list[int]) -> None:
     filled.remember([f"{text} elsewhere" for text in TEXTS], dataset="other")
     filled._workspace.save_index(2)
@@ -154,6 +157,7 @@ def test_sign_bits_that_are_made_again_take_all_vectors(
     assert len(read) == FACTS
 
 
+@pytest.mark.nightly
 def test_dead_rows_are_copied_out_once_all_vectors_are_read(
     filled: Heedful, opening: Open, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +174,7 @@ def test_dead_rows_are_copied_out_once_all_vectors_are_read(
     assert read != []
 
 
+@pytest.mark.nightly
 def test_a_process_that_has_not_read_all_saves_all(
     filled: Heedful, opening: Open, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +195,7 @@ def test_a_process_that_has_not_read_all_saves_all(
     assert all(check.ok and not check.repaired for check in third.doctor())
 
 
+@pytest.mark.nightly
 def test_first_recalls_at_once_agree(filled: Heedful, opening: Open, read: list[int]) -> None:
     opened = opening()
     expected = hits(filled)
@@ -219,6 +225,7 @@ def test_vectors_of_a_model_that_comes_back_are_found(empty_database: str, openi
 
 
 @pytest.mark.parametrize(("times", "bytes_per_count"), [(255, 1), (256, 4)])
+@pytest.mark.nightly
 def test_repeated_words_count_as_before(
     filled: Heedful, opening: Open, read: list[int], times: int, bytes_per_count: int
 ) -> None:

@@ -76,6 +76,7 @@ def ledger(path: Path) -> list[str]:
     return result
 
 
+@pytest.mark.nightly
 def test_processes_write_one_file_at_once(
     open_store: Callable[..., Heedful], path: Path, start: Callable[[str, str, int], Child]
 ) -> None:

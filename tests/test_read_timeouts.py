@@ -65,6 +65,7 @@ def test_a_server_that_never_answers_is_given_up_and_named(
         assert seconds < 25, name
 
 
+@pytest.mark.nightly
 def test_a_store_whose_server_falls_silent_ends_the_call_and_works_again_later(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,7 @@ def test_an_unchanged_store_is_not_accused(rated: Heedful) -> None:
     assert (report.worst, report.not_compared, report.candidate) == ([], [], "the store as it is")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nothing_is_stored(rated: Heedful) -> None:
     rated.doctor()  # A recall before may still be fitting strengths in the background.
     before = rows(rated)
@@ -82,7 +82,7 @@ class Deaf(WordEmbedder):
         return super().embed(["x"] * len(texts))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worse_model_is_caught_with_the_reason(rated: Heedful) -> None:
     report = rated.regress(embedding=Deaf(), mode="semantic")
     assert report.worse >= 6
@@ -199,7 +199,7 @@ def test_corrections_that_came_later_are_taken_back(store: Heedful, clock: Manua
     assert [(item.reason, item.fact_id) for item in report.not_compared] == [("not_stored_then", fixed.superseded_by)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_document_that_was_imported_again_with_parts_missing(
     store: Heedful, tmp_path: Path, open_store: Callable[..., Heedful]
 ) -> None:
@@ -346,6 +346,7 @@ def test_a_dataset_and_a_time_limit_what_is_asked(store: Heedful, clock: ManualC
         ({"as_of": "yesterday"}, "as_of"),
     ],
 )
+@pytest.mark.nightly
 def test_bad_arguments_are_named(rated: Heedful, change: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid, match=field):
         rated.regress(**change)
@@ -358,7 +359,7 @@ def test_a_store_that_is_not_there(rated: Heedful, tmp_path: Path, clock: Manual
         rated.regress(against=tmp_path / "none.db", as_of=clock())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_assertion_for_tests(rated: Heedful) -> None:
     assert assert_no_regressions(rated).compared == 8
     with pytest.raises(AssertionError, match="rated questions get worse with mode=semantic, embedding=deaf-for-tests"):

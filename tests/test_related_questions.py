@@ -78,7 +78,7 @@ class TestOnlyWhatCountsTakesAPlace:
         rate(memory, facts[CAFETERIA], *NEARER)
         assert source(memory.recall(ASKED), facts[CODE]) == "neutral"
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_questions_whose_signals_were_retracted_take_none(
         self, memory: Heedful, facts: list[str], opening: Opening
     ) -> None:
@@ -110,7 +110,7 @@ class TestOnlyWhatCountsTakesAPlace:
         for reader in (memory, opening()):
             assert ranks(reader.recall(ASKED)) == ranks(before)
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_questions_about_forgotten_facts_take_none(
         self, memory: Heedful, facts: list[str], opening: Opening
     ) -> None:
@@ -160,7 +160,7 @@ class TestClocks:
 
     @pytest.mark.parametrize("question", [GYM, NEAR_GYM])
     @pytest.mark.parametrize("year", [2027, 9000])
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_a_vote_from_the_future_weighs_as_one_of_today(
         self, memory: Heedful, clock: ManualClock, gym: tuple[str, str], opening: Opening, year: int, question: str
     ) -> None:
@@ -176,6 +176,7 @@ class TestClocks:
             assert [(same[fact], *rest) for fact, *rest in found] == expected
 
     @pytest.mark.parametrize("behind", [timedelta(days=365), timedelta(days=16 * 365), timedelta(days=56 * 365)])
+    @pytest.mark.nightly
     def test_a_reader_whose_clock_is_behind_sees_what_the_others_saw(
         self, memory: Heedful, clock: ManualClock, gym: tuple[str, str], opening: Opening, behind: timedelta
     ) -> None:
@@ -203,7 +204,7 @@ moments = st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1), timezones=st.
     ),
     now=moments,
 )
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_any_clock_at_any_time_gives_finite_numbers(
     new_store: Callable[[ManualClock], Heedful], said: list[tuple[int, str, str, str | None, datetime]], now: datetime
 ) -> None:

@@ -54,7 +54,7 @@ def advised(report: ReplayReport) -> dict[PolicyName, float | None]:
     return {advice.policy: advice.usefulness_weight for advice in report.advice}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_where_feedback_helps_it_shows_a_gain_and_a_weight(store: Heedful, clock: ManualClock) -> None:
     ask(store, clock, needs(store))
     report = store.replay()
@@ -75,7 +75,7 @@ def test_where_feedback_helps_it_shows_a_gain_and_a_weight(store: Heedful, clock
         assert arm.mrr.low <= arm.mrr.value <= arm.mrr.high
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_recommended_weight_does_what_was_promised(store: Heedful, clock: ManualClock) -> None:
     expected = needs(store)
     ask(store, clock, expected)
@@ -86,7 +86,7 @@ def test_the_recommended_weight_does_what_was_promised(store: Heedful, clock: Ma
         assert [hits[0].fact_id] == need.answers
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_would_have_ranked_best_is_recommended(store: Heedful, clock: ManualClock) -> None:
     ask(store, clock, needs(store), boost_by_usefulness=False)
     best = store.replay().recommendation
@@ -104,7 +104,7 @@ def test_nothing_is_recommended_for_a_few_ratings(store: Heedful, clock: ManualC
 
 
 @pytest.mark.parametrize("seed", range(6) if grids.WHOLE else range(2))
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_coins_are_no_reason_to_change(open_store: Callable[..., Heedful], clock: ManualClock, seed: int) -> None:
     store = open_store(":memory:")
     tossing = tuple(SimulatedUser(each, noise=0.5, examination=0) for each in (2 * seed, 2 * seed + 1))
@@ -114,7 +114,7 @@ def test_coins_are_no_reason_to_change(open_store: Callable[..., Heedful], clock
     assert not best.is_certain
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_raters_who_toss_coins_earn_no_weight(store: Heedful, clock: ManualClock) -> None:
     tossing = tuple(SimulatedUser(seed, noise=0.5, examination=0) for seed in (3, 4))
     ask(store, clock, needs(store), tossing, boost_by_usefulness=False)
@@ -124,7 +124,7 @@ def test_raters_who_toss_coins_earn_no_weight(store: Heedful, clock: ManualClock
     assert any(arm.worse for arm in report.arms)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_adversaries_among_the_raters_earn_less(open_store: Callable[..., Heedful], clock: ManualClock) -> None:
     mixed = (HONEST[0], SimulatedUser(5, examination=0, adversarial=True))
     best = []
@@ -265,7 +265,7 @@ def test_nothing_to_replay(store: Heedful) -> None:
         store.remember("a fact")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_since_judges_later_recalls_by_all_that_was_said(store: Heedful, clock: ManualClock) -> None:
     expected = needs(store)
     ask(store, clock, expected, times=30)
@@ -344,14 +344,14 @@ class TestCommandLine:
 
         return run
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_json_is_the_report(self, run: Callable[..., Result], store: Heedful) -> None:
         result = run("--json", "--policy", "adaptive", "--weight", "0.3", "--weight", "0.6", "--seed", "5")
         assert result.exit_code == 0, result.output
         report = ReplayReport(**orjson.loads(result.stdout))
         assert report == store.replay(policies=["adaptive"], weights=[0.3, 0.6], seed=5)
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_the_table_has_every_arm_and_the_advice(self, run: Callable[..., Result]) -> None:
         result = run("--since", "2026-01-01")
         assert result.exit_code == 0, result.output
@@ -360,7 +360,7 @@ class TestCommandLine:
         assert sum(line.startswith("adaptive ") for line in lines) == 9
         assert any(line.startswith("documented: usefulness_weight") for line in lines)
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_nothing_in_the_time_that_was_asked_for(self, run: Callable[..., Result]) -> None:
         result = run("--since", "2030-01-01", "--picture", "out.svg")
         assert result.exit_code == 0, result.output
@@ -368,7 +368,7 @@ class TestCommandLine:
         assert not Path("out.svg").exists()
 
     @pytest.mark.parametrize("arguments", [(), ("--weight", "0.3"), ("--policy", "documented"), ("--weight", "0")])
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_the_picture_is_xml(self, run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
         result = run("--picture", "out.svg", *arguments)
         assert result.exit_code == 0, result.output
@@ -378,8 +378,8 @@ class TestCommandLine:
         assert {"as logged", "relevance alone", "usefulness_weight", "documented"} <= words
 
     @pytest.mark.parametrize("file", ["out.gif", "missing/out.svg"])
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_a_picture_that_can_not_be_is_refused_first(self, run: Callable[..., Result], file: str) -> None:
         result = run("--picture", file)
-        assert isinstance(result.exception, Invalid)
+        assert isinstance(result.exception, Invalid | NotFound)
         assert result.exception.field == "picture"

@@ -76,6 +76,7 @@ def read(path: Path) -> Page:
     return Page(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.nightly
 def test_a_report_is_one_file_that_loads_nothing(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
     made = write_report(rated(store, clock), tmp_path / "report.html", by="metadata.variant")
     assert (made.path, made.charts) == (tmp_path / "report.html", [])
@@ -90,6 +91,7 @@ def test_a_report_is_one_file_that_loads_nothing(store: Heedful, clock: ManualCl
     assert "@media print" in styles[0]
 
 
+@pytest.mark.nightly
 def test_a_report_says_what_insight_says(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
     rated(store, clock)
     made = write_report(store, tmp_path / "report.html", by="metadata.variant")
@@ -105,6 +107,7 @@ def test_a_report_says_what_insight_says(store: Heedful, clock: ManualClock, tmp
     assert "A kettle can be sent back within thirty days." in text
 
 
+@pytest.mark.nightly
 def test_a_report_names_its_project_and_the_days_that_have_opinions(
     open_store: Callable[..., Heedful], clock: ManualClock, tmp_path: Path
 ) -> None:
@@ -119,6 +122,7 @@ def test_a_report_names_its_project_and_the_days_that_have_opinions(
     assert f"from {first:%Y-%m-%d %H:%M} until " in since.text
 
 
+@pytest.mark.nightly
 def test_the_days_are_told_of_a_long_time_that_goes_by_weeks(
     store: Heedful, clock: ManualClock, tmp_path: Path
 ) -> None:
@@ -131,6 +135,7 @@ def test_the_days_are_told_of_a_long_time_that_goes_by_weeks(
     assert f"from {first:%Y-%m-%d} to {clock():%Y-%m-%d} (UTC)" in text
 
 
+@pytest.mark.nightly
 def test_numbers_stay_in_one_line_and_comments_do_not(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
     made = write_report(rated(store, clock), tmp_path / "report.html")
     markup = made.path.read_text(encoding="utf-8")
@@ -138,6 +143,7 @@ def test_numbers_stay_in_one_line_and_comments_do_not(store: Heedful, clock: Man
     assert re.search(r'<td class="words">[^<]*alert', markup)
 
 
+@pytest.mark.nightly
 def test_every_chart_has_its_numbers_in_a_table(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
     made = write_report(rated(store, clock), tmp_path / "report.html", charts=tmp_path / "charts")
     markup = made.path.read_text(encoding="utf-8")
@@ -148,6 +154,7 @@ def test_every_chart_has_its_numbers_in_a_table(store: Heedful, clock: ManualClo
         assert re.search(r"<tbody>\s*<tr><th scope=\"row\">", each)
 
 
+@pytest.mark.nightly
 def test_charts_are_files_that_stand_alone(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "charts"
     made = write_report(rated(store, clock), tmp_path / "report.html", by="metadata.variant", charts=folder)
@@ -196,6 +203,7 @@ def test_a_time_without_feedback_says_that_there_may_be_more(
     assert "Or ask for more time" in read(made.path).text
 
 
+@pytest.mark.nightly
 def test_a_report_is_about_the_time_that_was_asked_for(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
     rated(store, clock)
     some = write_report(store, tmp_path / "some.html", since=clock() - timedelta(days=2, hours=1))
@@ -228,6 +236,7 @@ def test_a_report_is_not_replaced_unless_that_is_asked_for(store: Heedful, tmp_p
     write_report(store, tmp_path / "report.html", overwrite=True)
 
 
+@pytest.mark.nightly
 def test_the_command_writes_the_report_and_its_charts(store: Heedful, path: Path, tmp_path: Path) -> None:
     store.sessions.create("monday", metadata={"variant": "a"})
     store.sessions.add_session_feedback("monday", {"rating": "up"})
@@ -243,6 +252,7 @@ def test_the_command_writes_the_report_and_its_charts(store: Heedful, path: Path
     assert run("report.html", "--force", "--since", "2026-01-01").exit_code == 0
 
 
+@pytest.mark.nightly
 def test_a_report_on_a_server_says_the_same(tmp_path: Path) -> None:
     with running(tmp_path / "served.db") as server, server.connect() as client:
         client.sessions.create("monday", metadata={"variant": "a"})

@@ -83,6 +83,7 @@ def test_the_queue_has_all_that_can_travel(source: Heedful, done: Done) -> None:
     ("way", "kind"),
     [(way, kind) for way in ("export", "copy") for kind in ("sqlite", "postgresql")] + [("backup", "sqlite")],
 )
+@pytest.mark.nightly
 def test_the_queue_is_the_same_and_goes_on_where_it_was(
     source: Heedful, done: Done, opened: Open, place: Place, path: Path, way: str, kind: str
 ) -> None:
@@ -107,6 +108,7 @@ def test_the_queue_is_the_same_and_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.nightly
 def test_what_is_said_in_the_new_place_joins_the_items_that_came(
     source: Heedful, done: Done, opened: Open, place: Place, path: Path, kind: str
 ) -> None:
@@ -135,6 +137,7 @@ def test_what_nobody_has_looked_at_yet_becomes_an_item_in_the_new_place(
 
 
 @pytest.mark.parametrize(("vectors", "embedder"), [(False, WordEmbedder), (True, OtherEmbedder)])
+@pytest.mark.nightly
 def test_without_vectors_of_the_model_the_queue_is_the_same(
     source: Heedful, done: Done, opened: Open, place: Place, path: Path, vectors: bool, embedder: type[WordEmbedder]
 ) -> None:

@@ -91,6 +91,7 @@ def test_it_finds_what_a_new_one_finds_without_reading_the_facts(open_any: Open,
     assert sum(indexed) == 0
 
 
+@pytest.mark.nightly
 def test_a_score_depends_on_neither_the_other_facts_nor_the_process(open_any: Open) -> None:
     store = open_any()
     texts = [f"The {place} opens at {hour}." for place in ("gym", "pool", "sauna") for hour in ("six", "ten", "noon")]
@@ -112,6 +113,7 @@ def test_a_score_depends_on_neither_the_other_facts_nor_the_process(open_any: Op
     assert scores(open_any()) == after
 
 
+@pytest.mark.nightly
 def test_changes_after_the_save_are_found(open_any: Open, indexed: list[int]) -> None:
     ids = filled(open_any)
     second = open_any()
@@ -194,6 +196,7 @@ def test_a_dataset_that_is_forgotten_leaves_nothing(open_any: Open) -> None:
     assert b"".join(saved(first)) == b""
 
 
+@pytest.mark.nightly
 def test_a_process_that_lags_behind_does_not_replace_a_newer_one(open_any: Open, indexed: list[int]) -> None:
     filled(open_any)
     behind, ahead = open_any(), open_any()
@@ -209,6 +212,7 @@ def test_a_process_that_lags_behind_does_not_replace_a_newer_one(open_any: Open,
     assert sum(indexed) == 0
 
 
+@pytest.mark.nightly
 def test_processes_that_save_at_once_leave_a_whole_one(open_any: Open) -> None:
     filled(open_any)
     stores = [open_any() for _ in range(4)]

@@ -90,7 +90,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, postgresql_server: str) -> It
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_both_find_the_same(both: tuple[Heedful, Heedful], mode: Mode) -> None:
     random = np.random.default_rng(11)
     texts = sentences(FACTS)
@@ -103,7 +103,7 @@ def test_both_find_the_same(both: tuple[Heedful, Heedful], mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_both_rate_what_they_find_alike(both: tuple[Heedful, Heedful], mode: Mode) -> None:
     for text in sentences(FACTS)[::170]:
         one, other = ({hit.text: hit.relevance for hit in store.recall(text, mode=mode)} for store in both)
@@ -121,7 +121,7 @@ def test_exact_wording_is_found_first(both: tuple[Heedful, Heedful], mode: Mode)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("where", [{"book": 7}, {"book": {">=": 5}}, {"book": {"!=": 3}}])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_filters_are_kept_and_lose_nothing(both: tuple[Heedful, Heedful], mode: Mode, where: dict[str, object]) -> None:
     texts = sentences(FACTS)
     for text in (texts[355], texts[960]):
@@ -176,13 +176,14 @@ def shown(store: Heedful, query: str, **options: object) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.nightly
 def test_what_is_written_is_found_at_once(town: Heedful, mode: Mode) -> None:
     town.remember("A lighthouse stands on the cliff.")
     assert shown(town, "lighthouse cliff", mode=mode)[0] == "A lighthouse stands on the cliff."
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_others_find_it_as_well(opening: Callable[[], Heedful], mode: Mode) -> None:
     one, other = opening(), opening()
     assert shown(other, "harbour", mode=mode)
@@ -191,6 +192,7 @@ def test_others_find_it_as_well(opening: Callable[[], Heedful], mode: Mode) -> N
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.nightly
 def test_what_is_forgotten_is_not_found(town: Heedful, mode: Mode) -> None:
     hit = town.recall("The harbour opens at dawn.", mode=mode).hits[0]
     town.forget(hit.fact_id)
@@ -198,6 +200,7 @@ def test_what_is_forgotten_is_not_found(town: Heedful, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.nightly
 def test_what_is_superseded_is_not_found_until_that_is_undone(town: Heedful, mode: Mode) -> None:
     old = town.recall("The harbour opens at dawn.", mode=mode).hits[0]
     made = town.supersede(old.fact_id, "The harbour opens at seven.")
@@ -208,6 +211,7 @@ def test_what_is_superseded_is_not_found_until_that_is_undone(town: Heedful, mod
 
 
 @pytest.mark.parametrize("mode", MODES_WITHOUT_GRAPH)
+@pytest.mark.nightly
 def test_a_proven_fact_is_a_candidate_however_far_it_is(town: Heedful, mode: Mode) -> None:
     far = town.recall("bread mill", mode="semantic").hits[0]
     town.signal([{"fact_id": far.fact_id, "signal_type": "helpful", "query": "ships outside"}])
@@ -216,6 +220,7 @@ def test_a_proven_fact_is_a_candidate_however_far_it_is(town: Heedful, mode: Mod
 
 
 @pytest.mark.parametrize("least", [0.3, 0.5, 0.6])
+@pytest.mark.nightly
 def test_what_is_not_useful_enough_is_left_out(town: Heedful, least: float) -> None:
     good, bad = town.recall("harbour", mode="lexical").hits
     town.signal(
@@ -231,6 +236,7 @@ def test_what_is_not_useful_enough_is_left_out(town: Heedful, least: float) -> N
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.nightly
 def test_a_query_without_any_known_word_breaks_nothing(town: Heedful, mode: Mode) -> None:
     assert len(shown(town, "of the", mode=mode)) <= 5
     assert len(shown(town, "xylophone", mode=mode)) <= 5
@@ -336,7 +342,7 @@ class TestBuilding:
         assert sum(counts) == 1
         assert all(indexes(large).values())
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_what_is_small_again_is_searched_in_memory(self, large: Heedful) -> None:
         due(large)
         for fact in large.facts(limit=55).items:
@@ -363,7 +369,7 @@ class TestBuilding:
             assert len(indexes(store)) == 2
             assert set(indexes(store)) != before
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_missing_words_are_found_and_fixed(self, large: Heedful) -> None:
         due(large)
         with large._workspace.write() as connection:

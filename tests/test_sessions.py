@@ -584,7 +584,7 @@ def test_sessions_can_be_kept_in_memory() -> None:
 DOWN = "mongodb://127.0.0.1:1/nothing?serverSelectionTimeoutMS=200"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_with_its_mongodb_down_facts_are_served_and_sessions_are_unavailable(
     open_store: Callable[..., Heedful],
 ) -> None:

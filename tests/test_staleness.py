@@ -82,6 +82,7 @@ def started(where: str) -> Iterator[Other]:
             child.wait(SOON)
 
 
+@pytest.mark.nightly
 def test_what_another_process_was_told_is_done_is_seen_by_the_next_recall(
     where: str, other: Other, open_store: Callable[..., Heedful]
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_writer_reads_its_own_writes_at_once(where: str, open_store: Callable[
         assert fact in {hit.fact_id for hit in store.recall(f"number {number}", top_k=30)}
 
 
+@pytest.mark.nightly
 def test_a_server_follows_what_others_write_before_anybody_asks(where: str, other: Other) -> None:
     with running(where) as server, server.connect() as client:
         client.remember("the number 0 was written here")

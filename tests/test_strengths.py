@@ -74,6 +74,7 @@ def test_few_opinions_fit_nothing(opening: Opening) -> None:
     assert strengths(memory, repair=True) == "too few opinions to fit them"
 
 
+@pytest.mark.nightly
 def test_they_are_fitted_beside_a_recall_and_followed_by_every_process(opening: Opening) -> None:
     memory = opening()
     fill(memory)
@@ -99,6 +100,7 @@ def test_another_opinion_elsewhere_changes_nothing_until_there_are_twice_as_many
     assert strengths(memory, repair=True) == noted
 
 
+@pytest.mark.nightly
 def test_retracting_one_of_the_opinions_behind_them_is_as_if_it_had_never_been_given(opening: Opening) -> None:
     with_it, without_it = opening(project="one"), opening(project="two")
     texts = [f"The {name} {words}." for name, words in TOPICS.items()]
@@ -116,6 +118,7 @@ def test_retracting_one_of_the_opinions_behind_them_is_as_if_it_had_never_been_g
         assert shown(with_it, question) == shown(without_it, question)
 
 
+@pytest.mark.nightly
 def test_the_next_recall_fits_again_after_a_retraction(opening: Opening) -> None:
     memory = opening()
     fill(memory)
@@ -126,6 +129,7 @@ def test_the_next_recall_fits_again_after_a_retraction(opening: Opening) -> None
         wait_for(lambda: bool(memory.recall("Is the pool open?")) and "not yet noted" not in strengths(memory))
 
 
+@pytest.mark.nightly
 def test_taking_everything_back_leaves_what_a_new_store_has(opening: Opening) -> None:
     memory = opening()
     texts = [f"The {name} {words}." for name, words in TOPICS.items()]

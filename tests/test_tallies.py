@@ -150,7 +150,7 @@ def everything(store: Heedful) -> list[Any]:
 
 @some(1 / 5)
 @given(st.lists(STEP, max_size=60), st.sampled_from([3, tallies.MAX_READ]))
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_counts_are_what_a_fold_from_the_beginning_gives(
     new_store: Callable[..., Heedful], tmp_path: Path, steps: list[tuple[str, int]], most: int
 ) -> None:
@@ -206,7 +206,7 @@ def test_nothing_is_left_of_a_value_when_its_last_session_is_deleted(
     assert rows == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_moments_inside_a_day_are_told_apart_in_folded_counts(store: Heedful, clock: ManualClock) -> None:
     store.sessions.create("s", metadata={"variant": "A"})
     moments = []

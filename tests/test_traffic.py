@@ -174,6 +174,7 @@ def test_no_complaint_becomes_a_fact(demo: HelpDeskStore) -> None:
 
 
 @pytest.mark.parametrize("subject", [each for each in WORDINGS if each != "praise"])
+@pytest.mark.nightly
 def test_remarks_that_only_complain_correct_no_fact(subject: Subject) -> None:
     facts, random = FACTS[HELP], Random(5)
     for _ in range(30):
@@ -222,6 +223,7 @@ def plain(seen: TrafficData) -> list[object]:
     ]
 
 
+@pytest.mark.nightly
 def test_a_seed_repeats_the_traffic(tmp_path: Path) -> None:
     result = []
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):

@@ -196,7 +196,7 @@ def test_nothing_rests_on_forgotten_facts(open_either: Callable[..., Heedful]) -
     assert left_out(store, "kto") == {"forgotten": 2}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nothing_of_erased_people_is_in_a_file(open_either: Callable[..., Heedful]) -> None:
     store = open_either()
     fact = store.remember(RETURNS).fact_ids[0]
@@ -231,7 +231,7 @@ def test_personal_data_that_was_taken_out_of_a_fact_stays_out(store: Heedful) ->
     assert left_out(store, "kto") == {"personal_data": 3}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ratings_are_chosen_by_dataset_time_and_metadata(
     open_either: Callable[..., Heedful], clock: ManualClock
 ) -> None:
@@ -259,7 +259,7 @@ def test_ratings_are_chosen_by_dataset_time_and_metadata(
         store.insight.training("sft", dataset="lamps")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_phrasings_of_one_need_are_on_one_side_in_every_format(store: Heedful) -> None:
     for number in range(30):
         fact = store.remember(f"Fact {number} says topic{number}.").fact_ids[0]
@@ -321,7 +321,7 @@ def test_a_page_of_other_data_is_refused(open_either: Callable[..., Heedful]) ->
             store.insight.training("sft", cursor=cursor)  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_was_rated_is_read_a_few_at_a_time(
     open_either: Callable[..., Heedful], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_a_sound_store_has_no_differences(store: str) -> None:
     assert all(each.facts and each.events for each in found.projects)
 
 
+@pytest.mark.nightly
 def test_one_project_can_be_verified_alone(store: str) -> None:
     found = verify(store, project="other")
     assert found.projects == [each for each in verify(store).projects if each.project == "other"]
@@ -84,6 +85,7 @@ def test_one_project_can_be_verified_alone(store: str) -> None:
         ("UPDATE events SET value = 'ignored' WHERE kind = 'signal'", "scores of facts unlike the fold of the ledger"),
     ],
 )
+@pytest.mark.nightly
 def test_what_differs_is_named(store: str, harm: Harm, damage: str, what: str) -> None:
     harm(damage)
     found = verify(store)
@@ -154,6 +156,7 @@ def spoil(harm: Harm, table: str, column: str, value: str) -> None:
     harm(f"UPDATE {table} SET \"{column}\" = '{value}' WHERE {key} = (SELECT min({key}) FROM {table})")
 
 
+@pytest.mark.nightly
 def test_json_of_the_wrong_shape_is_named(store: str, harm: Harm) -> None:
     harm(A_JOB)
     sound = verify(store)
@@ -194,6 +197,7 @@ def test_damage_to_one_column_alone_is_named(store: str, harm: Harm, table: str,
         ("UPDATE facts SET text = text || '!'", "facts_checksum"),
     ],
 )
+@pytest.mark.nightly
 def test_a_changed_line_changes_the_checksum(store: str, harm: Harm, change: str, checksum: str) -> None:
     before = verify(store).projects
     harm(change)

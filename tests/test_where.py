@@ -170,6 +170,7 @@ def test_a_filter_at_the_limits_is_understood(filled: Heedful, where: dict[str, 
         ({"year": {">": 10**400}}, "64 bits"),
     ],
 )
+@pytest.mark.nightly
 def test_a_filter_over_the_limits_is_refused_before_anything_is_asked(
     filled: Heedful, where: dict[str, Any], problem: str
 ) -> None:

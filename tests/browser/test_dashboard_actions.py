@@ -59,6 +59,7 @@ def test_every_action_is_done_here() -> None:
 
 
 @does("supersede", "retract")
+@pytest.mark.nightly
 def test_a_fact_is_corrected_and_brought_back(served: Served) -> None:
     store, ada = served.dashboard.store, served.visitor()
     (fact,) = store.remember("Refunds take 14 days.").fact_ids
@@ -101,6 +102,7 @@ def test_a_signal_is_retracted_and_given_back(served: Served) -> None:
 
 
 @does("review_resolve", "review_undo")
+@pytest.mark.nightly
 def test_an_item_is_resolved_with_a_note_opened_by_undo_and_resolved_once_more(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open("review")
@@ -119,6 +121,7 @@ def test_an_item_is_resolved_with_a_note_opened_by_undo_and_resolved_once_more(s
 
 
 @does("review_dismiss", "review_undo", "review_reopen")
+@pytest.mark.nightly
 def test_an_item_is_dismissed_by_a_key_and_opened_again_in_two_ways(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")
@@ -140,6 +143,7 @@ def test_an_item_is_dismissed_by_a_key_and_opened_again_in_two_ways(served: Serv
 
 
 @does("review_assign", "review_undo")
+@pytest.mark.nightly
 def test_an_item_is_assigned_to_me_to_somebody_else_and_back(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")
@@ -160,6 +164,7 @@ def test_an_item_is_assigned_to_me_to_somebody_else_and_back(served: Served) -> 
 
 
 @does("review_fix supersede", "review_undo")
+@pytest.mark.nightly
 def test_a_fact_behind_an_answer_is_corrected_compared_and_brought_back(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")
@@ -178,6 +183,7 @@ def test_a_fact_behind_an_answer_is_corrected_compared_and_brought_back(served: 
 
 
 @does("review_fix retract", "review_undo")
+@pytest.mark.nightly
 def test_an_opinion_is_taken_back_and_given_again(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     ada.open(f"review/{item}")
@@ -191,6 +197,7 @@ def test_an_opinion_is_taken_back_and_given_again(served: Served) -> None:
 
 
 @does("review_fix teach", "review_undo")
+@pytest.mark.nightly
 def test_what_somebody_said_is_taught_and_forgotten(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")
@@ -205,6 +212,7 @@ def test_what_somebody_said_is_taught_and_forgotten(served: Served) -> None:
 
 
 @does("review_fix block", "review_fix add_example", "review_undo")
+@pytest.mark.nightly
 def test_sql_is_blocked_and_a_better_one_is_added_each_with_its_undo(served: Served) -> None:
     item, ada = wrong(served), served.visitor()
     store = served.dashboard.store
@@ -238,6 +246,7 @@ def test_a_reviewer_who_was_wrong_promotes_the_sql_and_undoes_that(served: Serve
 
 
 @does("rate_execution", "unrate_execution")
+@pytest.mark.nightly
 def test_an_execution_is_said_to_be_right_then_wrong_and_all_of_it_is_undone(served: Served) -> None:
     execution, ada = ran(served), served.visitor()
     page = ada.open("executions")
@@ -306,6 +315,7 @@ def test_what_a_question_probably_means_is_confirmed_and_undone(served: Served) 
 
 
 @does("make_key", "revoke_key")
+@pytest.mark.nightly
 def test_a_key_is_made_shown_once_works_and_is_revoked(served: Served) -> None:
     ada = served.visitor()
     page = ada.open("settings")
@@ -364,6 +374,7 @@ def test_alerts_are_delivered_or_given_up_after_a_question(served: Served) -> No
 
 
 @does("review_resolve")
+@pytest.mark.nightly
 def test_the_second_of_two_reviewers_is_told_and_keeps_what_they_typed(served: Served) -> None:
     item = disliked(served)
     ada, bob = served.visitor("Ada"), served.visitor("Bob")
@@ -383,6 +394,7 @@ def test_the_second_of_two_reviewers_is_told_and_keeps_what_they_typed(served: S
 
 
 @does("review_fix supersede")
+@pytest.mark.nightly
 def test_a_login_that_expires_in_the_middle_loses_nothing(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")

@@ -143,6 +143,7 @@ def test_every_page_is_looked_at_here() -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.nightly
 def test_a_page_is_whole_and_open_to_everybody(visit: Visit, things: dict[str, str], place: str) -> None:
     page = visit.open(place.format(**things))
     heading = page.get_by_role("heading", level=1)
@@ -160,6 +161,7 @@ def test_a_page_is_whole_and_open_to_everybody(visit: Visit, things: dict[str, s
 
 
 @pytest.mark.parametrize("place", EMPTY)
+@pytest.mark.nightly
 def test_a_page_without_data_says_what_to_do(newcomer: Visit, place: str) -> None:
     page = newcomer.open(place)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -173,6 +175,7 @@ def test_a_page_without_data_says_what_to_do(newcomer: Visit, place: str) -> Non
 
 
 @pytest.mark.parametrize("place", ["nowhere", "facts/nothing", "review/nothing", "sessions/nobody", "executions/none"])
+@pytest.mark.nightly
 def test_what_is_not_there_is_said_on_a_page_that_leads_on(visit: Visit, place: str) -> None:
     visit.refused = {404}
     page = visit.open(place)
@@ -180,6 +183,7 @@ def test_what_is_not_there_is_said_on_a_page_that_leads_on(visit: Visit, place: 
     page.wait_for_url("**/overview")
 
 
+@pytest.mark.nightly
 def test_on_a_phone_nothing_jumps_while_the_overview_comes(looked_at: Served) -> None:
     visit = looked_at.visitor(viewport=PHONE)
     page = visit.open("overview")
@@ -213,6 +217,7 @@ def test_a_chart_tells_its_values_on_pointing(visit: Visit) -> None:
     expect(page.locator("#tip")).not_to_be_empty()
 
 
+@pytest.mark.nightly
 def test_filters_make_an_address_that_somebody_else_can_open(looked_at: Served, visit: Visit) -> None:
     page = visit.open("overview")
     page.get_by_role("link", name="30 d").click()
@@ -239,6 +244,7 @@ def test_a_search_of_facts_and_of_sessions_shows_what_it_found(visit: Visit) -> 
     assert shown.count() == page.locator("[data-list] li", has_text="variant A").count() > 0
 
 
+@pytest.mark.nightly
 def test_letters_lead_to_pages_and_through_lists(visit: Visit) -> None:
     page = visit.open("overview")
     for section in SECTIONS:
@@ -274,6 +280,7 @@ def test_the_keys_for_search_and_help(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("place", ["overview", "review/{item}", "settings"])
+@pytest.mark.nightly
 def test_tab_reaches_all_that_can_be_used(visit: Visit, things: dict[str, str], place: str) -> None:
     page = visit.open(place.format(**things))
     expected = page.evaluate(
@@ -311,6 +318,7 @@ def test_without_its_script_a_page_has_links_in_place_of_what_comes_later(looked
 
 
 @pytest.mark.parametrize("size", [PHONE, {"width": 1280, "height": 800}])
+@pytest.mark.nightly
 def test_long_names_and_values_stay_within_the_page(served: Served, size: ViewportSize) -> None:
     store = served.dashboard.store
     for number, value in enumerate(("W" * 300, "名" * 300, "three words " * 30)):

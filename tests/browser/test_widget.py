@@ -144,7 +144,7 @@ def lost_reply(route: Route) -> None:
     route.abort()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_thumbs_on_an_answer_are_kept_changed_and_undone_under_the_name_of_the_token(
     show: Show, server: Running, memory: RemoteHeedful, answer: Answer
 ) -> None:
@@ -187,7 +187,7 @@ def test_a_session_is_rated_and_the_rating_is_changed_and_retracted(
 
 
 @pytest.mark.parametrize(("number", "rating"), [(5, "up"), (4, "up"), (3, None), (2, "down"), (1, "down")])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stars_for_a_session_become_its_rating(
     show: Show, memory: RemoteHeedful, session_token: dict[str, str], number: int, rating: str | None
 ) -> None:
@@ -197,7 +197,7 @@ def test_stars_for_a_session_become_its_rating(
     assert [each.rating for each in memory.sessions.feedbacks("talk").items] == [rating]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_executions_are_right_or_wrong_and_have_no_stars(show: Show, memory: RemoteHeedful, tmp_path: Path) -> None:
     memory.connectors.create("geo", make_cities(tmp_path).url)
     done = memory.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY)
@@ -223,7 +223,7 @@ def test_executions_are_right_or_wrong_and_have_no_stars(show: Show, memory: Rem
     assert any("no stars for executions" in each for each in said)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_message_of_a_chat_is_right_or_wrong(show: Show, memory: RemoteHeedful, tmp_path: Path) -> None:
     memory.connectors.create("geo", make_cities(tmp_path).url)
     memory.golden_examples.create(IN_ITALY, IN_ITALY_SQL)
@@ -240,7 +240,7 @@ def test_a_message_of_a_chat_is_right_or_wrong(show: Show, memory: RemoteHeedful
     assert memory.feedback.get_feedback_for_message(message).total == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stars_are_chosen_with_the_keyboard_and_only_where_the_keys_stop_is_saved(
     show: Show, server: Running, memory: RemoteHeedful, answer: Answer
 ) -> None:
@@ -290,7 +290,7 @@ def test_arrow_keys_follow_the_direction_of_the_text(show: Show, answer: Answer)
     expect(star(shown.page, 1)).to_be_checked()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_thumbs_work_with_the_keyboard(show: Show, memory: RemoteHeedful, answer: Answer) -> None:
     shown = show(answer.attributes)
     shown.page.keyboard.press("Tab")
@@ -323,7 +323,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("comment", HOSTILE.values(), ids=HOSTILE.keys())
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_comment_is_kept_as_the_text_it_is(show: Show, memory: RemoteHeedful, answer: Answer, comment: str) -> None:
     shown = show({**answer.attributes, "comment": ""})
     expect(shown.page.get_by_role("textbox")).to_be_hidden()
@@ -422,7 +422,7 @@ def test_a_post_whose_reply_is_lost_counts_once(
     assert memory.sessions.feedbacks("talk").items == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_can_not_be_saved_goes_back_and_can_be_tried_again(
     show: Show, memory: RemoteHeedful, answer: Answer
 ) -> None:
@@ -452,7 +452,7 @@ def test_what_can_not_be_saved_goes_back_and_can_be_tried_again(
     assert rated(memory, answer) == (1, "All of it.")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_server_that_asks_for_time_is_given_it(show: Show, memory: RemoteHeedful, answer: Answer) -> None:
     def busy(route: Route) -> None:
         headers = {"access-control-allow-origin": "*", "access-control-expose-headers": "retry-after"}
@@ -497,7 +497,7 @@ def test_a_double_click_is_one_opinion(show: Show, server: Running, memory: Remo
     assert len(ledger(server)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_undo_before_the_first_reply_is_an_undo(
     show: Show, memory: RemoteHeedful, session_token: dict[str, str]
 ) -> None:
@@ -583,7 +583,7 @@ def test_a_token_for_something_else_is_refused_and_that_is_shown(
     assert ledger(server) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_widgets_of_a_page_do_not_meddle(
     show: Show, memory: RemoteHeedful, answered: Callable[..., Answer]
 ) -> None:
@@ -598,7 +598,7 @@ def test_two_widgets_of_a_page_do_not_meddle(
     assert {(each["id"], each["value"]) for each in shown.events} == {("one", "down"), ("two", 4)}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_widget_can_be_pointed_at_something_else(
     show: Show, memory: RemoteHeedful, answered: Callable[..., Answer]
 ) -> None:
@@ -618,7 +618,7 @@ def test_a_widget_can_be_pointed_at_something_else(
     assert [each["value"] for each in shown.events] == ["down"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_was_said_before_a_widget_was_pointed_elsewhere_is_sent_again_with_its_own_token(
     show: Show, memory: RemoteHeedful, answered: Callable[..., Answer]
 ) -> None:
@@ -637,7 +637,7 @@ def test_what_was_said_before_a_widget_was_pointed_elsewhere_is_sent_again_with_
     assert shown.events == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_was_said_before_can_be_shown_changed_and_undone(
     show: Show, memory: RemoteHeedful, session_token: dict[str, str]
 ) -> None:
@@ -655,7 +655,7 @@ def test_what_was_said_before_can_be_shown_changed_and_undone(
     assert memory.sessions.feedbacks("talk").items == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_its_id_an_earlier_opinion_of_a_session_can_be_changed_but_not_undone(
     show: Show, memory: RemoteHeedful, session_token: dict[str, str]
 ) -> None:
@@ -670,7 +670,7 @@ def test_without_its_id_an_earlier_opinion_of_a_session_can_be_changed_but_not_u
     assert [each.rating for each in memory.sessions.feedbacks("talk").items] == ["down"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_widget_that_lacks_something_says_so_and_can_not_be_pressed(show: Show, answer: Answer) -> None:
     said: list[str] = []
     shown = show({**answer.attributes, "token": ""})
@@ -686,7 +686,7 @@ def test_a_widget_that_lacks_something_says_so_and_can_not_be_pressed(show: Show
     expect(up(shown.page)).to_be_enabled()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_texts_can_be_of_another_language_also_before_the_script_has_come(show: Show, answer: Answer) -> None:
     early = """
     document.addEventListener("DOMContentLoaded", () => 0);
@@ -701,6 +701,7 @@ def test_texts_can_be_of_another_language_also_before_the_script_has_come(show: 
     expect(down(shown.page)).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_names_roles_and_states_are_in_the_accessibility_tree(show: Show, answered: Callable[..., Answer]) -> None:
     first, second = answered(), answered()
     shown = show(
@@ -746,7 +747,7 @@ def test_names_roles_and_states_are_in_the_accessibility_tree(show: Show, answer
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_to_be_read_stands_out_and_what_is_to_be_pressed_is_large_enough(
     show: Show, answer: Answer, scheme: str
 ) -> None:
@@ -790,6 +791,7 @@ CONTRASTS = """() => {
 }"""
 
 
+@pytest.mark.nightly
 def test_nothing_is_cut_off_on_a_narrow_page_at_twice_the_size(show: Show, answer: Answer) -> None:
     shown = show({**answer.attributes, "value": "up", "comment": ""}, viewport={"width": 320, "height": 640})
     shown.page.get_by_role("button", name="Comment").click()
@@ -811,6 +813,7 @@ def test_the_script_is_for_everybody_and_is_kept_by_caches(server: Running) -> N
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.nightly
 def test_pages_of_the_named_origins_may_send_everything_that_a_widget_sends(
     server: Running, site: Site, method: str
 ) -> None:

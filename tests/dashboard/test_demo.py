@@ -63,6 +63,7 @@ def figures_of(page: str) -> int:
     return int(page.partition("Satisfaction ")[2].partition("%")[0])
 
 
+@pytest.mark.nightly
 def test_it_opens_on_what_changed_for_the_better(visitor: TestClient) -> None:
     page = text(visitor, "overview")
     assert "the last 7 days" in page

@@ -30,6 +30,7 @@ def rated(dashboard: Dashboard, ups: int, downs: int, comment: str | None = None
         sessions.add_feedback(session, entry.qa_id, comment if place >= ups else None, 5 if place < ups else 1)
 
 
+@pytest.mark.nightly
 def test_satisfaction_is_told_with_its_interval_and_how_it_was_before(dashboard: Dashboard, clock: ManualClock) -> None:
     rated(dashboard, 10, 10)
     clock.advance(days=7)
@@ -60,6 +61,7 @@ def test_ranges_that_are_none_are_told_and_kept(dashboard: Dashboard) -> None:
     assert client.get("/p/default/overview?since=0001-01-01&until=9999-12-31").status_code == 200
 
 
+@pytest.mark.nightly
 def test_satisfaction_is_compared_by_what_is_chosen(dashboard: Dashboard) -> None:
     rated(dashboard, 3, 1, plan="gold")
     rated(dashboard, 1, 3, plan=HOSTILE)
@@ -84,6 +86,7 @@ def test_keys_that_tell_nothing_apart_are_not_offered(dashboard: Dashboard) -> N
 
 
 @pytest.mark.parametrize("part", ["waiting", "changes", "themes"])
+@pytest.mark.nightly
 def test_parts_that_take_longer_come_after_the_page_and_are_pages_without_a_script(
     dashboard: Dashboard, part: str
 ) -> None:

@@ -108,7 +108,7 @@ def test_an_item_is_assigned_to_me_to_somebody_and_to_nobody(dashboard: Dashboar
     assert dashboard.store.review.get(item.item_id).item.assignee == "Ada"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_fact_is_corrected_from_an_item_and_that_is_undone(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor(name="Ada")
     form = forms(client.get(f"/p/default/review/{item.item_id}").text, "review_fix")[0]

@@ -54,7 +54,7 @@ def test_an_answer_is_streamed_and_its_tokens_are_counted(model: EndpointModel) 
     assert len(parts) <= found.usage.completion_tokens <= 64
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_answer_is_written_from_hits(model: EndpointModel, store: Heedful) -> None:
     remembered = store.remember(["The office in Lyon opens at nine.", "The canteen is closed on Fridays."])
     hits = store.recall("When does the office in Lyon open?", top_k=2).hits
@@ -69,7 +69,7 @@ def test_an_answer_is_written_from_hits(model: EndpointModel, store: Heedful) ->
     assert {use.fact_id for use in found.used} <= set(remembered.fact_ids)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_names_are_asked_for_and_only_those_in_the_text_are_kept(model: EndpointModel) -> None:
     texts = ["Ada Lovelace met Charles Babbage in London.", "Nothing of note."]
     found = name_entities(model, texts)
@@ -78,7 +78,7 @@ def test_names_are_asked_for_and_only_those_in_the_text_are_kept(model: Endpoint
         assert all(name.lower() in text.lower() for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_server_that_starts_late_is_asked_again(tmp_path: Path) -> None:
     port = _unused_port()
     pauses: list[float] = []

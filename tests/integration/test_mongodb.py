@@ -255,7 +255,7 @@ def test_metadata_that_were_seen_before_another_change_are_not_overwritten(store
     assert session_of(store).metadata == {"first": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_key_that_was_used_is_a_conflict(opening: Open, mongodb_url: str, standalone_mongodb_url: str) -> None:
     for url in (mongodb_url, standalone_mongodb_url):
         store = opening(url)
@@ -439,7 +439,7 @@ MANAGERS = "import heedful.compat.mongodb_session_manager as m; "
         MANAGERS + "m.MongoDBSessionManagerFactory()",
     ],
 )
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_pymongo_the_remedy_is_told(use: str) -> None:
     code = f"import sys; sys.modules['pymongo'] = None; {use}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -448,7 +448,7 @@ def test_without_pymongo_the_remedy_is_told(use: str) -> None:
     assert "pip install 'heedful[mongodb]'" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_forked_child_has_connections_of_its_own(mongodb_url: str) -> None:
     code = """
 import os, sys
@@ -557,7 +557,7 @@ def assert_whole(store: MongoSessionStore, kind: str, stood: list[FeedbackRow], 
         assert bool(added) == (kind in ("add", "change"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_commit_whose_answer_is_lost_counts_once(opening: Open, started: Callable[..., Mongod]) -> None:
     server = started(replica_set=True, arguments=TESTABLE)
     store = opening(server.url("db", "&appName=cut"))
@@ -644,7 +644,7 @@ class Writers:
 
 
 @pytest.mark.parametrize("replica_set", [True, False])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_was_acknowledged_before_a_crash_of_the_server_is_there_once(
     opening: Open, started: Callable[..., Mongod], replica_set: bool
 ) -> None:
@@ -691,7 +691,7 @@ def test_writes_go_on_when_the_primary_is_lost(opening: Open, tmp_path: Path) ->
         assert store.check() == "ok"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_writes_go_on_when_the_primary_steps_down(opening: Open, started: Callable[..., Mongod]) -> None:
     server = started(replica_set=True)
     store = opening(server.url("db"))

@@ -80,7 +80,7 @@ def examined(database: Any, look: Callable[[], Any]) -> dict[str, int]:
     return read
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_look_reads_only_what_is_new(store: Heedful, database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # On a busy machine the first look would leave some of it to a worker, and the second would read that.
     monkeypatch.setattr(follow, "CATCH_UP_SECONDS", 60.0)
@@ -103,7 +103,7 @@ def test_a_look_reads_only_what_is_new(store: Heedful, database: Any, monkeypatc
     assert examined(database, look) == {"feedbacks": 0, "events": 0}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_only_a_worker_compares_all(store: Heedful, url: str, database: Any, clock: ManualClock) -> None:
     for number in range(40):
         dislike(store, f"s{number}")
@@ -119,6 +119,7 @@ def test_only_a_worker_compares_all(store: Heedful, url: str, database: Any, clo
         opened.close()
 
 
+@pytest.mark.nightly
 def test_what_is_taken_back_changed_or_deleted_drops_out(store: Heedful) -> None:
     for name in ("taken back", "changed", "deleted", "kept"):
         dislike(store, name, "ida")
@@ -222,7 +223,7 @@ def test_two_queues_of_the_same_sessions_both_have_all(
     assert open_items(store) == open_items(second) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_exported_queue_about_these_sessions_goes_on_beside_them(
     store: Heedful, open_store: Callable[..., Heedful], path: Path, tmp_path: Path, url: str
 ) -> None:
@@ -249,7 +250,7 @@ STEPS = st.lists(
 @pytest.mark.parametrize("server", SERVERS)
 @some(1 / 6)
 @given(steps=STEPS)
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_queue_has_what_stands_whatever_happened(
     request: pytest.FixtureRequest, server: str, steps: list[tuple[str, int]]
 ) -> None:

@@ -263,6 +263,7 @@ def attacked_postgresql(postgresql_server: str) -> Iterator[Place]:
 
 
 @pytest.mark.parametrize(("kind", "sql"), [(kind, sql) for kind, found in HOSTILE.items() for sql in found])
+@pytest.mark.nightly
 def test_the_second_wall_holds_without_the_first(
     kind: str, sql: str, request: pytest.FixtureRequest, attacked_folder: Path
 ) -> None:
@@ -483,6 +484,7 @@ def test_the_schema_is_what_the_database_says(place: Place) -> None:
         "DROP VIEW large",
     ],
 )
+@pytest.mark.nightly
 def test_the_fingerprint_changes_with_the_schema_and_not_with_the_data(place: Place, change: str) -> None:
     if place.kind == "duckdb" and change.startswith("ALTER"):
         # DuckDB doesn't alter a table that others refer to, or that refers to others.

@@ -61,7 +61,7 @@ def until_refused(call: Callable[[], httpx.Response], most: int) -> int:
     raise AssertionError(f"{most} calls were not refused")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_project_can_not_fill_the_disk_within_an_hour(caller: Callable[..., Call]) -> None:
     neighbour, quiet = caller("neighbour"), caller("quiet")
     assert 1 <= until_refused(lambda: neighbour("POST", "facts", json={"texts": [long_text()]}), 4) <= 2
@@ -106,7 +106,7 @@ def test_messages_count_wherever_they_are_stored(caller: Callable[..., Call]) ->
     assert 9 <= until_refused(lambda: call("POST", "sessions/long/messages", json=message), 20) <= 11
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_calls_of_agents_and_of_other_systems_count(caller: Callable[..., Call], server: Running) -> None:
     call = caller("shop")
     with server.connect("shop") as admin:

@@ -52,6 +52,7 @@ def caller() -> Iterator[Caller]:
         yield made
 
 
+@pytest.mark.nightly
 def test_a_neighbour_who_computes_keeps_nobody_waiting(server: Running, caller: Caller) -> None:
     """32 answers to attribute at once took all threads, and a look at facts came after all of them."""
     neighbour, quiet = caller(server, "neighbour"), caller(server, "quiet")
@@ -84,6 +85,7 @@ def test_a_neighbour_who_computes_keeps_nobody_waiting(server: Running, caller: 
     assert statuses == {200}
 
 
+@pytest.mark.nightly
 def test_a_second_key_of_a_project_does_not_wait_for_the_queue_of_the_first(server: Running, caller: Caller) -> None:
     nightly, page = caller(server, "shop", "nightly"), caller(server, "shop", "page")
     texts = [[f"Part {part} of {place} is blue." for part in range(200)] for place in range(24)]
@@ -132,6 +134,7 @@ def test_bodies_of_one_key_leave_memory_for_others(
         assert quiet("POST", "facts", json=text).status_code == 200
 
 
+@pytest.mark.nightly
 def test_who_is_refused_again_and_again_is_kept_waiting(
     path: Path, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +150,7 @@ def test_who_is_refused_again_and_again_is_kept_waiting(
         assert quiet("GET", "facts").status_code == 200
 
 
+@pytest.mark.nightly
 def test_refusals_that_are_kept_back_make_room_for_others(
     path: Path, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +197,7 @@ def _waiting(shares: Shares) -> int:
     return sum(len(queue) for lane in shares._waiting.values() for queue in lane.values())
 
 
+@pytest.mark.nightly
 def test_answers_that_nobody_reads_take_the_share_of_their_caller(server: Running, caller: Caller) -> None:
     """One key opened many connections, asked for the largest page on each, and read nothing: gigabytes in memory."""
     quiet = caller(server, "quiet")

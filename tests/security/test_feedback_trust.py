@@ -85,7 +85,7 @@ def attack(request: pytest.FixtureRequest, path: Path, empty_store: bytes) -> Ca
     return attacked
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_visitors_comment_becomes_everybodys_fact(attack: Callable[..., Any]) -> None:
     with attack() as seen:
         before = seen.told()
@@ -113,7 +113,7 @@ def test_one_visitors_comment_becomes_everybodys_fact(attack: Callable[..., Any]
         assert seen.told() == before
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_logged_in_author_teaches_everybody(attack: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with attack() as seen:
         for session in ("s1", "s2", "s3"):
@@ -157,6 +157,7 @@ def test_the_program_is_one_author_like_others(either: Heedful) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("ann", "bo"), ("bo", "cy"), ("cy", "ann")])
+@pytest.mark.nightly
 def test_what_one_correction_taught_stays_while_two_others_still_say_it(
     either: Heedful, first: str, second: str
 ) -> None:
@@ -204,7 +205,7 @@ def test_the_program_proves_sql_alone_and_vetoes_as_one_author(
     assert not is_served()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ten_tokens_are_ten_voices(attack: Callable[..., Any]) -> None:
     with attack() as seen:
         shown = seen.admin.recall(QUESTION)
@@ -231,7 +232,7 @@ def test_ten_tokens_are_ten_voices(attack: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("veto", [1, 2])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_visitors_wrong_overrides_four_approvals(
     attack: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, veto: int
 ) -> None:
@@ -411,7 +412,7 @@ def test_a_feedback_key_takes_back_what_it_could_not_make(attack: Callable[..., 
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_visitor_is_somebody_else_after_a_move(kind: str, place: Place) -> None:
     source, target, copied = place(kind), place("postgresql" if kind == "sqlite" else "sqlite"), place("sqlite")
     options: dict[str, Any] = {"clock": ManualClock(START), "embedding": WordEmbedder()}

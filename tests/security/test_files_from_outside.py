@@ -95,7 +95,7 @@ print("kilobytes", peak() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="measures memory in kilobytes")
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_archives_that_unpack_to_much_take_little_memory(tmp_path: Path) -> None:
     bombs = [
         zipped(tmp_path / "bomb.zip", times=BOMB // 1_000_000),

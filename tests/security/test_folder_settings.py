@@ -197,7 +197,7 @@ def test_agents_take_no_address_from_the_folder_they_are_started_in(
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_mcp_sends_no_fact_to_the_model_of_a_clone(
     elsewhere: bool, home: Path, cloned: Path, received: tuple[str, list[str]]
 ) -> None:

@@ -196,7 +196,7 @@ def test_every_syntax_that_calls_a_denied_function_is_refused(name: str, witness
     assert called > (60 if len(types) == 1 else 25)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_denied_function_of_the_server_is_called_by_what_is_accepted(witness: PostgreSQLWitness) -> None:
     functions = denied_functions(witness.connection)
     assert len(functions) > 350

@@ -187,6 +187,7 @@ def grows_too_fast(name: str, run: str) -> bool:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.nightly
 def test_a_run_is_read_in_one_pass(name: str) -> None:
     # Of each function some, of each run several functions.
     runs = RUNS if grids.WHOLE else RUNS[crc32(name.encode()) % 6 :: 6]

@@ -108,7 +108,7 @@ def caches() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["answer._terms", "words.words", "words.terms", "conflicts._statements"])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nothing_is_kept_of_facts_at_their_limit(name: str) -> None:
     assert growth(TEXTS[name], lambda number: f"x{number:03}x " + "a " * 20_000) < 40_000
 

@@ -172,6 +172,7 @@ def test_many_rows_are_cut_within_the_process_that_reads_them(
         pytest.param(ENDLESS, {"query_timeout"}, id="endless"),
     ],
 )
+@pytest.mark.nightly
 def test_sqlite_is_stopped_inside_one_step_of_its_own(small: Heedful, sql: str, codes: set[str]) -> None:
     assert refusal(small, sql).code in codes
 
@@ -339,6 +340,7 @@ def test_a_copy_of_a_program_has_query_processes_of_its_own(script: Callable[[st
     assert program.wait(4 * LATE) == 0
 
 
+@pytest.mark.nightly
 def test_slow_queries_of_one_key_delay_nobody_else(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_QUERY_WAIT", "0.5")
     monkeypatch.setenv("HEEDFUL_QUERY_SECONDS", "6")

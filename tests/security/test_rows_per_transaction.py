@@ -105,7 +105,7 @@ def test_many_keys_with_many_pieces(h: Heedful, counted: Counted) -> None:
     assert count(h, facts, fact_tags) == [0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_long_document_stored_shifted_and_replaced(h: Heedful, counted: Counted) -> None:
     texts = [f"{number} n{number * 7}" for number in range(1000)]
     assert h.remember(Document(source="f.txt", texts=texts)).added == 1000
@@ -122,7 +122,7 @@ def test_a_long_document_stored_shifted_and_replaced(h: Heedful, counted: Counte
     assert count(h, facts) == [1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_text_of_invented_names(h: Heedful, counted: Counted) -> None:
     stored = h.remember(" ".join(f"Xq{number}" for number in range(2000)))
     check(counted, 2000)
@@ -203,7 +203,7 @@ def test_metadata_of_each_text_is_no_copy(store: Heedful) -> None:
     assert store.remember(Document(source="f.txt", texts=texts, metadata=own)).added == 200
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_forgetting_a_fact_that_superseded_many(h: Heedful, counted: Counted) -> None:
     ids = h.remember([f"{number} n{number}" for number in range(150)]).fact_ids
     truth = h.remember("the truth").fact_ids[0]
@@ -215,7 +215,7 @@ def test_forgetting_a_fact_that_superseded_many(h: Heedful, counted: Counted) ->
     assert len(h.recall("n7 n8", top_k=200)) == 150
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_many_opinions_deleted_at_once(h: Heedful, counted: Counted, shop: str) -> None:
     run = h.executions.execute_query("SELECT 1", connector_id=shop, question="One?")
     ids = [

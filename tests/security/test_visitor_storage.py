@@ -180,7 +180,7 @@ def test_nobody_gets_past_the_limit_by_sending_all_at_once(server: Running, monk
     assert Counter(answers) == {200: 5, 429: 25}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_all_visitors_share_a_budget_that_outlives_the_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_VISITOR_DAILY_BYTES", "20000")
     first, second = serve(), serve()
@@ -264,6 +264,7 @@ def test_comments_count_in_bytes_of_utf_8() -> None:
     assert not visitors.size_of({"feedback": "short", "is_positive": True}).bare
 
 
+@pytest.mark.nightly
 def test_refused_feedback_leaves_nothing_and_takes_nothing_from_others(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

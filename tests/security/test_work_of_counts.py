@@ -97,7 +97,7 @@ def test_a_change_costs_the_same_however_many_keys_were_asked_for(
         assert many[what][1] < steps + 20 * tallies.MAX_KEYS
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_project_has_stored_counts_by_a_few_keys_only(any_store: str, open_store: Callable[..., Heedful]) -> None:
     store = open_store(any_store)
     with_answers(store, "s", 10, {f"key{place}": "A" for place in range(KEYS)})
@@ -191,7 +191,7 @@ def test_a_target_that_was_rated_often_is_read_once(open_store: Callable[..., He
 
 
 @pytest.mark.parametrize("others", [0, 2])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_twice_the_facts_that_turn_out_not_to_be_ignored_are_twice_the_work(
     open_store: Callable[..., Heedful], tmp_path: Path, others: int
 ) -> None:

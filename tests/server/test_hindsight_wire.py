@@ -202,6 +202,7 @@ def test_a_document_can_be_deleted(run: Callable[[Program], Any], store: Heedful
         ("any", None, {"a", "ab", "c", "none"}),
     ],
 )
+@pytest.mark.nightly
 def test_tags_filter_as_they_say(
     run: Callable[[Program], Any], match: str, tags: list[str] | None, expected: set[str]
 ) -> None:

@@ -396,6 +396,7 @@ ROUTES = [(module.__name__.split(".")[2], route) for module in FOREIGN_APIS for 
 
 
 @pytest.mark.parametrize(("module", "route"), ROUTES, ids=lambda each: getattr(each, "path", each))
+@pytest.mark.nightly
 def test_routes_of_other_systems_are_as_hard(
     server: Running, http: httpx.Client, module: str, route: ForeignRoute
 ) -> None:

@@ -155,7 +155,7 @@ def test_a_key_without_read_rates_answers_and_reads_none(server: Running) -> Non
         assert admin.sessions.entry("private", answer).feedback_score == 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_retracting_needs_the_scope_of_what_was_done(server: Running) -> None:
     with server.connect() as admin:
         (fact,) = admin.remember("The shop closes at five.").facts
@@ -170,7 +170,7 @@ def test_retracting_needs_the_scope_of_what_was_done(server: Running) -> None:
     asyncio.run(talk())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_projects_are_apart_also_for_many_at_once(server: Running) -> None:
     keys = {name: key_of(server, "read", "write", project=name) for name in ("one", "two")}
 

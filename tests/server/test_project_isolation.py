@@ -177,6 +177,7 @@ def test_after_all_that_the_other_project_is_as_it_was(two: Two) -> None:
 
 
 @pytest.mark.parametrize("name", list(CALLS))
+@pytest.mark.nightly
 def test_every_operation_asks_for_a_key_and_for_its_scope(two: Two, name: str) -> None:
     operation = CALLS[name]
     nobody = two.send(operation, "mine", None, two.ids["mine"], {})
@@ -258,6 +259,7 @@ def test_a_token_rates_what_it_names_and_nothing_else(two: Two, token: str) -> N
 
 
 @pytest.mark.parametrize("name", list(CALLS))
+@pytest.mark.nightly
 def test_a_token_opens_no_other_project_and_reads_nothing(two: Two, token: str, name: str) -> None:
     operation = CALLS[name]
     ids = two.ids["theirs"]

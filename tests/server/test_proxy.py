@@ -79,6 +79,7 @@ def test_a_question_gets_memories_and_its_answer_is_stored(memory: Heedful, prox
         ("[]", "[", "]"),
     ],
 )
+@pytest.mark.nightly
 def test_memories_change_nothing_else_of_a_request(proxy: Proxied, content: str, before: str, after: str) -> None:
     """Numbers, spaces, order, fields that nobody knows and keys that are there twice stay as they were written."""
     start = (
@@ -97,6 +98,7 @@ def test_memories_change_nothing_else_of_a_request(proxy: Proxied, content: str,
 
 
 @pytest.mark.parametrize("leading", [[], [{"role": "system", "content": None}], [7]])
+@pytest.mark.nightly
 def test_memories_are_a_message_where_there_is_none_for_them(proxy: Proxied, leading: list[Any]) -> None:
     messages = [*leading, {"role": "user", "content": QUESTION}]
     proxy.ask("", messages=messages)
@@ -235,6 +237,7 @@ def test_a_conversation_without_a_name_is_known_by_its_first_message(memory: Hee
     "content",
     [[{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}], "", "  ", None, 7, [None], {"a": 1}],
 )
+@pytest.mark.nightly
 def test_a_request_without_a_text_passes_as_it_is(memory: Heedful, proxy: Proxied, content: Any) -> None:
     answer = proxy.ask("", messages=[{"role": "user", "content": content}])
     assert answer.content == proxy.model.says[0].whole
@@ -247,6 +250,7 @@ def test_a_request_without_a_text_passes_as_it_is(memory: Heedful, proxy: Proxie
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 50_000, b'{"messages":7}', b'{"a":' + b"9" * 9999 + b"}"]
 )
+@pytest.mark.nightly
 def test_a_body_that_is_no_question_passes_as_it_is(memory: Heedful, body: bytes) -> None:
     refusal = Said([b'{"error": {"message": "We could not parse the JSON body"}}'], 400)
     with proxied(memory, refusal) as proxy:
@@ -256,6 +260,7 @@ def test_a_body_that_is_no_question_passes_as_it_is(memory: Heedful, body: bytes
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
+@pytest.mark.nightly
 def test_errors_pass_as_they_are_and_nothing_is_stored(memory: Heedful, status: int) -> None:
     headers = (("content-type", "application/json"), ("retry-after", "7"), ("x-ratelimit-remaining-tokens", "0"))
     said = Said(chat("At six.").parts, status, headers)
@@ -289,6 +294,7 @@ def test_other_routes_pass_as_they_are(memory: Heedful) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/../admin", "/v1/%2e%2E/admin", "/v1/./x", "/heedful/", "/heedful/facts"])
+@pytest.mark.nightly
 def test_nobody_leaves_the_path_of_the_endpoint(proxy: Proxied, path: str) -> None:
     with socket.create_connection(("127.0.0.1", proxy.http.base_url.port or 0)) as raw:
         raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
@@ -396,6 +402,7 @@ def test_an_id_may_be_longer_than_a_name(memory: Heedful) -> None:
         (b'{"comment": "' + b"x" * 140_000 + b'"}', 413, "body"),
     ],
 )
+@pytest.mark.nightly
 def test_a_rating_that_says_nothing_is_refused(proxy: Proxied, body: bytes, status: int, field: str | None) -> None:
     answer = proxy.http.put("/heedful/ratings/chatcmpl-1", content=body)
     assert answer.status_code == status
@@ -435,7 +442,7 @@ def test_a_locked_store_costs_the_deadline_at_most(
         wait_for_agents()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_silent_server_costs_the_deadline_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "DEADLINE", 0.2)
     with (
@@ -495,7 +502,7 @@ def test_who_leaves_with_the_end_of_an_answer_has_it_stored(memory: Heedful, pat
         assert len(stored(memory, "1")) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_endpoint_that_is_silent_or_away_is_told_apart(memory: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy_app, "UPSTREAM_SECONDS", 0.2)
     with proxied(memory, Said([], hangs=True)) as proxy:
@@ -528,6 +535,7 @@ def test_a_question_that_is_too_large_is_refused(memory: Heedful, proxy: Proxied
         {"Origin": "null"},
     ],
 )
+@pytest.mark.nightly
 def test_a_page_of_another_site_reaches_nothing_without_a_key(proxy: Proxied, headers: dict[str, str]) -> None:
     answer = proxy.ask(QUESTION, headers)
     assert (answer.status_code, answer.json()["code"]) == (403, "origin_not_allowed")

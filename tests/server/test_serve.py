@@ -102,7 +102,7 @@ def serve(path: Path) -> Iterator[Serve]:
         yield start
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_first_start_shows_a_key_and_the_second_does_not_unless_a_new_one_is_wanted(serve: Serve) -> None:
     first = serve()
     assert first.url.startswith("http://127.0.0.1:")
@@ -238,7 +238,7 @@ def test_a_key_that_cant_be_is_not_shown(path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("cold_processes")
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_missing_extra_is_named(path: Path) -> None:
     command = [
         sys.executable,
@@ -321,7 +321,7 @@ def stopped_while_asked(started: Process, path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_call_that_does_not_end_stops_no_server_from_ending(serve: Serve, by: signal.Signals) -> None:
     with silent_server() as silent:
         started = serve(
@@ -351,7 +351,7 @@ def test_a_call_that_does_not_end_stops_no_server_from_ending(serve: Serve, by: 
     assert "Traceback" not in printed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_share_a_store_and_end_what_was_begun(serve: Serve, path: Path) -> None:
     started = serve("--workers", "2", environment={"HEEDFUL_ADMIN_KEY": KEY})
     assert len(started.workers()) == 2

@@ -122,7 +122,7 @@ def rate(client: Any, execution: Any, *, good: bool = True, text: str = "Right."
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_document_from_top_to_bottom(client: Any, connector: str, model: ScriptedModel) -> None:
     message = answered(client, connector).id
     feedback = client.feedback.create(
@@ -240,7 +240,7 @@ def test_without_a_language_model_a_golden_example_answers(
         assert (example.description, example.project_id, example.is_always_displayed) == ("by Ada", PROJECT, False)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_feedback_is_listed_however_many_there_are(client: Any, connector: str) -> None:
     ran = client.executions.execute_query(PROJECT, connector, ACTIVE)
     made = {rate(client, ran, good=number % 5 > 0, text=f"number {number}").id for number in range(150)}
@@ -392,7 +392,7 @@ def test_an_example_that_went_with_its_connector_is_not_missed(client: Any, conn
     assert answered(client, again, "List the customers").execution_result.result["row_count"] == 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_golden_examples_are_kept_and_changed(client: Any, connector: str, crm: Path) -> None:
     first = client.golden_examples.create(PROJECT, USERS, USERS_SQL)
     changed = client.golden_examples.update(PROJECT, first.id, sql_query="SELECT 2 AS users", description="checked")
@@ -695,6 +695,7 @@ def test_errors_are_the_clients_own(client: Any, connector: str) -> None:
         lambda client: client.schema_metadata.get_split_group(PROJECT, "group-1"),
     ],
 )
+@pytest.mark.nightly
 def test_what_heedful_does_not_have_says_so(client: Any, ask: Callable[[Any], Any]) -> None:
     with pytest.raises(sdk.NotFoundError, match="not part of Heedful") as caught:
         ask(client)

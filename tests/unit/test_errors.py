@@ -196,7 +196,7 @@ class TestQuoted:
         assert quoted(value)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_refusal_writes_a_value_in_full() -> None:
     """A value that is refused may be of any size: messages quote it by `quoted`."""
     found = []

@@ -345,6 +345,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.nightly
 def test_a_bomb_is_refused_at_once(bomb: str) -> None:
     """In a process of its own: the parser by itself overflows the stack on some of these, which ends the process."""
     script = (

@@ -177,7 +177,7 @@ def _read_number(context: click.Context, parameter: click.Parameter, rating: str
     scale={"nargs": 2, "multiple": False, "metavar": "WORST BEST", "spelled": ("--scale",)},
 )
 def rate(result: model.RatingResult, external_id: str) -> str:
-    """Rate the answer with your EXTERNAL_ID, or with this qa_id.
+    """Rate an answer by your EXTERNAL_ID or its qa_id.
 
     The id is the --external-id of recall or add-entry, or the qa_id they print, not that of a session. If no answer
     has it yet, the rating waits for one. RATING is up, down, neutral, another word for one of these, or a number.
