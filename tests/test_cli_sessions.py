@@ -263,7 +263,7 @@ def test_improve(run: Run) -> None:
     text = shown(run("improve", "--session-id", "s"))
     assert text.startswith("1 rated answer: 1 signal added, 0 retracted; 1 fact changed\n")
     assert "  learnt from feedback: When may parcels be returned? It is 45 days." in text
-    assert shown(run("improve")) == "1 rated answer; nothing new\n"
+    assert shown(run("improve")) == "1 rated answer; nothing new: all of it was learnt before\n"
     assert read(run("improve", "--json"))["signals_added"] == 0
     assert refused(run("improve", "--session-id", "nope")).code == "not_found"
     assert refused(run("improve", "--dataset", " ")).field == "dataset"

@@ -222,3 +222,13 @@ def test_whoever_names_a_fact_that_was_not_shown_says_nothing_of_the_others(stor
     store.retract(result.event_ids[0])
     assert [store.fact_stats(fact).signal_count for fact in facts] == [0, 0]
     assert store.signal_recall(recall.recall_id, helpful=[facts[0]]).processed == 2
+
+
+def test_a_remark_against_a_fact_says_nothing_of_the_others(store: Heedful, recall: Recall) -> None:
+    first, second, *others = (hit.fact_id for hit in recall)
+    store.signal_recall(recall, helpful=[1], author="ann")
+    before = [kinds(store, fact) for fact in others]
+    store.signal_recall(recall, not_helpful=[2], author="bo")
+    assert kinds(store, first) == {"helpful": 1}
+    assert kinds(store, second) == {"ignored": 1, "not_helpful": 1}
+    assert [kinds(store, fact) for fact in others] == before

@@ -407,7 +407,7 @@ def test_a_login_that_expires_in_the_middle_loses_nothing(served: Served) -> Non
     expect(page.get_by_label("Your name")).to_have_value("Ada")
     page.get_by_label("Key", exact=True).fill("hf_wrong")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("This key is not valid")
+    expect(page.get_by_role("alert")).to_contain_text("This key or link is not valid")
     page.get_by_label("Key", exact=True).fill(served.dashboard.admin)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("alert")).to_contain_text("Nothing has been done yet, and nothing is lost")

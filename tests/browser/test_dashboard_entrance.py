@@ -30,7 +30,7 @@ def test_a_key_that_is_not_valid_is_refused_and_what_was_wanted_is_kept(served: 
         page.get_by_label("Key", exact=True).fill(key)
         page.get_by_label("Your name").fill("Ada")
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("alert")).to_contain_text("This key is not valid")
+        expect(page.get_by_role("alert")).to_contain_text("This key or link is not valid")
         expect(page.get_by_label("Your name")).to_have_value("Ada")
     page.get_by_label("Key", exact=True).fill(served.dashboard.admin)
     page.keyboard.press("Enter")

@@ -358,7 +358,9 @@ def _resolve_signals(
     unnamed = [fact for fact in ranks if fact not in about and fact in present]
     # Whoever names a fact that was not shown may have meant one of the others: nothing is said of those.
     mistaken = any(signal.fact_id not in ranks for signal in named)
-    signals = named if mistaken else named + _signals_for_unnamed(unnamed, detected, confidence)
+    # A remark against some facts says nothing of the others.
+    is_remark = bool(named) and detected is None and all(signal.kind == "not_helpful" for signal in named)
+    signals = named if mistaken or is_remark else named + _signals_for_unnamed(unnamed, detected, confidence)
     items, errors = [], []
     for index, meant in enumerate(signals):
         if meant.fact_id not in ranks:

@@ -64,11 +64,12 @@ SMALL, LARGE = "clerk-mini", "clerk-large"
 
 NOTHING_KNOWN = "I found nothing about that."
 
-_EVIDENCE = re.compile(r'^\[(\d+)\] (".*")$', re.MULTILINE)
+_EVIDENCE = re.compile(r'^\[(\d+)\] (\(.*\) )?(".*")$', re.MULTILINE)
+"""A fact's number, what people said against it, and its text."""
 
 
 class Clerk:
-    """Answers with the first fact, under the `name` it has at the moment."""
+    """Answers with the first fact that nobody disliked, or the first one, under the `name` it has at the moment."""
 
     def __init__(self, sql: Mapping[str, str]) -> None:
         """`sql` has the SQL for each question that it can be asked about data."""
@@ -90,7 +91,7 @@ class Clerk:
 
     @staticmethod
     def _quoted(prompt: str) -> str:
-        for number, text in _EVIDENCE.findall(prompt):
+        for number, _, text in sorted(_EVIDENCE.findall(prompt), key=lambda each: bool(each[1])):
             # A fact that was learnt from an answer has the question in its first line.
             return f"{json.loads(text).rpartition(chr(10))[2]} [{number}]"
         return NOTHING_KNOWN

@@ -23,6 +23,7 @@ from heedful.model import Hit, NewKey
 from heedful.simulate import SimulatedUser, traffic
 from heedful.simulate.shop import HANDBOOK
 from heedful.simulate.traffic import Embedding
+from heedful.text import counted
 
 FACTS = (
     "Passwords must have at least twelve characters and one digit.",
@@ -93,7 +94,8 @@ def show_loop(options: Options) -> None:
         restored = memory.recall(RELATED_QUESTION, top_k=5)
         same = [hit.fact_id for hit in restored.hits] == [hit.fact_id for hit in before.hits]
         verdict = "exactly as it was" if same else "changed, which should not be"
-        screen.print(f"\n[bold]6. Retract[/bold] all {len(events)} signals: the ranking is {verdict}.\n")
+        said = counted(len(events), "signal")
+        screen.print(f"\n[bold]6. Retract[/bold] all that they said ({said}): the ranking is {verdict}.\n")
 
 
 def give_feedback(memory: Heedful, helpful: str) -> list[str]:

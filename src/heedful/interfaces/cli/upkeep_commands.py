@@ -172,7 +172,8 @@ def improve(options: Options, background: bool, as_json: bool, **given: Any) -> 
 
 def _show_improvement(result: model.Improvement) -> None:
     if not result.changed:
-        echo(f"{counted(result.entries, 'rated answer')}; nothing new")
+        known = ": all of it was learnt before" if result.entries else ""
+        echo(f"{counted(result.entries, 'rated answer')}; nothing new{known}")
     else:
         echo(
             f"{counted(result.entries, 'rated answer')}: {counted(result.signals_added, 'signal')} added, "

@@ -231,7 +231,9 @@ class Logins:
             caller = Caller(ADMIN, None, frozenset(SCOPES)) if by_link else self._callers.find(api_key)
         except Forbidden:
             raise Forbidden(
-                "This key is not valid", code="key_invalid", remedy="Make one with: heedful keys add NAME"
+                "This key or link is not valid",
+                code="key_invalid",
+                remedy="A link logs in once, for ten minutes. Make a key with: heedful keys add NAME",
             ) from None
         caller.check("read")
         key_id = self._operator if by_link else caller.key_id
