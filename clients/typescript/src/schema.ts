@@ -2691,7 +2691,7 @@ export interface InsightNotesRequest {
 export interface InsightDigestRequest {
   /** The start; seven days before the end if left out. */
   since?: string;
-  /** The end; now if left out. */
+  /** The end; now if left out, or the end of today without a start. */
   until?: string;
 }
 
@@ -3804,7 +3804,8 @@ export interface Heedful {
   /**
    * Says how useful the facts of one recall were; those shown and never named are `ignored`.
    *
-   * With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
+   * If only facts that were `not_helpful` are named, nothing is said of the others. With the `answer` that was made
+   * from them, those not named are what `detect` says of them, or nothing.
    * Facts are named by id, by rank (a whole number), or by their hits. It may come days later. Saying the same of a
    * fact again counts once, and a fact that is named later is no longer `ignored`.
    *
