@@ -327,7 +327,7 @@ def test_try_shows_the_loop_on_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert ["call the help desk" in line for line in after] == [True, False, False]
     # A rating leaves other questions alone, as it does by default; the fixed blend would move them.
     assert [line.split()[:3] for line in elsewhere] == [[str(rank), str(rank), "0.50"] for rank in (1, 2, 3)]
-    unmoved = "Your ratings are about other questions: this one ranks as it would without them."
+    unmoved = "Your ratings are about other questions: this one ranks as it would without them. Rate it, too."
     assert shown.count(unmoved) == 1
     assert unmoved in shown.split("rank  ")[3]
     assert "nothing is kept" in shown

@@ -142,12 +142,12 @@ def _round(memory: Heedful, question: str, rated: int) -> int:
         return 0
     _show(recall.hits, plain)
     if rated and all(hit.usefulness_source == "neutral" for hit in recall.hits):
-        echo("Your ratings are about other questions: this one ranks as it would without them.")
+        echo("Your ratings are about other questions: this one ranks as it would without them. Rate it, too.")
     answer = _prompt("Which one helped? Its rank")
     helpful = [hit.fact_id for hit in recall.hits if str(hit.rank) == answer]
     if not helpful:
         if answer:
-            echo(f"There is no rank {answer}; nothing was rated.")
+            echo(f"There is no rank {answer}; nothing was rated. Ask again to rate it.")
         return 0
     memory.signal_recall(recall.recall_id, helpful=helpful, author="you")
     echo("Noted. Ask again, in the same or other words, and see where it ranks; then ask about something else.")

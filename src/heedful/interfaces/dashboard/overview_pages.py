@@ -129,17 +129,18 @@ def _has_data(trend: Trend, coverage: Coverage) -> bool:
 
 
 def _note_link(here: PageContext, note: Note) -> str:
-    """The page that shows the cause of a change."""
+    """The page that shows the cause of a change: what is better now was mostly resolved."""
+    status = "open" if note.worse else "resolved"
     value = comparison.value_label(note.value, note.about)
     if note.about.startswith(PREFIX):
         return here.at("experiments", by=note.about.removeprefix(PREFIX))
     links = {
-        "dataset": here.at("review", dataset=value),
-        "target_type": here.at("review", kind=value),
+        "dataset": here.at("review", dataset=value, status=status),
+        "target_type": here.at("review", kind=value, status=status),
         "policy": here.at("experiments"),
         "model": here.at("overview", by="model"),
     }
-    return links.get(note.about) or here.at("review")
+    return links.get(note.about) or here.at("review", status=status)
 
 
 REGRESS_SECONDS = 20.0
