@@ -188,6 +188,7 @@ class TestLearning:
         plain, learned = store.recall(other), boosted(store, other)
         assert [(hit.fact_id, hit.score) for hit in plain] == [(hit.fact_id, hit.score) for hit in learned]
 
+    @pytest.mark.slow
     def test_a_new_fact_is_not_buried(self, store: Heedful, facts: list[str], clock: ManualClock) -> None:
         for number in range(10):
             shown = store.recall(QUERY)
@@ -310,6 +311,7 @@ class TestProof:
         )
         return store.remember(self.ODD).fact_ids[0]
 
+    @pytest.mark.slow
     def test_a_fact_proven_for_this_question_is_a_candidate(self, store: Heedful, odd: str) -> None:
         assert odd not in [hit.fact_id for hit in store.recall(self.ASKED, top_k=50)]
         praise(store, odd, "ann", "bob", "cy", query=self.ASKED)

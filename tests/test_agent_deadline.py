@@ -86,6 +86,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 TOO_SLOW = "Heedful can't recall, so the agent goes on without it: it did not answer within 0.2 seconds"
 
 
+@pytest.mark.slow
 def test_an_agent_that_blocks_goes_on(server: SilentServer, caplog: pytest.LogCaptureFixture) -> None:
     with heedful.connect(server.url, api_key="hf_x") as remote:
         turn = Turns(remote)
@@ -117,6 +118,7 @@ def test_an_agent_that_is_awaited_goes_on(
     assert len(server.accepted) == 2
 
 
+@pytest.mark.slow
 def test_an_agent_goes_on_when_the_store_is_locked(
     memory: Heedful, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -175,6 +177,7 @@ def test_calls_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("way", ["threads", "tasks"])
+@pytest.mark.slow
 def test_many_agents_at_once_have_few_threads(way: str) -> None:
     many = 3 * turns.THREADS
     before = len(working())
@@ -194,6 +197,7 @@ def test_many_agents_at_once_have_few_threads(way: str) -> None:
         assert len(server.accepted) <= turns.THREADS
 
 
+@pytest.mark.slow
 def test_many_agents_at_once_all_get_their_memories(memory: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "DEADLINE", 60)
     turn = Turns(memory)

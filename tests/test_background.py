@@ -90,6 +90,7 @@ def test_closing_waits_for_what_was_added(opening: Callable[..., Heedful]) -> No
     assert opening(worker=False).jobs.get(added.job_id).status == "done"
 
 
+@pytest.mark.slow
 def test_without_a_worker_it_is_left_to_the_next_process_that_opens_the_store(opening: Callable[..., Heedful]) -> None:
     with opening(worker=False) as store:
         rated(store)

@@ -138,6 +138,7 @@ def test_metadata_of_a_dataset_that_cant_be_kept_are_refused(store: Heedful, met
         ({"lang": {"exists": False}}, ["d"]),
     ],
 )
+@pytest.mark.slow
 def test_facts_are_listed_by_metadata(any_store: str, where: dict[str, Any], expected: list[str]) -> None:
     with heedful.open(any_store, embedding=WordEmbedder()) as store:
         about: list[dict[str, Any]] = [

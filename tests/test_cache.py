@@ -346,6 +346,7 @@ def test_proven_questions_with_different_sql_refuse_each_other(geo: Heedful, pro
     assert (found.cache_hit, {match.gate for match in found.matches}) == (False, {"conflict"})
 
 
+@pytest.mark.slow
 def test_a_dispute_ends_when_one_side_is_deleted(geo: Heedful, proven: str) -> None:
     other = "SELECT count(*) AS cities FROM city WHERE country = 'Italy' AND people > 0"
     done = geo.executions.execute_query(other, question=IN_ITALY).execution_id

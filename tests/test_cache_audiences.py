@@ -461,6 +461,7 @@ def test_the_author_of_a_lookup_on_the_other_systems_routes_is_in_a_header(tmp_p
             assert found.json()["cache_hit"] is hits
 
 
+@pytest.mark.slow
 def test_erasing_a_person_erases_their_audience(either: Heedful) -> None:
     done = prove(either, ORDERS, ANNS, "ann", audience="ann")
     wrong = either.executions.execute_query("SELECT 7", question="Whose?", audience="ann").execution_id

@@ -61,6 +61,7 @@ def test_what_is_asked_and_refused_is_counted_by_gate(towns: Heedful) -> None:
     assert sum(each.asked for each in found.refused) == 3
 
 
+@pytest.mark.slow
 def test_the_example_that_would_open_most_comes_first_and_opens_them(towns: Heedful) -> None:
     found = asked(
         towns, "Which streets does Rome have?", "Which streets does Oslo have?", "the population of Milan", "who?"

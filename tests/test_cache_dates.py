@@ -90,6 +90,7 @@ def test_other_values_keep_no_date_that_nobody_named(library: Heedful, clock: Ma
     assert (found.cache_hit, found.suggestion, found.matches[0].gate) == (False, None, "relative_dates")
 
 
+@pytest.mark.slow
 def test_what_many_agree_on_keeps_none_either(library: Heedful, clock: ManualClock) -> None:
     for lead in ("How many books were borrowed in {} lately?", "Number of books borrowed in {} lately"):
         for town in ("Hull", "York"):

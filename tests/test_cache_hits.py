@@ -94,6 +94,7 @@ def test_what_is_proven_leads_in_the_prompt_however_often_it_was_used(
     assert examples == [IN_ITALY_SQL, "SELECT count(*) FROM street"], "once each, the nearest first"
 
 
+@pytest.mark.slow
 def test_a_lookup_reads_no_more_in_a_project_with_many_ratings_of_sessions(
     new_store: Callable[..., Heedful], clock: ManualClock, cities: Cities
 ) -> None:

@@ -30,6 +30,7 @@ def read(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_the_loop_by_json(run: Run) -> None:
     fact, other = [each["fact_id"] for each in read(run("remember", "Ada is the CEO.", "Bo sings.", "--json"))["facts"]]
     recall = read(run("recall", "Who is the CEO?", "--json"))
@@ -57,6 +58,7 @@ def test_tables_name_facts_ranks_and_receipts(run: Run) -> None:
     assert "score = 0.7 ×" in run("explain", "Who is the CEO?", "--policy", "documented").stdout
 
 
+@pytest.mark.slow
 def test_explain_shows_a_question_as_it_was_asked_and_indents_lines_that_break(run: Run) -> None:
     question = "Who is the [bold]CEO[/bold] of [red]Acme\\[1]?"
     run("remember", "Ada is the CEO.")
@@ -90,6 +92,7 @@ def test_a_recall_goes_on_where_the_last_one_ended(run: Run) -> None:
     assert f"--cursor {first['next_cursor']}" in run("recall", "Who sings?", "-k", "2").stdout
 
 
+@pytest.mark.slow
 def test_conflicts_are_shown_and_facts_are_audited(run: Run) -> None:
     old = read(run("remember", "The gym opens at 6.", "--json"))["facts"][0]["fact_id"]
     shown = run("remember", "The gym opens at 7.").stdout

@@ -110,6 +110,7 @@ def test_run(run: Run) -> None:
     assert isinstance(refused(run("run", "SELECT 1", "--connector", "nope")), NotFound)
 
 
+@pytest.mark.slow
 def test_ask(run: Run) -> None:
     missing = refused(run("ask", IN_ITALY))
     assert (type(missing), missing.code) == (Unavailable, "nothing_proven")
@@ -156,6 +157,7 @@ def test_cache_coverage(run: Run) -> None:
     assert refused(run("cache", "coverage", "--limit", "0")).field == "limit"
 
 
+@pytest.mark.slow
 def test_cache_lookup(run: Run) -> None:
     assert shown(run("cache", "lookup", IN_ITALY)) == "nothing alike; 0 looked at\n"
     proven(run)
@@ -197,6 +199,7 @@ def test_feedback(run: Run) -> None:
     assert isinstance(refused(run("feedback", "retract", wrong["id"])), NotFound)
 
 
+@pytest.mark.slow
 def test_golden(run: Run, tmp_path: Path) -> None:
     made = read(run("golden", "add", IN_ITALY, IN_ITALY_SQL, "--json"))
     assert shown(run("golden", "add", "All?", "SELECT count(*) FROM city", "--connector", "geo")).startswith("example ")

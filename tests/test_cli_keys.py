@@ -77,6 +77,7 @@ def test_files_are_read_where_the_command_runs(remote: Run, tmp_path: Path) -> N
     assert "1 new" in shown(remote("remember", "--file", str(tmp_path / "note.md")))
 
 
+@pytest.mark.slow
 def test_the_project_is_named_as_ever(remote: Run, server: Running) -> None:
     shown(remote("--project", "other", "remember", "Elsewhere."))
     with server.connect("other") as connected:

@@ -42,6 +42,7 @@ def cut(folder: Path) -> Path:
     return book
 
 
+@pytest.mark.slow
 def test_an_unchanged_store(run: Run, tmp_path: Path) -> None:
     result = run("regress", "--fail-below", "1")
     assert result.exit_code == 0, result.output

@@ -67,6 +67,7 @@ def test_create_and_get(run: Run) -> None:
     assert refused(run("sessions", "add", "x", "--metadata", "$set=1")).field == "metadata"
 
 
+@pytest.mark.slow
 def test_list(run: Run) -> None:
     run("remember", "Ada is the CEO.")
     assert shown(run("sessions", "list")).startswith("No sessions.")
@@ -127,6 +128,7 @@ def test_metadata(run: Run) -> None:
     assert run("sessions", "update-metadata", "s").exit_code == 2
 
 
+@pytest.mark.slow
 def test_entries(run: Run) -> None:
     found = asked(run)
     entry = read(run("sessions", "entry", "s", found["qa_id"], "--json"))
@@ -247,6 +249,7 @@ def test_a_rating_by_the_callers_own_id(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("one_author_teaches")
+@pytest.mark.slow
 def test_improve(run: Run) -> None:
     found = asked(run)
     assert shown(run("improve")) == "0 rated answers; nothing new\n"

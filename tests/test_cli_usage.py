@@ -121,6 +121,7 @@ def test_a_recall_can_be_read_on_80_columns(store: str) -> None:
     assert "relevance" in wide
 
 
+@pytest.mark.slow
 def test_ids_that_are_needed_go_below_the_text(store: str) -> None:
     for comment in ("It is wrong in every respect, and was so last week.", "No."):
         made = json.loads(run("sessions", "add", "-s", store, "--json").stdout)["session_id"]
@@ -195,6 +196,7 @@ def test_a_file_that_does_not_exist_is_told_before_anything_is_done(
     assert not (tmp_path / "new.db").exists()
 
 
+@pytest.mark.slow
 def test_what_can_not_be_undone_asks_first(store: str) -> None:
     there = ("-s", store, "-p", "shop")
     run("sessions", "add", "chat", *there)

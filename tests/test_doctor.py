@@ -168,6 +168,7 @@ def test_looking_takes_the_writer_at_no_time(any_store: str, monkeypatch: pytest
     ],
     ids=["scores", "tags", "links"],
 )
+@pytest.mark.slow
 def test_a_repair_takes_short_transactions_beside_others_who_write(
     any_store: str, monkeypatch: pytest.MonkeyPatch, damage: Any, name: str
 ) -> None:

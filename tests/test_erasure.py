@@ -263,6 +263,7 @@ def test_a_run_that_was_cut_off_is_finished_by_the_next_one(
     assert said.author == report.author == store.fact_history(fact).points[0].author
 
 
+@pytest.mark.slow
 def test_a_visitor_stays_a_visitor_and_a_named_author_named(store: Heedful) -> None:
     store.sessions.create("s")
     names = {"visitor-7": "visitor-erased-", "ann": "erased-"}

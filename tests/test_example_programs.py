@@ -66,6 +66,7 @@ def test_confirmed_sql_is_reused_with_other_values_and_nothing_else_is() -> None
     ]
 
 
+@pytest.mark.slow
 def test_the_page_with_the_widget_gets_answers_and_tokens_for_them(tmp_path: Path) -> None:
     widget = program("widget/app.py")
     with (

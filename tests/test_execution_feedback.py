@@ -286,6 +286,7 @@ def versions(store: Heedful) -> list[tuple[Any, ...]]:
     return [(row["feedback_id"], row["rating"], row["comment"], row["active"]) for row in rows]
 
 
+@pytest.mark.slow
 def test_what_was_replaced_or_retracted_stays_and_is_not_active(geo: Heedful, run: str, clock: ManualClock) -> None:
     feedback = geo.feedback.create_positive(feedback_text="Right.", execution_id=run, author="ada")
     clock.advance(days=1)

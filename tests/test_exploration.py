@@ -54,6 +54,7 @@ def test_without_a_seed_each_recall_draws_again(memory: Heedful) -> None:
     assert len({tuple(shown(memory, 0.9, None)) for _ in range(30)}) > 1
 
 
+@pytest.mark.slow
 def test_the_receipt_has_the_chance_of_what_was_shown(memory: Heedful) -> None:
     plain = shown(memory, 0.0, 0)
     for seed in range(20):

@@ -208,6 +208,7 @@ def test_a_store_of_another_model_is_not_mixed(other: Path, place: Place) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_project_with_something_in_it_is_left_alone(other: Path, place: Place, kind: str) -> None:
     target = place(kind)
     with opened(target, "other") as store:

@@ -215,6 +215,7 @@ def test_rows_are_chosen_by_time(either_lived: Heedful, clock: ManualClock) -> N
     assert every(either_lived, "feedback", since=day + timedelta(days=1)) == []
 
 
+@pytest.mark.slow
 def test_rows_are_chosen_by_dataset(open_either: Callable[..., Heedful], clock: ManualClock) -> None:
     store = lived(open_either(), clock)
     store.remember("A toaster has two slots.", dataset="toasters")

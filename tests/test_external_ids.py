@@ -204,6 +204,7 @@ def test_a_recall_with_an_external_id_is_one_recall(anywhere: Heedful) -> None:
     assert entry.recall_id == first.recall_id
 
 
+@pytest.mark.slow
 def test_a_recall_with_an_answer_gives_both_the_same_id(anywhere: Heedful) -> None:
     anywhere.sessions.rate("run-1", "up", author="ada")
     first = anywhere.recall(QUESTION, session_id="s", external_id="run-1")
@@ -261,6 +262,7 @@ def test_projects_have_their_own_external_ids(open_store: Callable[..., Heedful]
     assert one.sessions.entry("s", "run-1").feedback_score is None
 
 
+@pytest.mark.slow
 def test_an_export_keeps_external_ids_and_ratings_that_wait(store: Heedful, path: Path, tmp_path: Path) -> None:
     store.remember(GYM)
     recalled = store.recall(QUESTION, external_id="run-1")

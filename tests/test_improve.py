@@ -456,6 +456,7 @@ def test_what_was_forgotten_does_not_come_back_in_a_lesson(shop: Shop) -> None:
     assert not any("30 days" in hit.text for hit in shop.store.recall(QUESTION))
 
 
+@pytest.mark.slow
 def test_a_lesson_goes_when_what_it_was_made_from_is_forgotten(open_either: Callable[..., Heedful]) -> None:
     store = open_either(language_model=ScriptedModel(lambda messages: "A month [1]."))
     first = store.remember([RETURNS]).facts[0].fact_id
@@ -555,6 +556,7 @@ def test_a_complaint_that_was_learnt_before_is_forgotten(plain: Shop) -> None:
     assert learnt(plain.store) == []
 
 
+@pytest.mark.slow
 def test_facts_of_a_users_own_are_not_mistaken_for_lessons(shop: Shop) -> None:
     shop.store.remember("Parcels are brown.", source="session/s", metadata={"session_id": "s"})
     shop.rate(shop.ask(), 5)
@@ -628,6 +630,7 @@ def test_a_clock_that_steps_back_changes_no_rating(shop: Shop) -> None:
     assert shop.is_well()
 
 
+@pytest.mark.slow
 def test_two_projects_learn_apart(open_either: Callable[..., Heedful]) -> None:
     scores = {}
     stores = {name: open_either(project=name) for name in ("one", "other")}
@@ -645,6 +648,7 @@ def test_two_projects_learn_apart(open_either: Callable[..., Heedful]) -> None:
     assert stores["other"].fact_stats(scores["other"]).overall_usefulness == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 def test_links_that_led_to_an_answer_are_judged_with_it(shop: Shop) -> None:
     shop.store.remember(["Ada Lovelace works with Charles Babbage.", "Charles Babbage lives in London."])
     question = "Where does the colleague of Ada Lovelace live?"
@@ -706,6 +710,7 @@ def test_what_a_crash_left_between_two_databases_is_fixed(
     assert shop.is_well()
 
 
+@pytest.mark.slow
 def test_what_a_crash_left_of_a_deleted_session_is_fixed(
     open_store: Callable[..., Heedful], mongodb_url: str, clock: ManualClock, path: Path
 ) -> None:
@@ -819,6 +824,7 @@ def test_a_failure_in_the_background_is_logged_and_tried_again(
 
 
 @pytest.mark.usefixtures("warm_processes")
+@pytest.mark.slow
 def test_improving_in_the_background_is_done_before_the_process_exits(plain: Shop, path: Path) -> None:
     plain.rate(plain.ask(), 5)
     program = """

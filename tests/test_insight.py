@@ -188,6 +188,7 @@ class TestCoverage:
         assert either.insight.coverage(since=clock.now).answers.rated == 0
         assert either.insight.coverage().answers.rated == 1
 
+    @pytest.mark.slow
     def test_recalls_that_were_judged(self, store: Heedful) -> None:
         store.remember(["one", "two"])
         judged, other = store.recall("one"), store.recall("two")

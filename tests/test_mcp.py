@@ -203,6 +203,7 @@ def test_a_receipt_tells_which_facts_were_used(path: Path) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_feedback_and_improve(path: Path) -> None:
     async def talk() -> None:
         async with connected(path) as client:

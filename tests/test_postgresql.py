@@ -259,6 +259,7 @@ class TestParts:
                 self.wait_for_a_lock(empty_database)
             assert rating.result().processed == 1
 
+    @pytest.mark.slow
     def test_what_is_being_written_while_its_part_is_made_moves_too(
         self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
     ) -> None:
@@ -285,6 +286,7 @@ class TestParts:
             while not connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
                 connection.rollback()
 
+    @pytest.mark.slow
     def test_old_receipts_go_part_by_part(
         self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
     ) -> None:

@@ -73,6 +73,7 @@ def test_after_it_the_new_model_serves_and_the_old_one_is_refused(
         open_store()
 
 
+@pytest.mark.slow
 def test_a_store_of_an_earlier_file_of_the_bundled_model_is_served_after_it(
     open_store: Callable[..., Heedful], path: Path
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_worse_model_is_caught_with_the_reason(rated: Heedful) -> None:
     assert report.kept.value == pytest.approx(1 - report.worse / 8)
 
 
+@pytest.mark.slow
 def test_another_model_of_the_same_kind_is_not_accused(rated: Heedful) -> None:
     report = rated.regress(embedding=Renamed())
     assert counts(report) == (0, 8, 0)
@@ -107,6 +108,7 @@ class Renamed(WordEmbedder):
     name = "renamed-for-tests"
 
 
+@pytest.mark.slow
 def test_a_policy_and_a_weight_are_tried(store: Heedful, clock: ManualClock) -> None:
     facts = fill(store)
     rate(store, facts)
@@ -312,6 +314,7 @@ def test_a_deadline_ends_it(rated: Heedful) -> None:
     assert (report.rated, report.compared, report.complete) == (8, 0, False)
 
 
+@pytest.mark.slow
 def test_progress_is_told(rated: Heedful) -> None:
     told: list[tuple[int, int]] = []
     rated.regress(progress=lambda done, total: told.append((done, total)))

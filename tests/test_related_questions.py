@@ -71,6 +71,7 @@ def ranks(recall: Recall) -> list[tuple[str, float, float, str]]:
 class TestOnlyWhatCountsTakesAPlace:
     """Of the nearest rated questions, so many are asked for evidence; others must not take their places."""
 
+    @pytest.mark.slow
     def test_there_are_more_nearer_questions_than_places(self, memory: Heedful, facts: list[str]) -> None:
         assert len(NEARER) > RELATED
         rate(memory, facts[CODE], RATED)
@@ -92,6 +93,7 @@ class TestOnlyWhatCountsTakesAPlace:
         for reader in (memory, other, opening()):
             assert ranks(reader.recall(ASKED)) == ranks(before)
 
+    @pytest.mark.slow
     def test_they_take_one_again_with_the_next_signal(
         self, memory: Heedful, facts: list[str], opening: Opening
     ) -> None:
@@ -123,6 +125,7 @@ class TestOnlyWhatCountsTakesAPlace:
         for reader in (memory, opening()):
             assert ranks(reader.recall(ASKED)) == ranks(before)
 
+    @pytest.mark.slow
     def test_questions_with_signals_of_no_weight_take_none(self, memory: Heedful, facts: list[str]) -> None:
         rate(memory, facts[CODE], RATED)
         before = memory.recall(ASKED)

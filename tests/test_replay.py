@@ -202,6 +202,7 @@ def test_implicit_signals_and_signals_without_a_receipt_judge_nothing(store: Hee
     assert store.replay().rated == 0
 
 
+@pytest.mark.slow
 def test_facts_that_were_forgotten_are_left_out(store: Heedful, clock: ManualClock) -> None:
     expected = needs(store, 2)
     ask(store, clock, expected, times=12)
@@ -249,6 +250,7 @@ def test_rarely_drawn_facts_count_more_and_make_it_less_sure(store: Heedful, clo
     assert report.effective_sample_size < 30
 
 
+@pytest.mark.slow
 def test_too_few_ratings_say_so(store: Heedful, clock: ManualClock) -> None:
     ask(store, clock, needs(store), times=19)
     report = store.replay()

@@ -362,6 +362,7 @@ def test_a_session_that_was_gone_before_anybody_looked_is_passed_over(either: He
     assert either.review.list(status=None).items == []
 
 
+@pytest.mark.slow
 def test_what_is_about_a_forgotten_fact_leaves_the_queue(store: Heedful) -> None:
     store.remember([FACT, "Visitors sign in at the desk."])
     opens, desk = store.facts().items

@@ -140,6 +140,7 @@ def test_a_positive_opinion_can_be_taken_back_too(either: Heedful, disliked: str
     assert only(either).kind == "contradictory"
 
 
+@pytest.mark.slow
 def test_the_words_of_a_retracted_opinion_go_with_their_session(either: Heedful, disliked: str) -> None:
     either.recall(OPENING, session_id="tuesday")
     item = only(either)
@@ -255,6 +256,7 @@ def test_an_execution_is_promoted_by_the_reviewers_word_and_back(geo: Heedful, r
     assert geo.golden_examples.list() == []
 
 
+@pytest.mark.slow
 def test_an_example_is_added_for_the_items_question_and_back(geo: Heedful) -> None:
     wrong = geo.executions.execute_query("SELECT count(*) FROM city", question=IN_ITALY).execution_id
     geo.feedback.create_negative(execution_id=wrong, author="ida")

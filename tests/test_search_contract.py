@@ -243,6 +243,7 @@ def test_a_query_without_any_known_word_breaks_nothing(town: Heedful, mode: Mode
     assert len(shown(town, "!?", mode=mode)) <= 5
 
 
+@pytest.mark.slow
 def test_a_long_query_is_answered(town: Heedful) -> None:
     query = " ".join([*(f"word{number}" for number in range(900)), "harbour"])
     assert shown(town, query, mode="lexical") != []

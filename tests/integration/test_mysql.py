@@ -33,6 +33,7 @@ def as_root(mysql_url: str) -> Iterator[Database]:
 
 
 @pytest.mark.parametrize("sql", ["DELETE FROM city", "UPDATE city SET name = 'x'", "CREATE TABLE x (a int)"])
+@pytest.mark.slow
 def test_the_server_refuses_to_write(as_root: Database, sql: str) -> None:
     with as_root.session() as session, pytest.raises(Forbidden) as caught:
         session.run(CheckedStatement(sql, "mysql"), {}, Limits())

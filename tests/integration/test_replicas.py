@@ -75,6 +75,7 @@ def test_what_the_primary_is_told_is_recalled_from_the_replica(primary: Heedful,
 
 @pytest.mark.slow
 def test_a_recall_from_a_replica_has_no_receipt(primary: Heedful, replica: Heedful) -> None:
+    primary.remember("the gym has a pool")
     assert not replica.recall("gym").receipt
     assert primary.recall("gym").receipt
 

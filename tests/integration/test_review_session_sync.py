@@ -173,6 +173,7 @@ def as_older_versions_wrote(database: Any) -> None:
         database[name].update_many({}, {"$unset": {"partition": "", "place": ""}})
 
 
+@pytest.mark.slow
 def test_what_older_versions_wrote_is_found_too(store: Heedful, database: Any, clock: ManualClock) -> None:
     dislike(store, "before")
     as_older_versions_wrote(database)

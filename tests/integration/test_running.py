@@ -299,6 +299,7 @@ def test_a_role_can_not_be_left_to_write(postgresql_place: Place) -> None:
     assert raised.value.code == "read_only"
 
 
+@pytest.mark.slow
 def test_a_query_that_never_ends_is_stopped(place: Place) -> None:
     with pytest.raises(Unavailable) as raised:
         run(place.database, ENDLESS[place.kind], limits=Limits(seconds=0.3))

@@ -42,6 +42,7 @@ def suggest(h: RemoteHeedful, audience: str | None) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("audience", [None, "staff"])
+@pytest.mark.slow
 def test_a_token_proves_nothing_for_another_audience_or_connector(server: Running, audience: str | None) -> None:
     with server.connect() as h:
         execution, token = suggest(h, audience)
@@ -57,6 +58,7 @@ def test_a_token_proves_nothing_for_another_audience_or_connector(server: Runnin
 
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("audience", [None, "staff"])
+@pytest.mark.slow
 def test_a_token_confirms_for_the_audience_of_what_it_names(server: Running, audience: str | None, named: bool) -> None:
     with server.connect() as h:
         execution, token = suggest(h, audience)
@@ -71,6 +73,7 @@ def test_a_token_confirms_for_the_audience_of_what_it_names(server: Running, aud
             assert not h.chat.execution_cache_lookup(ASKED, connector_id="geo").cache_hit
 
 
+@pytest.mark.slow
 def test_a_token_confirms_what_a_golden_example_suggests(server: Running) -> None:
     with server.connect() as h:
         for city in ("Rome", "Oslo"):

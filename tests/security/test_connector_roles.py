@@ -54,6 +54,7 @@ def refusal(store: Heedful, url: str, **options: object) -> Forbidden:
     return raised.value
 
 
+@pytest.mark.slow
 def test_a_superuser_is_refused_and_the_error_says_what_to_do(
     store: Heedful, postgresql_url: str, execute: Execute
 ) -> None:
@@ -137,6 +138,7 @@ def test_the_operator_may_accept_it(store: Heedful, postgresql_url: str, url: st
     assert not store.connectors.create("other", url).privileged
 
 
+@pytest.mark.slow
 def test_a_refresh_looks_again(store: Heedful, url: str, login: str, execute: Execute) -> None:
     made = store.connectors.create("shop", url)
     execute(f"GRANT DELETE ON orders TO {login}", "CREATE TABLE more (id int)")

@@ -116,6 +116,7 @@ SPELLINGS = {
 }
 
 
+@pytest.mark.slow
 def test_a_sqlite_store_is_no_connector_by_any_spelling(server: Running, path: Path, tmp_path: Path) -> None:
     (tmp_path / "nested").mkdir()
     (tmp_path / "symlink.sqlite").symlink_to(path)
@@ -512,6 +513,7 @@ def test_an_imported_connector_waits_for_somebody_to_confirm_it(
         assert store.connectors.get("shop").enabled is True
 
 
+@pytest.mark.slow
 def test_a_leaked_key_is_replaced(
     open_store: Callable[..., Heedful], path: Path, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_receipts_count_for_those_who_read(caller: Callable[..., Call]) -> None:
     assert writer("POST", "facts", json={"texts": ["Ada leads."]}).status_code == 200
 
 
+@pytest.mark.slow
 def test_messages_count_wherever_they_are_stored(caller: Callable[..., Call]) -> None:
     call = caller("shop")
     message = {"role": "user", "content": "ä" * 50_000}

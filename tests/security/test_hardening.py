@@ -73,6 +73,7 @@ def test_a_store_whose_user_sees_past_row_level_security_is_found(postgresql_url
     assert findings(postgresql_url, clock) <= {"store's user"}
 
 
+@pytest.mark.slow
 def test_a_server_is_tried_as_a_stranger_would(path: Path) -> None:
     with running(path, worker=False) as server, server.connect() as admin:
         key = admin.keys.create("app", scopes=["read"]).api_key

@@ -32,6 +32,7 @@ def order(queue: Queue, then: Callable[[Task], object] = lambda task: None) -> l
     return done
 
 
+@pytest.mark.slow
 def test_a_job_of_another_project_waits_for_one_job_and_not_for_all(queue: Queue) -> None:
     for number in range(12):
         add(queue, "neighbour", number)

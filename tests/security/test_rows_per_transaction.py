@@ -140,6 +140,7 @@ def test_forgetting_a_long_source(h: Heedful, counted: Counted) -> None:
     check(counted, 1800)
 
 
+@pytest.mark.slow
 def test_a_document_repeats_a_text_across_transactions(h: Heedful) -> None:
     texts = ["again", *(f"{number} n{number}" for number in range(300)), "again"]
     for _ in range(2):
@@ -309,6 +310,7 @@ def test_vectors_of_many_new_queries(h: Heedful, counted: Counted) -> None:
         assert None not in connection.execute(select(queries.c.vector)).scalars().all()
 
 
+@pytest.mark.slow
 def test_vectors_of_many_new_questions(h: Heedful, counted: Counted, shop: str) -> None:
     ids = [
         h.executions.execute_query("SELECT 1", connector_id=shop, question=f"Question {place}?").execution_id

@@ -64,6 +64,7 @@ def sizes(server: Running) -> Counter[str]:
         return Counter({name: connection.execute(count).scalar_one() for name, count in tables.items()})
 
 
+@pytest.mark.slow
 def test_a_token_sends_little_besides_the_comment(server: Running) -> None:
     visitor = token(server)
     large = {"rating": "up", "blob": "x" * MAX_VISITOR_DETAILS}
@@ -125,6 +126,7 @@ def retract(server: Running, key: str, event_id: str) -> httpx.Response:
     return httpx.post(f"{server.url}{BASE}/events/{event_id}/retract", json={}, headers=headers)
 
 
+@pytest.mark.slow
 def test_retractions_by_id_count(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitors, "MAX_CHANGES", 4)
     key = token(server)

@@ -148,6 +148,7 @@ def test_counts_that_too_large_a_change_concerns_are_made_again(
     check_counts(store)
 
 
+@pytest.mark.slow
 def test_maintenance_removes_discarded_counts(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
     with_answers(store, "s", 10, {"customer": "Jane Doe"})
     store.insight.satisfaction("customer")

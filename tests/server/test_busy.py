@@ -28,6 +28,7 @@ class Slow(ScriptedModel):
         raise TimeoutError
 
 
+@pytest.mark.slow
 def test_others_are_let_in_and_served(path: Path) -> None:
     asked, go = threading.Semaphore(0), threading.Event()
     with running(path, language_model=Slow(asked, go), threads=2) as server, server.connect() as h:

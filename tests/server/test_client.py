@@ -119,6 +119,7 @@ def page(status: int, **headers: str) -> httpx.Response:
         ["forward and hang up", None, "forward and hang up"],
     ],
 )
+@pytest.mark.slow
 def test_what_may_pass_is_sent_again_and_counts_once(
     server: Running, failures: list[Any], no_pauses: list[float]
 ) -> None:

@@ -97,6 +97,7 @@ def test_a_form_may_hold_plain_texts_and_metadata_for_each(http: httpx.Client, s
     }
 
 
+@pytest.mark.slow
 def test_self_improvement_is_on_unless_it_is_switched_off(
     open_store: Callable[..., Heedful], http: httpx.Client, store: Heedful
 ) -> None:
@@ -164,6 +165,7 @@ def test_only_the_context_is_given_and_nothing_is_kept(http: httpx.Client, store
     assert not store.sessions.exists("my_session")
 
 
+@pytest.mark.slow
 def test_a_fact_a_dataset_or_everything_is_forgotten(http: httpx.Client, store: Heedful) -> None:
     ids = store.remember(FACTS).fact_ids
     store.remember("x", dataset="second")

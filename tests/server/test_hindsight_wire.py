@@ -340,6 +340,7 @@ def test_a_bank_that_nobody_made_answers_as_an_empty_one_and_is_not_made_by_read
     assert (stats["bank_id"], stats["total_signals"], stats["average_usefulness"]) == ("nowhere", 0, 0.5)
 
 
+@pytest.mark.slow
 def test_memories_are_listed_the_newest_first_in_pages(run: Callable[[Program], Any], store: Heedful) -> None:
     store.remember([f"fact {number}" for number in range(5)], dataset="my-agent")
     store.remember("A note.", dataset="my-agent", source="doc", metadata={"year": 2024})

@@ -12,6 +12,7 @@ from server import KEY, running
 from heedful import NotFound
 
 
+@pytest.mark.slow
 def test_a_server_does_what_is_added_to_it(path: Path) -> None:
     with running(path) as server, server.connect() as store:
         store.remember("Ada is the CEO.")

@@ -130,6 +130,7 @@ def test_a_key_sees_and_calls_the_tools_of_its_scopes(server: Running) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.slow
 def test_a_key_without_read_rates_answers_and_reads_none(server: Running) -> None:
     with server.connect() as admin:
         admin.sessions.create("private")

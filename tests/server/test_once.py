@@ -69,6 +69,7 @@ def test_the_same_key_with_another_body_or_another_call_is_a_conflict(path: Path
             assert count(h) == 1
 
 
+@pytest.mark.slow
 def test_eight_at_once_count_once(path: Path) -> None:
     with running(path) as server, server.connect() as h, ThreadPoolExecutor(8) as pool:
         h.sessions.create("s")

@@ -27,6 +27,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
         yield from ((f"{method} {path}", item[method]) for method in METHODS if method in item)
 
 
+@pytest.mark.slow
 def test_every_operation_and_parameter_is_described(document: dict[str, Any]) -> None:
     silent = []
     for name, operation in operations(document):

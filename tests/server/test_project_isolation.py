@@ -138,6 +138,7 @@ def test_what_is_another_projects_is_as_what_was_never_there(two: Two, name: str
 
 
 @pytest.mark.parametrize(("name", "body", "field"), NAMED_IN_BODIES)
+@pytest.mark.slow
 def test_bodies_cant_name_what_is_another_projects(two: Two, name: str, body: dict[str, Any], field: str) -> None:
     operation = CALLS[name]
     kind = {"by": "fact_id"}.get(field, field)
@@ -306,6 +307,7 @@ def test_a_token_ends(path: Path, tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()["code"]) == (401, "token_expired")
 
 
+@pytest.mark.slow
 def test_a_caller_who_calls_too_often_is_told_when_to_come_back(path: Path) -> None:
     with running(path) as server, server.connect() as h:
         slow = h.keys.create("slow", rate_limit=1).api_key

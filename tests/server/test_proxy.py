@@ -61,6 +61,7 @@ def stored(memory: Heedful, session: str) -> list[tuple[str, str, str | None]]:
     return [(each.question, each.answer, each.external_id) for each in memory.sessions.entries(session).items]
 
 
+@pytest.mark.slow
 def test_a_question_gets_memories_and_its_answer_is_stored(memory: Heedful, proxy: Proxied) -> None:
     answer = proxy.ask(QUESTION, {"X-Heedful-Session": "chat-1"}, temperature=0.70, seed=2**70)
     assert answer.content == proxy.model.says[0].whole
@@ -109,6 +110,7 @@ def test_memories_are_a_message_where_there_is_none_for_them(proxy: Proxied, lea
     assert [each for each in sent if each != added] == messages
 
 
+@pytest.mark.slow
 def test_memories_go_behind_the_instructions_of_a_response(memory: Heedful) -> None:
     with proxied(memory, response("At six.")) as proxy:
         for fields in ({}, {"instructions": None}, {"instructions": "Be brief."}):
@@ -132,6 +134,7 @@ def asking(path: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", STREAMS)
+@pytest.mark.slow
 def test_a_stream_passes_to_the_byte_and_its_answer_is_stored(memory: Heedful, path: str) -> None:
     said = STREAMS[path]
     with proxied(memory, said) as proxy:
@@ -171,6 +174,7 @@ def test_what_a_model_says_before_a_tool_is_no_answer(memory: Heedful) -> None:
         assert stored(memory, "chat-1") == [(QUESTION, "At six.", "chatcmpl-2")]
 
 
+@pytest.mark.slow
 def test_a_response_that_continues_another_belongs_to_its_question(memory: Heedful) -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "hours", "arguments": "{}"}
     with proxied(memory, response("Let me look.", "resp_1", [call]), response("At six.", "resp_2")) as proxy:
@@ -271,6 +275,7 @@ def test_errors_pass_as_they_are_and_nothing_is_stored(memory: Heedful, status: 
         assert stored(memory, "chat-1") == [(QUESTION, "At seven.", "2")]
 
 
+@pytest.mark.slow
 def test_other_routes_pass_as_they_are(memory: Heedful) -> None:
     said = Said(
         [b"\x00\x01", b"\xff"], 206, (("content-type", "audio/mpeg"), ("set-cookie", "a=1"), ("set-cookie", "b=2"))
@@ -341,6 +346,7 @@ def test_structured_output_is_stored_as_it_came(memory: Heedful) -> None:
         assert stored(memory, "1") == [(QUESTION, '{"opens": "06:00",\n "days": []}', "chatcmpl-1")]
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_cut_off_is_not_stored(memory: Heedful) -> None:
     whole = chat_stream("At six.")
     broken = Said(whole.parts[:8], headers=whole.headers, breaks=True)
@@ -361,6 +367,7 @@ def rate(proxy: Proxied, answer_id: str, headers: dict[str, str] | None = None, 
     return proxy.http.put(f"/heedful/ratings/{answer_id}", json=rating, headers=headers)
 
 
+@pytest.mark.slow
 def test_an_answer_is_rated_by_the_id_of_its_response(memory: Heedful, proxy: Proxied) -> None:
     proxy.ask(QUESTION, {"X-Heedful-Session": "1"})
     stored(memory, "1")
@@ -373,6 +380,7 @@ def test_an_answer_is_rated_by_the_id_of_its_response(memory: Heedful, proxy: Pr
     assert [(row["author"], row["comment"]) for row in rows] == [("ada", "Right."), ("bob", None)]
 
 
+@pytest.mark.slow
 def test_a_rating_may_come_before_its_answer(memory: Heedful) -> None:
     with proxied(memory, chat("At six.", "chatcmpl/ü")) as proxy:
         early = rate(proxy, "chatcmpl%2F%C3%BC", rating="down", author="ada")
@@ -475,6 +483,7 @@ def test_who_leaves_while_the_model_thinks_leaves_it_too(memory: Heedful) -> Non
 
 
 @pytest.mark.parametrize("path", STREAMS)
+@pytest.mark.slow
 def test_who_leaves_in_the_middle_of_a_stream_leaves_the_model_too(memory: Heedful, path: str) -> None:
     whole = STREAMS[path]
     with proxied(memory, Said(whole.parts[:3], headers=whole.headers, hangs=True), whole) as proxy:
@@ -487,6 +496,7 @@ def test_who_leaves_in_the_middle_of_a_stream_leaves_the_model_too(memory: Heedf
 
 
 @pytest.mark.parametrize("path", STREAMS)
+@pytest.mark.slow
 def test_who_leaves_with_the_end_of_an_answer_has_it_stored(memory: Heedful, path: str) -> None:
     """Clients leave when they have read `[DONE]`, whatever else is open."""
     said = STREAMS[path]

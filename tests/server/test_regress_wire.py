@@ -25,6 +25,7 @@ def served(tmp_path: Path) -> Iterator[Running]:
         yield server
 
 
+@pytest.mark.slow
 def test_the_client_asks_the_server(served: Running) -> None:
     with heedful.connect(served.url, api_key=served.key) as memory:
         told: list[tuple[int, int]] = []
@@ -35,6 +36,7 @@ def test_the_client_asks_the_server(served: Running) -> None:
             memory.regress(against="/etc/passwd")
 
 
+@pytest.mark.slow
 def test_no_path_and_no_address_is_taken(served: Running) -> None:
     for body in ({"against": "/etc/passwd"}, {"embedding": "/etc"}, {"embedding": "http://localhost:1/v1#m"}):
         url = f"{served.url}/v1/projects/default/regress"
@@ -43,6 +45,7 @@ def test_no_path_and_no_address_is_taken(served: Running) -> None:
         assert answer.json()["field"] == next(iter(body))
 
 
+@pytest.mark.slow
 def test_what_copies_the_store_needs_an_admin(served: Running) -> None:
     with heedful.connect(served.url, api_key=served.key) as admin:
         writer = admin.keys.create("ci", scopes=["read", "write"])

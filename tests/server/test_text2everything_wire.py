@@ -195,6 +195,7 @@ def test_the_document_from_top_to_bottom(client: Any, connector: str, model: Scr
     assert sum(each.is_positive for each in rates) == len(rates) - 1
 
 
+@pytest.mark.slow
 def test_the_smart_query_of_the_document(client: Any, connector: str, model: ScriptedModel) -> None:
     def smart(query: str) -> Any:
         cached = client.chat.execution_cache_lookup(
@@ -226,6 +227,7 @@ def test_what_one_person_asks_about_themselves_is_served_in_their_chat_session(
     assert len(model.prompts) == 2
 
 
+@pytest.mark.slow
 def test_without_a_language_model_a_golden_example_answers(
     tmp_path: Path, crm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,6 +422,7 @@ def test_of_several_connectors_a_golden_example_names_one(client: Any, connector
     assert made["connector_id"] == connector
 
 
+@pytest.mark.slow
 def test_connectors_are_shown_without_their_secrets(
     client: Any, connector: str, crm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -523,6 +526,7 @@ def test_of_a_url_that_cannot_be_read_nothing_is_shown() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_chat_session_lives_and_ends(client: Any, connector: str) -> None:
     session = client.chat_sessions.create(PROJECT, name="Data analysis")
     client.chat_sessions.create(PROJECT)
@@ -644,6 +648,7 @@ def test_a_key_does_what_its_scopes_allow(server: Running, client: Any, connecto
             writer.connectors.delete(PROJECT, connector)
 
 
+@pytest.mark.slow
 def test_errors_are_the_clients_own(client: Any, connector: str) -> None:
     with pytest.raises(sdk.NotFoundError) as caught:
         client.feedback.get(PROJECT, "feedback-abc")

@@ -80,6 +80,7 @@ def embedder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return MAKERS[request.param](tmp_path_factory.mktemp("models"))
 
 
+@pytest.mark.slow
 def test_one_unit_vector_for_each_text_in_order(embedder: Embedder) -> None:
     vectors = embedder.embed(TEXTS)
     assert vectors.shape == (len(TEXTS), embedder.dimensions)

@@ -151,6 +151,7 @@ def test_looking_daily_loses_next_to_nothing_on_average(gap: float) -> None:
     assert gap * wrong / tests <= MAX_LOSS
 
 
+@pytest.mark.slow
 def test_looking_daily_names_no_variant_that_is_much_worse() -> None:
     assert looked_at_daily((0.8, 0.6), 60).count(1) <= 1
 
