@@ -15,10 +15,12 @@ from cli_commands import leaf_commands
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
+import heedful
 from heedful import errors
 from heedful.interfaces.cli import screen
 from heedful.interfaces.cli.command_table import COMMANDS, GROUPS
 from heedful.interfaces.cli.main import ANYWHERE, cli, main
+from heedful.testing import WordEmbedder
 
 LONG = "Ask the help desk for a one-time code, which is valid for an hour, when your password has expired or was lost."
 
@@ -366,3 +368,16 @@ def test_the_guide_names_the_commands_that_need_the_store_itself() -> None:
     named = {name for source in sources for name in re.findall(r'\.local\("([^"]+)"\)', source)}
     guide = (root / "docs/howto/connect.md").read_text(encoding="utf-8")
     assert {name for name in named if f"`{name}`" not in guide.partition("### What needs the store")[2]} == set()
+
+
+def test_a_signal_about_a_recall_names_facts_of_one(path: Path) -> None:
+    with heedful.open(path, embedding=WordEmbedder()) as store:
+        store.remember("Bikes can be unlocked offline.")
+        shown = store.recall("How do I unlock a bike?").recall_id
+    for arguments, problem in (
+        (("--recall", shown), "nothing is said about the facts of the recall"),
+        (("--helpful", "1"), "are about the facts of a recall"),
+    ):
+        refused = CliRunner().invoke(cli, ["--store", str(path), "signal", *arguments])
+        assert isinstance(refused.exception, heedful.Invalid)
+        assert problem in refused.exception.message

@@ -272,6 +272,14 @@ def signal(
     **given: Any,
 ) -> None:
     """With --recall, what was shown and is not named counts as ignored."""
+    named = given["answer"] is not None or any(given[name] for name in ("used", "helpful", "not_helpful"))
+    if recall_id is None and named:
+        problem = "--used, --helpful, --not-helpful and --answer are about the facts of a recall"
+        raise Invalid(problem, field="recall", remedy="Name it: --recall RECALL_ID, which heedful recall prints")
+    if recall_id is not None and not (named or fact_ids or signal_type or query):
+        problem = "nothing is said about the facts of the recall"
+        remedy = "Name some by their ranks: --helpful 1, --used 1 or --not-helpful 1"
+        raise Invalid(problem, field="recall", value=recall_id, remedy=remedy)
     if recall_id is None and (not fact_ids or signal_type is None or query is None):
         remedy = 'Name them: FACT_ID --type used --query "…", or --recall RECALL_ID --used 1'
         raise Invalid("the facts and the query are missing", field="fact_ids", remedy=remedy)

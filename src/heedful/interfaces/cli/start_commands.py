@@ -115,7 +115,7 @@ def try_(options: Options, files: tuple[Path, ...]) -> None:
         except click.Abort:
             # The end of the input is an end, too.
             echo("")
-    echo(f"{counted(rated, 'rating')}, and nothing is kept. To keep them: heedful init")
+    echo(f"{counted(rated, 'rating')}, and nothing is kept. A store that keeps them: heedful remember --file FILE")
 
 
 def how_split(files: Sequence[Path]) -> str:
