@@ -74,7 +74,7 @@ def serving(config: Config, opened: Store, keep_alive: int = 5, port: int = 0) -
     app = create(config, opened)
     options = {"timeout_graceful_shutdown": 10, "timeout_keep_alive": keep_alive}
     with threaded(uvicorn.Server(ServerConfig(app, config, **options)), port) as url:
-        yield url, app.state.heedful
+        yield url, app.state
 
 
 @contextmanager

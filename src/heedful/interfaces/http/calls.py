@@ -254,6 +254,8 @@ def _too_many(values: str, most: int) -> Invalid:
 
 def query_of(request: Request) -> list[tuple[str, str]]:
     raw = request.scope["query_string"]
+    if not raw:
+        return []
     if len(raw) > MAX_QUERY:
         raise Invalid(f"the query string has {len(raw)} bytes, the limit is {MAX_QUERY}", code="malformed")
     try:
