@@ -93,7 +93,7 @@ async def _respond(route: ForeignRoute, state: ServerState, request: Request) ->
 
         if route.queries:
             return await state.query(project, caller, work)
-        return await state.run(state.short if route.scope == "feedback" else state.calls, project, caller, work)
+        return await state.run(state.lane(route, len(raw)), project, caller, work)
 
 
 def _projects(store: Store, only: str | None) -> list[str]:

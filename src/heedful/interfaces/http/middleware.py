@@ -139,7 +139,7 @@ class Application:
             path, request_id = scope["path"][:MAX_LOGGED], scope["heedful.request_id"]
             values = (method, path, status, seconds * 1000, request_id, caller or "-")
             # Without looking for the caller of this line, which takes as long as the rest of it.
-            logger.handle(logging.LogRecord(logger.name, logging.INFO, __file__, 0, LINE, values, None))
+            logger.handle(logger.makeRecord(logger.name, logging.INFO, __file__, 0, LINE, values, None))
 
 
 def error_response(scope: Scope, error: Exception) -> Response:

@@ -373,6 +373,10 @@ class ServerState:
         self._follower.start()
         self._worker = worker_of(store) if config.worker else None
 
+    def lane(self, call: Call | ForeignRoute, size: int) -> Lane:
+        """The lane for a call with a body of so many bytes; a long one would keep the short ones waiting."""
+        return self.short if call.scope == "feedback" and size <= MAX_PARSED_AT_ONCE else self.calls
+
     def start(self) -> None:
         if self._worker is not None:
             self.store.job_added = self._worker.wake
