@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 
 import { APICallError, generateText, jsonSchema, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
 import * as mocks from "ai/test";
-import { asPrompt, connect, NotFound, type Heedful, type Hit } from "heedful";
+import { asPrompt, connect, Invalid, NotFound, type Heedful, type Hit } from "heedful";
 import { heedfulMiddleware, heedfulTools } from "heedful/ai-sdk";
 
 import { PYTHON, serve, type Server } from "./server.js";
@@ -261,6 +261,60 @@ for (const [what, beginning] of [["answers nothing", ""], ["never ends its answe
     assert.equal(told.length, 1);
   });
 }
+
+const PRIVATE = "The gym of Ada opens at five.";
+const of = (user: string) => ({ user: { only: [user] } });
+
+test("one middleware shows users at the same time what is theirs", async () => {
+  const memory = await fresh();
+  await memory.remember({ texts: [PRIVATE], metadata: { user: "ada" } });
+  await memory.remember({ texts: ["The pool opens at nine."], dataset: "pool" });
+  const middleware = heedfulMiddleware(memory, { sessionId: "none", where: of("nobody") });
+  await Promise.all(
+    ["ada", "bo", "ada", "bo"].map(async (user, number) => {
+      const base = scripted();
+      const heedful = { sessionId: `of ${user}`, externalId: `users-${number}`, where: of(user) };
+      await generateText({ model: wrapLanguageModel({ model: base, middleware }), prompt: QUESTION, providerOptions: { heedful } });
+      const prompt = JSON.stringify(base.doGenerateCalls[0]!.prompt);
+      assert.deepEqual(shown(prompt), [SIX, SEVEN]);
+      assert.equal(prompt.includes(PRIVATE), user === "ada");
+      assert.equal((await memory.sessions.entry(`of ${user}`, `users-${number}`)).answer, ANSWER);
+    }),
+  );
+  const base = scripted();
+  const providerOptions = { heedful: { dataset: "pool" } };
+  await generateText({ model: wrapLanguageModel({ model: base, middleware }), prompt: QUESTION, providerOptions });
+  assert.match(JSON.stringify(base.doGenerateCalls[0]!.prompt), /The pool opens at nine/);
+  assert.deepEqual(shown(JSON.stringify(base.doGenerateCalls[0]!.prompt)), []);
+});
+
+test("tools remember, recall and correct what is a user's and everybody's", async () => {
+  const memory = await fresh();
+  const call = { toolCallId: "1", messages: [], context: undefined };
+  const [ada, bo] = ["ada", "bo"].map((user) => heedfulTools(memory, jsonSchema, { where: of(user), author: user }));
+  const stored = (await ada!.remember.execute!({ text: PRIVATE }, call)) as { fact_ids: string[] };
+  const fact_id = stored.fact_ids[0]!;
+  assert.deepEqual((await memory.fact(fact_id)).metadata, { user: "ada" });
+  for (const [tools, sees] of [[ada!, true], [bo!, false]] as const) {
+    const { memories } = (await tools.recall.execute!({ query: QUESTION }, call)) as { memories: string };
+    assert.deepEqual([shown(memories), memories.includes(PRIVATE)], [[SIX, SEVEN], sees]);
+  }
+  await assert.rejects(async () => bo!.correct.execute!({ fact_id, text: "At noon." }, call), NotFound);
+  await ada!.correct.execute!({ fact_id, text: "The gym of Ada opens at four." }, call);
+  const shared = (await memory.facts()).items.find((fact) => fact.text === SEVEN)!;
+  await bo!.correct.execute!({ fact_id: shared.fact_id, text: "The gym opens at eight." }, call);
+  assert.throws(() => heedfulTools(memory, jsonSchema, { where: { level: { gt: 3 } } }), Invalid);
+});
+
+test("an image alone recalls nothing, and its answer is not stored", async () => {
+  const memory = await fresh();
+  const base = scripted();
+  const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(memory, { sessionId: "image" }) });
+  const content = [{ type: "image" as const, image: new Uint8Array([1]), mediaType: "image/png" }];
+  assert.equal((await generateText({ model, messages: [{ role: "user", content }] })).text, ANSWER);
+  assert.deepEqual(shown(JSON.stringify(base.doGenerateCalls[0]!.prompt)), []);
+  assert.equal((await memory.sessions.list()).items.length, 0);
+});
 
 test("a model remembers, recalls, rates and corrects by tools, with the ids that they show", async () => {
   const memory = await fresh();

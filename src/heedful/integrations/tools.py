@@ -109,8 +109,7 @@ class MemoryTools(Turns):
 
     def _remember(self, context: Any, text: str) -> str:
         given = scoped(self._options, context)
-        metadata = {name: _value(name, condition) for name, condition in (given["where"] or {}).items()}
-        stored = self._memory.remember(text, dataset=given["dataset"], metadata=metadata)
+        stored = self._memory.remember(text, dataset=given["dataset"], metadata=metadata_for(given["where"]))
         return f"Remembered as {', '.join(stored.fact_ids)}."
 
     def _correct(self, context: Any, fact_id: str, text: str) -> str:
@@ -121,6 +120,11 @@ class MemoryTools(Turns):
             raise NotFound(f"there is no fact {fact_id!r}", field="fact_id", value=fact_id)
         corrected = self._memory.supersede(fact_id, text, author=in_context(self._author, context))
         return f"Corrected: {corrected.superseded_by} is recalled from now on."
+
+
+def metadata_for(where: Metadata | None) -> Metadata:
+    """The metadata of a fact that only these conditions pass."""
+    return {name: _value(name, condition) for name, condition in (where or {}).items()}
 
 
 def _value(name: str, condition: Any) -> Any:

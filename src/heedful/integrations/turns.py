@@ -46,6 +46,9 @@ MAX_RECALLED = 2_000
 DEADLINE = 2.0
 """Seconds that an agent waits for memories, unless its adapter says otherwise."""
 
+PATIENCE = 30.0
+"""Seconds that an agent waits for what may not fail without its knowing, such as what it stores."""
+
 PAUSE = 30.0
 """Seconds after a failure in which a memory is left alone."""
 
@@ -190,6 +193,22 @@ class Guard:
                     return await within(self._seconds, call())
             return await self._connection.calls.arun(self._seconds, partial(self._tried, call))
         return None
+
+    def demand(
+        self, method: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Result:
+        """The result of a method, which fails if Heedful does, or has no answer for so long that nobody would wait."""
+        call = partial(method, *args, **kwargs)
+        result: Result = self._connection.calls.run(PATIENCE, partial(self._tried, call))
+        return result
+
+    async def ademand(
+        self, method: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Result:
+        """The same, awaited."""
+        call = partial(method, *args, **kwargs)
+        result: Result = await self._connection.calls.arun(PATIENCE, partial(self._tried, call))
+        return result
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:

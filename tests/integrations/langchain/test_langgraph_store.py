@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 from loop import AT_SEVEN, AT_SIX, QUESTION, SESSION, Broken, Memory, check_warned, opened
@@ -212,6 +213,28 @@ def test_agents_at_the_same_time_do_not_mix(store: HeedfulStore) -> None:
     with ThreadPoolExecutor(4) as pool:
         for number, found in enumerate(pool.map(work, range(6))):
             assert found == [f"User {number} likes {key}." for key in "abc"]
+
+
+def test_users_at_the_same_time_have_datasets_of_their_own(memory: Memory) -> None:
+    store = HeedfulStore(memory, dataset=lambda context: f"of-{context['user']}")
+
+    def work(state: State, runtime: Runtime[Any]) -> Any:
+        user = runtime.context["user"]
+        if user == "ada":
+            store.put(USER, "gym", {"text": "The gym of Ada opens at five."})
+        return {"found": store.search(USER, query=QUESTION), "got": store.get(USER, "gym")}
+
+    agent = StateGraph(dict).add_node("work", work).add_edge(START, "work").compile()
+    agent.invoke({}, context={"user": "ada"})
+    with ThreadPoolExecutor(4) as pool:
+        users = ["ada", "bo"] * 4
+        for user, found in zip(
+            users, pool.map(lambda user: agent.invoke({}, context={"user": user}), users), strict=True
+        ):
+            assert [each.key for each in found["found"]] == (["gym"] if user == "ada" else [])
+            assert (found["got"] is None) == (user == "bo")
+    with pytest.raises(Invalid, match="the function for dataset failed"):
+        store.put(USER, "gym", {"text": "Outside of a graph, nobody is known."})
 
 
 def test_a_search_finds_nothing_when_heedful_fails(failing: Any, caplog: pytest.LogCaptureFixture) -> None:
