@@ -21,6 +21,8 @@ export interface HeedfulOptions {
   where?: Record<string, unknown>;
   /** Characters of memories in a prompt at most, 8,000 if left out. */
   maxCharacters?: number;
+  /** Milliseconds that a model waits for one call of Heedful's, to recall or to store its answer; 2,000 if left out. */
+  deadline?: number;
   /** Told of failures, once until it works again; `console.warn` if left out. */
   onError?: (error: unknown) => void;
 }
@@ -37,9 +39,6 @@ type Params = Awaited<ReturnType<Transform>>;
 type Generated = Awaited<ReturnType<NonNullable<LanguageModelMiddleware["wrapGenerate"]>>>;
 type Streamed = Awaited<ReturnType<NonNullable<LanguageModelMiddleware["wrapStream"]>>>;
 type Part = Streamed["stream"] extends ReadableStream<infer Each> ? Each : never;
-
-/** Milliseconds that a model waits for one call of Heedful's: to recall, and to store its answer. */
-const DEADLINE = 2_000;
 
 /** Milliseconds after a failure in which nothing is tried. */
 const PAUSE = 30_000;
@@ -62,7 +61,7 @@ const MAX_TURNS = 1_000;
  * Calls may be made at the same time, also for several users. Each may have ids, a dataset and conditions of its own:
  * `generateText({ model, prompt, providerOptions: { heedful: { sessionId, externalId, dataset, where } } })`.
  *
- * Calls of tools in between recall nothing again, and store nothing. If Heedful fails, or takes longer than two seconds, the model
+ * Calls of tools in between recall nothing again, and store nothing. If Heedful fails, or takes longer than the deadline, the model
  * answers without memories, and Heedful is tried again after 30 seconds.
  */
 export function heedfulMiddleware(memory: Heedful, options: HeedfulOptions): HeedfulMiddleware {
@@ -161,17 +160,17 @@ class Turn {
 
   /** The `qa_id` of the stored answer; null if Heedful fails. */
   async store(answer: string): Promise<string | null> {
-    const { sessionId, externalId } = { ...this.options, ...this.question.given };
+    const { sessionId, externalId, deadline: timeout = 2_000 } = { ...this.options, ...this.question.given };
     const ids = defined({ recall_id: this.#recallId, external_id: externalId });
     const fields = { question: this.question.text, answer, ...ids };
-    const entry = await this.#guarded(() => this.memory.sessions.addEntry(sessionId, fields, { timeout: DEADLINE }));
+    const entry = await this.#guarded(() => this.memory.sessions.addEntry(sessionId, fields, { timeout }));
     return entry?.qa_id ?? null;
   }
 
   async #recall(): Promise<void> {
-    const { dataset, topK = 5, where, maxCharacters = 8_000 } = { ...this.options, ...this.question.given };
+    const { dataset, topK = 5, where, maxCharacters = 8_000, deadline: timeout = 2_000 } = { ...this.options, ...this.question.given };
     const fields = { query: this.question.text, top_k: topK, ...defined({ dataset, where }) };
-    const recall = await this.#guarded(() => this.memory.recall(fields, { timeout: DEADLINE }));
+    const recall = await this.#guarded(() => this.memory.recall(fields, { timeout }));
     if (recall === undefined) return;
     this.#prompt = asPrompt(recall.hits, maxCharacters);
     this.#recallId = recall.recall_id;

@@ -19,8 +19,6 @@ from heedful.providers.llm import NOTICE
 ONLY = "only"
 """The condition that also passes what everybody may see."""
 
-PAUSED = "Not done: it failed a moment ago"
-
 
 class ToolOptions(TypedDict, total=False):
     """What tools take besides the memory."""
@@ -70,23 +68,20 @@ class MemoryTools(Turns):
         signature = inspect.Signature([*first, *own], return_annotation=str)
 
         def call(args: Any, kwargs: Any) -> partial[str]:
+            if not self._connection.breaker.allows():
+                raise HeedfulError("it failed a moment ago")
             given = signature.bind(*args, **kwargs).arguments
-            context = context_of(given.pop(first[0].name) if first else None)
-            return partial(self._tried, partial(method, context, **given))
+            return partial(method, context_of(given.pop(first[0].name) if first else None), **given)
 
         def run(*args: Any, **kwargs: Any) -> str:
-            if not self._connection.breaker.allows():
-                return PAUSED
             try:
-                return str(self._connection.calls.run(self._seconds, call(args, kwargs)))
+                return self._within(self._seconds, call(args, kwargs))
             except HeedfulError as error:
                 return self._failure(error)
 
         async def arun(*args: Any, **kwargs: Any) -> str:
-            if not self._connection.breaker.allows():
-                return PAUSED
             try:
-                return str(await self._connection.calls.arun(self._seconds, call(args, kwargs)))
+                return await self._awithin(self._seconds, call(args, kwargs))
             except HeedfulError as error:
                 return self._failure(error)
 

@@ -85,19 +85,24 @@ Scoped: TypeAlias = Value | Callable[[Any], Value]
 """A value, or a function of what the framework knows about a run, such as its user."""
 
 
-class Options(TypedDict, total=False):
-    """What adapters take besides the memory."""
+class RunOptions(TypedDict, total=False):
+    """What adapters take besides the memory and the session."""
 
     dataset: Scoped[str]
     top_k: int
     where: Scoped[Metadata | None]
     """Conditions on the metadata of what is recalled."""
-    session_id: Scoped[str | None]
-    """The session, in place of the framework's conversation."""
     external_id: Scoped[str | None]
     """The answer's id for feedback, in place of that of the framework's run; `trace` is that of OpenTelemetry."""
     deadline: float
     """Seconds that an agent waits for memories; 2 if left out."""
+
+
+class Options(RunOptions, total=False):
+    """What adapters take besides the memory."""
+
+    session_id: Scoped[str | None]
+    """The session, in place of the framework's conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +180,7 @@ class Guard:
         """The result of a method; None if it fails, takes longer than the deadline, or isn't tried."""
         with self.guarded(doing):
             if self._connection.breaker.allows():
-                call = partial(self._tried, partial(method, *args, **kwargs))
-                result: Result = self._connection.calls.run(self._seconds, call)
-                return result
+                return self._within(self._seconds, partial(method, *args, **kwargs))
         return None
 
     async def aattempt(
@@ -191,24 +194,16 @@ class Guard:
             if inspect.iscoroutinefunction(method):
                 with self._noted():
                     return await within(self._seconds, call())
-            return await self._connection.calls.arun(self._seconds, partial(self._tried, call))
+            return await self._awithin(self._seconds, call)
         return None
 
-    def demand(
-        self, method: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
-    ) -> Result:
-        """The result of a method, which fails if Heedful does, or has no answer for so long that nobody would wait."""
-        call = partial(method, *args, **kwargs)
-        result: Result = self._connection.calls.run(PATIENCE, partial(self._tried, call))
-        return result
+    def demand(self, method: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        """The result of a method; fails if the method does, or gives none for half a minute."""
+        return self._within(PATIENCE, partial(method, *args, **kwargs))
 
-    async def ademand(
-        self, method: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
-    ) -> Result:
+    async def ademand(self, method: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
         """The same, awaited."""
-        call = partial(method, *args, **kwargs)
-        result: Result = await self._connection.calls.arun(PATIENCE, partial(self._tried, call))
-        return result
+        return await self._awithin(PATIENCE, partial(method, *args, **kwargs))
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
@@ -224,6 +219,14 @@ class Guard:
     @property
     def _seconds(self) -> float:
         return DEADLINE if self._deadline is None else self._deadline
+
+    def _within(self, seconds: float, call: Callable[[], Result]) -> Result:
+        result: Result = self._connection.calls.run(seconds, partial(self._tried, call))
+        return result
+
+    async def _awithin(self, seconds: float, call: Callable[[], Result]) -> Result:
+        result: Result = await self._connection.calls.arun(seconds, partial(self._tried, call))
+        return result
 
     def _tried(self, call: Callable[[], Result]) -> Result:
         with self._noted():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -108,11 +108,8 @@ class HeedfulAgentMemory(AgentMemory):
 
     async def get_recent_memories(self, context: ToolContext, limit: int = 10) -> list[ToolMemory]:
         """SQL that was saved for the user or for everybody, the newest first, whether it is proven or not."""
-
-        def read() -> list[ToolMemory]:
-            return [_tool_memory(execution, self._sql_tool) for execution in islice(self._saved(context.user), limit)]
-
-        return await self._turns.ademand(read)
+        saved = await self._turns.ademand(lambda: list(islice(self._saved(context.user), limit)))
+        return [_tool_memory(execution, self._sql_tool) for execution in saved]
 
     async def correct(self, context: ToolContext, memory_id: str, sql: str, reason: str | None = None) -> ToolMemory:
         """Replaces SQL that was wrong: runs `sql` for the same question, and rates it as right and the other as wrong,
@@ -124,17 +121,12 @@ class HeedfulAgentMemory(AgentMemory):
 
     async def delete_by_id(self, context: ToolContext, memory_id: str) -> bool:
         """Removes an execution; SQL that was wrong stays blocked."""
-
-        def delete() -> None:
-            self._memory.executions.delete(self._execution(memory_id, context.user).execution_id)
-
-        return await _found(self._turns.ademand(delete))
+        return await self._turns.ademand(_found, self._delete_execution, memory_id, context.user)
 
     async def save_text_memory(self, content: str, context: ToolContext) -> TextMemory:
         scope = self._scope(context.user)
-        metadata = {"saved_by": context.user.id}
-        if scope["audience"] is not None:
-            metadata[AUDIENCE] = scope["audience"]
+        about = {"saved_by": context.user.id, AUDIENCE: scope["audience"]}
+        metadata = {name: value for name, value in about.items() if value is not None}
         stored = await self._turns.ademand(self._memory.remember, content, dataset=scope["dataset"], metadata=metadata)
         return TextMemory(memory_id=stored.facts[0].fact_id, content=content, timestamp=datetime.now(UTC).isoformat())
 
@@ -149,19 +141,10 @@ class HeedfulAgentMemory(AgentMemory):
         return results
 
     async def get_recent_text_memories(self, context: ToolContext, limit: int = 10) -> list[TextMemory]:
-        def read() -> list[TextMemory]:
-            return [_text_memory(fact) for fact in islice(self._texts(context.user), limit)]
-
-        return await self._turns.ademand(read)
+        return await self._turns.ademand(lambda: list(map(_text_memory, islice(self._texts(context.user), limit))))
 
     async def delete_text_memory(self, context: ToolContext, memory_id: str) -> bool:
-        def delete() -> None:
-            scope, fact = self._scope(context.user), self._memory.fact(memory_id)
-            if fact.dataset != scope["dataset"] or fact.metadata.get(AUDIENCE) not in (None, scope["audience"]):
-                raise _no_memory(memory_id)
-            self._memory.forget(memory_id)
-
-        return await _found(self._turns.ademand(delete))
+        return await self._turns.ademand(_found, self._delete_text, memory_id, context.user)
 
     async def clear_memories(
         self, context: ToolContext, tool_name: str | None = None, before_date: str | None = None
@@ -193,11 +176,19 @@ class HeedfulAgentMemory(AgentMemory):
             raise _no_memory(memory_id)
         return found
 
+    def _delete_execution(self, memory_id: str, user: User) -> None:
+        self._memory.executions.delete(self._execution(memory_id, user).execution_id)
+
+    def _delete_text(self, memory_id: str, user: User) -> None:
+        scope, fact = self._scope(user), self._memory.fact(memory_id)
+        if fact.dataset != scope["dataset"] or fact.metadata.get(AUDIENCE) not in (None, scope["audience"]):
+            raise _no_memory(memory_id)
+        self._memory.forget(memory_id)
+
     def _execute(self, sql: str, question: str, context: ToolContext) -> None:
         scope = self._scope(context.user)
         options: dict[str, Any] = {"connector_id": self._connector_id, "question": question}
-        options["audience"] = scope["audience"]
-        own = scope["external_id"]
+        options["audience"], own = scope["audience"], scope["external_id"]
         external_id = (trace_id() if own == TRACE else own) or context.request_id
         try:
             self._memory.executions.execute_query(sql, **options, external_id=external_id)
@@ -297,12 +288,11 @@ def _text_memory(fact: Fact) -> TextMemory:
     return TextMemory(memory_id=fact.fact_id, content=fact.text, timestamp=fact.created_at.isoformat())
 
 
-async def _found(removal: Any) -> bool:
-    try:
-        await removal
-    except NotFound:
-        return False
-    return True
+def _found(remove: Callable[[str, User], object], memory_id: str, user: User) -> bool:
+    with suppress(NotFound):
+        remove(memory_id, user)
+        return True
+    return False
 
 
 def _time(text: str) -> datetime:

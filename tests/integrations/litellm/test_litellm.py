@@ -19,7 +19,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 from loop import ANSWER, AT_SIX, QUESTION, SESSION, Asked, Memory, check_loop, opened, run_examples, warnings
 from model_server import ModelServer, Said, chat, chat_stream, model_server, response, response_stream
 from patience import until
-from server import threaded
+from threaded import threaded
 
 from heedful.errors import NotFound
 from heedful.integrations.litellm import HeedfulCallback, user_of

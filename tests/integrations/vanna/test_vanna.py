@@ -16,7 +16,6 @@ import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from edge_cases import LOG, EdgeCases, meaningless
 from loop import ANSWER, SESSION, Asked, Broken, Memory, check_warned, opened, run_examples, warnings
-from opentelemetry.sdk.trace import TracerProvider
 from vanna.core.agent import Agent
 from vanna.core.llm import LlmRequest, LlmResponse, LlmService, LlmStreamChunk
 from vanna.core.registry import ToolRegistry
@@ -417,6 +416,8 @@ class TestEdgeCases(EdgeCases):
                 assert (IN_ITALY_SQL in asked.prompt) == (user == "ada")
 
     def test_trace(self, memory: Memory) -> None:
+        from opentelemetry.sdk.trace import TracerProvider
+
         tracer = TracerProvider().get_tracer("agent")
         with tracer.start_as_current_span("request") as span:
             save(HeedfulAgentMemory(memory, "geo", external_id="trace"), IN_ITALY, IN_ITALY_SQL)
