@@ -135,7 +135,7 @@ def test_an_agent_goes_on_when_the_store_is_locked(
     assert FACT in memories.prompt
     assert memory.receipt(str(memories.recall_id)).query == "Does the gym open at six?"
     qa_id = turn.store("chat-1", memories, "Yes. [1]")
-    turns.finish(memory)
+    turns.finish(memory, 60)
     entry = memory.sessions.entry("chat-1", str(qa_id))
     assert (entry.external_id, entry.recall_id) == (qa_id, memories.recall_id)
 
@@ -301,7 +301,8 @@ def test_answers_are_stored_when_a_process_ends(memory: Heedful, tmp_path: Path)
     assert (entry.question, entry.answer) == (QUESTION, "At six.")
 
 
-def test_answers_are_stored_when_a_memory_is_closed(tmp_path: Path) -> None:
+def test_answers_are_stored_when_a_memory_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "FINISH", 60)
     path = tmp_path / "store.db"
 
     async def run() -> None:
@@ -389,7 +390,7 @@ def test_few_answers_wait(
 def test_an_answer_that_another_has_the_id_of_is_reported(memory: Heedful, caplog: pytest.LogCaptureFixture) -> None:
     for answer in ("At six.", "At six.", "At seven.", "At eight."):
         Turns(memory).store("chat-1", Memories(QUESTION), answer, "run-1")
-    turns.finish(memory)
+    turns.finish(memory, 60)
     assert [each.answer for each in memory.sessions.entries("chat-1").items] == ["At six."]
     assert ["'run-1' was used for another entry" in each for each in warnings(caplog)] == [True]
 
@@ -462,7 +463,7 @@ def test_a_function_says_what_a_user_is_shown(memory: Heedful, caplog: pytest.Lo
     assert "five" not in asyncio.run(turn.arecall(QUESTION, bo)).prompt
     assert turn.store("thread", Memories(QUESTION), "At five.", "run-1", ada) == "message-1"
     assert turn.store("thread", Memories(QUESTION), "At six.", "run-2", bo) == "run-2"
-    turns.finish(memory)
+    turns.finish(memory, 60)
     assert [each.answer for each in memory.sessions.entries("ada").items] == ["At five."]
     assert [each.answer for each in memory.sessions.entries("bo").items] == ["At six."]
     assert warnings(caplog) == []

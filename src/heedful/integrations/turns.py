@@ -160,7 +160,8 @@ class _Connection:
     def finish(self, seconds: float | None = None) -> None:
         """Waits for the answers that are being stored."""
         self.hurry.set()
-        _report(self.answers.finish(FINISH if seconds is None else seconds))
+        if left := self.answers.finish(FINISH if seconds is None else seconds):
+            logger.warning("%d answers of agents may not be stored: there was no time left", left)
 
 
 class Guard:
@@ -388,11 +389,6 @@ def finish(memory: AnyMemory, seconds: float | None = None) -> None:
 async def afinish(memory: AsyncHeedful) -> None:
     """The same of a memory that is awaited."""
     await asyncio.to_thread(finish, memory)
-
-
-def _report(left: int) -> None:
-    if left:
-        logger.warning("%d answers of agents may not be stored: there was no time left", left)
 
 
 def in_context(value: Any, context: Any) -> Any:

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
-from loop import AT_SEVEN, AT_SIX, QUESTION, SESSION, Broken, Memory, check_warned, opened
+from loop import AT_SEVEN, AT_SIX, QUESTION, SESSION, Memory, check_warned, opened
 from patience import until
 from typing_extensions import TypedDict
 
@@ -259,8 +259,11 @@ def test_an_item_that_is_too_big_is_refused(store: HeedfulStore) -> None:
     assert found.value == {"text": "Ada likes pizza."}
 
 
-def test_a_write_that_fails_says_so() -> None:
-    broken: Any = Broken()
-    store = HeedfulStore(broken)
+def test_all_but_a_search_says_that_it_failed(failing: Any) -> None:
+    store = HeedfulStore(failing)
     with pytest.raises(Unavailable):
         store.put(USER, "food", {"text": "Ada likes pizza."})
+    with pytest.raises(Unavailable):
+        asyncio.run(store.aget(USER, "food"))
+    with pytest.raises(Unavailable):
+        store.list_namespaces()

@@ -33,7 +33,7 @@ from strands.memory import MemoryManager
 from strands_model import Scripted
 
 import heedful
-from heedful import Invalid
+from heedful import Invalid, Unavailable
 from heedful.integrations.strands import HeedfulMemoryManager, HeedfulMemoryStore, HeedfulPlugin, heedful_tools
 from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
@@ -120,6 +120,11 @@ def test_an_agent_answers_when_heedful_fails(failing: Any, caplog: pytest.LogCap
             for agent in agents:
                 assert str(agent(QUESTION)).strip() == ANSWER
     check_warned(caplog)
+
+
+def test_what_an_agent_adds_is_not_lost_in_silence(failing: Any) -> None:
+    with pytest.raises(Unavailable):
+        asyncio.run(HeedfulMemoryStore(failing).add("Ada likes the sauna."))
 
 
 def test_the_memory_store_shows_what_was_rated(memory: Memory) -> None:

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from edge_cases import LOG, EdgeCases, meaningless
-from loop import ANSWER, SESSION, Asked, Broken, Memory, check_warned, opened, run_examples, warnings
+from loop import ANSWER, SESSION, Asked, Memory, check_warned, opened, run_examples, warnings
 from vanna.core.agent import Agent
 from vanna.core.llm import LlmRequest, LlmResponse, LlmService, LlmStreamChunk
 from vanna.core.registry import ToolRegistry
@@ -317,10 +317,12 @@ def test_searches_find_nothing_when_heedful_fails(failing: Any, caplog: pytest.L
     check_warned(caplog)
 
 
-def test_saving_says_so_when_heedful_fails() -> None:
-    broken: Any = Broken()
+def test_saving_says_so_when_heedful_fails(failing: Any) -> None:
+    saved = HeedfulAgentMemory(failing)
     with pytest.raises(Unavailable):
-        save(HeedfulAgentMemory(broken), IN_ITALY, IN_ITALY_SQL)
+        save(saved, IN_ITALY, IN_ITALY_SQL)
+    with pytest.raises(Unavailable):
+        asyncio.run(saved.get_recent_memories(context(saved)))
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
