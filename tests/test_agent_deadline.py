@@ -80,10 +80,15 @@ def wait_for_agents() -> None:
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.name == "heedful.integrations"]
+    """Without the names of the memories, which each has at its end."""
+    said = [each.getMessage() for each in caplog.records if each.name == "heedful.integrations"]
+    named = [re.fullmatch(r"(.*) \(<(?:Async|Remote)*Heedful .* project='default'>\)", each) for each in said]
+    assert all(named), said
+    return [each[1] for each in named if each]
 
 
 TOO_SLOW = "Heedful can't recall, so the agent goes on without it: it did not answer within 0.2 seconds"
+NO_TIME = "1 answers of agents may not be stored: there was no time left"
 
 
 @pytest.mark.slow
@@ -94,7 +99,7 @@ def test_an_agent_that_blocks_goes_on(server: SilentServer, caplog: pytest.LogCa
         assert turn.recall("Where is the gym?") == Memories("Where is the gym?")
         assert turn.store("chat-1", Memories(QUESTION), "At six.", "run-1") == "run-1"
         until(lambda: len(server.accepted) == 2)
-    assert warnings(caplog)[:2] == [TOO_SLOW, "1 answers of agents may not be stored: there was no time left"]
+    assert warnings(caplog)[:2] == [TOO_SLOW, NO_TIME]
     assert len(server.accepted) == 2
 
 
@@ -317,6 +322,15 @@ def test_answers_are_stored_when_a_memory_is_closed(tmp_path: Path, monkeypatch:
     with heedful.open(path, embedding=WordEmbedder(), worker=False) as memory:
         stored = {each.answer for each in memory.sessions.entries("chat-1").items}
     assert stored == {f"At {number}." for number in range(20)}
+
+
+def test_a_memory_that_was_closed_is_not_waited_for_again(
+    server: SilentServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with heedful.connect(server.url, api_key="hf_x") as remote:
+        Turns(remote).store("chat-1", Memories(QUESTION), "At six.")
+    turns._finish_all()
+    assert warnings(caplog) == [NO_TIME]
 
 
 @pytest.fixture

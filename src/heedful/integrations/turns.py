@@ -141,7 +141,9 @@ class Runs:
 class _Connection:
     """What all adapters of a memory share, some of which are made for each run: a limit of each would be none."""
 
-    def __init__(self, threads: int = 1, late: int = 1, pause: float | None = None) -> None:
+    def __init__(self, threads: int = 1, late: int = 1, pause: float | None = None, memory: str = "") -> None:
+        self._about = memory and f" ({memory})"
+        self.is_closed = False
         self.calls = Calls(threads=threads, late=late)
         self.breaker = Breaker(PAUSE if pause is None else pause)
         # Stored in the order they are given.
@@ -155,13 +157,18 @@ class _Connection:
         now = time.monotonic()
         if now >= self._warned.get(cause, 0):
             self._warned[cause] = now + QUIET
-            logger.warning("Heedful can't %s, so the agent goes on without it: %s", doing, error)
+            logger.warning("Heedful can't %s, so the agent goes on without it: %s%s", doing, error, self._about)
 
     def finish(self, seconds: float | None = None) -> None:
         """Waits for the answers that are being stored."""
         self.hurry.set()
         if left := self.answers.finish(FINISH if seconds is None else seconds):
-            logger.warning("%d answers of agents may not be stored: there was no time left", left)
+            logger.warning("%d answers of agents may not be stored: there was no time left%s", left, self._about)
+
+    def close(self) -> None:
+        """The same, for the last time."""
+        self.finish()
+        self.is_closed = True
 
 
 class Guard:
@@ -359,8 +366,8 @@ def _connection_of(memory: Any) -> _Connection:
     with _LOCK:
         found = _CONNECTIONS.get(memory)
         if found is None:
-            found = _CONNECTIONS[memory] = _Connection(THREADS, MAX_LATE)
-            finish = partial(asyncio.to_thread, found.finish) if _is_awaited(memory) else found.finish
+            found = _CONNECTIONS[memory] = _Connection(THREADS, MAX_LATE, memory=repr(memory))
+            finish = partial(asyncio.to_thread, found.close) if _is_awaited(memory) else found.close
             hooks = getattr(memory, "_before_close", None)
             if isinstance(hooks, list):
                 hooks.append(finish)
@@ -375,7 +382,8 @@ def _is_awaited(memory: Any) -> bool:
 def _finish_all() -> None:
     end = time.monotonic() + FINISH
     for connection in list(_CONNECTIONS.values()):
-        connection.finish(max(end - time.monotonic(), 0))
+        if not connection.is_closed:
+            connection.finish(max(end - time.monotonic(), 0))
 
 
 def finish(memory: AnyMemory, seconds: float | None = None) -> None:
