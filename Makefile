@@ -186,7 +186,7 @@ test-integration-%: $(VENV)/minilm
 TRAINERS := 'datasets>=5,<6' 'sentence-transformers>=6,<7' 'trl>=1.16,<2'
 test-training: $(VENV)/minilm ## load training data with datasets, TRL and Sentence Transformers, and train on it
 	test -x $(VENV)/training/bin/pip || $(PYTHON) -m venv $(VENV)/training
-	$(VENV)/training/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[server]' pytest $(TRAINERS)
+	$(VENV)/training/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e . pytest $(TRAINERS)
 	$(VENV)/training/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
 		--import-mode=importlib --confcutdir tests/integrations tests/integrations/training
 
