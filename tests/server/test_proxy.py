@@ -149,6 +149,15 @@ def test_a_stream_passes_to_the_byte_and_its_answer_is_stored(memory: Heedful, p
     assert text == "At six – in the morning. [1]" if path == "chat/completions" else "At six. [1]"
 
 
+@pytest.mark.parametrize("before", ["", "stop"])
+def test_a_stream_may_give_each_part_a_reason_to_finish(memory: Heedful, before: str) -> None:
+    """Older Ollama and SGLang send an empty one, and some gateways to Gemini `stop`."""
+    said = chat_stream("At six in the morning.", before=before)
+    with proxied(memory, Said(said.parts, headers=(("content-type", "Text/Event-Stream"),))) as proxy:
+        proxy.ask(QUESTION, {"X-Heedful-Session": "1"}, stream=True)
+        assert stored(memory, "1") == [(QUESTION, "At six in the morning.", "chatcmpl-1")]
+
+
 @pytest.mark.slow
 def test_a_stream_arrives_while_it_is_written(memory: Heedful) -> None:
     with proxied(memory, chat_stream("At six.")) as proxy:
@@ -335,8 +344,10 @@ def test_headers_of_a_connection_and_of_heedful_stay_here(memory: Heedful) -> No
 @pytest.mark.slow
 def test_a_question_may_keep_away_from_memory(memory: Heedful, proxy: Proxied) -> None:
     proxy.ask(QUESTION, {"X-Heedful-Skip": "title_generation"})
+    proxy.ask(QUESTION, {"X-Heedful-Session": "temporary:OfQNb12ZhrfgbJI7AAAF"})
+    proxy.ask(QUESTION, {"X-Heedful-Session": "local:OfQNb12ZhrfgbJI7AAAF"})
     proxy.ask(QUESTION, {"X-Heedful-Skip": "", "X-Heedful-Session": "1"})
-    assert [SHARED in each.prompt for each in proxy.model.sent] == [False, True]
+    assert [SHARED in each.prompt for each in proxy.model.sent] == [False, False, False, True]
     assert len(stored(memory, "1")) == len(memory.sessions.list().items) == 1
 
 
