@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
-from model_server import Said, chat, chat_stream, response, response_stream
+from model_server import Said, chat, chat_stream, response, response_document, response_stream
 from patience import until
 from proxying import Proxied, proxied
 from silent_server import silent_server
@@ -197,6 +197,16 @@ def test_a_response_that_continues_another_belongs_to_its_question(memory: Heedf
         assert ADAS in proxy.model.sent[2].prompt
         [session] = until(lambda: memory.sessions.list(where={"user": "ada"}).items)
         assert stored(memory, session.session_id) == [(QUESTION, "At six.", "resp_2")]
+
+
+@pytest.mark.slow
+def test_a_response_in_the_background_is_stored_if_it_is_streamed(memory: Heedful) -> None:
+    queued = Said([json.dumps({**response_document("", "resp_1"), "status": "queued"}).encode()])
+    with proxied(memory, queued, response_stream("At six.", "resp_2")) as proxy:
+        for stream in (False, True):
+            document = asking("responses", background=True, stream=stream)
+            proxy.http.post("/v1/responses", json=document, headers={"X-Heedful-Session": "1"}).raise_for_status()
+        assert stored(memory, "1") == [(QUESTION, "At six.", "resp_2")]
 
 
 @pytest.mark.slow
@@ -474,6 +484,23 @@ def test_a_silent_server_costs_the_deadline_at_most(monkeypatch: pytest.MonkeyPa
             assert proxy.ask(QUESTION).content == proxy.model.says[0].whole
             assert proxy.model.sent[-1].prompt == ""
         assert time.monotonic() - started < 10
+
+
+@pytest.mark.nightly
+def test_fifty_streams_at_once_pass_while_heedful_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "DEADLINE", 0.2)
+    said = STREAMS["chat/completions"]
+    with (
+        silent_server() as server,
+        heedful.connect(server.url, api_key="hf_x") as remote,
+        proxied(remote, said) as proxy,
+    ):
+        started = time.monotonic()
+        with ThreadPoolExecutor(50) as pool:
+            answers = list(pool.map(lambda number: proxy.ask(f"Number {number}?", stream=True), range(50)))
+        assert {answer.content for answer in answers} == {said.whole}
+        # A client of the server itself would wait for two hundred.
+        assert time.monotonic() - started < 60
 
 
 @pytest.mark.slow
