@@ -116,12 +116,11 @@ test-postgresql: export HEEDFUL_TEST_STORE := postgresql
 test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
-test-pooler: export HEEDFUL_TEST_STORE := postgresql
 test-pooler: export HEEDFUL_TEST_POOLER := pgbouncer
 test-pooler: export HEEDFUL_CITUS := $(CITUS)
 test-pooler: $(VENV)/dev ## the same through pgbouncer in transaction mode, which has to be installed; CITUS=folder for a cluster behind it
 	$(BIN)/pytest tests/pooler$(call again,tests/pooler)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 test-citus: export HEEDFUL_CITUS := $(CITUS)
 test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and added under load; CITUS=folder of a PostgreSQL with Citus and pgvector
