@@ -223,6 +223,10 @@ def supports(net: Floats, certainty: float) -> Floats:
     return np.where(net > 0, sure * (np.maximum(net, 0) / most) ** 2, sure) if most > 0 else sure
 
 
+MAX_SUPPORTED = 500
+"""Facts that related questions speak for, of which a recall reads the vectors: those with the nearest questions."""
+
+
 class Supported:
     """The facts that the questions near the one that is asked speak for."""
 
@@ -231,16 +235,22 @@ class Supported:
         tables = [supports(question.votes.at(now), certainty) for question in near]
         helped = [question.votes.facts[support > 0] for question, support in zip(near, tables, strict=True)]
         self.facts: Numbers = np.unique(np.concatenate([np.empty(0, np.int64), *helped]))
-        """The facts that helped with any of them."""
+        """The facts that helped with any of them, as far as they are looked at."""
         self.support = np.zeros((len(near), len(self.facts)))
         for row, (facts, support) in enumerate(zip(helped, tables, strict=True)):
             self.support[row, np.searchsorted(self.facts, facts)] = support[support > 0]
         self.cosines = np.array([question.neighbour.cosine for question in near])
+        kept = np.sort(self._nearest(MAX_SUPPORTED))
+        self.facts, self.support = self.facts[kept], self.support[:, kept]
 
     def nearest(self, count: int) -> list[int]:
         """The facts with the nearest questions."""
+        found: list[int] = self.facts[self._nearest(count)].tolist()
+        return found
+
+    def _nearest(self, count: int) -> Numbers:
         best = (self.support * self.cosines[:, None]).max(axis=0, initial=0.0)
-        return [int(fact) for fact in self.facts[np.lexsort((self.facts, -best))[:count]]]
+        return np.lexsort((self.facts, -best))[:count]
 
 
 def cosines(vectors: Sequence[Vector], others: Sequence[Vector]) -> Floats:

@@ -314,11 +314,13 @@ def _search(
         matches, nearest = [], (near for near in nearest if near.query not in held_out)
     policy = effective_policy(request.policy, state.policy, request.asks_for_boost)
     now = workspace.now()
+    index = workspace.index(connection, dataset, model)
+    index.follow(connection, state.change)
     judge: Judge
     if policy == "adaptive":
         view = View(connection, state.event, state.change)
         evidence = folds_of(workspace).evidence(dataset)
-        judge = AdaptiveJudge(view, evidence, model, vector, matches, nearest, now)
+        judge = AdaptiveJudge(view, evidence, partial(index.vectors_of, connection), vector, matches, nearest, now)
         if evidence.wants_fit():
             strengths.fit_soon(workspace, dataset)
         context = judge.context
@@ -326,8 +328,6 @@ def _search(
         context = Context(matches)
         overall = folds_of(workspace).overall(dataset)
         judge = DocumentedJudge(connection, overall, state.event, context, now, judged(), sorted(held_out))
-    index = workspace.index(connection, dataset, model)
-    index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now
     expired = facts.expired(connection, dataset, now) if has_expired else []
     allowed = _filter(request, dataset, judge, [*expired, *request.shown])
