@@ -198,7 +198,8 @@ class AdaptiveJudge:
         return facts, lifted | (values >= least)
 
     def contenders(self, facts: Facts, top_k: int) -> Mask:
-        return most_relevant(np.isin(facts, self._known()), top_k)
+        known = self._known()
+        return most_relevant(np.isin(facts, known) if len(known) else np.zeros(len(facts), bool), top_k)
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         relevance = dict(candidates)
@@ -211,6 +212,8 @@ class AdaptiveJudge:
         return ADAPTIVE.rank(candidates, Verdicts(self._verdicts, lifts), weight)
 
     def _known(self) -> Facts:
+        if not self._verdicts:
+            return self._supported.facts
         with_verdict = np.fromiter(self._verdicts, np.int64, len(self._verdicts))
         return np.union1d(with_verdict, self._supported.facts)
 

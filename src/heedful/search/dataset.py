@@ -118,7 +118,7 @@ class DatasetIndex:
             if distinct is not None and distinct.shown:
                 permitted = permitted & ~np.isin(held.keys, held.keys[held.rows_of(distinct.shown)])
             rows = self._candidates(connection, search, words, permitted)
-            if distinct is not None and len(np.unique(held.keys[rows])) < len(rows):
+            if distinct is not None and len(set(held.keys[rows].tolist())) < len(rows):
                 # Hundreds of copies may hide all others: the rows that are searched again have none.
                 permitted, copies = self._without_copies(permitted, words, distinct, search.also)
                 rows = self._candidates(connection, search, words, permitted)
@@ -154,7 +154,7 @@ class DatasetIndex:
                 self._read(connection)
             near = held.vectors.candidates(search.by_meaning, search.wanted, permitted)
             self._read(connection, near)
-            chosen[held.vectors.best(search.by_meaning, search.wanted, near)[0]] = True
+            chosen[held.vectors.closest(search.by_meaning, search.wanted, near)] = True
         if words is not None:
             worded = relevance.best(np.where(permitted, words, np.float32(0)), search.wanted)
             chosen[worded] = True

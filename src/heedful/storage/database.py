@@ -24,7 +24,6 @@ from sqlalchemy import (
     Column,
     Connection,
     Engine,
-    PoolProxiedConnection,
     Table,
     create_engine,
     event,
@@ -35,11 +34,10 @@ from sqlalchemy.engine import ExceptionContext
 
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Conflict, HeedfulError, Invalid, NotFound, Unavailable
-from heedful.storage.isolation import NO_PROJECT, name_project
+from heedful.storage.isolation import name_project
 from heedful.storage.migrations import HEAD, REVISIONS
 from heedful.storage.rows import SCHEMA, Direct, count_statement, dialect_of, insert_many, upsert
 from heedful.storage.schema import events, facts
-from heedful.storage.scopes import FIND_PROJECT
 from heedful.threads import this_thread
 
 
@@ -232,11 +230,6 @@ class Database(ABC):
             if _version(connection) != HEAD:
                 upgrade(connection)
                 ensure_partitions(connection, to_stored(system_clock()))
-
-    def _number(self, borrowed: PoolProxiedConnection, project: str) -> int:
-        """The number of a project as a transaction sees it; `NO_PROJECT` if it is not there yet."""
-        rows = Direct(self.engine, borrowed).run(FIND_PROJECT, name=project)
-        return int(rows[0][0]) if rows else NO_PROJECT
 
     @abstractmethod
     def _begin(

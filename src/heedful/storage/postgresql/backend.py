@@ -34,6 +34,7 @@ from heedful.storage.rows import (
     lock_number,
     set_project,
 )
+from heedful.storage.scopes import FIND_PROJECT
 
 logger = logging.getLogger("heedful")
 
@@ -276,6 +277,11 @@ class PostgreSql(Database):
         else:
             self._numbers[project] = number
         return number
+
+    def _number(self, borrowed: PoolProxiedConnection, project: str) -> int:
+        """The number of a project as a transaction sees it; `NO_PROJECT` if it is not there yet."""
+        rows = Direct(self.engine, borrowed).run(FIND_PROJECT, name=project)
+        return int(rows[0][0]) if rows else NO_PROJECT
 
     def _borrowed(self) -> PoolProxiedConnection:
         try:
