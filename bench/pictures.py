@@ -20,7 +20,7 @@ def learning(worlds: Changes, blend: str) -> str:
     """What ratings do to ranks in each world, by the default and a fixed blend: of rated questions, and of others."""
     rows: list[tuple[str, str, Sequence[float]]] = []
     for world, arms in worlds.items():
-        rows += [(world, "adaptive", arms["adaptive"]), ("", f"blend, {blend.partition(', ')[2]}", arms[blend])]
+        rows += [(world, "adaptive", arms["adaptive"]), ("", f"blend, {blend.partition(', ')[2].replace('= .', '= 0.')}", arms[blend])]
     values = [value for _, _, both in rows for value in both]
     middle = ROOM + (WIDTH - RIGHT - ROOM) / 2 + 10
     halves = (
@@ -49,7 +49,7 @@ def learning(worlds: Changes, blend: str) -> str:
 
 def _amount(across: Scale, value: float, y: float) -> str:
     """The amount, behind its bar."""
-    shown = f"{value:+.1f}".replace("-", "−")
+    shown = f"{value:+.1f}".replace("-", "−") if value else "0"
     inside = value < 0 and across(value) - across.start < 40
     x = across(0.0) + 5 if inside or value == 0 else across(value) + (5 if value > 0 else -5)
     return text(x, y, shown, anchor="end" if value < 0 and not inside else "start", kind="hd-value")
