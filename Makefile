@@ -216,8 +216,8 @@ pictures: $(VENV)/dev ## renew the pictures in docs/images; needs Chromium
 bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lancedb and raw SQLite
 	$(BIN)/python -m bench.speed
 
-bench-all: $(VENV)/dev $(VENV)/bench ## all benchmarks on a quiet machine, and docs/benchmarks.md from their figures; ONLY="speed recall", QUICK=1
-	$(BIN)/python -m bench.all $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
+bench-all: $(VENV)/dev $(VENV)/bench ## all benchmarks on a quiet machine, and docs/benchmarks.md from their figures; ONLY="speed recall", SHORT=1, QUICK=1
+	$(BIN)/python -m bench.all $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short) $(if $(QUICK),--quick)
 
 bench-recall: $(VENV)/bench ## quality of recall on LoCoMo
 	$(BIN)/python -m bench.recall

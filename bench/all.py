@@ -1,7 +1,8 @@
-"""All benchmarks, one after another: `python -m bench.all [--only NAME …] [--quick]`, or `make bench-all`.
+"""All benchmarks, one after another: `python -m bench.all [--only NAME …] [--short | --quick]`, or `make bench-all`.
 
 Each waits until the machine is quiet, leaves its figures in `bench/results` with the commit, the date and how quiet it
-was, and docs/benchmarks.md is written from them. With `--quick`, figures and page go to `bench/out/quick`.
+was, and docs/benchmarks.md is written from them. `--short` leaves out what takes longest: the million facts of speed,
+and most of the ten minutes of the server. With `--quick`, figures and page go to `bench/out/quick`.
 """
 
 from __future__ import annotations
@@ -26,39 +27,47 @@ from heedful.version import __version__
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.all", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
-    parser.add_argument("--quick", action="store_true", help="little of everything, into bench/out/quick")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument(
+        "--short", action="store_const", const="short", dest="length", help="without what takes longest"
+    )
+    length.add_argument(
+        "--quick", action="store_const", const="quick", dest="length", help="little of everything, into bench/out/quick"
+    )
+    parser.set_defaults(length="whole")
     parser.add_argument("--patience", type=float, default=600.0, help="seconds to wait for a quiet machine (600)")
     options = parser.parse_args(arguments)
-    if not options.quick and (changed := _git("status", "--porcelain")):
+    quick = options.length == "quick"
+    if not quick and (changed := _git("status", "--porcelain")):
         sys.exit(f"Figures belong to a commit, and these files differ from the last one:\n{changed}")
     out = ROOT / "bench" / "out"
-    results = out / "quick" / "results" if options.quick else RESULTS
-    patience = 0.0 if options.quick else options.patience
+    results = out / "quick" / "results" if quick else RESULTS
+    patience = 0.0 if quick else options.patience
     failed = []
     for name in options.only or BENCHMARKS:
         began = time.monotonic()
         try:
-            for record in _run(BENCHMARKS[name], out / "quick" if options.quick else out, options.quick, patience):
+            for record in _run(BENCHMARKS[name], out / "quick" if quick else out, options.length, patience):
                 record.save(results)
         except (OSError, RuntimeError, KeyError, subprocess.CalledProcessError) as error:
             failed.append(f"{name}: {error}")
         say(f"{name} took {(time.monotonic() - began) / 60:.1f} minutes")
-        _write(results, out / "quick" / "benchmarks.md" if options.quick else None)
+        _write(results, out / "quick" / "benchmarks.md" if quick else None)
     if failed:
         sys.exit("Without new figures, because they failed:\n" + "\n".join(failed))
 
 
-def _run(benchmark: Benchmark, out: Path, quick: bool, patience: float) -> list[Record]:
+def _run(benchmark: Benchmark, out: Path, length: plan.Length, patience: float) -> list[Record]:
     """Runs a benchmark on a quiet machine, and returns its records."""
     commit, version = _git("rev-parse", "HEAD"), __version__
     for part in benchmark.parts:
         for file in out.glob(part.files):
             file.unlink()
-    before, waited = wait(patience, 1.0 if quick else 10.0)
+    before, waited = wait(patience, 1.0 if length == "quick" else 10.0)
     say(f"{benchmark.target}: {before.busy:.0%} busy, {before.stolen:.1%} stolen, waited {waited:.0f} s")
     clock = Clock.read()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    subprocess.run(benchmark.command(sys.executable, out, quick), cwd=ROOT, env=environment, check=True)
+    subprocess.run(benchmark.command(sys.executable, out, length), cwd=ROOT, env=environment, check=True)
     where = Machine(machine(), before, Clock.read().since(clock).stolen, round(waited))
     made = []
     for part in benchmark.parts:

@@ -20,7 +20,10 @@ def learning(worlds: Changes, blend: str) -> str:
     """What ratings do to ranks in each world, by the default and a fixed blend: of rated questions, and of others."""
     rows: list[tuple[str, str, Sequence[float]]] = []
     for world, arms in worlds.items():
-        rows += [(world, "adaptive", arms["adaptive"]), ("", f"blend, {blend.partition(', ')[2].replace('= .', '= 0.')}", arms[blend])]
+        rows += [
+            (world, "adaptive", arms["adaptive"]),
+            ("", f"blend, {blend.partition(', ')[2].replace('= .', '= 0.')}", arms[blend]),
+        ]
     values = [value for _, _, both in rows for value in both]
     middle = ROOM + (WIDTH - RIGHT - ROOM) / 2 + 10
     halves = (

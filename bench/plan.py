@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bench.records import Aim, Table, aim_of
+
+Length = Literal["whole", "short", "quick"]
 
 Content = dict[str, Any]
 """A report's file."""
@@ -58,11 +60,13 @@ class Benchmark:
     module: str
     parts: tuple[Part, ...]
     quick: tuple[str, ...] = ("--quick",)
-    arguments: tuple[str, ...] = ("--out", "{out}")
+    """Arguments to see that it runs."""
+    short: tuple[str, ...] = ()
+    """Arguments to leave out what takes longest."""
 
-    def command(self, python: str, out: Path, quick: bool) -> list[str]:
-        given = [each.format(out=out) for each in self.arguments]
-        return [python, "-m", f"bench.{self.module}", *given, *(self.quick if quick else ())]
+    def command(self, python: str, out: Path, length: Length) -> list[str]:
+        more = {"whole": (), "short": self.short, "quick": self.quick}[length]
+        return [python, "-m", f"bench.{self.module}", "--out", str(out), *more]
 
 
 DOCUMENTED = ("documented, w = .1", "documented, w = .3", "documented, w = .5")
@@ -166,7 +170,7 @@ def _aging(reports: Sequence[Content]) -> dict[str, Any]:
 
 
 BENCHMARKS = {
-    "speed": Benchmark("bench", "speed", (Part("speed", "speed.json", figures=_speed),)),
+    "speed": Benchmark("bench", "speed", (Part("speed", "speed.json", figures=_speed),), short=("--short",)),
     "recall": Benchmark("bench-recall", "recall", (Part("recall", "recall.json", figures=_recall),)),
     "learning": Benchmark(
         "bench-learning",
