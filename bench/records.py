@@ -94,19 +94,18 @@ class Record:
         """What the page shows of it."""
         parts = [_aims(self.aims)] if self.aims else []
         parts += [table.markdown() for table in self.tables if not table.more]
-        if more := [_plain(table.title) for table in self.tables if table.more]:
-            place = f"../bench/results/{self.name}.json"
-            parts.append(f"In [the record]({place}) only: {'; '.join(more)}.")
+        if more := sum(table.more for table in self.tables):
+            parts.append(f"[The record](../bench/results/{self.name}.json) has {more} more table{'s'[: more > 1]}.")
         return "\n\n".join([*parts, *map(_plain, self.notes), f"*{self.origin()}*"])
 
     def origin(self) -> str:
         """One line: what measured it, at which commit, when and where."""
-        of = f"version {self.version}, commit {self.commit[:8]}, {self.date}"
         by = f" By `{self.command}`." if self.command else ""
         if self.carried:
-            return f"Measured with an earlier version, and not since; written down in {of}.{by}"
+            of = f"{self.version}, commit {self.commit[:8]} or before, {self.date}"
+            return f"Measured with an earlier version ({of}), and not since.{by}"
         where = f" {self.machine}" if self.machine is not None else ""
-        return f"{of[0].upper()}{of[1:]}.{by}{where}"
+        return f"Version {self.version}, commit {self.commit[:8]}, {self.date}.{by}{where}"
 
     def save(self, folder: Path = RESULTS) -> None:
         folder.mkdir(parents=True, exist_ok=True)
