@@ -96,6 +96,7 @@ def _write(results: Path, trial: Path | None) -> None:
     if trial is None:
         page.write(all_records())
     else:
+        trial.parent.mkdir(parents=True, exist_ok=True)
         trial.write_text(page.filled(page.PAGE, {**all_records(), **all_records(results)}), encoding="utf-8")
         say(f"page written to {trial}")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import all as every
 from bench import page, plan, quiet, records
 from bench.quiet import Clock, Share
 from bench.records import Aim, Machine, Record, Table
@@ -107,7 +108,7 @@ def test_a_part_takes_its_own_tables_and_aims() -> None:
     assert aims == [Aim("reused", "60.9%", "≥ 60.0%", True)]
 
 
-@pytest.mark.parametrize("busy, stolen, is_quiet", [(0.05, 0.01, True), (0.2, 0.0, False), (0.0, 0.05, False)])
+@pytest.mark.parametrize(("busy", "stolen", "is_quiet"), [(0.05, 0.01, True), (0.2, 0.0, False), (0.0, 0.05, False)])
 def test_a_machine_is_quiet_when_others_take_little(busy: float, stolen: float, is_quiet: bool) -> None:
     assert Share(busy, stolen).quiet == is_quiet
 
@@ -122,3 +123,25 @@ def test_patience_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("module", [page, records, quiet], ids=lambda module: module.__name__)
 def test_the_examples_of_the_report_hold(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+def test_figures_belong_to_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(every, "_git", lambda *arguments: " M src/heedful/engine.py")
+    with pytest.raises(SystemExit, match="differ from the last one"):
+        every.main(["--only", "files"])
+
+
+def test_a_benchmark_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def run(benchmark: plan.Benchmark, *_: object) -> list[Record]:
+        if benchmark.module == "speed":
+            raise RuntimeError("it wrote nothing")
+        table = Table("A warm call", ["call", "files"], [["recall", "1,234"]])
+        return [Record("files", "make bench-files", "0.1.0", "0" * 40, "2026-11-19", tables=[table])]
+
+    monkeypatch.setattr(every, "ROOT", tmp_path)
+    monkeypatch.setattr(every, "_run", run)
+    with pytest.raises(SystemExit, match="speed: it wrote nothing"):
+        every.main(["--quick", "--only", "speed", "files"])
+    written = (tmp_path / "bench" / "out" / "quick" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "| recall | 1,234 |" in written
+    assert "| recall | 1,234 |" not in page.PAGE.read_text(encoding="utf-8")
