@@ -116,12 +116,11 @@ test-postgresql: export HEEDFUL_TEST_STORE := postgresql
 test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
-test-pooler: export HEEDFUL_TEST_STORE := postgresql
 test-pooler: export HEEDFUL_TEST_POOLER := pgbouncer
 test-pooler: export HEEDFUL_CITUS := $(CITUS)
 test-pooler: $(VENV)/dev ## the same through pgbouncer in transaction mode, which has to be installed; CITUS=folder for a cluster behind it
 	$(BIN)/pytest tests/pooler$(call again,tests/pooler)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 test-citus: export HEEDFUL_CITUS := $(CITUS)
 test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and added under load; CITUS=folder of a PostgreSQL with Citus and pgvector
@@ -160,25 +159,33 @@ test-integration-claude-code:
 	HOME='$(abspath $(CLAUDE_CODE))' $(CLAUDE_CODE)/node_modules/.bin/claude plugin validate --strict plugins/claude-code
 	HOME='$(abspath $(CLAUDE_CODE))' $(CLAUDE_CODE)/node_modules/.bin/claude plugin validate --strict .
 
-# With -oldest after its name, an adapter is tested with the oldest versions that its extras and its tests allow.
+# With -oldest after its name, an adapter is tested with the oldest versions that its extras and its tests allow. Its page is
+# followed first: in an environment that is new, nothing is there then but the page's own extra.
+comma := ,
 adapter = $(patsubst %-oldest,%,$*)
 oldest = $(filter %-oldest,$*)
 extras = $(or $(EXTRAS_$(adapter)),$(adapter))
 trial = $(VENV)/integrations/$*
+installed = $(trial)/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(1)]' pytest $(NEEDED_$(adapter)) $(if $(oldest),-c $(trial)/constraints.txt)
+tests = tests/integrations/$(subst -,_,$(adapter))
+followed := test_the_page_says_what_works
+tried = $(trial)/bin/pytest -q -rs -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
+	-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations
 
 test-integration-%: $(VENV)/minilm
 	test -x $(trial)/bin/pip || $(PYTHON) -m venv $(trial)
 	$(if $(oldest),$(trial)/bin/python tests/integrations/oldest.py $(extras) $(NEEDED_$(adapter)) > $(trial)/constraints.txt)
-	$(trial)/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(extras),server]' pytest mypy opentelemetry-sdk $(NEEDED_$(adapter)) $(if $(oldest),-c $(trial)/constraints.txt)
+	$(call installed,$(firstword $(subst $(comma), ,$(extras))))
+	$(tried) -k $(followed) $$(grep -l $(followed) $(tests)/*.py)
+	$(call installed,$(extras)$(comma)server) mypy opentelemetry-sdk
 	$(if $(oldest),,$(trial)/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns calls tools $(or $(MODULES_$(adapter)),$(subst -,_,$(adapter)))))
-	$(trial)/bin/pytest -q -rs -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
-		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$(adapter))
+	$(tried) $(tests)
 
 # Torch alone is some gigabytes, so this is no part of the others. PIP_EXTRA_INDEX_URL may name an index of smaller builds.
 TRAINERS := 'datasets>=5,<6' 'sentence-transformers>=6,<7' 'trl>=1.16,<2'
 test-training: $(VENV)/minilm ## load training data with datasets, TRL and Sentence Transformers, and train on it
 	test -x $(VENV)/training/bin/pip || $(PYTHON) -m venv $(VENV)/training
-	$(VENV)/training/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[server]' pytest $(TRAINERS)
+	$(VENV)/training/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e . pytest $(TRAINERS)
 	$(VENV)/training/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
 		--import-mode=importlib --confcutdir tests/integrations tests/integrations/training
 

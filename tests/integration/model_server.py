@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
-from server import threaded
 from starlette.types import Receive, Scope, Send
+from threaded import threaded
 
 
 @dataclass
@@ -73,10 +73,13 @@ def chat(text: str | None, answer_id: str = "chatcmpl-1", **message: Any) -> Sai
     return Said([json.dumps({**document, "made_up": {"x": 1.50}}).encode()])
 
 
-def chat_stream(text: str, answer_id: str = "chatcmpl-1", finish: str | None = "stop") -> Said:
-    """A chunk for each word, cut in odd places, with a comment in between as some send to keep a connection."""
+def chat_stream(
+    text: str, answer_id: str = "chatcmpl-1", finish: str | None = "stop", before: str | None = None
+) -> Said:
+    """A chunk for each word, cut in odd places, with a comment in between as some send to keep a connection. `before`
+    is what the chunks before the last give as the reason to finish."""
 
-    def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    def chunk(delta: dict[str, Any], finish: str | None = before) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         document = {"id": answer_id, "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
         return b"data: " + json.dumps(document, ensure_ascii=False).encode() + b"\n\n"
@@ -135,13 +138,14 @@ class ModelServer:
     """If there is one, waited for before each part but the first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body, more = b"", True
+        parts, more = [], True
         while more:
             message = await receive()
-            body, more = body + message.get("body", b""), message.get("more_body", False)
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
         headers = [(name.decode(), value.decode("latin-1")) for name, value in scope["headers"]]
         path = scope["raw_path"].decode() + ("?" + scope["query_string"].decode() if scope["query_string"] else "")
-        self.sent.append(Sent(scope["method"], path, headers, body))
+        self.sent.append(Sent(scope["method"], path, headers, b"".join(parts)))
         said = self.says.pop(0) if len(self.says) > 1 else self.says[0]
         if not said.parts and said.hangs:
             await self._wait_until_left(receive)

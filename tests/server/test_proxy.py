@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
-from model_server import Said, chat, chat_stream, response, response_stream
+from model_server import Said, chat, chat_stream, response, response_document, response_stream
 from patience import until
 from proxying import Proxied, proxied
 from silent_server import silent_server
@@ -149,6 +149,15 @@ def test_a_stream_passes_to_the_byte_and_its_answer_is_stored(memory: Heedful, p
     assert text == "At six – in the morning. [1]" if path == "chat/completions" else "At six. [1]"
 
 
+@pytest.mark.parametrize("before", ["", "stop"])
+def test_a_stream_may_give_each_part_a_reason_to_finish(memory: Heedful, before: str) -> None:
+    """Older Ollama and SGLang send an empty one, and some gateways to Gemini `stop`."""
+    said = chat_stream("At six in the morning.", before=before)
+    with proxied(memory, Said(said.parts, headers=(("content-type", "Text/Event-Stream"),))) as proxy:
+        proxy.ask(QUESTION, {"X-Heedful-Session": "1"}, stream=True)
+        assert stored(memory, "1") == [(QUESTION, "At six in the morning.", "chatcmpl-1")]
+
+
 @pytest.mark.slow
 def test_a_stream_arrives_while_it_is_written(memory: Heedful) -> None:
     with proxied(memory, chat_stream("At six.")) as proxy:
@@ -188,6 +197,16 @@ def test_a_response_that_continues_another_belongs_to_its_question(memory: Heedf
         assert ADAS in proxy.model.sent[2].prompt
         [session] = until(lambda: memory.sessions.list(where={"user": "ada"}).items)
         assert stored(memory, session.session_id) == [(QUESTION, "At six.", "resp_2")]
+
+
+@pytest.mark.slow
+def test_a_response_in_the_background_is_stored_if_it_is_streamed(memory: Heedful) -> None:
+    queued = Said([json.dumps({**response_document("", "resp_1"), "status": "queued"}).encode()])
+    with proxied(memory, queued, response_stream("At six.", "resp_2")) as proxy:
+        for stream in (False, True):
+            document = asking("responses", background=True, stream=stream)
+            proxy.http.post("/v1/responses", json=document, headers={"X-Heedful-Session": "1"}).raise_for_status()
+        assert stored(memory, "1") == [(QUESTION, "At six.", "resp_2")]
 
 
 @pytest.mark.slow
@@ -335,8 +354,10 @@ def test_headers_of_a_connection_and_of_heedful_stay_here(memory: Heedful) -> No
 @pytest.mark.slow
 def test_a_question_may_keep_away_from_memory(memory: Heedful, proxy: Proxied) -> None:
     proxy.ask(QUESTION, {"X-Heedful-Skip": "title_generation"})
+    proxy.ask(QUESTION, {"X-Heedful-Session": "temporary:OfQNb12ZhrfgbJI7AAAF"})
+    proxy.ask(QUESTION, {"X-Heedful-Session": "local:OfQNb12ZhrfgbJI7AAAF"})
     proxy.ask(QUESTION, {"X-Heedful-Skip": "", "X-Heedful-Session": "1"})
-    assert [SHARED in each.prompt for each in proxy.model.sent] == [False, True]
+    assert [SHARED in each.prompt for each in proxy.model.sent] == [False, False, False, True]
     assert len(stored(memory, "1")) == len(memory.sessions.list().items) == 1
 
 
@@ -463,6 +484,23 @@ def test_a_silent_server_costs_the_deadline_at_most(monkeypatch: pytest.MonkeyPa
             assert proxy.ask(QUESTION).content == proxy.model.says[0].whole
             assert proxy.model.sent[-1].prompt == ""
         assert time.monotonic() - started < 10
+
+
+@pytest.mark.nightly
+def test_fifty_streams_at_once_pass_while_heedful_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "DEADLINE", 0.2)
+    said = STREAMS["chat/completions"]
+    with (
+        silent_server() as server,
+        heedful.connect(server.url, api_key="hf_x") as remote,
+        proxied(remote, said) as proxy,
+    ):
+        started = time.monotonic()
+        with ThreadPoolExecutor(50) as pool:
+            answers = list(pool.map(lambda number: proxy.ask(f"Number {number}?", stream=True), range(50)))
+        assert {answer.content for answer in answers} == {said.whole}
+        # A client of the server itself would wait for two hundred.
+        assert time.monotonic() - started < 60
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from heedful.access.credentials import id_of
 from heedful.clock import new_id
 from heedful.errors import Forbidden, Invalid, NotFound, Unavailable, quoted
 from heedful.integrations.proxy.conversations import Conversations, Turn
-from heedful.integrations.proxy.protocols import PROTOCOLS, AnswerReader, Protocol, answer_name
+from heedful.integrations.proxy.protocols import PROTOCOLS, AnswerReader, Protocol, Reply, answer_name
 from heedful.integrations.turns import BlockingMemory
 from heedful.interfaces.http.app import GRACE, listen, set_up
 from heedful.interfaces.http.config import Config
@@ -42,6 +42,9 @@ OWN = "/heedful/"
 
 RATINGS = f"{OWN}ratings/"
 RATING_FIELDS = ("rating", "comment", "scale", "author")
+
+TEMPORARY = ("temporary:", "local:")
+"""The beginning of the sessions of chats that Open WebUI calls temporary and does not store."""
 
 CONNECT_SECONDS = 10.0
 UPSTREAM_SECONDS = 600.0
@@ -203,7 +206,8 @@ class Proxy:
         content: bytes | AsyncIterator[bytes] | None = None
         if protocol is not None:
             content = await body_of(request, self._limit)
-            if not request.headers.get("x-heedful-skip"):
+            is_temporary = request.headers.get("x-heedful-session", "").startswith(TEMPORARY)
+            if not is_temporary and not request.headers.get("x-heedful-skip"):
                 content, turn = await self._remember(protocol, request, content)
             dropped = (b"content-length", b"accept-encoding") if turn is not None else (b"content-length",)
             headers = [(name, value) for name, value in headers if name not in dropped]
@@ -259,22 +263,26 @@ class Proxy:
             remedy = "Check HEEDFUL_UPSTREAM, and whether it runs"
             raise Unavailable(_failed("can't be reached", error), code="upstream_failed", remedy=remedy) from error
         reader = None if protocol is None or turn is None else _reader(protocol, answer)
+
+        def keep(reply: Reply | None) -> None:
+            if turn is not None and reply is not None:
+                self._conversations.keep(turn, reply)
+
         async with aclosing(answer):
             start = {"type": "http.response.start", "status": answer.status_code}
             await send({**start, "headers": _end_to_end(answer.headers.raw)})
             try:
                 async for part in answer.aiter_raw():
-                    # Before it is sent: callers may leave with the last byte.
-                    if turn is not None and reader is not None and (reply := reader.feed(part)):
-                        self._conversations.keep(turn, reply)
+                    # Before it is sent: what continues a response may follow at once.
+                    keep(reader and reader.feed(part))
                     await send({"type": "http.response.body", "body": part, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
             except httpx.HTTPError as error:
                 # Not ended properly, so that nobody takes it for the whole.
                 logger.warning("%s", _failed("stopped in the middle of an answer", error))
-                return
-            if turn is not None and reader is not None and (reply := reader.end()):
-                self._conversations.keep(turn, reply)
-            await send({"type": "http.response.body", "body": b""})
+            finally:
+                # Callers may leave with the last word.
+                keep(reader and reader.end())
 
 
 def serve(app: Proxy, config: Config, ready: Callable[[str], None]) -> None:
@@ -297,7 +305,7 @@ def _reader(protocol: Protocol, answer: httpx.Response) -> AnswerReader | None:
     """Reads an answer that can be read; errors, and what is compressed, are not."""
     if not answer.is_success or "content-encoding" in answer.headers:
         return None
-    is_stream = "event-stream" in answer.headers.get("content-type", "")
+    is_stream = "event-stream" in answer.headers.get("content-type", "").lower()
     length = answer.headers.get("content-length", "")
     return AnswerReader(protocol, is_stream, int(length) if length.isdecimal() and not is_stream else None)
 

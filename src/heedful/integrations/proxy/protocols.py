@@ -47,6 +47,8 @@ class Reply:
     parts: list[str] = field(default_factory=list)
     """Of its text."""
     is_complete: bool = False
+    is_final: bool = False
+    """Whether nothing of it can follow: some endpoints call each part of a stream the last one."""
     calls_tool: bool = False
     """Whether it waits for the result of a tool."""
 
@@ -98,7 +100,8 @@ class Chat(Protocol):
             if choice.get("index", 0) == 0 and isinstance(message, dict):
                 reply.parts.append(_text(message.get("content")))
                 reply.calls_tool |= bool(message.get("tool_calls") or message.get("function_call"))
-                reply.is_complete |= choice.get("finish_reason") is not None
+                # Some send an empty one with each part.
+                reply.is_complete |= bool(choice.get("finish_reason"))
 
 
 class Responses(Protocol):
@@ -121,7 +124,7 @@ class Responses(Protocol):
         response = document.get("response") if str(document.get("type")).startswith("response.") else document
         if not isinstance(response, dict) or response.get("status", "completed") not in ("completed", "incomplete"):
             return
-        reply.id, reply.is_complete = _name(response.get("id")), True
+        reply.id, reply.is_complete, reply.is_final = _name(response.get("id")), True, True
         for item in _objects(response.get("output")):
             reply.calls_tool |= item.get("type") in _CALLS
             if item.get("type") == "message":
@@ -146,7 +149,7 @@ class AnswerReader:
     _is_readable: bool = True
 
     def feed(self, data: bytes) -> Reply | None:
-        """Reads the next bytes; returns what the answer says when they complete it, whatever else follows."""
+        """Reads the next bytes; returns what the answer says when they end it, whatever else follows."""
         if not self._is_readable:
             return None
         self._rest += data
@@ -156,23 +159,21 @@ class AnswerReader:
                 if line.startswith(b"data:"):
                     self._read(line[5:])
         self._is_readable = len(self._rest) <= MAX_READ
-        if len(self._rest) == self.length:
-            return self.end()
-        return self._completed()
+        return self.end() if self._reply.is_final or len(self._rest) == self.length else None
 
     def end(self) -> Reply | None:
-        """The same, when no more bytes follow."""
-        if not self.is_stream and self._is_readable:
-            self._read(self._rest)
-        return self._completed()
-
-    def _completed(self) -> Reply | None:
-        if not self._reply.is_complete:
+        """The same, when no more bytes follow; once."""
+        if not self._is_readable:
             return None
         self._is_readable = False
-        return self._reply
+        if not self.is_stream:
+            self._read(self._rest)
+        return self._reply if self._reply.is_complete else None
 
     def _read(self, data: bytearray) -> None:
+        if data.strip() == b"[DONE]":
+            self._reply.is_final = True
+            return
         try:
             document = json.loads(data)
         except (ValueError, RecursionError):
