@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-training test-typescript test-all test-mutants lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness bench-regress lock audit sbom setup dist dist-build clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-training test-typescript test-all test-mutants lint size format docs docs-site pictures bench bench-all bench-values bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness bench-regress lock audit sbom setup dist dist-build clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -223,6 +223,9 @@ pictures: $(VENV)/dev ## renew the pictures in docs/images; needs Chromium
 bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lancedb and raw SQLite
 	$(BIN)/python -m bench.speed
 
+bench-all: $(VENV)/dev $(VENV)/bench ## all benchmarks on a quiet machine, and docs/benchmarks.md from their figures; ONLY="speed recall", SHORT=1, QUICK=1
+	$(BIN)/python -m bench.all $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short) $(if $(QUICK),--quick)
+
 bench-recall: $(VENV)/bench ## quality of recall on LoCoMo
 	$(BIN)/python -m bench.recall
 
@@ -240,6 +243,9 @@ bench-sessions: $(VENV)/dev ## entries and feedback on SQLite and MongoDB beside
 
 bench-cache: $(VENV)/bench ## which proven queries are used again, and how many wrongly, beside cosine thresholds
 	$(BIN)/python -m bench.cache
+
+bench-values: $(VENV)/dev ## an index of the values of large columns: time, memory and lookups
+	$(BIN)/python -m bench.cache_values
 
 bench-server: $(VENV)/dev ## requests a second over HTTP beside the embedded engine and a bare route, and memory over ten minutes
 	$(BIN)/python -m bench.server
