@@ -139,7 +139,7 @@ def test_more_sessions_than_a_page_holds_are_reached_by_a_link(dashboard: Dashbo
 
 def test_looking_for_facts_leaves_no_receipt(dashboard: Dashboard) -> None:
     dashboard.store.remember("Refunds take 14 days.")
-    answer = dashboard.visitor().get("/p/default/facts", params={"q": "refunds days", "boost": "1"})
+    answer = dashboard.visitor().get("/p/default/facts", params={"q": "refunds days"})
     assert "Refunds take 14 days." in answer.text
     with dashboard.opened.database.read() as connection:
         assert connection.exec_driver_sql("select count(*) from receipts").scalar() == 0
