@@ -179,7 +179,9 @@ def _model(workspace: Workspace) -> Check:
     except HeedfulError as error:
         return Check(name="model", ok=False, detail=str(error))
     if lacking:
-        return Check(name="model", ok=False, detail=f"{lacking} facts have no vector; run: heedful reembed")
+        return Check(
+            name="model", ok=False, detail=f"without a vector: {counted(lacking, 'fact')}; run: heedful reembed"
+        )
     return Check(name="model", ok=True, detail=f"{workspace.embedder.name}, {width} dimensions")
 
 
