@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # own, Python 3.11 may raise a SystemError if another thread parses, too.
 again = $(if $(AGAIN), --tb native || { test $$? = 1 && echo 'Some tests failed. They run once more alone:' && $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none $(1); })
 
-.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-training test-typescript test-all test-mutants lint size format docs docs-site pictures bench bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness bench-regress lock audit sbom setup dist dist-build clean
+.PHONY: help demo check test test-fast test-properties test-nightly coverage test-postgresql test-pooler test-citus test-faults test-soak test-soak-short test-integrations test-integration-claude-code test-training test-typescript test-all test-mutants lint size format docs docs-site pictures bench bench-all bench-values bench-recall bench-learning bench-detect bench-conflicts bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files bench-claude-code bench-fairness bench-regress lock audit sbom setup dist dist-build clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -116,12 +116,11 @@ test-postgresql: export HEEDFUL_TEST_STORE := postgresql
 test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
-test-pooler: export HEEDFUL_TEST_STORE := postgresql
 test-pooler: export HEEDFUL_TEST_POOLER := pgbouncer
 test-pooler: export HEEDFUL_CITUS := $(CITUS)
 test-pooler: $(VENV)/dev ## the same through pgbouncer in transaction mode, which has to be installed; CITUS=folder for a cluster behind it
 	$(BIN)/pytest tests/pooler$(call again,tests/pooler)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
+	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ENGINE)$(call again,$(ENGINE))
 
 test-citus: export HEEDFUL_CITUS := $(CITUS)
 test-citus: $(VENV)/dev ## the same on a Citus cluster, and nodes killed and added under load; CITUS=folder of a PostgreSQL with Citus and pgvector
@@ -160,25 +159,33 @@ test-integration-claude-code:
 	HOME='$(abspath $(CLAUDE_CODE))' $(CLAUDE_CODE)/node_modules/.bin/claude plugin validate --strict plugins/claude-code
 	HOME='$(abspath $(CLAUDE_CODE))' $(CLAUDE_CODE)/node_modules/.bin/claude plugin validate --strict .
 
-# With -oldest after its name, an adapter is tested with the oldest versions that its extras and its tests allow.
+# With -oldest after its name, an adapter is tested with the oldest versions that its extras and its tests allow. Its page is
+# followed first: in an environment that is new, nothing is there then but the page's own extra.
+comma := ,
 adapter = $(patsubst %-oldest,%,$*)
 oldest = $(filter %-oldest,$*)
 extras = $(or $(EXTRAS_$(adapter)),$(adapter))
 trial = $(VENV)/integrations/$*
+installed = $(trial)/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(1)]' pytest $(NEEDED_$(adapter)) $(if $(oldest),-c $(trial)/constraints.txt)
+tests = tests/integrations/$(subst -,_,$(adapter))
+followed := test_the_page_says_what_works
+tried = $(trial)/bin/pytest -q -rs -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
+	-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations
 
 test-integration-%: $(VENV)/minilm
 	test -x $(trial)/bin/pip || $(PYTHON) -m venv $(trial)
 	$(if $(oldest),$(trial)/bin/python tests/integrations/oldest.py $(extras) $(NEEDED_$(adapter)) > $(trial)/constraints.txt)
-	$(trial)/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[$(extras),server]' pytest mypy opentelemetry-sdk $(NEEDED_$(adapter)) $(if $(oldest),-c $(trial)/constraints.txt)
+	$(call installed,$(firstword $(subst $(comma), ,$(extras))))
+	$(tried) -k $(followed) $$(grep -l $(followed) $(tests)/*.py)
+	$(call installed,$(extras)$(comma)server) mypy opentelemetry-sdk
 	$(if $(oldest),,$(trial)/bin/mypy $(patsubst %,src/heedful/integrations/%.py,turns calls tools $(or $(MODULES_$(adapter)),$(subst -,_,$(adapter)))))
-	$(trial)/bin/pytest -q -rs -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
-		-o asyncio_mode=auto --import-mode=importlib --confcutdir tests/integrations tests/integrations/$(subst -,_,$(adapter))
+	$(tried) $(tests)
 
 # Torch alone is some gigabytes, so this is no part of the others. PIP_EXTRA_INDEX_URL may name an index of smaller builds.
 TRAINERS := 'datasets>=5,<6' 'sentence-transformers>=6,<7' 'trl>=1.16,<2'
 test-training: $(VENV)/minilm ## load training data with datasets, TRL and Sentence Transformers, and train on it
 	test -x $(VENV)/training/bin/pip || $(PYTHON) -m venv $(VENV)/training
-	$(VENV)/training/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e '.[server]' pytest $(TRAINERS)
+	$(VENV)/training/bin/pip install --quiet $(VENV)/wheels/heedful_minilm-*.whl -e . pytest $(TRAINERS)
 	$(VENV)/training/bin/pytest -q -o addopts= -o filterwarnings= -o 'pythonpath=tests/integration tests/integrations' \
 		--import-mode=importlib --confcutdir tests/integrations tests/integrations/training
 
@@ -216,6 +223,9 @@ pictures: $(VENV)/dev ## renew the pictures in docs/images; needs Chromium
 bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lancedb and raw SQLite
 	$(BIN)/python -m bench.speed
 
+bench-all: $(VENV)/dev $(VENV)/bench ## all benchmarks on a quiet machine, and docs/benchmarks.md from their figures; ONLY="speed recall", SHORT=1, QUICK=1
+	$(BIN)/python -m bench.all $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short) $(if $(QUICK),--quick)
+
 bench-recall: $(VENV)/bench ## quality of recall on LoCoMo
 	$(BIN)/python -m bench.recall
 
@@ -233,6 +243,9 @@ bench-sessions: $(VENV)/dev ## entries and feedback on SQLite and MongoDB beside
 
 bench-cache: $(VENV)/bench ## which proven queries are used again, and how many wrongly, beside cosine thresholds
 	$(BIN)/python -m bench.cache
+
+bench-values: $(VENV)/dev ## an index of the values of large columns: time, memory and lookups
+	$(BIN)/python -m bench.cache_values
 
 bench-server: $(VENV)/dev ## requests a second over HTTP beside the embedded engine and a bare route, and memory over ten minutes
 	$(BIN)/python -m bench.server

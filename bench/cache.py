@@ -142,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--name", default="geography", help="which set of questions")
     parser.add_argument("--sets", nargs="*", default=["scholar", "advising"], help="sets to train and ask")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the questions and pairs, to see that it runs")
     options = parser.parse_args(arguments)
     began = time.monotonic()
     folder = data.folder(options.data)
@@ -151,6 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     database = Database(folder / f"{options.name}.sqlite")
     asked, total = questions(folder, options.name, database)
+    most = len(asked) // 10 if options.quick else None
+    asked = asked[:most]
     say(f"{len(asked)} of {total} questions execute")
     vectors = embedded([each.text for each in asked], options.out, say)
     trial = Trial(asked, vectors, database, database.values())
@@ -169,10 +172,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report.bars.append(Bar("wrong answers, of all questions", figures["wrong"], WRONG, "at most", "%"))
     report.bars.append(Bar("questions answered by reuse", figures["reused"], REUSED, "at least", "%"))
     _time(report, lookups(asked, vectors, folder.resolve() / f"{options.name}.sqlite"))
-    cache_sets.evaluate_alone(report, folder, options.name, options.out)
+    cache_sets.evaluate_alone(report, folder, options.name, options.out, most)
     there = [name for name in options.sets if (folder / f"{name}.sqlite").is_file()]
-    cache_sets.evaluate(report, folder, there, options.out)
-    cache_pairs.evaluate(report, cache_pairs.pairs(), options.out)
+    cache_sets.evaluate(report, folder, there, options.out, most)
+    cache_pairs.evaluate(report, cache_pairs.pairs()[:: 10 if options.quick else 1], options.out)
     report.about["took"] = f"{(time.monotonic() - began) / 60:.1f} minutes; the load at its end was {load()}"
     report.show()
     report.save(options.out / f"cache_{options.name}.json")

@@ -65,15 +65,15 @@ class Looked:
         return self.sql is not None and self.question.is_answered_by(self.sql)
 
 
-def evaluate(report: Report, folder: Path, names: Sequence[str], out: Path) -> None:
-    """Adds what came of each set to a report, and draws how reuse grows with what is proven."""
+def evaluate(report: Report, folder: Path, names: Sequence[str], out: Path, most: int | None = None) -> None:
+    """Adds what came of each set to a report, and draws how reuse grows with what is proven; of at most so many."""
     section = report.section(
         "Other schemas: trained, then asked",
         "set", "proven", "asked", "with a sibling", "reused", "wrong, of all asked", "suggestions", "right",
     )  # fmt: skip
     curves = []
     for name in names:
-        proven, asked = _parts(folder, name)
+        proven, asked = (each[:most] for each in _parts(folder, name))
         points = [Point(0.0, 0.0)]
         for count, found in look_up(folder / f"{name}.sqlite", proven, asked, out):
             figures = _figures(found)
@@ -93,9 +93,9 @@ def evaluate(report: Report, folder: Path, names: Sequence[str], out: Path) -> N
     say(f"picture written to {out / 'cache_curves.svg'}")
 
 
-def evaluate_alone(report: Report, folder: Path, name: str, out: Path) -> None:
+def evaluate_alone(report: Report, folder: Path, name: str, out: Path, most: int | None = None) -> None:
     """Adds what came of a set, leave-one-out, to a report."""
-    every = _questions(folder, name)
+    every = _questions(folder, name)[:most]
     found = leave_one_out(folder / f"{name}.sqlite", every, out)
     figures = _figures(found)
     report.figures[f"{name}, leave-one-out"] = figures

@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 import heedful
+from bench.measure import Bar, Report, about, number
 
 PLUGIN = Path(__file__).parents[1] / "plugins/claude-code"
 NOTHING = "python that does nothing"
@@ -26,21 +28,23 @@ MOST = 150.0
 """Milliseconds that a hook may take at the 95th percentile."""
 
 
-def main() -> None:
-    """Prints a line for each hook; fails if one is too slow."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--facts", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=200)
-    options = parser.parse_args()
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.claude_code", description=__doc__)
+    parser.add_argument("--facts", type=int, default=10_000, help="facts in the store (10000)")
+    parser.add_argument("--rounds", type=int, default=200, help="times that each hook runs (200)")
+    parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures go")
+    options = parser.parse_args(arguments)
+    report = Report("Hooks of Claude Code", about(facts=f"{options.facts:,}", rounds=options.rounds))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = _prepare(folder, options.facts)
         try:
-            slowest = _measure(folder, environment, options.rounds)
+            _tell(report, _measure(folder, environment, options.rounds))
         finally:
             for lock in folder.glob(".heedful/*.lock"):
                 os.kill(int(lock.read_text()), signal.SIGTERM)
-    sys.exit(slowest > MOST)
+    report.show()
+    report.save(options.out / "claude_code.json")
 
 
 def _prepare(folder: Path, facts: int) -> dict[str, str]:
@@ -63,7 +67,8 @@ def _statement(number: int) -> str:
     return f"Service {number} listens on port {20_000 + number}"
 
 
-def _measure(folder: Path, environment: dict[str, str], rounds: int) -> float:
+def _measure(folder: Path, environment: dict[str, str], rounds: int) -> dict[str, list[float]]:
+    """The milliseconds of each hook, in turns."""
     hooks = json.loads((PLUGIN / "hooks/hooks.json").read_text())["hooks"]
     transcript = folder / "transcript.jsonl"
     base = {"session_id": "bench", "transcript_path": str(transcript), "cwd": str(folder)}
@@ -79,8 +84,8 @@ def _measure(folder: Path, environment: dict[str, str], rounds: int) -> float:
 
     hook("UserPromptExpansion", command_name="heedful:good", command_args="", prompt="/heedful:good")
     spent: dict[str, list[float]] = {}
-    for number in range(rounds):
-        question, answer = f"Which port does service {number} use?", f"{_statement(number)}. [1]"
+    for turn in range(rounds):
+        question, answer = f"Which port does service {turn} use?", f"{_statement(turn)}. [1]"
         lines = [
             {"type": "user", "message": {"role": "user", "content": question}},
             {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": answer}]}},
@@ -91,12 +96,17 @@ def _measure(folder: Path, environment: dict[str, str], rounds: int) -> float:
         with transcript.open("a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
         spent.setdefault("Stop", []).append(hook("Stop", last_assistant_message=answer, stop_hook_active=False))
+    return spent
+
+
+def _tell(report: Report, spent: Mapping[str, Sequence[float]]) -> None:
     bare = np.percentile(spent[NOTHING], 95)
-    print(f"{'milliseconds':26}{'least':>8}{'median':>8}{'p95':>8}{'of bare':>9}")
+    section = report.section("A hook, ms", "hook", "least", "p50", "p95", "÷ Python that does nothing, p95")
     for name, taken in spent.items():
-        p95 = np.percentile(taken, 95)
-        print(f"{name:26}{min(taken):8.1f}{np.median(taken):8.1f}{p95:8.1f}{p95 / bare:9.2f}")
-    return max(float(np.percentile(taken, 95)) for taken in spent.values())
+        p50, p95 = (float(each) for each in np.percentile(taken, [50, 95]))
+        section.rows.append([name, number(min(taken)), number(p50), number(p95), f"{p95 / bare:.2f}"])
+        if name != NOTHING:
+            report.bars.append(Bar(f"{name}, p95", p95, MOST, "at most", "ms"))
 
 
 if __name__ == "__main__":

@@ -82,13 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.detect", description=__doc__)
     parser.add_argument("--data", help=f"folder with {locomo.FILE}; {data.VARIABLE} if left out")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
+    parser.add_argument("--quick", action="store_true", help="one question of twenty, to see that it runs")
     options = parser.parse_args(arguments)
     folder = data.folder(options.data)
     if folder is None or not (folder / locomo.FILE).is_file():
         missing = "No data folder was named." if folder is None else f"{folder} has no {locomo.FILE}."
         console.print(f"{missing}\n{data.WHERE}", highlight=False)
         return
-    asked = recalled(folder / locomo.FILE, options.out)
+    asked = recalled(folder / locomo.FILE, options.out)[:: 20 if options.quick else 1]
     fitted = set(list(dict.fromkeys(each.conversation for each in asked))[:FITTED])
     made = cases(asked)
     judged = dict(zip(range(len(made)), verdicts(made, options.out), strict=True))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import sqlite3
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
 from fastapi.testclient import TestClient
 
 import heedful
+from bench.measure import Report, about
 from heedful.interfaces.http.app import create, set_up
 from heedful.interfaces.http.config import Config
 from heedful.store import Store
@@ -46,14 +48,21 @@ class Files:
             self._found.add(str(Path(frame.f_code.co_filename).relative_to(ROOT)))
 
 
-def main() -> None:
-    """Prints a line for each call, with `-v` also the files."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.files_per_call", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures go")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list the files of each call, too")
+    options = parser.parse_args(arguments)
     files = Files()
+    report = Report("Files that one call passes through", about())
+    section = report.section("A warm call", "call", "files")
     with tempfile.TemporaryDirectory() as folder:
         for name, found in _counted(files, Path(folder)).items():
-            print(f"{name:16}{len(found):4}")
-            if "-v" in sys.argv:
-                print("    " + "\n    ".join(found))
+            section.rows.append([name, str(len(found))])
+            report.figures[name] = found
+            section.notes += [f"{name}: {', '.join(found)}"] if options.verbose else []
+    report.show()
+    report.save(options.out / "files.json")
 
 
 def _counted(files: Files, folder: Path) -> dict[str, list[str]]:

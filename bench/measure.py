@@ -127,7 +127,8 @@ class Report:
             console.print(_table(section))
             for note in section.notes:
                 console.print(f"  {note}", highlight=False)
-        console.print(_table(_verdicts(self.bars)))
+        if self.bars:
+            console.print(_table(_verdicts(self.bars)))
 
     def save(self, file: Path) -> None:
         """Writes everything as JSON."""
@@ -150,12 +151,17 @@ def number(value: float) -> str:
 def about(**more: Any) -> dict[str, Any]:
     """What a reader needs to know to compare figures: the machine, the versions, and `more`."""
     return {
-        "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
+        "machine": f"{machine()}, {platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
         "load": load(),
         **more,
     }
+
+
+def machine() -> str:
+    """The processor, and how many cores of it."""
+    return f"{_processor()}, {os.cpu_count()} cores"
 
 
 def load() -> str:

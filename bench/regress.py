@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,7 +22,7 @@ import numpy as np
 
 import heedful
 from bench import data, learning_worlds
-from bench.measure import say
+from bench.measure import Report, about, console, say
 from bench.vectors import Served, embedded
 from heedful.engine import Heedful, project_of
 from heedful.evaluation import regression
@@ -31,7 +30,6 @@ from heedful.evaluation.comparison import Compared, totals
 from heedful.model import DEFAULT_DATASET
 from heedful.providers.embedding import bundled
 
-OUT = Path(__file__).parent / "out"
 SIZES = (25, 50, 100, 200, 400)
 DRAWS = 200
 PER_DOCUMENT = 50
@@ -48,14 +46,24 @@ class Outcome:
     needs: list[str]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="the folder of the data sets, or in HEEDFUL_BENCH_DATA")
-    folder = data.folder(parser.parse_args().data)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.regress", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", help=f"the folder of the data sets; {data.VARIABLE} if left out")
+    parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and caches go")
+    parser.add_argument("--quick", action="store_true", help="thirty questions of each, to see that it runs")
+    options = parser.parse_args(arguments)
+    folder = data.folder(options.data)
     if folder is None:
-        sys.exit(data.WHERE)
+        console.print(data.WHERE, highlight=False)
+        return
+    report = Report("Regressions", about(samples=DRAWS))
     for name, file in (("COVID-Q", learning_worlds.FILE), ("LoCoMo", learning_worlds.LOCOMO)):
-        _report(name, *_world(folder / file))
+        facts, asked = _world(folder / file)
+        _tell(report, name, facts, asked[: 30 if options.quick else None], options.out)
+    report.show()
+    report.save(options.out / "regress.json")
 
 
 def _world(file: Path) -> tuple[list[str], list[tuple[str, str]]]:
@@ -70,10 +78,10 @@ def _world(file: Path) -> tuple[list[str], list[tuple[str, str]]]:
     return texts, asked[:MOST_QUESTIONS]
 
 
-def _report(name: str, facts: Sequence[str], asked: Sequence[tuple[str, str]]) -> None:
+def _tell(report: Report, name: str, facts: Sequence[str], asked: Sequence[tuple[str, str]], out: Path) -> None:
     questions = [question for question, _ in asked]
     texts = list(dict.fromkeys([*facts, *questions]))
-    model = Served(bundled(), texts, embedded(texts, OUT, say))
+    model = Served(bundled(), texts, embedded(texts, out, say))
     with TemporaryDirectory() as folder:
         file = Path(folder) / "store.db"
         with heedful.open(file, embedding=model, worker=False) as store:
@@ -94,13 +102,12 @@ def _report(name: str, facts: Sequence[str], asked: Sequence[tuple[str, str]]) -
                 "a copy, embedded again": {"as_of": datetime.now(UTC)},
             }
             outcomes = {kind: _compared(store, change) for kind, change in {**worse, **same}.items()}
-    heads = ["change", "worse", "better", "score", *(f"{size} rated" for size in SIZES)]
-    rows = [[kind, *_row(outcome)] for kind, outcome in outcomes.items()]
+    title = f"{name}: how often a sample of so many rated questions is called worse"
+    section = report.section(title, "change", "worse", "better", "score", *(f"{size} rated" for size in SIZES))
+    section.rows += [[kind, *_row(outcome)] for kind, outcome in outcomes.items()]
     for kind in worse:
         chance = (f"{_accused(outcomes[kind], size, True):.1%}" for size in SIZES)
-        rows.append([f"{kind}, signs at random", "", "", "", *chance])
-    print(f"\n{name}: how often a sample of so many rated questions is called worse\n")
-    print("\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)))
+        section.rows.append([f"{kind}, signs at random", "", "", "", *chance])
 
 
 def _fill(store: Heedful, facts: Sequence[str], asked: Sequence[tuple[str, str]]) -> int:

@@ -8,9 +8,10 @@ own, on the same machine.
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, not all of them")
     parser.add_argument("--sizes", type=int, nargs="*", help="facts in the stores that grow (10000 100000 1000000)")
     parser.add_argument("--opinions", type=int, help="opinions that are exported and imported (1000000)")
+    parser.add_argument(
+        "--keep", type=Path, help="keep the stores that grow in this folder; those it has are not filled"
+    )
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
     options = parser.parse_args(arguments)
     wanted = plan(options.facts, options.quick)
@@ -63,14 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         wanted = replace(wanted, opinions=options.opinions)
     corpus = data.corpus(data.folder(options.data), wanted.facts)
     options.out.mkdir(parents=True, exist_ok=True)
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
     report = Report("Scale", about(facts=f"{len(corpus.facts):,}", texts=corpus.origin))
     with (
         tempfile.TemporaryDirectory(dir=options.out, prefix="scale-") as name,
         # The server runs as another user, who must get to its data.
         tempfile.TemporaryDirectory(prefix="heedful-") as home,
-        serving(Path(home) / "postgresql") as server,
+        serving((options.keep or Path(home)) / "postgresql", keep=options.keep is not None) as server,
     ):
-        run = Run(corpus, wanted, options.out, Path(name), server, report)
+        run = Run(corpus, wanted, options.out, options.keep or Path(name), server, report)
         for part in options.only or PARTS:
             getattr(run, part)()
             report.save(options.out / "scale.json")
@@ -119,12 +125,17 @@ class Run:
     def growth(self) -> None:
         result = []
         for size in self._plan.sizes:
-            texts, vectors = self._grown(size)
             for name, where in (
                 ("sqlite", self._home / f"grown-{size}.db"),
                 ("postgresql", self._server.database(f"grown_{size}")),
             ):
-                result.append(scale_growth.measure(name, where, texts, vectors, self._model, self._asked))
+                note = self._home / f"{name}-{size}.json"
+                if not note.is_file():
+                    texts, vectors = self._grown(size)
+                    filled = scale_growth.fill(name, where, texts, vectors, self._model, self._asked)
+                    note.write_text(json.dumps(asdict(filled)))
+                filled = scale_growth.Filled(**json.loads(note.read_text()))
+                result.append(scale_growth.measure(name, where, size, filled, self._model, self._asked))
         scale_growth.tell(self._report, result)
 
     def projects(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,12 +16,16 @@ from bench.reads import WARM, Recalled, recalling
 from bench.scale_stores import given
 from bench.store import opened, write
 from bench.vectors import NOTHING, Served, Vectors
+from heedful.model import Signal
 from heedful.providers.embedding import Embedder
 from heedful.search.database_index import build_due
 from heedful.storage import open_store
 
 OPINIONS = 1000
 """Signals in one call, while a store is filled."""
+
+SAMPLE = 10_000
+"""Facts that get opinions while a store is measured."""
 
 SETTLED = 5
 """Seconds for what a store does in the background."""
@@ -53,10 +57,20 @@ class Grown:
     """Seconds that building the indexes inside the database took."""
 
 
-def measure(
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A store that was filled: facts and opinions a second, seconds to build the indexes, and ids of some facts."""
+
+    filled_a_second: float
+    built: float
+    opinions_a_second: float
+    ids: list[str]
+
+
+def fill(
     name: str, where: str | Path, texts: Sequence[str], vectors: Vectors, model: Embedder, queries: Sequence[str]
-) -> Grown:
-    """Fills a store, opens it, and recalls, remembers and signals."""
+) -> Filled:
+    """Fills a new store with facts and as many opinions."""
     say(f"filling {name} with {len(texts):,} facts")
     served = Served(model, texts, vectors)
     start = time.perf_counter()
@@ -67,19 +81,27 @@ def measure(
     build_due(database, say)
     database.close()
     built = time.perf_counter() - start
-    kept, remembered, signalled = Recalled(), [], []
-    signals = given(ids, [f"{query} again" for query in queries[:50]])
+    signals = _signals(ids, queries)
     with opened(where, served) as store:
-        store.recall("once, so that what is kept for the next process is there")
         say(f"giving {name} {len(texts):,} opinions")
         start = time.perf_counter()
         for _ in range(0, len(texts), OPINIONS):
             store.signal(list(itertools.islice(signals, OPINIONS)))
         given_a_second = len(texts) / (time.perf_counter() - start)
-        # Their queries are embedded in the background, and kept for the next process.
+    return Filled(filled, built, given_a_second, ids[:: max(1, len(ids) // SAMPLE)])
+
+
+def measure(name: str, where: str | Path, facts: int, filled: Filled, model: Embedder, queries: Sequence[str]) -> Grown:
+    """Opens a store that was filled, and recalls, remembers and signals."""
+    served = Served(model)
+    with opened(where, served) as store:
+        # What is kept for the next process is there after a recall, and the vectors of queries soon after it.
         store.recall(queries[0])
         time.sleep(SETTLED)
     fresh = opening.measure(where, queries[0])
+    kept, remembered, signalled = Recalled(), [], []
+    signals = _signals(filled.ids, queries)
+    run = time.time_ns()
     with opened(where, served) as store:
         task = recalling(store, served, queries, kept, "hybrid")
         for place in range(WARM):
@@ -88,21 +110,28 @@ def measure(
             task(place)
         for place, query in enumerate(queries):
             served.spent = NOTHING
-            spent, _ = timed(lambda place=place, query=query: store.remember(f"{query} {place}", source=query))  # type: ignore[misc]
+            new = f"{query} {run + place}"
+            spent, _ = timed(lambda new=new, query=query: store.remember(new, source=query))  # type: ignore[misc]
             remembered.append(spent.less(served.spent))
         for _ in range(len(queries)):
             one = list(itertools.islice(signals, 1))
             signalled.append(timed(lambda one=one: store.signal(one))[0])  # type: ignore[misc]
     times = timing(kept.after), timing(remembered), timing(signalled)
+    given_a_second = filled.opinions_a_second
     found = Grown(
-        name, len(texts), 1000 * fresh.ready, 1000 * fresh.bare, len(texts), given_a_second, *times, filled, built
-    )
+        name, facts, 1000 * fresh.ready, 1000 * fresh.bare, facts, given_a_second, *times,
+        filled.filled_a_second, filled.built,
+    )  # fmt: skip
     say(
         f"opened in {found.opened:.0f} ms (a bare SELECT takes {found.bare:.0f} ms), "
         f"recall {found.recall.p50:.1f} ms, remember {found.remember.p50:.1f} ms, "
-        f"signal {found.signal.p50:.1f} ms; indexes built in {built:.0f} s"
+        f"signal {found.signal.p50:.1f} ms; indexes built in {found.built:.0f} s"
     )
     return found
+
+
+def _signals(ids: Sequence[str], queries: Sequence[str]) -> Iterator[Signal]:
+    return given(ids, [f"{query} again" for query in queries[:50]])
 
 
 def tell(report: Report, found: Sequence[Grown]) -> None:

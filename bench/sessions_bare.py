@@ -69,7 +69,8 @@ class BareSqlite:
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         run(_TOUCH, (now, session))
-        run(_ENTRY, (key, session, new.question, new.answer, None, now, None, None, None, None, None))
+        entry = {"id": key, "project_id": PROJECT, "session_seq": session, "at": now}
+        run(_ENTRY, {**_NO_ENTRY, **entry, "question": new.question, "answer": new.answer})
         run("COMMIT")
         return key
 
@@ -223,16 +224,12 @@ def _columns(table: Table) -> list[str]:
     return [column.name for column in table.c if column.name != "seq"]
 
 
-def _insert(table: Table, values: str) -> str:
-    names = ", ".join(f'"{name}"' for name in _columns(table))
-    return f"INSERT INTO {table.name} ({names}) VALUES ({values})"
-
-
-def _insert_named(table: Table) -> str:
-    return _insert(table, ", ".join(f":{name}" for name in _columns(table)))
+def _insert(table: Table) -> str:
+    columns = ", ".join(f'"{name}"' for name in _columns(table))
+    values = ", ".join(f":{name}" for name in _columns(table))
+    return f"INSERT INTO {table.name} ({columns}) VALUES ({values})"
 
 
 _TOUCH = "UPDATE sessions SET updated_at = ? WHERE seq = ?"
-_ENTRY = _insert(entries, ", ".join("?" for _ in _columns(entries)))
-_EVENT, _FEEDBACK = _insert_named(events), _insert_named(feedbacks)
-_NO_EVENT, _NO_FEEDBACK = dict.fromkeys(_columns(events)), dict.fromkeys(_columns(feedbacks))
+_ENTRY, _EVENT, _FEEDBACK = (_insert(table) for table in (entries, events, feedbacks))
+_NO_ENTRY, _NO_EVENT, _NO_FEEDBACK = (dict.fromkeys(_columns(table)) for table in (entries, events, feedbacks))

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import wrap
 
 import heedful
-from heedful.interfaces.cli.demo_commands import FACTS, HELPFUL, QUESTIONS, RELATED_QUESTION
+from heedful.interfaces.cli.demo_commands import FACTS, HELPFUL, RATED_QUESTION, RELATED_QUESTION
 from heedful.interfaces.dashboard.rendering import PATHS
 from heedful.model import Hit
 
@@ -49,7 +49,7 @@ def ranked() -> tuple[list[Hit], list[Hit], int]:
     with heedful.open(":memory:") as memory:
         helpful = memory.remember(list(FACTS)).fact_ids[FACTS.index(HELPFUL)]
         before = memory.recall(RELATED_QUESTION, top_k=SHOWN).hits
-        shown = memory.recall(QUESTIONS[0])
+        shown = memory.recall(RATED_QUESTION)
         rated = memory.signal_recall(shown.recall_id, helpful=[helpful], author="ana")
         after = memory.recall(RELATED_QUESTION, top_k=SHOWN).hits
         for event in rated.event_ids:
@@ -68,7 +68,7 @@ def draw(before: Sequence[Hit], after: Sequence[Hit], rated_at: int) -> str:
         ("Ask", ["The fact that would help", f"is at rank {was.rank}."]),
         (
             "Rate",
-            ["Ana asked in other words,", f"“{QUESTIONS[0]}”", f"She rates the fact at rank {rated_at} as helpful."],
+            ["Ana asked in other words,", f"“{RATED_QUESTION}”", f"She rates the fact at rank {rated_at} as helpful."],
         ),
         ("Ask again", ["The first question, which nobody rated:", f"from rank {was.rank} to rank {proven.rank}."]),
         ("Undo", ["Ana takes her rating back:", "all ranks and scores are as before."]),

@@ -66,7 +66,7 @@ PICTURES = (
     Picture("review-item", "review/{item}", DESK),
     Picture("sessions", "sessions", DESK),
     Picture("session", "sessions/{session}", DESK),
-    Picture("facts", "facts?q=How+long+can+I+return+articles%3F&boost=1&dataset=help", DESK),
+    Picture("facts", "facts?q=How+long+can+I+return+articles%3F&dataset=help", DESK),
     Picture("fact", "facts/{fact}", DESK),
     Picture("learning", "learning?q={question}&dataset=help", DESK),
     Picture("executions", "executions", DESK),

@@ -54,10 +54,11 @@ def write_version(root: Path, tag: str) -> str:
 def notes(changelog: str, version: str) -> str:
     """The section of the changelog about a version; a candidate has that of the release it leads to."""
     wanted = re.match(r"[\d.]+", version)
-    heading = rf"^## {re.escape(wanted[0] if wanted else version)}\b[^\n]*"
+    release = wanted[0] if wanted else version
+    heading = rf"^## {re.escape(release)}\b[^\n]*"
     found = re.search(rf"{heading}\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     if found is None or not found[1].strip():
-        raise SystemExit(f"CHANGELOG.md has no section '## {version}'; rename 'Unreleased' to it")
+        raise SystemExit(f"CHANGELOG.md has no section '## {release}'; rename 'Unreleased' to it")
     return found[1].strip() + "\n"
 
 

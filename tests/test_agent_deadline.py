@@ -80,10 +80,15 @@ def wait_for_agents() -> None:
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.name == "heedful.integrations"]
+    """Without the names of the memories, which each has at its end."""
+    said = [each.getMessage() for each in caplog.records if each.name == "heedful.integrations"]
+    named = [re.fullmatch(r"(.*) \(<(?:Async|Remote)*Heedful .* project='default'>\)", each) for each in said]
+    assert all(named), said
+    return [each[1] for each in named if each]
 
 
 TOO_SLOW = "Heedful can't recall, so the agent goes on without it: it did not answer within 0.2 seconds"
+NO_TIME = "1 answers of agents may not be stored: there was no time left"
 
 
 @pytest.mark.slow
@@ -94,7 +99,7 @@ def test_an_agent_that_blocks_goes_on(server: SilentServer, caplog: pytest.LogCa
         assert turn.recall("Where is the gym?") == Memories("Where is the gym?")
         assert turn.store("chat-1", Memories(QUESTION), "At six.", "run-1") == "run-1"
         until(lambda: len(server.accepted) == 2)
-    assert warnings(caplog)[:2] == [TOO_SLOW, "1 answers of agents may not be stored: there was no time left"]
+    assert warnings(caplog)[:2] == [TOO_SLOW, NO_TIME]
     assert len(server.accepted) == 2
 
 
@@ -135,7 +140,7 @@ def test_an_agent_goes_on_when_the_store_is_locked(
     assert FACT in memories.prompt
     assert memory.receipt(str(memories.recall_id)).query == "Does the gym open at six?"
     qa_id = turn.store("chat-1", memories, "Yes. [1]")
-    turns.finish(memory)
+    turns.finish(memory, 60)
     entry = memory.sessions.entry("chat-1", str(qa_id))
     assert (entry.external_id, entry.recall_id) == (qa_id, memories.recall_id)
 
@@ -301,7 +306,8 @@ def test_answers_are_stored_when_a_process_ends(memory: Heedful, tmp_path: Path)
     assert (entry.question, entry.answer) == (QUESTION, "At six.")
 
 
-def test_answers_are_stored_when_a_memory_is_closed(tmp_path: Path) -> None:
+def test_answers_are_stored_when_a_memory_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "FINISH", 60)
     path = tmp_path / "store.db"
 
     async def run() -> None:
@@ -316,6 +322,15 @@ def test_answers_are_stored_when_a_memory_is_closed(tmp_path: Path) -> None:
     with heedful.open(path, embedding=WordEmbedder(), worker=False) as memory:
         stored = {each.answer for each in memory.sessions.entries("chat-1").items}
     assert stored == {f"At {number}." for number in range(20)}
+
+
+def test_a_memory_that_was_closed_is_not_waited_for_again(
+    server: SilentServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with heedful.connect(server.url, api_key="hf_x") as remote:
+        Turns(remote).store("chat-1", Memories(QUESTION), "At six.")
+    turns._finish_all()
+    assert warnings(caplog) == [NO_TIME]
 
 
 @pytest.fixture
@@ -389,7 +404,7 @@ def test_few_answers_wait(
 def test_an_answer_that_another_has_the_id_of_is_reported(memory: Heedful, caplog: pytest.LogCaptureFixture) -> None:
     for answer in ("At six.", "At six.", "At seven.", "At eight."):
         Turns(memory).store("chat-1", Memories(QUESTION), answer, "run-1")
-    turns.finish(memory)
+    turns.finish(memory, 60)
     assert [each.answer for each in memory.sessions.entries("chat-1").items] == ["At six."]
     assert ["'run-1' was used for another entry" in each for each in warnings(caplog)] == [True]
 
@@ -462,7 +477,7 @@ def test_a_function_says_what_a_user_is_shown(memory: Heedful, caplog: pytest.Lo
     assert "five" not in asyncio.run(turn.arecall(QUESTION, bo)).prompt
     assert turn.store("thread", Memories(QUESTION), "At five.", "run-1", ada) == "message-1"
     assert turn.store("thread", Memories(QUESTION), "At six.", "run-2", bo) == "run-2"
-    turns.finish(memory)
+    turns.finish(memory, 60)
     assert [each.answer for each in memory.sessions.entries("ada").items] == ["At five."]
     assert [each.answer for each in memory.sessions.entries("bo").items] == ["At six."]
     assert warnings(caplog) == []

@@ -11,6 +11,7 @@ import pytest
 from heedful import Heedful
 from heedful.errors import Unavailable
 from heedful.model import CacheMatch
+from heedful.sql.reuse.reasons import Difference, shown_the_same
 
 SCHEMA = """
 CREATE TABLE patient (name TEXT, city TEXT, state TEXT, age INTEGER, since TEXT, allergy TEXT);
@@ -166,6 +167,11 @@ def test_words_that_other_questions_explain_are_named_as_they_were_typed(clinic:
     match = look(clinic, "Which states have somebody who cures patients of Boston?")
     assert (match.decision, match.reason) == ("serve", "Other proven questions show that “cures” means “treats”.")
     assert match.differences == [match.reason]
+
+
+def test_a_word_that_changes_nothing_is_named_once() -> None:
+    learned = [Difference("learned", "value", ""), Difference("learned", "", "value")]
+    assert shown_the_same(learned) == "Other proven questions show that “value” changes nothing."
 
 
 def test_a_difference_is_a_sentence(clinic: Heedful) -> None:

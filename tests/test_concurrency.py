@@ -6,6 +6,7 @@ import itertools
 import random
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 
 import pytest
 from cities import make_cities
+from server import running
 
 from heedful import Heedful
-from heedful.errors import Forbidden, Unavailable
+from heedful.errors import Forbidden, NotFound, Unavailable
 from heedful.interfaces.http import state
 from heedful.jobs.retention import maintain
 from heedful.ledger import tallies
@@ -285,6 +287,70 @@ def test_writers_who_share_a_transaction(open_store: Callable[..., Heedful], mon
     assert next(commits) < len(stored + failed), "none of them shared a transaction"
     assert failed
     assert len(stored + refused + failed) == THREADS * 12
+
+
+def test_calls_of_a_thread_share_a_transaction(
+    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store()
+    store.sessions.create("chat")
+    commit, ended = database._Group.end, list[bool]()
+    fails = False
+
+    def end(self: database._Group, error: BaseException | None = None) -> None:
+        ended.append(fails)
+        commit(self, OSError("the disk is gone") if error is None and fails else error)
+
+    def rate(comment: str, session: str = "chat") -> None:
+        store.sessions.add_session_feedback(session, {"rating": "up", "comment": comment})
+
+    def read_back() -> None:
+        rate("read back")
+        assert "read back" in comments(store)
+
+    def write_otherwise() -> None:
+        rate("and a fact")
+        store.remember("Berlin has a river.")
+
+    def make(*calls: Callable[[], object]) -> list[type[BaseException] | None]:
+        return [error and type(error) for _, error in database.together(calls)]
+
+    monkeypatch.setattr(database._Group, "end", end)
+    monkeypatch.setattr(database, "MAX_SECONDS", 60)
+    assert make(lambda: rate("a"), lambda: rate("b", "none"), lambda: rate("c"), lambda: None) == [
+        *(None, NotFound, None, None)
+    ]
+    assert (comments(store), len(ended)) == (["c", "a"], 1)
+    assert make(lambda: rate("d"), read_back, write_otherwise, lambda: rate("e")) == [None] * 4
+    assert comments(store) == ["e", "and a fact", "read back", "d", "c", "a"]
+    fails = True
+    assert make(lambda: rate("f"), lambda: None, lambda: rate("g")) == [OSError, None, OSError]
+    assert comments(store) == ["e", "and a fact", "read back", "d", "c", "a"]
+    # The turn was given back, to this thread and to others.
+    fails = False
+    hammer(lambda number, chance: rate(f"later {number}"), threads=2)
+    assert len(comments(store)) == 8
+
+
+def test_feedback_that_waits_at_a_server_shares_a_transaction(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, commits = database._Group.end, list[int]()
+
+    def end(self: database._Group, error: BaseException | None = None) -> None:
+        commits.append(self._writers)
+        commit(self, error)
+
+    with running(path) as server, server.connect() as store, ThreadPoolExecutor(24) as pool:
+        store.sessions.create("chat")
+        monkeypatch.setattr(database._Group, "end", end)
+        monkeypatch.setattr(database, "MAX_SECONDS", 60)
+        with server.state.store.database.direct("default", write=True):
+            opinion = {"rating": "up", "comment": "yes"}
+            sent = [pool.submit(store.sessions.add_session_feedback, "chat", opinion) for _ in range(24)]
+            while server.state._shares._running["feedback"] < 24:
+                time.sleep(0.01)
+        assert all(each.result() for each in sent)
+        assert len(store.sessions.feedbacks("chat", limit=100).items) == 24
+    assert max(commits) > 8
 
 
 def comments(store: Heedful) -> list[str]:

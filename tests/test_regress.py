@@ -46,10 +46,11 @@ def counts(report: RegressReport) -> tuple[int, int, int]:
 def rows(store: Heedful) -> dict[str, Any]:
     """How many rows each table has, and what queries have for vectors."""
     found = {}
+    own = "project_id = :own_project"
     with project_of(store).workspace.read() as connection:
         for table in ("facts", "events", "receipts", "queries", "executions", "changes", "vectors", "entries"):
-            found[table] = connection.execute(text(f"SELECT count(*) FROM {table}")).scalar()
-        made = "SELECT count(*) FROM queries WHERE vector IS NOT NULL"
+            found[table] = connection.execute(text(f"SELECT count(*) FROM {table} WHERE {own}")).scalar()
+        made = f"SELECT count(*) FROM queries WHERE vector IS NOT NULL AND {own}"
         found["made"] = connection.execute(text(made)).scalar()
     return found
 

@@ -463,5 +463,6 @@ def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., 
 
 def row_counts(store: Heedful, *tables: str) -> list[int]:
     """How many rows tables have."""
+    counted = [sqlalchemy.text(f"SELECT count(*) FROM {table} WHERE project_id = :own_project") for table in tables]
     with store._workspace.read() as connection:
-        return [connection.execute(sqlalchemy.text(f"SELECT count(*) FROM {table}")).scalar_one() for table in tables]
+        return [connection.execute(each).scalar_one() for each in counted]

@@ -374,8 +374,9 @@ def comments(store: Heedful) -> list[str]:
 
 
 def count(store: Heedful, table: str) -> int:
+    counted = sqlalchemy.text(f"SELECT count(*) FROM {table} WHERE project_id = :own_project")
     with store._workspace.read() as connection:
-        return int(connection.execute(sqlalchemy.text(f"SELECT count(*) FROM {table}")).scalar_one())
+        return int(connection.execute(counted).scalar_one())
 
 
 @pytest.mark.parametrize(

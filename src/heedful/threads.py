@@ -75,11 +75,17 @@ class ProcessorTime:
         is_linux = sys.platform == "linux"
         self._clock = time.pthread_getcpuclockid(threading.get_ident()) if is_linux else time.CLOCK_MONOTONIC
         self._begun = time.clock_gettime(self._clock)
+        self._ended: float | None = None
         self.helped = 0.0
         this_thread.time = self
 
+    def end(self) -> None:
+        """What the thread takes from now on is not counted."""
+        self._ended = time.clock_gettime(self._clock)
+
     def seconds(self) -> float:
-        return time.clock_gettime(self._clock) - self._begun + self.helped
+        until = time.clock_gettime(self._clock) if self._ended is None else self._ended
+        return until - self._begun + self.helped
 
 
 class _ThisThread(threading.local):

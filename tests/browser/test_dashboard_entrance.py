@@ -23,7 +23,7 @@ HOSTILE = {
 def test_a_key_that_is_not_valid_is_refused_and_what_was_wanted_is_kept(served: Served) -> None:
     somebody = served.stranger()
     page = somebody.page
-    page.goto(f"{served.url}/p/default/facts?q=refund&boost=1")
+    page.goto(f"{served.url}/p/default/facts?q=refund&unrated=1")
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     somebody.refused = {401}
     for key in ("hf_nonsense", SCRIPT):
@@ -34,7 +34,7 @@ def test_a_key_that_is_not_valid_is_refused_and_what_was_wanted_is_kept(served: 
         expect(page.get_by_label("Your name")).to_have_value("Ada")
     page.get_by_label("Key", exact=True).fill(served.dashboard.admin)
     page.keyboard.press("Enter")
-    page.wait_for_url("**/p/default/facts?q=refund&boost=1")
+    page.wait_for_url("**/p/default/facts?q=refund&unrated=1")
     expect(page.locator(".who")).to_contain_text("Ada")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from postgresql import Stores, copied, new_store
 
@@ -14,6 +15,12 @@ from heedful import Conflict, Unavailable, transfer
 from heedful.bootstrap import maintain_store, migrate_store
 from heedful.testing import WordEmbedder
 from heedful.transfer import verify
+
+_MOVE_ONE = """
+SELECT citus_move_shard_placement(min(shardid), '127.0.0.1', %(source)s, '127.0.0.1', %(target)s, 'block_writes')
+FROM pg_dist_shard JOIN pg_dist_shard_placement USING (shardid)
+WHERE logicalrelid = 'heedful.datasets'::regclass AND nodeport = %(source)s
+"""
 
 
 @pytest.fixture
@@ -53,6 +60,23 @@ def test_the_doctor_names_the_nodes_and_the_one_of_the_project(distributed: str,
     workers = [f"127.0.0.1:{urlsplit(node).port}" for node in stores.nodes[1:]]
     assert any(f"project other is on {worker};" in nodes.detail for worker in workers)
     assert all(f"{worker} has 2 of 4 shards" in nodes.detail for worker in workers)
+
+
+def test_the_doctor_compares_nodes_as_the_cluster_does(distributed: str, stores: Stores) -> None:
+    database = stores.nodes[0].replace("/DATABASE", urlsplit(distributed).path)
+    one, other = (urlsplit(node).port for node in stores.nodes[1:])
+    with (
+        heedful.open(distributed, embedding=WordEmbedder(), worker=False) as store,
+        psycopg.connect(database, autocommit=True) as administrator,
+    ):
+        administrator.execute(_MOVE_ONE, {"source": one, "target": other})
+        (uneven,) = [check for check in store.doctor(repair=False) if check.name == "nodes"]
+        administrator.execute("UPDATE pg_dist_rebalance_strategy SET default_threshold = 1")
+        (allowed,) = [check for check in store.doctor(repair=False) if check.name == "nodes"]
+    assert not uneven.ok
+    assert "rebalance_table_shards" in uneven.detail
+    assert allowed.ok
+    assert f"127.0.0.1:{one} has 1 of 4 shards" in allowed.detail
 
 
 def test_it_is_distributed_once(distributed: str) -> None:

@@ -34,6 +34,15 @@ def test_a_dead_worker_stops_its_own_projects_only(on_cluster: OnCluster, judge:
     assert {code for code, _ in crew.errors} == {"store_unreachable"}
 
 
+def test_the_doctor_of_another_project_says_that_a_worker_is_down(on_cluster: OnCluster) -> None:
+    (dead, _), (_, (project, *_)) = on_cluster.settle(least=1).items()
+    dead.kill()
+    with on_cluster.world.open(project, worker=False) as store:
+        bad = [check for check in store.doctor(repair=False) if not check.ok]
+    assert [check.name for check in bad] == ["nodes"]
+    assert "can't be reached" in bad[0].detail
+
+
 @pytest.mark.parametrize("transfer", ["block_writes", "force_logical"])
 def test_projects_move_to_a_new_worker_while_they_are_written_to(
     on_cluster: OnCluster, judge: Judge, tmp_path: Path, transfer: str

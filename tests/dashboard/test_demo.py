@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 from heedful import Heedful
 from heedful.interfaces.cli.demo_commands import PROJECT, worth_a_look
+from heedful.model import Variant
 from heedful.simulate.shop import CORRECTION
 from heedful.testing import ManualClock
 
@@ -51,41 +52,44 @@ def days(number: int, before: int = 0) -> str:
     return f"since={last - timedelta(days=number - 1):%Y-%m-%d}&until={last:%Y-%m-%d}"
 
 
-def figures(page: str) -> tuple[int, int, float]:
-    """Satisfaction in percent, of how many ratings, and by how many points it rose."""
-    match = re.search(r"Satisfaction (\d+)% up ([\d.]+) points from \d+% n = (\d+);", page)
-    assert match is not None, page
-    return int(match[1]), int(match[3]), float(match[2])
-
-
-def figures_of(page: str) -> int:
+def figures_of(page: str) -> float:
     """Satisfaction in percent."""
-    return int(page.partition("Satisfaction ")[2].partition("%")[0])
+    return float(page.partition("Satisfaction ")[2].partition("%")[0])
+
+
+def said(page: str) -> str:
+    """What the first card says."""
+    return page.partition("Satisfaction ")[2].partition(";")[0]
+
+
+def counts(period: Variant) -> str:
+    return f"{period.up} up, {period.down} down, {period.neutral} neutral"
 
 
 @pytest.mark.nightly
 def test_it_opens_on_what_changed_for_the_better(visitor: TestClient) -> None:
     page = text(visitor, "overview")
     assert "the last 7 days" in page
-    _, ratings, points = figures(page)
-    assert ratings > 80
-    assert points > 10
+    assert figures_of(page) > 80
+    rise = re.search(r"up ([\d.]+) points", page)
+    assert rise is not None
+    assert float(rise[1]) > 10
     assert "may be luck" not in page
     assert "No down-votes on price" in text(visitor, "overview/changes")
 
 
 def test_the_overview_says_what_the_digest_says(visitor: TestClient, store: Heedful) -> None:
     page = text(visitor, "overview")
-    satisfaction, ratings, points = figures(page)
     digest = store.insight.digest()
     assert digest.now.satisfaction is not None
     assert digest.before.satisfaction is not None
     rise = 100 * (digest.now.satisfaction - digest.before.satisfaction)
-    assert ratings == digest.now.up + digest.now.down
-    assert points == pytest.approx(rise, abs=0.051)
-    assert digest.headline == f"demo: {satisfaction}% satisfied in 7 days, {rise:.0f} points more than before"
+    risen = f"{digest.now.satisfaction:.1%} up {rise:.1f} points from {digest.before.satisfaction:.1%}"
+    assert said(page) == f"{risen} {counts(digest.now)}"
+    headline = f"{digest.now.satisfaction:.0%} satisfied in 7 days, {rise:.0f} points more than before"
+    assert digest.headline == f"demo: {headline}"
     before = text(visitor, f"overview?{days(7, before=7)}")
-    assert f"n = {digest.before.up + digest.before.down};" in before
+    assert counts(digest.before) in before
     themes = text(visitor, "overview/themes")
     assert all(theme.name in themes and theme.examples[0] in themes for theme in digest.themes)
     changes = text(visitor, "overview/changes")
@@ -106,9 +110,9 @@ def test_the_printed_pages_tell_the_story(visitor: TestClient, store: Heedful) -
 
 def test_all_time_counts_the_same_ratings_on_all_pages(visitor: TestClient, store: Heedful) -> None:
     everything = "since=&until="
-    ratings = int(text(visitor, f"overview?{everything}").partition("n = ")[2].partition(";")[0])
-    by_target = store.insight.satisfaction("target_type").variants
-    assert ratings == sum(each.up + each.down for each in by_target if each.value != "fact")
+    rated = [each for each in store.insight.satisfaction("target_type").variants if each.value != "fact"]
+    up, down, neutral = (sum(getattr(each, kind) for each in rated) for kind in ("up", "down", "neutral"))
+    assert f"{up} up, {down} down, {neutral} neutral;" in text(visitor, f"overview?{everything}")
     experiments = text(visitor, "experiments")
     for each in store.insight.satisfaction("variant").variants:
         assert f"{each.value} {each.sessions} {each.up} {each.down} {each.satisfaction:.0%}" in experiments
@@ -133,7 +137,8 @@ def test_the_overview_counts_answers_as_the_reports_do(visitor: TestClient, stor
         assert f"{each.kind.capitalize()} {each.share or 0:.0%} {each.rated} of {each.shown} (" in page
     assert f"Answers rated {coverage.answers.share:.0%} {coverage.answers.rated} of {coverage.answers.shown}" in page
     (line,) = store.insight.trend(since=start).lines
-    assert figures(page)[1] == sum(point.up + point.down for point in line.points)
+    up, down, neutral = (sum(getattr(point, kind) for point in line.points) for kind in ("up", "down", "neutral"))
+    assert f"{up} up, {down} down, {neutral} neutral;" in page
 
 
 @pytest.mark.parametrize("dataset", ["help", "handbook"])

@@ -38,8 +38,8 @@ def test_satisfaction_is_told_with_its_interval_and_how_it_was_before(dashboard:
     page = dashboard.visitor().get("/p/default/overview").text
     figures = page.partition('class="cards figures"')[2].partition("Satisfaction by")[0]
     assert "75%" in figures
-    assert "n = 8" in figures
-    assert "up 25.0 points from 50%" in figures
+    assert figures.count("6 up, 2 down, 0 neutral") == 1
+    assert "up 25.0 points from 50.0%" in figures
     assert "4.00" in figures
     assert "8 of 8" in figures
     assert "<summary>Numbers</summary>" in page

@@ -137,9 +137,24 @@ def test_more_sessions_than_a_page_holds_are_reached_by_a_link(dashboard: Dashbo
     assert "/sessions/s00" in following
 
 
+def test_facts_rank_as_for_an_agent_unless_feedback_is_left_out(dashboard: Dashboard) -> None:
+    store, question = dashboard.store, "How do I reset my password?"
+    texts = ["A code from the help desk will reset the password.", "Reset the password rules: twelve letters, my dear."]
+    liked, other = store.remember(texts).fact_ids
+    store.signal([{"fact_id": liked, "signal_type": "helpful", "query": question, "author": "ada"}])
+
+    def ranked(**params: str) -> list[str]:
+        page = dashboard.visitor().get("/p/default/facts", params={"q": question, **params}).text
+        return re.findall(r'data-row class="wide" href="/p/default/facts/([^"]+)"', page)
+
+    assert ranked() == [hit.fact_id for hit in store.recall(question)]
+    assert ranked(unrated="1") == [other, liked]
+    assert ranked() != ranked(unrated="1")
+
+
 def test_looking_for_facts_leaves_no_receipt(dashboard: Dashboard) -> None:
     dashboard.store.remember("Refunds take 14 days.")
-    answer = dashboard.visitor().get("/p/default/facts", params={"q": "refunds days", "boost": "1"})
+    answer = dashboard.visitor().get("/p/default/facts", params={"q": "refunds days"})
     assert "Refunds take 14 days." in answer.text
     with dashboard.opened.database.read() as connection:
         assert connection.exec_driver_sql("select count(*) from receipts").scalar() == 0

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
-from server import threaded
 from starlette.types import Receive, Scope, Send
+from threaded import threaded
 
 
 @dataclass

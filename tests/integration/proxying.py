@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import uvicorn
 from model_server import ModelServer, Said, model_server
-from server import threaded
+from threaded import threaded
 
 from heedful.integrations.proxy.app import Proxy, Upstream
 from heedful.integrations.turns import BlockingMemory

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from threaded import threaded
 
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.client.transport import connect
@@ -74,18 +73,4 @@ def serving(config: Config, opened: Store, keep_alive: int = 5, port: int = 0) -
     app = create(config, opened)
     options = {"timeout_graceful_shutdown": 10, "timeout_keep_alive": keep_alive}
     with threaded(uvicorn.Server(ServerConfig(app, config, **options)), port) as url:
-        yield url, app.state.heedful
-
-
-@contextmanager
-def threaded(server: uvicorn.Server, port: int = 0) -> Iterator[str]:
-    """Runs a server in a thread; its address."""
-    listening = socket.create_server(("127.0.0.1", port), backlog=512)
-    thread = threading.Thread(target=lambda: server.run(sockets=[listening]), name="server")
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
+        yield url, app.state

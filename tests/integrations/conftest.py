@@ -17,6 +17,7 @@ from heedful.integrations import turns
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy is no failure of Heedful's."""
     monkeypatch.setattr(turns, "DEADLINE", 60)
+    monkeypatch.setattr(turns, "PATIENCE", 600)
     monkeypatch.setattr(turns, "FINISH", 60)
 
 
@@ -27,6 +28,7 @@ def failing(request: pytest.FixtureRequest, patient: None, monkeypatch: pytest.M
         yield Broken()
         return
     monkeypatch.setattr(turns, "DEADLINE", 0.1)
+    monkeypatch.setattr(turns, "PATIENCE", 0.2)
     monkeypatch.setattr(turns, "FINISH", 0.1)
     with silent_server() as server, heedful.connect(server.url, api_key="hf_x") as memory:
         yield memory

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 import pytest
 from loop import ANSWER, AT_SEVEN, AT_SIX, QUESTION, SESSION, Asked, Memory, check_warned, opened, shown, warnings
-from opentelemetry.sdk.trace import TracerProvider
 from silent_server import silent_server
 
 import heedful
@@ -229,6 +228,8 @@ class EdgeCases:
             assert len(server.accepted) <= 2
 
     def test_trace(self, memory: Memory) -> None:
+        from opentelemetry.sdk.trace import TracerProvider
+
         tracer = TracerProvider().get_tracer("agent")
         with tracer.start_as_current_span("request") as span:
             self.ask(memory, external_id="trace")

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from closed_loop import AT_SEVEN, AT_SIX, AUTHORS, QUESTION, Memory, recalled
 from patience import until
-from server import running
 
 import heedful
 from heedful import Heedful
@@ -43,6 +42,9 @@ def opened(kind: str, folder: Path) -> Iterator[Memory]:
             memory.remember([AT_SIX, AT_SEVEN])
             yield memory
         return
+    # It needs the extra `server`, which those who follow a page don't have.
+    from server import running
+
     with running(folder / "store.db") as server, server.connect() as remote:
         remote.remember([AT_SIX, AT_SEVEN])
         yield remote
@@ -93,10 +95,15 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if "the agent goes on without it" in each.getMessage()]
 
 
-def run_examples(name: str, given: dict[str, Any]) -> None:
-    """Runs the examples of a page of docs/integrations from top to bottom, in the current folder."""
+def run_examples(name: str, given: dict[str, Any], section: str | None = None) -> None:
+    """Runs the examples of a page of docs/integrations, or of its last section, from top to bottom, in the current
+    folder."""
     page = Path(__file__).parents[2] / "docs/integrations" / f"{name}.md"
-    examples = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    text = page.read_text(encoding="utf-8")
+    if section is not None:
+        text = text.partition(f"\n## {section}\n")[2]
+    examples = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert examples
     for example in examples:
         exec(compile(example, str(page), "exec"), given)
 

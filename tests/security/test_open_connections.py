@@ -19,7 +19,8 @@ import httpx
 import pytest
 import uvicorn
 from dashboards import Dashboard
-from server import KEY, Running, running, threaded
+from server import KEY, Running, running
+from threaded import threaded
 
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import ALL, Connections, LimitedProtocol, ServerConfig

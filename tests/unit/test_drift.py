@@ -210,7 +210,7 @@ def test_what_is_new_and_what_has_ended_is_said_so() -> None:
 def test_the_figures_of_a_share_name_both_counts() -> None:
     found = changed([2, 2, 2, 2, 2, 9], [20.0] * 5 + [18.0])
     assert arithmetic(found) == [
-        "9 of 18 in 1 day, 0.5 each, against 10 of 100 in 5 days, 0.1 each: ratio 5",
+        "9 of 18 in 1 day (50%), against 10 of 100 in 5 days (10%): ratio 5",
         "by luck alone: about 1 in 131, with 4 days × 1 series looked at",
     ]
 

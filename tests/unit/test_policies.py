@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
-from heedful.ledger.adaptive_policy import Adaptive
+from heedful.ledger.adaptive_policy import Adaptive, aging
 from heedful.ledger.ranking_policy import most_relevant
-from heedful.ledger.usefulness import Candidate, Documented, Opinion, Policy, Ranked, Tally
+from heedful.ledger.usefulness import WEEK, Candidate, Documented, Opinion, Policy, Ranked, Tally
 from heedful.model import SIGNAL_TYPES, SignalType
 
 NOW = 500 * DAY
@@ -173,3 +173,8 @@ class TestAdaptive:
         for each in among:
             if each.fact not in judged:
                 assert after.index(each.fact) <= before.index(each.fact) + 1
+
+
+@pytest.mark.parametrize(("weeks", "left"), [(0, 1.0), (1, 0.95), (2, 0.9025), (-1, 1.0)])
+def test_a_twentieth_of_the_evidence_fades_each_week(weeks: int, left: float) -> None:
+    assert aging(weeks * WEEK) == pytest.approx(left)

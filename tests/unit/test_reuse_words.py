@@ -58,6 +58,7 @@ SAID = [
     ("which books has ‹name› borrowed", "borrowed", Mark("", "active", "past")),
     ("who has a mentor", "mentor", Mark("have", "", "present")),
     ("who is a mentor", "mentor", Mark("be", "", "present")),
+    ("which are mentors of managers", "mentors", Mark("", "", "present")),
     ("employees with managers", "managers", Mark("have")),
     ("employees who were managers", "managers", Mark("be", "", "past")),
     ("which city has the largest population", "population", Mark("have", "", "present")),

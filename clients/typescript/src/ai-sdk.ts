@@ -13,14 +13,16 @@ export interface HeedfulOptions {
   /** An id of your own for the answer, by which it is rated: `memory.sessions.rate(externalId, { rating: "up" })`. Only for a
    * middleware that answers one question: others take it from the call. */
   externalId?: string;
-  /** Where facts are recalled from; the main dataset if left out. */
+  /** Where facts are recalled from, unless a call names another; the main dataset if left out. */
   dataset?: string;
   /** How many are recalled, 5 if left out. */
   topK?: number;
-  /** Which, by their metadata. */
+  /** Which, by their metadata, unless a call says so: `{ user: { only: ["ada"] } }` are those of Ada and of everybody. */
   where?: Record<string, unknown>;
   /** Characters of memories in a prompt at most, 8,000 if left out. */
   maxCharacters?: number;
+  /** Milliseconds that a model waits for one call of Heedful's, to recall or to store its answer; 2,000 if left out. */
+  deadline?: number;
   /** Told of failures, once until it works again; `console.warn` if left out. */
   onError?: (error: unknown) => void;
 }
@@ -38,9 +40,6 @@ type Generated = Awaited<ReturnType<NonNullable<LanguageModelMiddleware["wrapGen
 type Streamed = Awaited<ReturnType<NonNullable<LanguageModelMiddleware["wrapStream"]>>>;
 type Part = Streamed["stream"] extends ReadableStream<infer Each> ? Each : never;
 
-/** Milliseconds that a model waits for one call of Heedful's: to recall, and to store its answer. */
-const DEADLINE = 2_000;
-
 /** Milliseconds after a failure in which nothing is tried. */
 const PAUSE = 30_000;
 
@@ -50,6 +49,8 @@ const FAILING = new WeakMap<Heedful, number>();
 /** Characters of a question that a server takes. */
 const MAX_QUESTION = 10_000;
 
+const MAIN_DATASET = "main_dataset";
+
 /** Questions of one middleware that are being answered at most. */
 const MAX_TURNS = 1_000;
 
@@ -57,10 +58,10 @@ const MAX_TURNS = 1_000;
  * Recalls before a model answers, and stores the answer:
  * `wrapLanguageModel({ model, middleware: heedfulMiddleware(memory, { sessionId }) })`.
  *
- * Calls may be made at the same time. Each may have ids of its own:
- * `generateText({ model, prompt, providerOptions: { heedful: { sessionId, externalId } } })`.
+ * Calls may be made at the same time, also for several users. Each may have ids, a dataset and conditions of its own:
+ * `generateText({ model, prompt, providerOptions: { heedful: { sessionId, externalId, dataset, where } } })`.
  *
- * Calls of tools in between recall nothing again, and store nothing. If Heedful fails, or takes longer than two seconds, the model
+ * Calls of tools in between recall nothing again, and store nothing. If Heedful fails, or takes longer than the deadline, the model
  * answers without memories, and Heedful is tried again after 30 seconds.
  */
 export function heedfulMiddleware(memory: Heedful, options: HeedfulOptions): HeedfulMiddleware {
@@ -124,12 +125,11 @@ export function heedfulMiddleware(memory: Heedful, options: HeedfulOptions): Hee
   };
 }
 
-/** What a call asks, and how its later steps are recognized. */
+/** What a call asks, how its later steps are recognized, and its own options. */
 interface Question {
   text: string;
   key: string;
-  sessionId: string | undefined;
-  externalId: string | undefined;
+  given: Pick<HeedfulOptions, "externalId" | "dataset" | "where"> & { sessionId?: string };
 }
 
 /** One question, and its answer. */
@@ -160,17 +160,17 @@ class Turn {
 
   /** The `qa_id` of the stored answer; null if Heedful fails. */
   async store(answer: string): Promise<string | null> {
-    const sessionId = this.question.sessionId ?? this.options.sessionId;
-    const ids = defined({ recall_id: this.#recallId, external_id: this.question.externalId ?? this.options.externalId });
+    const { sessionId, externalId, deadline: timeout = 2_000 } = { ...this.options, ...this.question.given };
+    const ids = defined({ recall_id: this.#recallId, external_id: externalId });
     const fields = { question: this.question.text, answer, ...ids };
-    const entry = await this.#guarded(() => this.memory.sessions.addEntry(sessionId, fields, { timeout: DEADLINE }));
+    const entry = await this.#guarded(() => this.memory.sessions.addEntry(sessionId, fields, { timeout }));
     return entry?.qa_id ?? null;
   }
 
   async #recall(): Promise<void> {
-    const { dataset, topK = 5, where, maxCharacters = 8_000 } = this.options;
+    const { dataset, topK = 5, where, maxCharacters = 8_000, deadline: timeout = 2_000 } = { ...this.options, ...this.question.given };
     const fields = { query: this.question.text, top_k: topK, ...defined({ dataset, where }) };
-    const recall = await this.#guarded(() => this.memory.recall(fields, { timeout: DEADLINE }));
+    const recall = await this.#guarded(() => this.memory.recall(fields, { timeout }));
     if (recall === undefined) return;
     this.#prompt = asPrompt(recall.hits, maxCharacters);
     this.#recallId = recall.recall_id;
@@ -207,6 +207,9 @@ export interface HeedfulToolOptions {
   dataset?: string;
   /** How many are recalled, 5 if left out. */
   topK?: number;
+  /** Conditions on what may be recalled and corrected. What is remembered has their values as metadata, so each needs one:
+   * `{ user: "ada" }`, or `{ user: { only: ["ada"] } }`, which everybody's facts pass as well. */
+  where?: Record<string, unknown>;
   /** The session of the answers; one for each recall if left out. */
   sessionId?: string;
   /** Whose ratings they are. */
@@ -227,12 +230,13 @@ export type HeedfulTools = {
  * `generateText({ model, tools: heedfulTools(memory, jsonSchema), … })`.
  */
 export function heedfulTools(memory: Heedful, jsonSchema: typeof JsonSchema, options: HeedfulToolOptions = {}): HeedfulTools {
-  const { dataset, topK = 5, sessionId, author } = options;
+  const { dataset, topK = 5, where, sessionId, author } = options;
+  const metadata = Object.fromEntries(Object.entries(where ?? {}).map(([name, condition]) => [name, only(name, condition)]));
   const remember: HeedfulTools["remember"] = {
     description: "Store a fact that will be useful in later conversations. Store one fact in one sentence.",
     inputSchema: jsonSchema(texts({ text: "The fact." })),
     execute: async ({ text }) => {
-      const stored = await memory.remember({ texts: [text], ...defined({ dataset }) });
+      const stored = await memory.remember({ texts: [text], metadata, ...defined({ dataset }) });
       return { fact_ids: stored.facts.map((fact) => fact.fact_id) };
     },
   };
@@ -242,7 +246,7 @@ export function heedfulTools(memory: Heedful, jsonSchema: typeof JsonSchema, opt
       "The fact_ids are in the order of the facts.",
     inputSchema: jsonSchema(texts({ query: "The question, in full." })),
     execute: async ({ query }) => {
-      const found = await memory.recall({ query, top_k: topK, ...defined({ dataset }) });
+      const found = await memory.recall({ query, top_k: topK, ...defined({ dataset, where }) });
       return { recall_id: found.recall_id, memories: asPrompt(found.hits), fact_ids: found.hits.map((hit) => hit.fact_id) };
     },
   };
@@ -273,11 +277,27 @@ export function heedfulTools(memory: Heedful, jsonSchema: typeof JsonSchema, opt
     description: "Replace a fact that is wrong or outdated.",
     inputSchema: jsonSchema(texts({ fact_id: "From recall.", text: "What is right, in one sentence." })),
     execute: async ({ fact_id, text }) => {
+      const fact = await memory.fact(fact_id);
+      const passes = Object.entries(metadata).every(
+        ([name, value]) => value === (fact.metadata[name] ?? (typeof where?.[name] === "object" ? value : undefined)),
+      );
+      if (fact.dataset !== (dataset ?? MAIN_DATASET) || !passes) {
+        throw new NotFound({ message: `there is no fact ${JSON.stringify(fact_id)}`, field: "fact_id", value: fact_id });
+      }
       const superseded = await memory.supersede(fact_id, { text, ...defined({ author }) });
       return { fact_id: superseded.superseded_by };
     },
   };
   return { remember, recall, answered, rate, correct };
+}
+
+/** What a fact has that passes a condition and is nobody else's. */
+function only(name: string, condition: unknown): string | number | boolean {
+  const isObject = typeof condition === "object" && condition !== null && Object.keys(condition).join() === "only";
+  const choices = isObject ? (condition as { only: unknown }).only : condition;
+  const value: unknown = Array.isArray(choices) && choices.length === 1 ? choices[0] : choices;
+  if (!name.includes(".") && (typeof value === "string" || typeof value === "number" || typeof value === "boolean")) return value;
+  throw new Invalid({ message: `the condition on ${name} has not one value, which a fact could have`, field: "where" });
 }
 
 function texts(required: Record<string, string>, optional: Record<string, string> = {}) {
@@ -295,9 +315,11 @@ function question(params: Params): Question | null {
   const parts = message.content.map((part) => (part.type === "text" ? part.text : ""));
   // Of a long one, such as a pasted log, the beginning; not with half a character at its end.
   const text = parts.join("\n").trim().slice(0, MAX_QUESTION).replace(/[\uD800-\uDBFF]$/, "");
-  const given = params.providerOptions?.["heedful"];
-  const [sessionId, externalId] = [given?.["sessionId"], given?.["externalId"]].map((id) => (typeof id === "string" ? id : undefined));
-  return text === "" ? null : { text, key: JSON.stringify([place, text, sessionId, externalId]), sessionId, externalId };
+  const options = params.providerOptions?.["heedful"] ?? {};
+  const names = ["sessionId", "externalId", "dataset"].filter((name) => typeof options[name] === "string");
+  if (typeof options["where"] === "object" && options["where"] !== null) names.push("where");
+  const given: Question["given"] = Object.fromEntries(names.map((name) => [name, options[name]]));
+  return text === "" ? null : { text, key: JSON.stringify([place, text, given]), given };
 }
 
 /** Without what is left out, which would be sent. */

@@ -8,8 +8,8 @@ import { after, before, test } from "node:test";
 
 import { APICallError, generateText, jsonSchema, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
 import * as mocks from "ai/test";
-import { asPrompt, connect, NotFound, type Heedful, type Hit } from "heedful";
-import { heedfulMiddleware, heedfulTools } from "heedful/ai-sdk";
+import { asPrompt, connect, Invalid, NotFound, type Heedful, type Hit } from "heedful";
+import { heedfulMiddleware, heedfulTools, type HeedfulMiddleware, type HeedfulOptions } from "heedful/ai-sdk";
 
 import { PYTHON, serve, type Server } from "./server.js";
 
@@ -66,6 +66,11 @@ function scripted(toolName?: string): mocks.MockLanguageModelV3 {
   });
 }
 
+/** On a machine that is busy, two seconds are little. */
+function patient(memory: Heedful, options: HeedfulOptions): HeedfulMiddleware {
+  return heedfulMiddleware(memory, { deadline: 60_000, ...options });
+}
+
 function shown(text: string): string[] {
   return [SIX, SEVEN].filter((fact) => text.includes(fact)).sort((one, other) => text.indexOf(one) - text.indexOf(other));
 }
@@ -77,7 +82,7 @@ for (const way of ["generateText", "streamText", "tools"] as const) {
     async function ask(): Promise<{ run: string; prompt: string }> {
       const run = `${way}-${(runs += 1)}`;
       const base = scripted(way === "tools" ? "clock" : undefined);
-      const middleware = heedfulMiddleware(memory, { sessionId: "chat-1", externalId: run });
+      const middleware = patient(memory, { sessionId: "chat-1", externalId: run });
       const model = wrapLanguageModel({ model: base, middleware });
       const clock = tool({ description: "The time.", inputSchema: jsonSchema<object>({ type: "object" }), execute: async () => "noon" });
       const given = { model, system: "Be brief.", prompt: QUESTION, tools: { clock }, stopWhen: stepCountIs(3) };
@@ -106,7 +111,7 @@ test("questions at the same time don't mix", async () => {
   const base = scripted();
   await Promise.all(
     [1, 2, 3, 4].map(async (number) => {
-      const middleware = heedfulMiddleware(memory, { sessionId: `s-${number}`, externalId: `run-${number}` });
+      const middleware = patient(memory, { sessionId: `s-${number}`, externalId: `run-${number}` });
       await generateText({ model: wrapLanguageModel({ model: base, middleware }), prompt: `Number ${number}?` });
     }),
   );
@@ -138,7 +143,7 @@ for (const way of ["generateText", "streamText"] as const) {
         return { stream: simulateReadableStream({ chunks: [...chunks, ...end], chunkDelayInMs: 5 * (5 - number) }) };
       },
     });
-    const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(memory, { sessionId: "shared" }) });
+    const model = wrapLanguageModel({ model: base, middleware: patient(memory, { sessionId: "shared" }) });
     const clock = tool({ description: "The time.", inputSchema: jsonSchema<object>({ type: "object" }), execute: async () => "noon" });
     const numbers = [1, 2, 3, 4];
     const ids = await Promise.all(
@@ -177,7 +182,7 @@ test("the same question again is a turn of its own, and a retry is not", async (
       return Reflect.get(target, name);
     },
   });
-  const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(counting, { sessionId: "again" }) });
+  const model = wrapLanguageModel({ model: base, middleware: patient(counting, { sessionId: "again" }) });
   await generateText({ model, prompt: QUESTION });
   assert.equal(recalls, 1);
   await generateText({ model, prompt: QUESTION });
@@ -190,7 +195,7 @@ test("an answer that Heedful refuses doesn't keep the next question from its mem
   const told: unknown[] = [];
   const base = scripted();
   const given = { sessionId: "s", externalId: "one", onError: (error: unknown) => told.push(error) };
-  const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(memory, given) });
+  const model = wrapLanguageModel({ model: base, middleware: patient(memory, given) });
   for (const prompt of [QUESTION, "Another question?", QUESTION]) await generateText({ model, prompt });
   assert.match(String(told), /Conflict: external_id/);
   assert.equal(told.length, 1);
@@ -200,7 +205,7 @@ test("an answer that Heedful refuses doesn't keep the next question from its mem
 test("a long question is cut", async () => {
   const memory = await fresh();
   const base = scripted();
-  const model = wrapLanguageModel({ model: base, middleware: heedfulMiddleware(memory, { sessionId: "long", externalId: "long" }) });
+  const model = wrapLanguageModel({ model: base, middleware: patient(memory, { sessionId: "long", externalId: "long" }) });
   await generateText({ model, prompt: `${QUESTION} x${"\u{1F600}".repeat(9_000)}` });
   assert.deepEqual(shown(JSON.stringify(base.doGenerateCalls[0]!.prompt)), [SIX, SEVEN]);
   assert.match((await memory.sessions.entry("long", "long")).question, /^When does the gym open\? x\u{1F600}+$/u);
@@ -261,6 +266,60 @@ for (const [what, beginning] of [["answers nothing", ""], ["never ends its answe
     assert.equal(told.length, 1);
   });
 }
+
+const PRIVATE = "The gym of Ada opens at five.";
+const of = (user: string) => ({ user: { only: [user] } });
+
+test("one middleware shows users at the same time what is theirs", async () => {
+  const memory = await fresh();
+  await memory.remember({ texts: [PRIVATE], metadata: { user: "ada" } });
+  await memory.remember({ texts: ["The pool opens at nine."], dataset: "pool" });
+  const middleware = patient(memory, { sessionId: "none", where: of("nobody") });
+  await Promise.all(
+    ["ada", "bo", "ada", "bo"].map(async (user, number) => {
+      const base = scripted();
+      const heedful = { sessionId: `of ${user}`, externalId: `users-${number}`, where: of(user) };
+      await generateText({ model: wrapLanguageModel({ model: base, middleware }), prompt: QUESTION, providerOptions: { heedful } });
+      const prompt = JSON.stringify(base.doGenerateCalls[0]!.prompt);
+      assert.deepEqual(shown(prompt), [SIX, SEVEN]);
+      assert.equal(prompt.includes(PRIVATE), user === "ada");
+      assert.equal((await memory.sessions.entry(`of ${user}`, `users-${number}`)).answer, ANSWER);
+    }),
+  );
+  const base = scripted();
+  const providerOptions = { heedful: { dataset: "pool" } };
+  await generateText({ model: wrapLanguageModel({ model: base, middleware }), prompt: QUESTION, providerOptions });
+  assert.match(JSON.stringify(base.doGenerateCalls[0]!.prompt), /The pool opens at nine/);
+  assert.deepEqual(shown(JSON.stringify(base.doGenerateCalls[0]!.prompt)), []);
+});
+
+test("tools remember, recall and correct what is a user's and everybody's", async () => {
+  const memory = await fresh();
+  const call = { toolCallId: "1", messages: [], context: undefined };
+  const [ada, bo] = ["ada", "bo"].map((user) => heedfulTools(memory, jsonSchema, { where: of(user), author: user }));
+  const stored = (await ada!.remember.execute!({ text: PRIVATE }, call)) as { fact_ids: string[] };
+  const fact_id = stored.fact_ids[0]!;
+  assert.deepEqual((await memory.fact(fact_id)).metadata, { user: "ada" });
+  for (const [tools, sees] of [[ada!, true], [bo!, false]] as const) {
+    const { memories } = (await tools.recall.execute!({ query: QUESTION }, call)) as { memories: string };
+    assert.deepEqual([shown(memories), memories.includes(PRIVATE)], [[SIX, SEVEN], sees]);
+  }
+  await assert.rejects(async () => bo!.correct.execute!({ fact_id, text: "At noon." }, call), NotFound);
+  await ada!.correct.execute!({ fact_id, text: "The gym of Ada opens at four." }, call);
+  const shared = (await memory.facts()).items.find((fact) => fact.text === SEVEN)!;
+  await bo!.correct.execute!({ fact_id: shared.fact_id, text: "The gym opens at eight." }, call);
+  assert.throws(() => heedfulTools(memory, jsonSchema, { where: { level: { gt: 3 } } }), Invalid);
+});
+
+test("an image alone recalls nothing, and its answer is not stored", async () => {
+  const memory = await fresh();
+  const base = scripted();
+  const model = wrapLanguageModel({ model: base, middleware: patient(memory, { sessionId: "image" }) });
+  const content = [{ type: "image" as const, image: new Uint8Array([1]), mediaType: "image/png" }];
+  assert.equal((await generateText({ model, messages: [{ role: "user", content }] })).text, ANSWER);
+  assert.deepEqual(shown(JSON.stringify(base.doGenerateCalls[0]!.prompt)), []);
+  assert.equal((await memory.sessions.list()).items.length, 0);
+});
 
 test("a model remembers, recalls, rates and corrects by tools, with the ids that they show", async () => {
   const memory = await fresh();

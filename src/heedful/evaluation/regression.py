@@ -585,7 +585,7 @@ def _changed_rows(before: Result, after: Result) -> str:
     if old == new:
         return ""
     gone, more = sum((old - new).values()), sum((new - old).values())
-    return f"the database has changed: of {len(before.rows)} rows, {gone} are gone, and {more} are new"
+    return f"the database has changed: of {counted(len(before.rows), 'row')}, {gone} gone, {more} new"
 
 
 def _themes(chosen: Sequence[Asked], vectors: Vectors) -> dict[int, str]:

@@ -120,7 +120,7 @@ def _series_by_theme(
     by_theme: defaultdict[str, Series] = defaultdict(lambda: Series("theme", None, ""))
     for name, members in comments.groups(recent):
         series = by_theme[name]
-        series.value, series.subject = name, f"down-votes on {name}"
+        series.value, series.subject = name, f"down-votes on “{name}”"
         series.downs.update(comment.at // DAY for comment in members if comment.at // DAY >= first)
         series.opinions.update({number: count for number, count in all_of_it.opinions.items() if number >= first})
     return list(by_theme.values())

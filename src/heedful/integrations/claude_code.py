@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,9 @@ MAX_MESSAGE = 20_000_000
 MAX_QUESTION = 4_000
 """Characters of a prompt that are recalled for, and stored."""
 
+MAX_STORING = 8
+"""Answers that are stored at the same time."""
+
 COMMANDS = ("good", "bad", "correct", "undo")
 PREFIX = "heedful:"
 """Before the name of a command."""
@@ -58,20 +62,6 @@ class PendingPrompt:
 
     memories: Memories
     external_id: str
-
-
-class _Once:
-    """Work that is done once, by the first thread that calls it; the others wait until it is done."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work: Callable[[], None] | None = work
-        self._lock = threading.Lock()
-
-    def __call__(self) -> None:
-        with self._lock:
-            work, self._work = self._work, None
-            if work is not None:
-                work()
 
 
 class Problem(logging.Handler):
@@ -113,8 +103,8 @@ class Hooks:
     """Answers the hooks of all sessions; threads may share it. When Heedful fails, the answer is empty, and the problem
     says why.
 
-    No hook waits until Claude's answer is stored: call `finish` after replying to one. The next hook of the same
-    session waits for it.
+    No hook waits until Claude's answer is stored, but the next one of the same session; call `finish` before the memory
+    is closed.
     """
 
     def __init__(self, memory: BlockingMemory, problem: Problem) -> None:
@@ -122,8 +112,8 @@ class Hooks:
         self._problem = problem
         self._recalls = Turns(memory)
         self._turns = Runs()
-        self._pending: dict[str, _Once] = {}
-        self._lock = threading.Lock()
+        self._storing = Runs()
+        self._pool = ThreadPoolExecutor(MAX_STORING)
         self._events: dict[str, Callable[[str, Payload], str]] = {
             "UserPromptSubmit": self._prompt,
             "UserPromptExpansion": self._command,
@@ -146,16 +136,10 @@ class Hooks:
         return orjson.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}})
 
     def finish(self, payload: Payload) -> None:
-        """Does what the last hook of a session left to do, or waits for the thread that does it."""
-        session_id = str(payload.get("session_id"))
-        with self._lock:
-            pending = self._pending.get(session_id)
-        if pending is None:
-            return
-        pending()
-        with self._lock:
-            if self._pending.get(session_id) is pending:
-                del self._pending[session_id]
+        """Waits until the last answer of a session is stored."""
+        storing: Future[None] | None = self._storing.get(str(payload.get("session_id")))
+        if storing is not None:
+            wait([storing])
 
     def forget(self, payload: Payload) -> None:
         """Forgets the turn of a session, whose prompt was not given the memories."""
@@ -186,8 +170,7 @@ class Hooks:
         path, final = Path(str(payload.get("transcript_path"))), str(payload.get("last_assistant_message") or "")
         answer = last_answer(path, final)
         if answer.text:
-            with self._lock:
-                self._pending[session_id] = _Once(lambda: self._store(session_id, turn, answer))
+            self._storing.put(session_id, self._pool.submit(self._store, session_id, turn, answer))
         return ""
 
     def _store(self, session_id: str, turn: PendingPrompt, answer: WrittenAnswer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -140,7 +139,7 @@ class HeedfulMemoryService(BaseMemoryService):
             documents.append(Document(source=source, texts=[text], metadata=[metadata]))
         if documents:
             dataset = in_context(self._dataset, user_id)
-            stored(await asyncio.to_thread(self._memory.remember, documents, dataset=dataset))
+            stored(await self._turns.ademand(self._memory.remember, documents, dataset=dataset))
 
     async def add_memory(
         self,
@@ -155,7 +154,7 @@ class HeedfulMemoryService(BaseMemoryService):
             given = {name: value for name, value in about.items() if value is not None}
             metadata = {**(custom_metadata or {}), **entry.custom_metadata, **given, **_scope(app_name, user_id)}
             remember, dataset = self._memory.remember, in_context(self._dataset, user_id)
-            await asyncio.to_thread(remember, _text(entry.content), dataset=dataset, metadata=metadata)
+            await self._turns.ademand(remember, _text(entry.content), dataset=dataset, metadata=metadata)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         recall = await self._turns.afind(query, user_id, where=_scope(app_name, user_id))
@@ -164,10 +163,10 @@ class HeedfulMemoryService(BaseMemoryService):
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forgets a memory of this user; others are not found."""
-        fact = await asyncio.to_thread(self._memory.fact, str(memory_id))
+        fact = await self._turns.ademand(self._memory.fact, str(memory_id))
         if not _scope(app_name, user_id).items() <= fact.metadata.items():
             raise NotFound(f"there is no memory {memory_id!r} of this user", field="memory_id", value=memory_id)
-        await asyncio.to_thread(self._memory.forget, fact.fact_id)
+        await self._turns.ademand(self._memory.forget, fact.fact_id)
 
 
 def session_name(app_name: str, user_id: str, session_id: str) -> str:

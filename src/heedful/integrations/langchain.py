@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from operator import or_
 from typing import Annotated, Any, NotRequired, Unpack
 from uuid import UUID
@@ -17,10 +16,11 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.config import get_config
 from langgraph.prebuilt import ToolRuntime
-from langgraph.runtime import Runtime, get_runtime
+from langgraph.runtime import Runtime
 from pydantic import PrivateAttr
 
 from heedful.clock import new_id
+from heedful.integrations.langgraph import runtime_context
 from heedful.integrations.tools import MemoryTools, ToolOptions
 from heedful.integrations.turns import BlockingMemory, Memories, Options, Runs, Scoped, Turns
 from heedful.model import DEFAULT_DATASET, Metadata, Recall
@@ -138,22 +138,15 @@ class HeedfulRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return _documents(self._turns.find(query, _context(), **self._options(run_manager.run_id, k)))
+        return _documents(self._turns.find(query, runtime_context(), **self._options(run_manager.run_id, k)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return _documents(await self._turns.afind(query, _context(), **self._options(run_manager.run_id, k)))
+        return _documents(await self._turns.afind(query, runtime_context(), **self._options(run_manager.run_id, k)))
 
     def _options(self, run_id: UUID, k: int | None) -> dict[str, Any]:
         return {"dataset": self.dataset, "top_k": k or self.k, "where": self.where, "external_id": str(run_id)}
-
-
-def _context() -> Any:
-    """That of the run that this is part of, if it is part of one."""
-    with suppress(RuntimeError, KeyError):
-        return get_runtime().context
-    return None
 
 
 def _documents(recall: Recall | None) -> list[Document]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from langgraph.runtime import get_runtime
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -25,7 +27,7 @@ from langgraph.store.base.embed import get_text_at_path
 
 from heedful.compat.foreign_api import every
 from heedful.errors import NotFound
-from heedful.integrations.turns import BlockingMemory, Turns, stored, strings
+from heedful.integrations.turns import BlockingMemory, Scoped, Turns, scoped, stored, strings
 from heedful.model import Document, Fact, Hit, Metadata, Page, Recall
 from heedful.model.limits import MAX_TOP_K
 
@@ -54,18 +56,25 @@ class HeedfulStore(BaseStore):
 
     A search with a query is a recall. `fields` says which parts of a value can be found so, as in LangGraph's `index`;
     left out, all its texts can. An item that is put again with the same value stays as it is, with what was said of it.
+    `dataset` may be a function of the `runtime.context` of the graph.
 
-    If Heedful fails, a search finds nothing, and the log says so once; all else raises its error, as an agent must not
-    take for stored what is not.
+    If Heedful fails, a search finds nothing, and the log says so once; all else raises its error, after 30 seconds at
+    most, as an agent must not take for stored what is not.
     """
 
-    __slots__ = ("_dataset", "_fields", "_memory", "_turns")
+    __slots__ = ("_fields", "_memory", "_options", "_turns")
 
-    def __init__(self, memory: BlockingMemory, *, dataset: str = DATASET, fields: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, memory: BlockingMemory, *, dataset: Scoped[str] = DATASET, fields: Sequence[str] | None = None
+    ) -> None:
         self._memory = memory
-        self._dataset = dataset
+        self._options = {"dataset": dataset}
         self._fields = fields
         self._turns = Turns(memory).require_sync()
+
+    @property
+    def _dataset(self) -> str:
+        return str(scoped(self._options, runtime_context())["dataset"])
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Runs operations; all reads see what was there before the writes, and of two writes of an item the last
@@ -82,12 +91,13 @@ class HeedfulStore(BaseStore):
                 puts[_source(op.namespace, op.key)] = op
                 found.append(None)
             elif isinstance(op, GetOp):
-                found.append(self._get(_source(op.namespace, op.key)))
+                found.append(self._turns.demand(self._get, _source(op.namespace, op.key)))
             elif isinstance(op, SearchOp):
                 found.append(self._search(op))
             else:
-                found.append(self._namespaces(op))
-        self._put(puts)
+                found.append(self._turns.demand(self._namespaces, op))
+        if puts:
+            self._turns.demand(self._put, puts)
         return found
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -183,6 +193,13 @@ class HeedfulStore(BaseStore):
         except NotFound:
             # Nothing was put yet.
             return Page(items=[], next_cursor=None)
+
+
+def runtime_context() -> Any:
+    """That of the run that this is part of, if it is part of one."""
+    with suppress(RuntimeError, KeyError):
+        return get_runtime().context
+    return None
 
 
 def _source(namespace: Namespace, key: str) -> str:

@@ -11,8 +11,7 @@ from agents.tracing import get_current_trace
 
 from heedful.errors import Invalid
 from heedful.integrations.tools import MemoryTools, ToolOptions
-from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Runs, Scoped, Turns
-from heedful.model import DEFAULT_DATASET, Metadata
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, RunOptions, Runs, Scoped, Turns
 
 NO_TRACE = "no-op"
 """The id of a trace where tracing is off."""
@@ -29,19 +28,8 @@ class HeedfulRun(RunHooks[Any]):
     external id is `external_id`, or else that of the SDK's trace: `memory.sessions.rate(trace_id, "up")` rates it.
     """
 
-    def __init__(
-        self,
-        memory: AnyMemory,
-        session_id: Scoped[str],
-        *,
-        external_id: Scoped[str | None] = None,
-        dataset: Scoped[str] = DEFAULT_DATASET,
-        top_k: int = 5,
-        where: Scoped[Metadata | None] = None,
-        deadline: float | None = None,
-    ) -> None:
-        ids: dict[str, Any] = {"session_id": session_id, "external_id": external_id}
-        self._turns = Turns(memory, dataset=dataset, top_k=top_k, where=where, deadline=deadline, **ids)
+    def __init__(self, memory: AnyMemory, session_id: Scoped[str], **options: Unpack[RunOptions]) -> None:
+        self._turns = Turns(memory, session_id=session_id, **options)
         # By the context of the run, which is kept with it, as an id means nothing without; and by the question.
         self._recalled = Runs(SECONDS)
         self._has_hooks = False

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
+from contextvars import ContextVar
 from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
 from strands import Agent, ToolContext, tool
-from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent
+from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, BeforeModelCallEvent, BeforeToolCallEvent
 from strands.injection import InjectionContext
-from strands.memory import MemoryEntry, MemoryStore, SearchOptions
+from strands.memory import MemoryEntry, MemoryManager, MemoryStore, SearchOptions
 from strands.types.content import Message
 from strands.vended_plugins.context_injector import ContextInjector
 
-from heedful.integrations.tools import MemoryTools, ToolOptions
-from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Options, Turns
+from heedful.integrations.tools import MemoryTools, ToolOptions, metadata_for
+from heedful.integrations.turns import AnyMemory, BlockingMemory, Memories, Options, Scoped, Turns, scoped
 from heedful.model import DEFAULT_DATASET, Metadata
+
+_STATE: ContextVar[dict[str, Any] | None] = ContextVar("invocation_state", default=None)
+"""That of the agent which calls its model or a tool here."""
 
 
 class HeedfulPlugin(ContextInjector):
@@ -58,11 +61,26 @@ class HeedfulPlugin(ContextInjector):
         return memories.prompt
 
 
+class HeedfulMemoryManager(MemoryManager):
+    """Strands' `MemoryManager`, for stores whose options are functions of the `invocation_state` of the call."""
+
+    async def init_agent(self, agent: Agent) -> None:
+        await super().init_agent(agent)
+        # Before each of them, as an agent that is a tool has a state of its own.
+        agent.add_hook(self._note, BeforeModelCallEvent)
+        agent.add_hook(self._note, BeforeToolCallEvent)
+
+    def _note(self, event: BeforeModelCallEvent | BeforeToolCallEvent) -> None:
+        _STATE.set(event.invocation_state)
+
+
 class HeedfulMemoryStore(MemoryStore):
-    """A store for Strands' `MemoryManager`: its searches are recalls, and what an agent adds is a fact.
+    """A store for Strands' `MemoryManager`: its searches are recalls, and what an agent adds is a fact, which has the
+    values of `where` as metadata.
 
     Each entry has the `fact_id` and the `recall_id` in its metadata: `memory.signal_recall(recall_id, helpful=fact_id)`
-    says that it was useful.
+    says that it was useful. With a `HeedfulMemoryManager`, `dataset` and `where` may be functions of the
+    `invocation_state` of the call.
     """
 
     def __init__(
@@ -73,8 +91,8 @@ class HeedfulMemoryStore(MemoryStore):
         description: str | None = "Facts, ranked by how useful they were for similar questions.",
         max_search_results: int = 5,
         writable: bool = True,
-        dataset: str = DEFAULT_DATASET,
-        where: Metadata | None = None,
+        dataset: Scoped[str] = DEFAULT_DATASET,
+        where: Scoped[Metadata | None] = None,
         deadline: float | None = None,
     ) -> None:
         self.name = name
@@ -83,14 +101,13 @@ class HeedfulMemoryStore(MemoryStore):
         self.writable = writable
         self.extraction = None
         self._memory = memory
-        self._dataset = dataset
-        self._where = where
+        self._scope = {"dataset": dataset, "where": where}
         self._turns = Turns(memory, dataset=dataset, where=where, deadline=deadline).require_sync()
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """The facts for a query, the best first; nothing if Heedful fails."""
         top_k = (options or {}).get("max_search_results") or self.max_search_results
-        recall = await self._turns.afind(query, top_k=top_k)
+        recall = await self._turns.afind(query, _STATE.get(), top_k=top_k)
         if recall is None:
             return []
         entries = []
@@ -101,8 +118,9 @@ class HeedfulMemoryStore(MemoryStore):
 
     async def add(self, content: str, metadata: Metadata | None = None) -> list[str]:
         """Stores a text as facts, and returns their ids. The same text again is stored once."""
-        about = {**(self._where or {}), **(metadata or {})}
-        stored = await asyncio.to_thread(self._memory.remember, content, dataset=self._dataset, metadata=about)
+        scope = scoped(self._scope, _STATE.get())
+        about = {**(metadata or {}), **metadata_for(scope["where"])}
+        stored = await self._turns.ademand(self._memory.remember, content, dataset=scope["dataset"], metadata=about)
         return [fact.fact_id for fact in stored.facts]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -60,26 +60,25 @@ class HeedfulSessionRepository(SessionRepository):
         self._guard = Guard(pause=0)
 
     def create_session(self, session: Session, **kwargs: Any) -> Session:
-        self._sessions.create(session.session_id)
+        self._guard.demand(self._sessions.create, session.session_id)
         return session
 
     def read_session(self, session_id: str, **kwargs: Any) -> Session | None:
         try:
-            found = self._sessions.get(session_id)
+            found = self._guard.demand(self._sessions.get, session_id)
         except NotFound:
             return None
         return Session(session_id, SessionType.AGENT, found.created_at.isoformat(), found.updated_at.isoformat())
 
     def create_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
-        self._put_agent(session_id, session_agent)
+        self._guard.demand(self._put_agent, session_id, session_agent)
 
     def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
-        packed = self._sessions.get_metadata(session_id).get(_agent_key(agent_id))
-        return None if packed is None else SessionAgent.from_dict(json.loads(packed))
+        return self._guard.demand(self._agent, session_id, agent_id)
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
         def update() -> None:
-            before = self.read_agent(session_id, session_agent.agent_id)
+            before = self._agent(session_id, session_agent.agent_id)
             if before is not None:
                 session_agent.created_at = before.created_at
             self._put_agent(session_id, session_agent)
@@ -97,8 +96,9 @@ class HeedfulSessionRepository(SessionRepository):
 
     def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
         """Changes what a message says. Of one that is redacted, only what is left is stored."""
-        stored = list(self._stored(session_id, agent_id))[session_message.message_id]
-        self._sessions.update_message(session_id, stored.heedful_id, _packed(agent_id, session_message.to_message()))
+        stored = self._stored(session_id, agent_id)[session_message.message_id]
+        update, content = self._sessions.update_message, _packed(agent_id, session_message.to_message())
+        self._guard.demand(update, session_id, stored.heedful_id, content)
 
     def list_messages(
         self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **kwargs: Any
@@ -109,15 +109,24 @@ class HeedfulSessionRepository(SessionRepository):
         ]
         return messages[offset:] if limit is None else messages[offset : offset + limit]
 
+    def _agent(self, session_id: str, agent_id: str) -> SessionAgent | None:
+        packed = self._sessions.get_metadata(session_id).get(_agent_key(agent_id))
+        return None if packed is None else SessionAgent.from_dict(json.loads(packed))
+
     def _put_agent(self, session_id: str, session_agent: SessionAgent) -> None:
         packed = json.dumps(session_agent.to_dict(), ensure_ascii=False)
         self._sessions.update_metadata(session_id, {_agent_key(session_agent.agent_id): packed})
 
-    def _stored(self, session_id: str, agent_id: str) -> Iterator[_Stored]:
-        for message in every(self._sessions.messages, session_id):
-            owner, unpacked = _unpacked(message.role, message.content)
-            if owner == agent_id:
-                yield _Stored(message.message_id, unpacked, message.at)
+    def _stored(self, session_id: str, agent_id: str) -> list[_Stored]:
+        def read() -> list[_Stored]:
+            found = []
+            for message in every(self._sessions.messages, session_id):
+                owner, unpacked = _unpacked(message.role, message.content)
+                if owner == agent_id:
+                    found.append(_Stored(message.message_id, unpacked, message.at))
+            return found
+
+        return self._guard.demand(read)
 
 
 class HeedfulSessionManager(RepositorySessionManager):

@@ -19,8 +19,6 @@ from heedful.providers.llm import NOTICE
 ONLY = "only"
 """The condition that also passes what everybody may see."""
 
-PAUSED = "Not done: it failed a moment ago"
-
 
 class ToolOptions(TypedDict, total=False):
     """What tools take besides the memory."""
@@ -70,23 +68,20 @@ class MemoryTools(Turns):
         signature = inspect.Signature([*first, *own], return_annotation=str)
 
         def call(args: Any, kwargs: Any) -> partial[str]:
+            if not self._connection.breaker.allows():
+                raise HeedfulError("it failed a moment ago")
             given = signature.bind(*args, **kwargs).arguments
-            context = context_of(given.pop(first[0].name) if first else None)
-            return partial(self._tried, partial(method, context, **given))
+            return partial(method, context_of(given.pop(first[0].name) if first else None), **given)
 
         def run(*args: Any, **kwargs: Any) -> str:
-            if not self._connection.breaker.allows():
-                return PAUSED
             try:
-                return str(self._connection.calls.run(self._seconds, call(args, kwargs)))
+                return self._within(self._seconds, call(args, kwargs))
             except HeedfulError as error:
                 return self._failure(error)
 
         async def arun(*args: Any, **kwargs: Any) -> str:
-            if not self._connection.breaker.allows():
-                return PAUSED
             try:
-                return str(await self._connection.calls.arun(self._seconds, call(args, kwargs)))
+                return await self._awithin(self._seconds, call(args, kwargs))
             except HeedfulError as error:
                 return self._failure(error)
 
@@ -109,8 +104,7 @@ class MemoryTools(Turns):
 
     def _remember(self, context: Any, text: str) -> str:
         given = scoped(self._options, context)
-        metadata = {name: _value(name, condition) for name, condition in (given["where"] or {}).items()}
-        stored = self._memory.remember(text, dataset=given["dataset"], metadata=metadata)
+        stored = self._memory.remember(text, dataset=given["dataset"], metadata=metadata_for(given["where"]))
         return f"Remembered as {', '.join(stored.fact_ids)}."
 
     def _correct(self, context: Any, fact_id: str, text: str) -> str:
@@ -121,6 +115,11 @@ class MemoryTools(Turns):
             raise NotFound(f"there is no fact {fact_id!r}", field="fact_id", value=fact_id)
         corrected = self._memory.supersede(fact_id, text, author=in_context(self._author, context))
         return f"Corrected: {corrected.superseded_by} is recalled from now on."
+
+
+def metadata_for(where: Metadata | None) -> Metadata:
+    """The metadata of a fact that only these conditions pass."""
+    return {name: _value(name, condition) for name, condition in (where or {}).items()}
 
 
 def _value(name: str, condition: Any) -> Any:

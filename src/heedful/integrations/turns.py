@@ -46,6 +46,9 @@ MAX_RECALLED = 2_000
 DEADLINE = 2.0
 """Seconds that an agent waits for memories, unless its adapter says otherwise."""
 
+PATIENCE = 30.0
+"""Seconds that an agent waits for what may not fail without its knowing, such as what it stores."""
+
 PAUSE = 30.0
 """Seconds after a failure in which a memory is left alone."""
 
@@ -82,19 +85,24 @@ Scoped: TypeAlias = Value | Callable[[Any], Value]
 """A value, or a function of what the framework knows about a run, such as its user."""
 
 
-class Options(TypedDict, total=False):
-    """What adapters take besides the memory."""
+class RunOptions(TypedDict, total=False):
+    """What adapters take besides the memory and the session."""
 
     dataset: Scoped[str]
     top_k: int
     where: Scoped[Metadata | None]
     """Conditions on the metadata of what is recalled."""
-    session_id: Scoped[str | None]
-    """The session, in place of the framework's conversation."""
     external_id: Scoped[str | None]
     """The answer's id for feedback, in place of that of the framework's run; `trace` is that of OpenTelemetry."""
     deadline: float
     """Seconds that an agent waits for memories; 2 if left out."""
+
+
+class Options(RunOptions, total=False):
+    """What adapters take besides the memory."""
+
+    session_id: Scoped[str | None]
+    """The session, in place of the framework's conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,9 @@ class Runs:
 class _Connection:
     """What all adapters of a memory share, some of which are made for each run: a limit of each would be none."""
 
-    def __init__(self, threads: int = 1, late: int = 1, pause: float | None = None) -> None:
+    def __init__(self, threads: int = 1, late: int = 1, pause: float | None = None, memory: str = "") -> None:
+        self._about = memory and f" ({memory})"
+        self.is_closed = False
         self.calls = Calls(threads=threads, late=late)
         self.breaker = Breaker(PAUSE if pause is None else pause)
         # Stored in the order they are given.
@@ -147,12 +157,18 @@ class _Connection:
         now = time.monotonic()
         if now >= self._warned.get(cause, 0):
             self._warned[cause] = now + QUIET
-            logger.warning("Heedful can't %s, so the agent goes on without it: %s", doing, error)
+            logger.warning("Heedful can't %s, so the agent goes on without it: %s%s", doing, error, self._about)
 
     def finish(self, seconds: float | None = None) -> None:
         """Waits for the answers that are being stored."""
         self.hurry.set()
-        _report(self.answers.finish(FINISH if seconds is None else seconds))
+        if left := self.answers.finish(FINISH if seconds is None else seconds):
+            logger.warning("%d answers of agents may not be stored: there was no time left%s", left, self._about)
+
+    def close(self) -> None:
+        """The same, for the last time."""
+        self.finish()
+        self.is_closed = True
 
 
 class Guard:
@@ -172,9 +188,7 @@ class Guard:
         """The result of a method; None if it fails, takes longer than the deadline, or isn't tried."""
         with self.guarded(doing):
             if self._connection.breaker.allows():
-                call = partial(self._tried, partial(method, *args, **kwargs))
-                result: Result = self._connection.calls.run(self._seconds, call)
-                return result
+                return self._within(self._seconds, partial(method, *args, **kwargs))
         return None
 
     async def aattempt(
@@ -188,8 +202,16 @@ class Guard:
             if inspect.iscoroutinefunction(method):
                 with self._noted():
                     return await within(self._seconds, call())
-            return await self._connection.calls.arun(self._seconds, partial(self._tried, call))
+            return await self._awithin(self._seconds, call)
         return None
+
+    def demand(self, method: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        """The result of a method; fails if the method does, or gives none for half a minute."""
+        return self._within(PATIENCE, partial(method, *args, **kwargs))
+
+    async def ademand(self, method: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+        """The same, awaited."""
+        return await self._awithin(PATIENCE, partial(method, *args, **kwargs))
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
@@ -205,6 +227,14 @@ class Guard:
     @property
     def _seconds(self) -> float:
         return DEADLINE if self._deadline is None else self._deadline
+
+    def _within(self, seconds: float, call: Callable[[], Result]) -> Result:
+        result: Result = self._connection.calls.run(seconds, partial(self._tried, call))
+        return result
+
+    async def _awithin(self, seconds: float, call: Callable[[], Result]) -> Result:
+        result: Result = await self._connection.calls.arun(seconds, partial(self._tried, call))
+        return result
 
     def _tried(self, call: Callable[[], Result]) -> Result:
         with self._noted():
@@ -336,8 +366,8 @@ def _connection_of(memory: Any) -> _Connection:
     with _LOCK:
         found = _CONNECTIONS.get(memory)
         if found is None:
-            found = _CONNECTIONS[memory] = _Connection(THREADS, MAX_LATE)
-            finish = partial(asyncio.to_thread, found.finish) if _is_awaited(memory) else found.finish
+            found = _CONNECTIONS[memory] = _Connection(THREADS, MAX_LATE, memory=repr(memory))
+            finish = partial(asyncio.to_thread, found.close) if _is_awaited(memory) else found.close
             hooks = getattr(memory, "_before_close", None)
             if isinstance(hooks, list):
                 hooks.append(finish)
@@ -352,7 +382,8 @@ def _is_awaited(memory: Any) -> bool:
 def _finish_all() -> None:
     end = time.monotonic() + FINISH
     for connection in list(_CONNECTIONS.values()):
-        connection.finish(max(end - time.monotonic(), 0))
+        if not connection.is_closed:
+            connection.finish(max(end - time.monotonic(), 0))
 
 
 def finish(memory: AnyMemory, seconds: float | None = None) -> None:
@@ -366,11 +397,6 @@ def finish(memory: AnyMemory, seconds: float | None = None) -> None:
 async def afinish(memory: AsyncHeedful) -> None:
     """The same of a memory that is awaited."""
     await asyncio.to_thread(finish, memory)
-
-
-def _report(left: int) -> None:
-    if left:
-        logger.warning("%d answers of agents may not be stored: there was no time left", left)
 
 
 def in_context(value: Any, context: Any) -> Any:

@@ -223,6 +223,10 @@ def supports(net: Floats, certainty: float) -> Floats:
     return np.where(net > 0, sure * (np.maximum(net, 0) / most) ** 2, sure) if most > 0 else sure
 
 
+MAX_SUPPORTED = 500
+"""Facts that related questions speak for, of which a recall reads the vectors: those with the nearest questions."""
+
+
 class Supported:
     """The facts that the questions near the one that is asked speak for."""
 
@@ -230,17 +234,24 @@ class Supported:
         self.near = near
         tables = [supports(question.votes.at(now), certainty) for question in near]
         helped = [question.votes.facts[support > 0] for question, support in zip(near, tables, strict=True)]
-        self.facts: Numbers = np.unique(np.concatenate([np.empty(0, np.int64), *helped]))
-        """The facts that helped with any of them."""
+        self.facts: Numbers = np.unique(np.concatenate(helped)) if helped else np.empty(0, np.int64)
+        """The facts that helped with any of them, as far as they are looked at."""
         self.support = np.zeros((len(near), len(self.facts)))
         for row, (facts, support) in enumerate(zip(helped, tables, strict=True)):
             self.support[row, np.searchsorted(self.facts, facts)] = support[support > 0]
         self.cosines = np.array([question.neighbour.cosine for question in near])
+        if len(self.facts) > MAX_SUPPORTED:
+            kept = np.sort(self._nearest(MAX_SUPPORTED))
+            self.facts, self.support = self.facts[kept], self.support[:, kept]
 
     def nearest(self, count: int) -> list[int]:
         """The facts with the nearest questions."""
+        found: list[int] = self.facts[self._nearest(count)].tolist() if len(self.facts) else []
+        return found
+
+    def _nearest(self, count: int) -> Numbers:
         best = (self.support * self.cosines[:, None]).max(axis=0, initial=0.0)
-        return [int(fact) for fact in self.facts[np.lexsort((self.facts, -best))[:count]]]
+        return np.lexsort((self.facts, -best))[:count]
 
 
 def cosines(vectors: Sequence[Vector], others: Sequence[Vector]) -> Floats:
@@ -385,6 +396,8 @@ class Adaptive:
                 against = 1.0 if question.similarity == 1.0 else CAUTION
                 for fact, net in zip(question.votes.facts.tolist(), question.votes.at(now).tolist(), strict=True):
                     votes[fact].append(kernel * (net if net > 0 else against * net))
+        if not votes:
+            return {}
         net = np.array([fsum(about_fact) for about_fact in votes.values()])
         verdicts = supports(net, strengths.certainty).tolist()
         return {fact: verdict for fact, verdict in zip(votes, verdicts, strict=True) if verdict}
@@ -402,6 +415,9 @@ class Adaptive:
     def rank(self, candidates: Sequence[Candidate], judgement: Verdicts, weight: float) -> list[Ranked]:
         """Candidates by relevance plus boost; none that nobody spoke against falls by more than one place for it."""
         verdicts, lifts = judgement
+        if not verdicts and not lifts:
+            ordered = sorted(candidates, key=lambda candidate: (-candidate.relevance, candidate.fact))
+            return [Ranked(fact, own, UNKNOWN, max(0.0, own)) for fact, own in ordered]
         by_fact = sorted(candidates, key=lambda candidate: candidate.fact)
         facts, relevance = [fact for fact, _ in by_fact], [own for _, own in by_fact]
         boosts = [self.boost(verdicts.get(fact, 0.0), lifts.get(fact, 0.0)) for fact in facts]

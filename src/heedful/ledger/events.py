@@ -9,7 +9,21 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, exists, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from heedful import request_context
 from heedful.clock import new_id
@@ -41,13 +55,20 @@ IMPROVE = "improve"  # The source of signals that are derived from ratings.
 PROVENANCE = "supersedes"  # The key under which a correction's metadata name the fact it corrects.
 TAUGHT = "taught"  # The key in the event of a teaching for the fact that it created.
 LATER = events.alias("later")  # Events that are about other events.
+RARE = (RETRACTION, STRENGTHS, ERASURE)  # The kinds of events that `ix_events_rare` has.
 
 # Statements that every recall needs are built once: building them takes longer than running them.
 EFFECTIVE_TIME = case((events.c.at > events.c.recorded_at, events.c.recorded_at), else_=events.c.at)
 """The time of an event for folds, at most the time it was recorded: a signal dated in the future would never decay, and
 would make every later signal late."""
 
-_IS_RETRACTED = exists().where(LATER.c.target_id == events.c.id, LATER.c.kind == RETRACTION)
+
+def _is(kind: ColumnElement[str], *kinds: str) -> ColumnElement[bool]:
+    """The condition that an event is of one of these kinds, as literals, so that the indexes of rare ones are used."""
+    return or_(*(kind == literal_column(f"'{name}'") for name in kinds))
+
+
+_IS_RETRACTED = exists().where(LATER.c.target_id == events.c.id, _is(LATER.c.kind, RETRACTION))
 
 SIGNALS = (events.c.kind == SIGNAL, events.c.author_kind != "visitor")  # The conditions of signals that may count.
 
@@ -68,18 +89,18 @@ _RETRACTED = LATER.join(events, events.c.id == LATER.c.target_id)
 _RETRACTIONS_AFTER = (
     LATER.c.dataset_id == bindparam("dataset"),
     LATER.c.seq > bindparam("after"),
-    LATER.c.kind == RETRACTION,
+    _is(LATER.c.kind, RETRACTION),
 )
 _RETRACTED_AFTER = (
     select(events.c.query_id, facts.c.seq)
     .select_from(_RETRACTED.join(facts, facts.c.id == events.c.target_id))
     .where(*_RETRACTIONS_AFTER, *SIGNALS, events.c.query_id.is_not(None))
 )
-_KINDS_AFTER = select(events.c.kind).where(*_AFTER).distinct()
+_RARE_AFTER = select(events.c.kind).where(*_AFTER, _is(events.c.kind, *RARE)).distinct()
 _SIGNALS_AFTER = select(func.count()).select_from(events).where(*_AFTER, *SIGNALS)
 _FITTED = (
     select(events.c.seq, events.c.body)
-    .where(events.c.dataset_id == bindparam("dataset"), events.c.kind == STRENGTHS)
+    .where(events.c.dataset_id == bindparam("dataset"), _is(events.c.kind, STRENGTHS))
     .order_by(events.c.seq.desc())
     .limit(1)
 )
@@ -91,7 +112,11 @@ _RETRACTED_BEHIND = (
 )
 _OF_QUERIES_AFTER = select(events.c.query_id).where(*_AFTER, events.c.query_id.is_not(None)).distinct()
 _NAMED_AFTER = _OF_QUERIES_AFTER.where(*SIGNALS)
-_LOST_AFTER = _OF_QUERIES_AFTER.where(events.c.kind == RETRACTION)
+# Of all signals there ever were, not each is read: one for every query is enough.
+_NAMED = select(queries.c.id).where(
+    queries.c.dataset_id == bindparam("dataset"), exists().where(events.c.query_id == queries.c.id, *SIGNALS)
+)
+_LOST_AFTER = _OF_QUERIES_AFTER.where(_is(events.c.kind, RETRACTION))
 _RATED = _ACTIVE_SIGNALS.with_only_columns(events.c.query_id).order_by(None).distinct()
 _FACTS_AFTER = (
     select(facts.c.seq)
@@ -309,8 +334,9 @@ def rejudged_after(connection: Connection, dataset: int, seq: int) -> list[int]:
 
 
 def queries_after(connection: Connection, dataset: int, seq: int) -> set[int]:
-    """The queries that signals which may count named after an event."""
-    return set(connection.execute(_NAMED_AFTER, {"dataset": dataset, "after": seq}).scalars())
+    """The queries that signals which may count named after an event; 0 is before all of them."""
+    statement, values = (_NAMED_AFTER, {"dataset": dataset, "after": seq}) if seq else (_NAMED, {"dataset": dataset})
+    return set(connection.execute(statement, values).scalars())
 
 
 def unrated_after(connection: Connection, dataset: int, seq: int) -> set[int]:
@@ -319,9 +345,9 @@ def unrated_after(connection: Connection, dataset: int, seq: int) -> set[int]:
     return lost - {row.query_id for row in select_in(connection, _RATED, events.c.query_id, sorted(lost))}
 
 
-def kinds_after(connection: Connection, dataset: int, seq: int) -> set[str]:
-    """The kinds of events after an event."""
-    return set(connection.execute(_KINDS_AFTER, {"dataset": dataset, "after": seq}).scalars())
+def rare_kinds_after(connection: Connection, dataset: int, seq: int) -> set[str]:
+    """The rare kinds of events after an event."""
+    return set(connection.execute(_RARE_AFTER, {"dataset": dataset, "after": seq}).scalars())
 
 
 def opinions_after(connection: Connection, dataset: int, seq: int) -> Iterator[Opinion]:

@@ -29,7 +29,7 @@ from heedful.ledger.events import QueryRow
 from heedful.ledger.usefulness import KEPT_PER_WEEK, WEEK, decayed
 from heedful.model.base import NEUTRAL
 from heedful.storage import facts
-from heedful.storage.vectors import ModelRow, Vectors, of_facts
+from heedful.storage.vectors import ModelRow
 from heedful.threads import Steps
 from heedful.workspace import Workspace
 
@@ -76,8 +76,7 @@ class OverallIndex:
         return facts, passing
 
 
-CACHED_VOTES = 10_000  # Votes about facts that are cached. The least recently used queries go first.
-CACHED_VECTORS = 2_000  # Facts whose vectors are cached.
+CACHED_VOTES = 100_000  # Votes about facts that are cached, 24 bytes each. The least recently used queries go first.
 MAX_REREAD = 100  # Facts of a query whose votes are read again one by one; with more, all of them are.
 
 MAX_DELETED = 10_000
@@ -146,10 +145,9 @@ class EvidenceIndex:
         """The facts of each cached query that opinions came about since it was read."""
         self._deleted: list[int] = []
         """Facts that were deleted, in order."""
-        self._model = 0
-        self._vectors: dict[int, Vectors] = {}
         self._fitted: events.Fitted | None = None
-        self._signals = 0
+        self._signals = self._counted = 0
+        """How many signals there are up to the event `_counted`; 0 until somebody counts."""
         self._wanted = (0, 0)
 
     def follow(self, view: View) -> None:
@@ -179,8 +177,10 @@ class EvidenceIndex:
         self._deleted.clear()
 
     def _follow_opinions(self, view: View) -> None:
-        kinds = events.kinds_after(view.connection, self.dataset, self._event) if self._event else None
-        self._signals += events.count_signals(view.connection, self.dataset, self._event)
+        kinds = events.rare_kinds_after(view.connection, self.dataset, self._event) if self._event else None
+        if self._counted:
+            self._signals += events.count_signals(view.connection, self.dataset, self._counted)
+            self._counted = view.event
         if kinds is None or kinds & {events.STRENGTHS, events.RETRACTION}:
             self._fitted = events.fitted(view.connection, self.dataset)
             if self._fitted is None:
@@ -204,9 +204,20 @@ class EvidenceIndex:
         """How far evidence is followed in this dataset."""
         return Strengths() if self._fitted is None else self._fitted.strengths
 
+    def count(self, view: View) -> bool:
+        """Counts all signals, which takes long; returns False if that was done before."""
+        signals = 0 if self._counted else events.count_signals(view.connection, self.dataset, 0)
+        with self._lock:
+            if self._counted:
+                return False
+            self._signals, self._counted = signals, view.event
+        return True
+
     def wants_fit(self) -> bool:
         """Whether there are so many more signals than the strengths were fitted on that others should be fitted; says
-        so once for each such number."""
+        so once for each such number, and until they are counted."""
+        if not self._counted:
+            return True
         known = 0 if self._fitted is None else self._fitted.opinions
         wanted = prefix(self._signals)
         with self._lock:
@@ -243,16 +254,6 @@ class EvidenceIndex:
             places -= sum(question.neighbour.query not in same for question in counted)
             related += counted
         return related
-
-    def vectors(self, connection: Connection, model: ModelRow, wanted: Iterable[int]) -> dict[int, Vectors]:
-        """The vectors of these facts, by number."""
-        with self._lock:
-            if model.id != self._model or len(self._vectors) > CACHED_VECTORS:
-                self._model = model.id
-                self._vectors.clear()
-            seqs = set(wanted)
-            self._vectors |= of_facts(connection, model, sorted(seqs - self._vectors.keys()))
-            return {seq: self._vectors[seq] for seq in seqs if seq in self._vectors}
 
     def _tables(self, connection: Connection, cached: Mapping[int, VoteTable | None]) -> dict[int, VoteTable]:
         """The votes for these queries; of those that are cached, only changes are read."""

@@ -7,7 +7,7 @@ result, because every recall reads it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
@@ -30,7 +30,7 @@ from heedful.model import PolicyChange, PolicyInUse, PolicyName
 from heedful.storage import audit, scopes
 from heedful.storage.rows import AnyRow, select_in
 from heedful.storage.schema import datasets, events, projects
-from heedful.storage.vectors import ModelRow, Vectors
+from heedful.storage.vectors import Vectors
 from heedful.workspace import Workspace
 
 Facts = NDArray[np.int64]
@@ -164,13 +164,14 @@ class AdaptiveJudge:
         self,
         view: View,
         evidence: EvidenceIndex,
-        model: ModelRow,
+        vectors_of: Callable[[Sequence[int]], Mapping[int, Vectors]],
         asked: Vectors | None,
         matches: list[Match],
         nearest: Iterable[Neighbour],
         now: int,
     ) -> None:
-        """`asked` is the vector of the query, and `nearest` are the rated queries near it, the nearest first."""
+        """`vectors_of` reads the vectors of facts, `asked` is that of the query, and `nearest` are the rated queries
+        near it, the nearest first."""
         evidence.follow(view)
         strengths = evidence.strengths
         same = {match.query_id: match for match in matches if ADAPTIVE.kernel(match.similarity) > 0}
@@ -182,7 +183,7 @@ class AdaptiveJudge:
         related = evidence.related(view, nearest, very, now)
         self._supported = Supported(related, now, strengths.certainty)
         self._boldness = strengths.boldness
-        self._view, self._evidence, self._model, self._asked = view, evidence, model, asked
+        self._vectors_of, self._asked = vectors_of, asked
         self.context = Context(matches, [question.neighbour for question in related], strengths)
         self.first: Sequence[int] = ()
         """The most relevant facts, where some of them are no candidates."""
@@ -197,7 +198,8 @@ class AdaptiveJudge:
         return facts, lifted | (values >= least)
 
     def contenders(self, facts: Facts, top_k: int) -> Mask:
-        return most_relevant(np.isin(facts, self._known()), top_k)
+        known = self._known()
+        return most_relevant(np.isin(facts, known) if len(known) else np.zeros(len(facts), bool), top_k)
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         relevance = dict(candidates)
@@ -205,11 +207,13 @@ class AdaptiveJudge:
         lifts: dict[int, float] = {}
         if self._asked is not None and not set(supported).isdisjoint(relevance):
             first = self.first or rivals(relevance)
-            vectors = self._evidence.vectors(self._view.connection, self._model, [*supported, *first])
+            vectors = self._vectors_of([*supported, *first])
             lifts = ADAPTIVE.affinity.lifts(self._supported, self._asked, vectors, relevance, first, self._boldness)
         return ADAPTIVE.rank(candidates, Verdicts(self._verdicts, lifts), weight)
 
     def _known(self) -> Facts:
+        if not self._verdicts:
+            return self._supported.facts
         with_verdict = np.fromiter(self._verdicts, np.int64, len(self._verdicts))
         return np.union1d(with_verdict, self._supported.facts)
 

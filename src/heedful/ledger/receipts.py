@@ -94,8 +94,8 @@ def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> 
             f"no recall {recall_id!r} in project {workspace.project!r}",
             field="recall_id",
             value=recall_id,
-            remedy="Use the id that recall(…) returned. It is known for receipt_days, a year by default; with a "
-            "receipt_share below 1, only that share of ids is",
+            remedy="Use the id that recall(…) returned. Receipts are deleted after receipt_days, a year by default; "
+            "with receipt_share below 1, only a sample is kept",
         )
     return receipt
 

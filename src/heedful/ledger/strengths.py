@@ -33,7 +33,7 @@ from heedful.ledger.adaptive_policy import (
     votes_per_fact,
 )
 from heedful.ledger.events import Fitted
-from heedful.ledger.fold_cache import folds_of
+from heedful.ledger.fold_cache import View, folds_of
 from heedful.ledger.usefulness import Opinion
 from heedful.storage import scopes
 from heedful.storage.vectors import of_facts
@@ -178,13 +178,16 @@ MAX_OPINIONS = 20_000  # The opinions that are looked at, the newest of those th
 
 
 def fit_soon(workspace: Workspace, dataset: int) -> None:
-    """Fits the strengths of a dataset in the background."""
+    """Fits the strengths of a dataset in the background, if there are enough new signals."""
     if not workspace.database.read_only:
         workspace.do_later(f"fit of strengths {dataset}", lambda: _steps(workspace, dataset))
 
 
 def _steps(workspace: Workspace, dataset: int) -> Steps:
+    evidence = folds_of(workspace).evidence(dataset)
     with workspace.read() as connection:
+        if evidence.count(View.of(connection, dataset)) and not evidence.wants_fit():
+            return
         model = workspace.model(connection)
         _, opinions = events.first_opinions(connection, dataset, MAX_OPINIONS)
         if model is None or not opinions:

@@ -22,7 +22,7 @@ from heedful.providers.embedding import Embedder
 from heedful.search import DatabaseIndex
 from heedful.storage import Database, facts, graph, scopes
 from heedful.storage import vectors as stored
-from heedful.storage.postgresql.distribution import REBALANCE
+from heedful.storage.postgresql.distribution import REBALANCE, is_balanced
 from heedful.storage.rows import batches
 from heedful.storage.vectors import pack
 from heedful.text import counted
@@ -159,13 +159,15 @@ def _nodes(workspace: Workspace, operator: bool) -> list[Check]:
     placement = workspace.database.placement(workspace.project)
     if placement is None or not operator:
         return []
-    counts = [node.shards for node in placement.nodes]
-    shares = ", ".join(f"{node.address} has {node.shards} of {sum(counts)} shards" for node in placement.nodes)
+    shards = sum(node.shards for node in placement.nodes)
+    shares = ", ".join(f"{node.address} has {node.shards} of {shards} shards" for node in placement.nodes)
     detail = f"project {workspace.project} is on {placement.of_project or 'none yet'}; {shares}"
-    if max(counts) - min(counts) <= 1:
-        return [Check(name="nodes", ok=True, detail=detail)]
-    remedy = f"have an administrator run in the database: {REBALANCE}"
-    return [Check(name="nodes", ok=False, detail=f"{detail}; to balance them, {remedy}")]
+    try:
+        with workspace.database.read() as connection:
+            problem = "" if is_balanced(connection) else f"; to balance them, run as an administrator: {REBALANCE}"
+    except HeedfulError as error:
+        problem = f"; {error}"
+    return [Check(name="nodes", ok=not problem, detail=detail + problem)]
 
 
 def _model(workspace: Workspace) -> Check:
@@ -177,7 +179,9 @@ def _model(workspace: Workspace) -> Check:
     except HeedfulError as error:
         return Check(name="model", ok=False, detail=str(error))
     if lacking:
-        return Check(name="model", ok=False, detail=f"{lacking} facts have no vector; run: heedful reembed")
+        return Check(
+            name="model", ok=False, detail=f"without a vector: {counted(lacking, 'fact')}; run: heedful reembed"
+        )
     return Check(name="model", ok=True, detail=f"{workspace.embedder.name}, {width} dimensions")
 
 

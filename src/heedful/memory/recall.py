@@ -314,11 +314,13 @@ def _search(
         matches, nearest = [], (near for near in nearest if near.query not in held_out)
     policy = effective_policy(request.policy, state.policy, request.asks_for_boost)
     now = workspace.now()
+    index = workspace.index(connection, dataset, model)
+    index.follow(connection, state.change)
     judge: Judge
     if policy == "adaptive":
         view = View(connection, state.event, state.change)
         evidence = folds_of(workspace).evidence(dataset)
-        judge = AdaptiveJudge(view, evidence, model, vector, matches, nearest, now)
+        judge = AdaptiveJudge(view, evidence, partial(index.vectors_of, connection), vector, matches, nearest, now)
         if evidence.wants_fit():
             strengths.fit_soon(workspace, dataset)
         context = judge.context
@@ -326,8 +328,6 @@ def _search(
         context = Context(matches)
         overall = folds_of(workspace).overall(dataset)
         judge = DocumentedJudge(connection, overall, state.event, context, now, judged(), sorted(held_out))
-    index = workspace.index(connection, dataset, model)
-    index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now
     expired = facts.expired(connection, dataset, now) if has_expired else []
     allowed = _filter(request, dataset, judge, [*expired, *request.shown])
@@ -339,8 +339,7 @@ def _search(
         # Facts that are not asked for, or were shown before, are still what others are held against.
         everything = Allowed([] if request.where is None else selections(dataset, request.where), without=expired)
         best = index.search(connection, replace(search, allowed=everything, also=(), distinct=Distinct(judged)))
-        rounded = np.round(best.relevance.astype(np.float64), DIGITS).tolist()
-        judge.first = rivals(dict(zip(best.facts.tolist(), rounded, strict=True)))
+        judge.first = rivals(dict(zip(best.facts.tolist(), _rounded(best).tolist(), strict=True)))
     if request.mode == "graph":
         graph = workspace.graph(dataset)
         graph.follow(connection, state.change)
@@ -353,7 +352,7 @@ def _search(
         expanded = Expanded(found)
     ranked, propensity = _rank(request, expanded.found, judge, recall_id)
     rows = facts.display_rows(direct, [line.fact for line in ranked])
-    corrected = _corrections(direct, dataset, rows, allowed, now)
+    corrected = _corrections(direct, dataset, rows, allowed, now) if state.corrects else {}
     if corrected:
         ranked = _correct(request, expanded.found, judge, ranked, corrected)
         rows = facts.display_rows(direct, [line.fact for line in ranked])
@@ -376,13 +375,13 @@ def _filter(request: RecallRequest, dataset: int, judge: Judge, without: list[in
 
 
 def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:
-    relevance = np.round(found.relevance.astype(np.float64), DIGITS)
+    relevance = _rounded(found)
     order = np.lexsort((found.facts, -relevance))
     if not request.boosted and not request.exploration:
         order = order[: request.top_k]
     elif not request.exploration:
         order = order[judge.contenders(found.facts[order], request.top_k)]
-    ranked = judge.rank(_candidates(found, order), request.weight)
+    ranked = judge.rank(_candidates(found.facts[order], relevance[order]), request.weight)
     if request.min_usefulness:
         ranked = [line for line in ranked if line.usefulness.value >= request.min_usefulness - CLOSE]
     if not request.exploration:
@@ -393,9 +392,12 @@ def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) ->
     return [ranked[place] for place in places[: request.top_k]], propensity
 
 
-def _candidates(found: Found, chosen: NDArray[np.int64]) -> list[Candidate]:
-    relevance = np.round(found.relevance[chosen].astype(np.float64), DIGITS)
-    return list(map(Candidate, found.facts[chosen].tolist(), relevance.tolist()))
+def _rounded(found: Found) -> NDArray[np.float64]:
+    return found.relevance.astype(np.float64).round(DIGITS)
+
+
+def _candidates(numbers: NDArray[np.int64], relevance: NDArray[np.float64]) -> list[Candidate]:
+    return list(map(Candidate, numbers.tolist(), relevance.tolist()))
 
 
 def _corrections(
@@ -421,7 +423,7 @@ def _correct(
     """The ranking with each correction directly before the first fact that it corrects, unless it is before it."""
     known = {line.fact: line for line in ranked}
     missing = np.isin(found.facts, [seq for seq, _ in corrected.values() if seq not in known])
-    candidates = _candidates(found, np.flatnonzero(missing))
+    candidates = _candidates(found.facts[missing], _rounded(found)[missing])
     known |= {line.fact: line for line in judge.rank(candidates, request.weight)}
     placed: dict[int, Ranked] = {}
 

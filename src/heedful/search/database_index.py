@@ -53,6 +53,10 @@ class DatabaseIndex:
     def rebuild(self, connection: Connection) -> None:
         word_index.refill(connection, self.dataset)
 
+    def vectors_of(self, connection: Connection, seqs: Sequence[int]) -> dict[int, vectors.Vectors]:
+        """The vectors of facts, by number."""
+        return vectors.of_facts(connection, self.model, seqs)
+
     def search(self, connection: Connection, search: Search) -> Found:
         allowed, distinct = search.allowed, search.distinct
         if distinct is not None and distinct.shown:
@@ -243,7 +247,12 @@ LINKS, CARE = 16, 128
 """The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`. With half the
 candidates, a search found 96 of 100 nearest facts in place of 98."""
 
-GRAPH_MEMORY = 2**31  # Bytes that building a graph may take; it is built faster if all of it fits.
+NODE = 32 * LINKS + 200  # Bytes that pgvector takes for a vector's place in the graph, while it is built.
+
+GRAPH_MEMORY = 2**31
+"""Bytes that building a graph may take, unless the server is set to allow more. What doesn't fit is built by reading
+and writing pages, which takes many times as long."""
+
 Report = Callable[[str], None]
 
 
@@ -339,9 +348,12 @@ def _is_valid(connection: Connection, name: str) -> bool:
 def _create(connection: Connection, name: str, statement: str, size: int, model: ModelRow) -> None:
     # One that was begun by a process that died is there, but is not used.
     connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}")
-    room = min(GRAPH_MEMORY, size * (2 * model.dimensions + 32 * LINKS)) // 2**20
     if not connection.info[POOLED]:
-        connection.exec_driver_sql(f"SET maintenance_work_mem = '{64 + room}MB'")
+        # Several processes build it in shared memory, all of which is allocated at once: no more than is needed.
+        needed = 2**16 + size * (2 * model.dimensions + NODE) // 2**10
+        allowed = "(SELECT setting::bigint FROM pg_settings WHERE name = 'maintenance_work_mem')"
+        room = f"least({needed}, greatest({GRAPH_MEMORY // 2**10}, {allowed}))"
+        connection.exec_driver_sql(f"SELECT set_config('maintenance_work_mem', {room}::text, false)")
     connection.exec_driver_sql(f"CREATE INDEX CONCURRENTLY {name} {statement}")
 
 

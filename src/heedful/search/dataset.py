@@ -29,7 +29,7 @@ from heedful.search.vector_index import EXACT_BELOW, Growable, ReadLater, Vector
 from heedful.storage import facts
 from heedful.storage.filters import Allowed
 from heedful.storage.rows import AnyRow
-from heedful.storage.vectors import ModelRow, read_rows, unpack
+from heedful.storage.vectors import ModelRow, Vectors, of_facts, read_rows, unpack
 
 SAVE_AFTER = 2000  # A change of this many facts, and of a quarter of all, is worth saving.
 BATCH_SIZE = 2000  # Facts that are read and taken in at once.
@@ -118,7 +118,7 @@ class DatasetIndex:
             if distinct is not None and distinct.shown:
                 permitted = permitted & ~np.isin(held.keys, held.keys[held.rows_of(distinct.shown)])
             rows = self._candidates(connection, search, words, permitted)
-            if distinct is not None and len(np.unique(held.keys[rows])) < len(rows):
+            if distinct is not None and len(set(held.keys[rows].tolist())) < len(rows):
                 # Hundreds of copies may hide all others: the rows that are searched again have none.
                 permitted, copies = self._without_copies(permitted, words, distinct, search.also)
                 rows = self._candidates(connection, search, words, permitted)
@@ -154,7 +154,7 @@ class DatasetIndex:
                 self._read(connection)
             near = held.vectors.candidates(search.by_meaning, search.wanted, permitted)
             self._read(connection, near)
-            chosen[held.vectors.best(search.by_meaning, search.wanted, near)[0]] = True
+            chosen[held.vectors.closest(search.by_meaning, search.wanted, near)] = True
         if words is not None:
             worded = relevance.best(np.where(permitted, words, np.float32(0)), search.wanted)
             chosen[worded] = True
@@ -180,6 +180,15 @@ class DatasetIndex:
             found = read_rows(connection, self.model, seqs[rows])
             with self._lock:
                 later.read(rows, found)
+
+    def vectors_of(self, connection: Connection, seqs: Sequence[int]) -> dict[int, Vectors]:
+        """The vectors of facts, by number; those of facts that can't be recalled are in the database only."""
+        with self._lock:
+            rows = self._held.rows_of(seqs)
+            self._read(connection, rows)
+            found = dict(zip(self._held.seqs[rows].tolist(), self._held.vectors.taken(rows), strict=True))
+        others = sorted(set(seqs) - found.keys())
+        return found | (of_facts(connection, self.model, others) if others else {})
 
     def _read(self, connection: Connection, rows: Rows | None = None) -> None:
         """Reads the vectors of these rows, or of all, that are not in memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
@@ -38,13 +38,16 @@ class Segment:
     counts: Counts
     lengths: Floats
 
-    def postings(self, term: int) -> tuple[NDArray[np.int32], Counts] | None:
-        """The rows with a term, counted from the segment's own first row."""
-        index = int(np.searchsorted(self.terms, np.uint64(term)))
-        if index == len(self.terms) or self.terms[index] != term:
-            return None
-        run = slice(self.offsets[index], self.offsets[index + 1])
-        return self.rows[run], self.counts[run]
+    def postings(self, terms: NDArray[np.uint64]) -> Iterator[tuple[int, NDArray[np.int32], Counts]]:
+        """The place of each of these terms that any row has, those rows, counted from the segment's own first one, and
+        how often they have it."""
+        if not len(self.terms):
+            return
+        # Beyond the last is the last, which is another term.
+        indexes = np.searchsorted(self.terms[:-1], terms)
+        for place in np.flatnonzero(self.terms[indexes] == terms).tolist():
+            run = slice(self.offsets[indexes[place]], self.offsets[indexes[place] + 1])
+            yield place, self.rows[run], self.counts[run]
 
 
 def build_segment(texts: Sequence[str], base: int) -> Segment:
@@ -96,19 +99,17 @@ def coverage(segments: Sequence[Segment], query: str, live: Bools, norms: Floats
     """How much of a query each row's words cover, in [0, 1]; removed rows have 0."""
     total = np.zeros(len(live), np.float32)
     living = int(np.count_nonzero(live))
+    asked = list(dict.fromkeys(terms(query)))
+    postings: list[list[tuple[NDArray[np.int32], Counts]]] = [[] for _ in asked]
+    for segment in segments:
+        for place, rows, counts in segment.postings(np.array(asked, np.uint64)):
+            postings[place].append((rows + segment.base if segment.base else rows, counts))
     bound = 0.0
-    for term in dict.fromkeys(terms(query)):
-        postings = []
-        holders = 0
-        for segment in segments:
-            posting = segment.postings(term)
-            if posting is not None:
-                rows = posting[0] + segment.base if segment.base else posting[0]
-                postings.append((rows, posting[1]))
-                holders += len(rows) if living == len(live) else int(np.count_nonzero(live[rows]))
+    for of_term in postings:
+        holders = sum(len(rows) if living == len(live) else int(np.count_nonzero(live[rows])) for rows, _ in of_term)
         weight = rarity(living, holders)
         bound += weight
-        for rows, counts in postings:
+        for rows, counts in of_term:
             total[rows] += gains(weight, counts, norms[rows])
     to_coverage(total, bound)
     if living < len(live):

@@ -107,12 +107,15 @@ class VectorIndex:
 
     def cosines(self, query: Vectors, rows: Rows) -> Vectors:
         """The cosine of each of these rows, in [0, 1]."""
-        similarity: Vectors = np.clip(cosine_similarity(self.taken(rows), query), 0, 1)
-        return similarity
+        similarity = cosine_similarity(self.taken(rows), query)
+        return np.minimum(np.maximum(similarity, 0, out=similarity), 1, out=similarity)
 
     def nearest(self, query: Vectors, count: int, allowed: Bools) -> tuple[Rows, Vectors]:
         """Up to `count` allowed rows with the greatest cosines, and those, best first."""
-        return self.best(query, count, self.candidates(query, count, allowed))
+        rows = self.closest(query, count, self.candidates(query, count, allowed))
+        found = self.cosines(query, rows)
+        order = np.lexsort((rows, -found))
+        return rows[order], found[order]
 
     def candidates(self, query: Vectors, count: int, allowed: Bools) -> Rows:
         """The allowed rows that may be nearest, most of which are not."""
@@ -123,14 +126,12 @@ class VectorIndex:
         mask = None if permitted == len(allowed) else allowed
         return nearest(words, encode(query[None], mean), mask, max(RESCORE_COUNT, 2 * count), self._scratch)
 
-    def best(self, query: Vectors, count: int, rows: Rows) -> tuple[Rows, Vectors]:
-        """The nearest of these rows, and their cosines, best first."""
-        if len(rows) > count:
-            rough = np.vecdot(self.taken(rows), query)
-            rows = rows[np.argpartition(rough, len(rows) - count)[len(rows) - count :]]
-        found = self.cosines(query, rows)
-        order = np.lexsort((rows, -found))
-        return rows[order], found[order]
+    def closest(self, query: Vectors, count: int, rows: Rows) -> Rows:
+        """The nearest of these rows, in no order."""
+        if len(rows) <= count:
+            return rows
+        rough = np.vecdot(self.taken(rows), query)
+        return rows[np.argpartition(rough, len(rows) - count)[len(rows) - count :]]
 
 
 class ReadLater:

@@ -240,7 +240,7 @@ def _side(events: int, exposure: float, days: int) -> str:
     span = f"{days:,} day{'' if days == 1 else 's'}"
     if exposure == days:
         return f"{events:,} in {span}, {_figure(events / days)} a day"
-    return f"{events:,} of {exposure:,.10g} in {span}, {_figure(events / exposure)} each"
+    return f"{events:,} of {exposure:,.10g} in {span} ({_figure(100 * events / exposure)}%)"
 
 
 def _figure(value: float) -> str:

@@ -218,10 +218,10 @@ def stopping(counts: Sequence[tuple[int, int]], names: Sequence[str] = ()) -> St
     >>> found.decided, found.best, found.needed
     (True, 0, None)
     >>> print(found.reason)
-    A is better than B with a probability of 0.97; taking A loses 0.026 points of satisfaction on average
+    A is better than B with a probability of 0.97; the expected loss of taking A is 0.026 points of satisfaction
     >>> print(stopping([(30, 10), (27, 13)], ["short", "long"]).reason)  # doctest: +NORMALIZE_WHITESPACE
-    short is better than long with a probability of 0.76; taking short loses 1.4 points of satisfaction on average.
-    About 358 more ratings decide it at these rates
+    short is better than long with a probability of 0.76; the expected loss of taking short is 1.4 points of
+    satisfaction. About 358 more ratings decide it at these rates
     """
     if len(counts) < 2:
         raise Invalid(f"counts must be of 2 variants or more, got {len(counts)}", field="counts", value=counts)
@@ -270,7 +270,7 @@ def _needed(counts: Sequence[tuple[int, int]]) -> int | None:
 
 def _reason(state: _State, names: Sequence[str], needed: int | None) -> str:
     best = names[state.best]
-    cost = f"taking {best} loses {_points(state.loss)} points of satisfaction on average"
+    cost = f"the expected loss of taking {best} is {_points(state.loss)} points of satisfaction"
     if state.alike and not state.sure:
         return f"They are alike, take any; {cost}"
     others = f"better than {names[1 - state.best]}" if len(names) == 2 else f"the best of {len(names)}"

@@ -1,5 +1,6 @@
 """An open store, its engine and its transactions, the same for each database. Writers take turns, project by project;
-those who wait for each other share a transaction (group commit), and with it the wait for the disk."""
+those who wait for each other share a transaction (group commit), and with it the wait for the disk, and so do calls
+that a thread makes one after the other (`together`)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from sqlalchemy import (
     Column,
     Connection,
     Engine,
-    PoolProxiedConnection,
     Table,
     create_engine,
     event,
@@ -34,11 +34,10 @@ from sqlalchemy.engine import ExceptionContext
 
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Conflict, HeedfulError, Invalid, NotFound, Unavailable
-from heedful.storage.isolation import NO_PROJECT, name_project
+from heedful.storage.isolation import name_project
 from heedful.storage.migrations import HEAD, REVISIONS
 from heedful.storage.rows import SCHEMA, Direct, count_statement, dialect_of, insert_many, upsert
 from heedful.storage.schema import events, facts
-from heedful.storage.scopes import FIND_PROJECT
 from heedful.threads import this_thread
 
 
@@ -100,6 +99,7 @@ class Database(ABC):
     def read(self, project: str | None = None) -> AbstractContextManager[Connection]:
         """A read transaction: one consistent snapshot."""
         self._check_open()
+        _TOGETHER.settle()
         return self._begin(project, write=False, durable=True, exclusive=False)
 
     def write(
@@ -121,6 +121,8 @@ class Database(ABC):
         self._check_open()
         if write:
             self._check_writable()
+        else:
+            _TOGETHER.settle()
         return self._begin_direct(project, write=write, durable=durable, exclusive=exclusive)
 
     def upsert(
@@ -228,11 +230,6 @@ class Database(ABC):
             if _version(connection) != HEAD:
                 upgrade(connection)
                 ensure_partitions(connection, to_stored(system_clock()))
-
-    def _number(self, borrowed: PoolProxiedConnection, project: str) -> int:
-        """The number of a project as a transaction sees it; `NO_PROJECT` if it is not there yet."""
-        rows = Direct(self.engine, borrowed).run(FIND_PROJECT, name=project)
-        return int(rows[0][0]) if rows else NO_PROJECT
 
     @abstractmethod
     def _begin(
@@ -450,11 +447,63 @@ class _Group:
         finally:
             self._ended.set()
 
+    def failure(self) -> Exception | None:
+        """Waits for the end of the transaction, and returns why it was not committed, if it was not."""
+        self._ended.wait()
+        return self._error
+
     def wait(self) -> None:
         """Returns when the transaction is committed."""
-        self._ended.wait()
-        if self._error is not None:
-            raise self._error
+        if (failure := self.failure()) is not None:
+            raise failure
+
+
+class _Together(threading.local):
+    """The calls that this thread makes `together`: it keeps the turn to write from one to the next, and with it the
+    transaction open."""
+
+    is_open = False
+    held: GroupCommit | None = None
+    """The writers whose turn the thread has kept."""
+    groups: Sequence[_Group] = ()
+    """What the current call wrote to."""
+
+    def end_turn(self) -> None:
+        held, self.held = self.held, None
+        if held is not None:
+            held.pass_turn()
+
+    def settle(self) -> None:
+        """Has what the current call wrote committed; it may read it, or write in another kind of transaction."""
+        if self.groups:
+            self.end_turn()
+        for group in self.groups:
+            group.wait()
+
+
+_TOGETHER = _Together()
+
+Outcome = tuple[Any, BaseException | None]
+
+
+def together(calls: Iterable[Callable[[], Any]]) -> list[Outcome]:
+    """Makes calls one after the other; returns the result or the error of each. Writes of several calls share a
+    transaction where they can; all are committed when this returns."""
+    made: list[tuple[Any, BaseException | None, Sequence[_Group]]] = []
+    _TOGETHER.is_open = True
+    for call in calls:
+        _TOGETHER.groups = ()
+        try:
+            made.append((call(), None, _TOGETHER.groups))
+        except BaseException as error:
+            made.append((None, error, ()))
+    _TOGETHER.is_open, _TOGETHER.groups = False, ()
+    _TOGETHER.end_turn()
+    return [(result, error or _failure(groups)) for result, error, groups in made]
+
+
+def _failure(groups: Sequence[_Group]) -> Exception | None:
+    return next((failure for group in groups if (failure := group.failure()) is not None), None)
 
 
 class GroupCommit:
@@ -471,7 +520,8 @@ class GroupCommit:
 
     @contextmanager
     def write(self, project: str, durable: bool) -> Iterator[Direct]:
-        """A part of a transaction, committed when this returns; an error undoes this part only."""
+        """A part of a transaction, committed when this returns, or for calls that are made `together` when these are
+        done; an error undoes this part only."""
         begun = self._take_turn(project)
         try:
             if self._open is None:
@@ -481,13 +531,20 @@ class GroupCommit:
                 yield direct
         finally:
             seconds = time.monotonic() - begun
-            self._pass_turn()
-        group.wait()
+            if _TOGETHER.is_open and self._open is not None and not self._open.is_over:
+                _TOGETHER.held = self
+            else:
+                self.pass_turn()
+        if _TOGETHER.is_open:
+            _TOGETHER.groups = (*_TOGETHER.groups, group)
+        else:
+            group.wait()
         self._tell(project, seconds)
 
     @contextmanager
     def alone(self, project: str) -> Iterator[None]:
         """Keeps writers away, for a transaction of another kind."""
+        _TOGETHER.settle()
         begun = self._take_turn(project)
         try:
             self._end_open()
@@ -501,14 +558,18 @@ class GroupCommit:
             self._held(seconds)
 
     def _take_turn(self, project: str) -> float:
-        """Waits for the turn; returns when it came."""
+        """Waits for the turn, unless this thread has kept it; returns when it came."""
+        if _TOGETHER.held is self:
+            _TOGETHER.held = None
+            return time.monotonic()
+        _TOGETHER.end_turn()
         place = self._turns.queue(project)
         try:
             is_called = place.wait(BUSY_SECONDS)
         except BaseException:
             if not self._turns.leave(place):
                 # Somebody may just have left a transaction open for this writer.
-                self._pass_turn()
+                self.pass_turn()
             raise
         if not is_called and self._turns.leave(place):
             raise Unavailable(
@@ -518,7 +579,7 @@ class GroupCommit:
             )
         return time.monotonic()
 
-    def _pass_turn(self) -> None:
+    def pass_turn(self) -> None:
         """Leaves the open transaction to those who wait, or commits it."""
         if self._open is not None and not self._open.is_over and self._turns.hand_over():
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, func, insert, select, update
@@ -265,8 +265,7 @@ def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
     return {row.seq: row for row in connection.execute(_BY_SEQ, {"seqs": list(seqs)})}
 
 
-@dataclass(frozen=True, slots=True)
-class DisplayRow:
+class DisplayRow(NamedTuple):
     """A fact as a hit shows it."""
 
     id: str

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from operator import itemgetter
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import orjson
 from sqlalchemy import (
@@ -330,11 +330,10 @@ def _value_bytes(value: Any) -> int:
     return _value_bytes(value.obj) if hasattr(value, "obj") else NUMBER_BYTES
 
 
-PLACES = 64
-"""The values that a prepared statement on SQLite takes that looks for many."""
+PLACES = (16, 64)
+"""The values that a prepared statement on SQLite takes that looks for a few, or for many."""
 
-
-_PLACE_NAMES = tuple(f"place_{place}" for place in range(PLACES))
+_PLACE_NAMES = tuple(f"place_{place}" for place in range(PLACES[-1]))
 
 
 class OneOf(ColumnElement[bool]):
@@ -346,7 +345,7 @@ class OneOf(ColumnElement[bool]):
 
 @compiles(OneOf)
 def _compile_places(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
-    places = [bindparam(name, type_=element.column.type) for name in _PLACE_NAMES]
+    places = [bindparam(name, type_=element.column.type) for name in _PLACE_NAMES[: options.get("places")]]
     return compiler.process(element.column.in_(places), **options)
 
 
@@ -357,24 +356,43 @@ def _compile_array(element: OneOf, compiler: SQLCompiler, **options: Any) -> str
     return compiler.process(element.column == any_(places), **options)
 
 
+class Compiled(NamedTuple):
+    """A statement as a driver takes it."""
+
+    sql: str
+    arguments: Callable[[dict[str, Any]], Any]
+    """Puts values, given by name, in the order that the driver takes."""
+    fixed: dict[str, Any]
+    """The values that are part of the statement."""
+
+
+def _arguments(order: Sequence[str] | None) -> Callable[[dict[str, Any]], Any]:
+    if order is None:
+        return dict
+    return itemgetter(*order) if len(order) > 1 else lambda values: [values[name] for name in order]
+
+
 class Prepared:
     """One statement with named values, compiled once for each kind of database."""
 
     def __init__(self, statement: ClauseElement, columns: list[str] | None = None) -> None:
         self._statement = statement
         self._columns = columns
-        self._compiled: dict[object, tuple[str, list[str] | None, dict[str, Any]]] = {}
+        self._compiled: dict[object, Compiled] = {}
 
-    def compiled(self, engine: Engine) -> tuple[str, list[str] | None, dict[str, Any]]:
-        """The SQL, the order of its values (None for a driver that takes them by name), and those
-        values that are part of the statement."""
-        compiler = engine.dialect.statement_compiler
-        if compiler not in self._compiled:
-            compiled = self._statement.compile(dialect=engine.dialect, column_keys=self._columns)
+    def compiled(self, engine: Engine, places: int = 0) -> Compiled:
+        """The statement for a database, with so many places for the values of `OneOf`."""
+        key = engine.dialect.statement_compiler, places
+        if key not in self._compiled:
+            options = {"places": places}
+            compiled = self._statement.compile(
+                dialect=engine.dialect, column_keys=self._columns, compile_kwargs=options
+            )
             binds = getattr(compiled, "binds", {})
             fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
-            self._compiled[compiler] = (str(compiled), getattr(compiled, "positiontup", None), fixed)
-        return self._compiled[compiler]
+            arguments = _arguments(getattr(compiled, "positiontup", None))
+            self._compiled[key] = Compiled(str(compiled), arguments, fixed)
+        return self._compiled[key]
 
 
 class Direct:
@@ -395,12 +413,7 @@ class Direct:
 
     def run(self, statement: Prepared, **values: Any) -> list[tuple[Any, ...]]:
         """Runs a prepared statement and returns its rows."""
-        sql, order, fixed = statement.compiled(self._engine)
-        by_name = fixed | {OWN: self._borrowed.info.get(OWN)} | values
-        arguments: Any = by_name if order is None else [by_name[name] for name in order]
-        count_statement(sql, (arguments,))
-        cursor = self._driver.execute(sql, arguments)
-        return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []
+        return self._run(statement.compiled(self._engine), values)
 
     def run_for(self, statement: Prepared, wanted: Sequence[Any], **values: Any) -> Iterator[tuple[Any, ...]]:
         """The rows of a prepared statement with `OneOf` for these values."""
@@ -408,10 +421,19 @@ class Direct:
             for some in batches(wanted):
                 yield from self.run(statement, places=list(some), **values)
             return
-        for some in batches(wanted, PLACES):
+        few, many = PLACES
+        for some in batches(wanted, many):
+            places = few if len(some) <= few else many
             # Repeating one of them finds nothing new.
-            places = dict.fromkeys(_PLACE_NAMES, some[-1]) | dict(zip(_PLACE_NAMES, some, strict=False))
-            yield from self.run(statement, **places, **values)
+            named = zip(_PLACE_NAMES, [*some, *[some[-1]] * (places - len(some))], strict=False)
+            yield from self._run(statement.compiled(self._engine, places), {**values, **dict(named)})
+
+    def _run(self, statement: Compiled, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        sql = statement.sql
+        arguments = statement.arguments({**statement.fixed, OWN: self._borrowed.info.get(OWN), **values})
+        count_statement(sql, (arguments,))
+        cursor = self._driver.execute(sql, arguments)
+        return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []
 
     def run_many(self, sql: str, rows: list[Any]) -> None:
         """Runs a statement that returns nothing once for each row."""
@@ -444,12 +466,11 @@ class Direct:
     def connection(self) -> Connection:
         """The same transaction for SQLAlchemy, which neither begins nor ends it."""
         if self._connection is None:
-            connection = Connection(self._engine, connection=self._borrowed)
-            self._connection = connection.execution_options(begun=True)
+            self._connection = Connection(self._engine, connection=self._borrowed)
         return self._connection
 
 
-_COMPILED: dict[tuple[object, str, tuple[str, ...], str], tuple[str, list[str] | None]] = {}
+_COMPILED: dict[tuple[object, str, tuple[str, ...], str], tuple[str, Callable[[dict[str, Any]], Any]]] = {}
 
 
 def insert_many(
@@ -463,11 +484,7 @@ def insert_many(
     if key not in _COMPILED:
         # Nothing is returned.
         compiled = statement.inline().compile(dialect=connection.dialect, column_keys=list(names))
-        _COMPILED[key] = (str(compiled), compiled.positiontup)
-    sql, order = _COMPILED[key]
+        _COMPILED[key] = (str(compiled), _arguments(compiled.positiontup))
+    sql, arguments = _COMPILED[key]
     own = {OWN: connection.info.get(OWN)}
-    # Drivers take values by position, or by name.
-    arguments: Any = [own | row for row in rows]
-    if order is not None:
-        arguments = list(map(itemgetter(*order), arguments))
-    Direct.on(connection).run_many(sql, arguments)
+    Direct.on(connection).run_many(sql, [arguments(own | row) for row in rows])

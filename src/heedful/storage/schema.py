@@ -190,6 +190,10 @@ events = _numbered(
     Column("body", JSON),
     *_indexes("target_id at", "dataset_id seq", "query_id", "receipt_id", "project_id at"),
     Index("ix_events_successor", "value", **_where("kind = 'supersession'")),
+    Index("ix_events_retracted", "target_id", **_where("kind = 'retraction'")),
+    Index(
+        "ix_events_rare", "dataset_id", "seq", **_where("kind = 'retraction' OR kind = 'strengths' OR kind = 'erasure'")
+    ),
     Index("ix_events_target_id_query_id_author", "target_id", "query_id", "author", **_where("author IS NOT NULL")),
 )
 """The ledger. Rows are inserted, never changed and never deleted; erasing a person (`ledger.erasure`) is the one

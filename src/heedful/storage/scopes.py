@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal, select, update
 
 from heedful.model import Metadata
-from heedful.storage.facts import active
+from heedful.storage.facts import CORRECTS, active
 from heedful.storage.isolation import OWN, own_project
 from heedful.storage.rows import AnyRow, Direct, Prepared, dialect_of
-from heedful.storage.schema import changes, datasets, events, facts, models, projects
+from heedful.storage.schema import changes, datasets, events, fact_tags, facts, models, projects
 from heedful.storage.vectors import ModelRow
 
 FIND_PROJECT = Prepared(select(projects.c.id).where(projects.c.name == bindparam("name")))
@@ -138,6 +138,8 @@ class State:
     """The newest event; 0 if there is none."""
     first_end: int | None
     """When the first of its facts expires, or has expired."""
+    corrects: bool
+    """Whether some of its facts correct others."""
 
 
 _STATE = Prepared(
@@ -153,6 +155,11 @@ _STATE = Prepared(
         .where(facts.c.dataset_id == datasets.c.id, facts.c.expires_at.is_not(None))
         .scalar_subquery()
         .label("first_end"),
+        select(literal(1))
+        .where(fact_tags.c.dataset_id == datasets.c.id, fact_tags.c.key == CORRECTS)
+        .limit(1)
+        .scalar_subquery()
+        .label("corrects"),
     ).select_from(
         select(literal(1).label("one"))
         .subquery("always")
@@ -168,6 +175,6 @@ _STATE = Prepared(
 def read_state(direct: Direct, dataset: str) -> State:
     """The state of a dataset; nothing is created."""
     (row,) = direct.run(_STATE, dataset=dataset)
-    model_id, name, dimensions, number, policy, change, event, first_end = row
+    model_id, name, dimensions, number, policy, change, event, first_end, corrects = row
     model = None if model_id is None else ModelRow(model_id, name, dimensions)
-    return State(model, number, policy, change or 0, event or 0, first_end)
+    return State(model, number, policy, change or 0, event or 0, first_end, corrects is not None)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, event
 from sqlalchemy.engine import URL
@@ -18,9 +18,12 @@ from sqlalchemy.pool import QueuePool
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
 from heedful.storage.database import BUSY_SECONDS, Database, GroupCommit, new_engines, unstorable
-from heedful.storage.isolation import OWN
+from heedful.storage.isolation import NO_PROJECT, OWN
 from heedful.storage.rows import Direct
 from heedful.threads import kept_others_waiting
+
+KEPT_READERS = 4
+"""Connections that wait for the next reader outside of the pool."""
 
 POLL_SECONDS = 1.0
 """Seconds between polls for changes by others."""
@@ -58,9 +61,10 @@ class Sqlite(Database):
         self._files = _Files(file)
         super().__init__(*_engines(url.set(database=str(file)), self._files))
         self._writers = GroupCommit(self._begin_group, kept_others_waiting)
-        # Writers are serialized and share a connection: getting one each time costs half as much as a write.
+        # Getting a connection each time costs half as much as a write. Writers are serialized and share one.
         self._writer: PoolProxiedConnection | None = None
-        self._inherited: PoolProxiedConnection | None = None
+        self._readers: list[PoolProxiedConnection] = []
+        self._inherited: list[PoolProxiedConnection | None] = []
 
     def _reserve(self) -> None:
         """Creates the file before SQLite does, which would make it readable by all."""
@@ -107,19 +111,33 @@ class Sqlite(Database):
 
     @contextmanager
     def _begin_direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
-        with self._translating():
+        try:
             if write:
                 with self._writers.write(project, durable) as transaction:
                     assert self._writer is not None
                     self._enter(self._writer, project)
                     yield transaction
             else:
-                with (
-                    closing(self.engine.raw_connection()) as borrowed,
-                    _on_driver(self.of_project, borrowed) as transaction,
-                ):
-                    self._enter(borrowed, project)
+                with self._reader() as reader, _on_driver(self.of_project, reader) as transaction:
+                    self._enter(reader, project)
                     yield transaction
+        except sqlite3.Error as error:
+            raise translate_error(error, self.engine) or error from error
+
+    @contextmanager
+    def _reader(self) -> Iterator[PoolProxiedConnection]:
+        """A connection to read with."""
+        try:
+            reader = self._readers.pop()
+        except IndexError:
+            reader = self.engine.raw_connection()
+        try:
+            yield reader
+        finally:
+            if len(self._readers) < KEPT_READERS and not self._closed:
+                self._readers.append(reader)
+            else:
+                reader.close()
 
     def _begin_group(self, durable: bool) -> AbstractContextManager[Direct]:
         """A write transaction, begun by one who has the turn."""
@@ -130,7 +148,11 @@ class Sqlite(Database):
 
     def _enter(self, borrowed: PoolProxiedConnection, project: str | None) -> None:
         """The statements of the transaction concern this project from now on."""
-        borrowed.info[OWN] = None if project is None else self._number(borrowed, project)
+        driver: Any = borrowed.dbapi_connection
+        borrowed.info[OWN] = None
+        if project is not None:
+            row = driver.execute("SELECT id FROM projects WHERE name = ?", (project,)).fetchone()
+            borrowed.info[OWN] = NO_PROJECT if row is None else row[0]
 
     def _lock_migration(self, connection: Connection) -> None:
         """The write lock of the file is enough."""
@@ -168,13 +190,16 @@ class Sqlite(Database):
         self._files.reset()
         self._writers = GroupCommit(self._begin_group, kept_others_waiting)
         # Not closed, which would release the parent's locks.
-        self._inherited, self._writer = self._writer, None
+        self._inherited += [self._writer, *self._readers]
+        self._writer, self._readers = None, []
 
     def _close(self) -> None:
         with self._writers.alone(""):
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
+        while self._readers:
+            self._readers.pop().close()
         self._dispose()
         self._files.reset()
         if self._temporary is not None:
@@ -278,11 +303,11 @@ def _on_driver(
 
 
 def _begin(connection: Connection) -> None:
-    options = connection.get_execution_options()
-    if options.get("begun") or options.get("isolation_level") == "AUTOCOMMIT":
+    options, driver = connection.get_execution_options(), cast(Any, connection.connection.dbapi_connection)
+    if driver.in_transaction or options.get("isolation_level") == "AUTOCOMMIT":
         return
     if options.get("write"):
-        _synchronise(connection.connection.driver_connection, connection.info, durable=options.get("durable", True))
+        _synchronise(driver, connection.info, durable=options.get("durable", True))
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("write") else "BEGIN")
 
 

@@ -287,6 +287,15 @@ def test_a_session_is_remembered_once_and_deleted_by_its_user_alone(memory: Memo
     asyncio.run(run())
 
 
+def test_what_is_remembered_is_not_lost_in_silence(failing: Any) -> None:
+    service = HeedfulMemoryService(failing)
+    event = Event(author="user", content=content("I like the sauna."), id="1")
+    with pytest.raises(heedful.Unavailable):
+        asyncio.run(service.add_events_to_memory(app_name=APP, user_id="ada", events=[event]))
+    with pytest.raises(heedful.Unavailable):
+        asyncio.run(service.delete_memory(app_name=APP, user_id="ada", memory_id="1"))
+
+
 def test_a_memory_that_is_too_big_is_refused(memory: Memory) -> None:
     service = HeedfulMemoryService(memory)
     event = Event(author="user", content=content("I like the sauna."), id="1")

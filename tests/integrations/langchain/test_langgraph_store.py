@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
-from loop import AT_SEVEN, AT_SIX, QUESTION, SESSION, Broken, Memory, check_warned, opened
+from loop import AT_SEVEN, AT_SIX, QUESTION, SESSION, Memory, check_warned, opened
 from patience import until
 from typing_extensions import TypedDict
 
@@ -214,6 +215,32 @@ def test_agents_at_the_same_time_do_not_mix(store: HeedfulStore) -> None:
             assert found == [f"User {number} likes {key}." for key in "abc"]
 
 
+def test_users_at_the_same_time_have_datasets_of_their_own(memory: Memory) -> None:
+    store = HeedfulStore(memory, dataset=lambda context: f"of-{context['user']}")
+
+    def work(state: State, runtime: Runtime[Any]) -> Any:
+        user = runtime.context["user"]
+        if user == "ada":
+            store.put(USER, "gym", {"text": "The gym of Ada opens at five."})
+        found = store.search(USER, query=QUESTION)
+        assert len(found) == (store.get(USER, "gym") is not None)
+        return {"found": found}
+
+    made = StateGraph(State)
+    made.add_node("work", work)
+    made.add_edge(START, "work")
+    agent = made.compile()
+
+    def ask(user: str) -> list[str]:
+        return [each.key for each in agent.invoke({"question": QUESTION, "found": []}, context={"user": user})["found"]]
+
+    assert ask("ada") == ["gym"]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, ["ada", "bo"] * 4)) == [["gym"], []] * 4
+    with pytest.raises(Invalid, match="the function for dataset failed"):
+        store.put(USER, "gym", {"text": "Outside of a graph, nobody is known."})
+
+
 def test_a_search_finds_nothing_when_heedful_fails(failing: Any, caplog: pytest.LogCaptureFixture) -> None:
     store = HeedfulStore(failing)
     with caplog.at_level(logging.WARNING, "heedful.integrations"):
@@ -232,8 +259,11 @@ def test_an_item_that_is_too_big_is_refused(store: HeedfulStore) -> None:
     assert found.value == {"text": "Ada likes pizza."}
 
 
-def test_a_write_that_fails_says_so() -> None:
-    broken: Any = Broken()
-    store = HeedfulStore(broken)
+def test_all_but_a_search_says_that_it_failed(failing: Any) -> None:
+    store = HeedfulStore(failing)
     with pytest.raises(Unavailable):
         store.put(USER, "food", {"text": "Ada likes pizza."})
+    with pytest.raises(Unavailable):
+        asyncio.run(store.aget(USER, "food"))
+    with pytest.raises(Unavailable):
+        store.list_namespaces()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from edge_cases import EdgeCases, meaningless
+from edge_cases import PRIVATE, EdgeCases, meaningless
 from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock, ToolCallBlock
 from llama_index.core.chat_engine import SimpleChatEngine
@@ -180,6 +181,18 @@ def test_a_retriever_shows_what_was_rated(memory: Memory) -> None:
     for event in [event for each in given for event in each.event_ids]:
         memory.retract(event)
     assert [each.text for each in retriever.retrieve(QUESTION)] == [AT_SIX, AT_SEVEN]
+
+
+def test_a_retriever_serves_users_at_once(memory: Memory) -> None:
+    memory.remember(PRIVATE, metadata={"user": "ada"})
+    retriever = HeedfulRetriever(memory, where=lambda tags: {"user": {"only": [tags["user"]]}})
+
+    def ask(user: str) -> bool:
+        with instrument_tags({"user": user}):
+            return PRIVATE in [each.text for each in retriever.retrieve(QUESTION)]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, ["ada", "bo"] * 4)) == [True, False] * 4
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

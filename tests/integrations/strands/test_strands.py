@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from edge_cases import EdgeCases
+from edge_cases import PRIVATE, EdgeCases
 from loop import (
     ANSWER,
     AT_SEVEN,
@@ -33,7 +33,8 @@ from strands.memory import MemoryManager
 from strands_model import Scripted
 
 import heedful
-from heedful.integrations.strands import HeedfulMemoryStore, HeedfulPlugin, heedful_tools
+from heedful import Invalid, Unavailable
+from heedful.integrations.strands import HeedfulMemoryManager, HeedfulMemoryStore, HeedfulPlugin, heedful_tools
 from heedful.integrations.turns import afinish, finish
 from heedful.testing import WordEmbedder
 
@@ -121,6 +122,11 @@ def test_an_agent_answers_when_heedful_fails(failing: Any, caplog: pytest.LogCap
     check_warned(caplog)
 
 
+def test_what_an_agent_adds_is_not_lost_in_silence(failing: Any) -> None:
+    with pytest.raises(Unavailable):
+        asyncio.run(HeedfulMemoryStore(failing).add("Ada likes the sauna."))
+
+
 def test_the_memory_store_shows_what_was_rated(memory: Memory) -> None:
     scripted = Scripted()
     store = HeedfulMemoryStore(memory)
@@ -157,6 +163,43 @@ def test_what_an_agent_adds_is_recalled(memory: Memory) -> None:
     assert asyncio.run(run()) == ["Ada likes the sauna."]
     fact = memory.facts(newest_first=True, limit=1).items[0]
     assert (fact.metadata, len(memory.facts().items)) == ({"user": "ada", "kind": "taste"}, 3)
+
+
+def test_users_at_once_search_and_add_what_is_theirs(memory: Memory) -> None:
+    def where(state: dict[str, Any]) -> Any:
+        return {"user": {"only": [state["user"]]}}
+
+    store = HeedfulMemoryStore(memory, where=where)
+
+    def agent(tool: str | None = None, arguments: str = "{}") -> tuple[Agent, Scripted]:
+        scripted = Scripted(tool, arguments)
+        manager = HeedfulMemoryManager(stores=[store], add_tool_config=True)
+        return Agent(scripted, memory_manager=manager, callback_handler=None), scripted
+
+    adding, _ = agent("add_memory", json.dumps({"entries": [PRIVATE]}))
+    adding("Remember it.", invocation_state={"user": "ada"})
+    assert memory.facts(newest_first=True, limit=1).items[0].metadata == {"user": "ada"}
+
+    def ask(user: str) -> tuple[str, str]:
+        made, scripted = agent("search_memory", json.dumps({"query": QUESTION}))
+        made(QUESTION, invocation_state={"user": user})
+        return scripted.seen[0], str(made.messages)
+
+    with ThreadPoolExecutor(4) as pool:
+        users = ["ada", "bo"] * 4
+        for user, (prompt, conversation) in zip(users, pool.map(ask, users), strict=True):
+            for text in (prompt, conversation):
+                assert AT_SIX in text
+                assert (PRIVATE in text) == (user == "ada")
+
+
+def test_a_function_needs_a_manager_that_knows_the_call(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    store = HeedfulMemoryStore(memory, where=lambda state: {"user": state["user"]})
+    with caplog.at_level(logging.WARNING, "heedful.integrations"):
+        assert asyncio.run(store.search(QUESTION)) == []
+    check_warned(caplog)
+    with pytest.raises(Invalid, match="the function for where failed"):
+        asyncio.run(store.add(PRIVATE))
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from strands.types.content import Message
 from strands.types.session import SessionMessage
 from strands_model import Scripted
 
+from heedful import Unavailable
 from heedful.api import Sessions
 from heedful.integrations.strands import HeedfulPlugin
 from heedful.integrations.strands_sessions import HeedfulSessionManager, HeedfulSessionRepository, MongoDBSessionManager
@@ -162,6 +163,11 @@ def test_an_agent_answers_when_heedful_fails_after_it_began(
             for _ in range(2):
                 assert str(agent(QUESTION)).strip() == ANSWER
     check_warned(caplog)
+
+
+def test_a_new_agent_says_that_heedful_fails(failing: Any) -> None:
+    with pytest.raises(Unavailable):
+        Agent(Scripted(), session_manager=HeedfulSessionManager(failing, SESSION), callback_handler=None)
 
 
 ALONE = """

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop import ANSWER, AT_SIX, QUESTION, SESSION, Broken, Memory, opened
+from loop import ANSWER, AT_SIX, QUESTION, SESSION, Broken, Memory, opened, run_examples
 from opentelemetry._logs import LogRecord
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusCode, use_span
 
 import heedful
 from heedful import NotFound
@@ -29,6 +29,12 @@ RESULT = "gen_ai.evaluation.result"
 @pytest.fixture(params=["open", "connect"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     with opened(request.param, tmp_path) as memory:
+        yield memory
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[Memory]:
+    with opened("open", tmp_path) as memory:
         yield memory
 
 
@@ -93,6 +99,18 @@ def test_a_program_goes_on_when_heedful_fails(caplog: pytest.LogCaptureFixture) 
         for _ in range(2):
             agent.answer({"name": "Tone", "score.value": 1.0})
     assert len([record for record in caplog.records if "the server is down" in record.message]) == 1
+
+
+def test_the_page_says_what_works(embedded: Memory) -> None:
+    embedded.sessions.add_entry(SESSION, QUESTION, ANSWER, external_id="0" * 31 + "1")
+    given: dict[str, Any] = {"memory": embedded}
+    run_examples("scores", given, "OpenTelemetry")
+    where = NonRecordingSpan(SpanContext(1, 1, is_remote=False))
+    attributes = {"gen_ai.evaluation.name": "Tone", "gen_ai.evaluation.score.label": "pass"}
+    with use_span(where):
+        given["provider"].get_logger("evaluator").emit(LogRecord(event_name=RESULT, attributes=attributes))
+    given["provider"].shutdown()
+    assert rated(given["memory"]) == [(5, None)]
 
 
 class Spans:

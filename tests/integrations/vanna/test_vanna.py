@@ -15,8 +15,7 @@ from uuid import uuid4
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from edge_cases import LOG, EdgeCases, meaningless
-from loop import ANSWER, SESSION, Asked, Broken, Memory, check_warned, opened, run_examples, warnings
-from opentelemetry.sdk.trace import TracerProvider
+from loop import ANSWER, SESSION, Asked, Memory, check_warned, opened, run_examples, warnings
 from vanna.core.agent import Agent
 from vanna.core.llm import LlmRequest, LlmResponse, LlmService, LlmStreamChunk
 from vanna.core.registry import ToolRegistry
@@ -263,6 +262,52 @@ def test_memories_are_deleted(memory: Memory) -> None:
     asyncio.run(run())
 
 
+def test_texts_are_found_and_deleted_for_their_user_alone(memory: Memory) -> None:
+    memory.remember("Cities are in the table city.", dataset="vanna")
+
+    async def run(saved: HeedfulAgentMemory, user: str) -> list[str]:
+        here = context(saved, user=user)
+        found = await saved.search_text_memories("Which cities are big?", here)
+        recent = await saved.get_recent_text_memories(here)
+        assert sorted(each.memory.content for each in found) == sorted(each.content for each in recent)
+        return sorted(each.content for each in recent)
+
+    own, shared = HeedfulAgentMemory(memory, "geo"), HeedfulAgentMemory(memory, "geo", audience="staff")
+    for_all = HeedfulAgentMemory(memory, "geo", audience=None)
+    for saved, whose in ((own, "Ada"), (shared, "staff"), (for_all, "all")):
+        asyncio.run(saved.save_text_memory(f"Big cities of {whose}.", context(saved)))
+    everybody = ["Big cities of all.", "Cities are in the table city."]
+    assert asyncio.run(run(own, "ada")) == ["Big cities of Ada.", *everybody]
+    assert asyncio.run(run(own, "bo")) == everybody
+    assert asyncio.run(run(shared, "bo")) == ["Big cities of all.", "Big cities of staff.", everybody[1]]
+    texts = {fact.text: fact.fact_id for fact in memory.facts(dataset="vanna").items}
+    bo = context(own, user="bo")
+    assert not asyncio.run(own.delete_text_memory(bo, texts["Big cities of Ada."]))
+    assert asyncio.run(own.clear_memories(bo)) == 2
+    assert asyncio.run(run(own, "ada")) == ["Big cities of Ada."]
+
+
+def test_saved_sql_is_deleted_for_its_user_alone(memory: Memory) -> None:
+    saved = HeedfulAgentMemory(memory, "geo")
+    save(saved, IN_ITALY, IN_ITALY_SQL)
+    (own,) = asyncio.run(saved.get_recent_memories(context(saved)))
+    bo = context(saved, user="bo")
+    assert not asyncio.run(saved.delete_by_id(bo, str(own.memory_id)))
+    assert asyncio.run(saved.clear_memories(bo)) == 0
+    assert asyncio.run(saved.delete_by_id(context(saved), str(own.memory_id)))
+
+
+def test_the_dataset_and_the_author_may_be_those_of_a_user(memory: Memory) -> None:
+    saved = HeedfulAgentMemory(
+        memory, "geo", dataset=lambda user: f"of-{user.id}", author=lambda user: f"{user.id}@example.com"
+    )
+    asyncio.run(saved.save_text_memory("A city is big from a million people on.", context(saved)))
+    assert [fact.text for fact in memory.facts(dataset="of-ada").items] == ["A city is big from a million people on."]
+    save(saved, IN_ITALY, WRONG_SQL)
+    asyncio.run(saved.correct(context(saved), "request-1", IN_ITALY_SQL))
+    assert {each.author for each in memory.feedback.list().items} == {"ada@example.com"}
+
+
 def test_searches_find_nothing_when_heedful_fails(failing: Any, caplog: pytest.LogCaptureFixture) -> None:
     saved = HeedfulAgentMemory(failing)
     with caplog.at_level(logging.WARNING, "heedful.integrations"):
@@ -272,10 +317,12 @@ def test_searches_find_nothing_when_heedful_fails(failing: Any, caplog: pytest.L
     check_warned(caplog)
 
 
-def test_saving_says_so_when_heedful_fails() -> None:
-    broken: Any = Broken()
+def test_saving_says_so_when_heedful_fails(failing: Any) -> None:
+    saved = HeedfulAgentMemory(failing)
     with pytest.raises(Unavailable):
-        save(HeedfulAgentMemory(broken), IN_ITALY, IN_ITALY_SQL)
+        save(saved, IN_ITALY, IN_ITALY_SQL)
+    with pytest.raises(Unavailable):
+        asyncio.run(saved.get_recent_memories(context(saved)))
 
 
 def test_the_page_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,6 +418,8 @@ class TestEdgeCases(EdgeCases):
                 assert (IN_ITALY_SQL in asked.prompt) == (user == "ada")
 
     def test_trace(self, memory: Memory) -> None:
+        from opentelemetry.sdk.trace import TracerProvider
+
         tracer = TracerProvider().get_tracer("agent")
         with tracer.start_as_current_span("request") as span:
             save(HeedfulAgentMemory(memory, "geo", external_id="trace"), IN_ITALY, IN_ITALY_SQL)

@@ -20,10 +20,9 @@ from heedful.interfaces.cli.runner import Options, command, extra
 from heedful.interfaces.cli.screen import STOPPED, console, echo, progress, show_table
 from heedful.interfaces.cli.server_commands import show_link
 from heedful.model import Hit, NewKey
-from heedful.simulate import SimulatedUser, traffic
+from heedful.simulate import traffic
 from heedful.simulate.shop import HANDBOOK
 from heedful.simulate.traffic import Embedding
-from heedful.text import counted
 
 FACTS = (
     "Passwords must have at least twelve characters and one digit.",
@@ -38,7 +37,7 @@ FACTS = (
     "Annual leave is requested in the HR portal.",
 )
 HELPFUL = FACTS[2]
-QUESTIONS = ("How do I reset my password?", "How can I reset my password?", "How to reset a password?")
+RATED_QUESTION = "How do I reset my password?"
 RELATED_QUESTION = "I forgot my password, how do I reset it?"
 
 
@@ -74,10 +73,12 @@ def show_loop(options: Options) -> None:
         screen.print(f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: what helps is at rank {rank}.")
         _ranking(before.hits)
 
-        events = give_feedback(memory, helpful)
-        screen.print("\n[bold]3. Signal.[/bold] Three people asked, in other words, and said what helped:")
-        for question in QUESTIONS:
-            screen.print(f"   {question!r}")
+        shown = memory.recall(RATED_QUESTION)
+        rated = memory.signal_recall(shown, helpful=[helpful], author="ana")
+        rank = next(str(hit.rank) for hit in shown.hits if hit.fact_id == helpful)
+        screen.print(
+            f"\n[bold]3. Rate.[/bold] Ana asks {RATED_QUESTION!r} and says that the fact at rank {rank} helped."
+        )
 
         after = memory.recall(RELATED_QUESTION, top_k=5, explain=True)
         screen.print(f"\n[bold]4. Recall[/bold] {RELATED_QUESTION!r} again:")
@@ -89,22 +90,13 @@ def show_loop(options: Options) -> None:
         for line in reasons.arithmetic:
             screen.print(f"   {line}")
 
-        for event in events:
+        for event in rated.event_ids:
             memory.retract(event)
         restored = memory.recall(RELATED_QUESTION, top_k=5)
         same = [hit.fact_id for hit in restored.hits] == [hit.fact_id for hit in before.hits]
         verdict = "exactly as it was" if same else "changed, which should not be"
-        said = counted(len(events), "signal")
-        screen.print(f"\n[bold]6. Retract[/bold] all that they said ({said}): the ranking is {verdict}.\n")
-
-
-def give_feedback(memory: Heedful, helpful: str) -> list[str]:
-    """Three simulated people ask, read all they are shown, and say what helped; returns the events."""
-    events: list[str] = []
-    for seed, question in enumerate(QUESTIONS):
-        person = SimulatedUser(seed, examination=0.0)
-        events += person.respond(memory, memory.recall(question), {helpful}).event_ids
-    return events
+        screen.print(f"\n[bold]6. Undo.[/bold] Ana takes her rating back: the ranking is {verdict}.")
+        screen.print("\nNext: [bold]heedful try FILE[/bold], with a text of your own.\n")
 
 
 def _ranking(hits: Sequence[Hit], earlier: Sequence[Hit] = ()) -> None:

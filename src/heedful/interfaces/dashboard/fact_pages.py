@@ -35,15 +35,15 @@ STEPS = 8
 def facts_page(here: PageContext) -> Response:
     """The facts of a dataset, or those that a query finds."""
     datasets, dataset = here.dataset()
-    typed, boost = here.query.get("q", "").strip(), here.query.get("boost") == "1"
+    typed, unrated = here.query.get("q", "").strip(), here.query.get("unrated") == "1"
     recall: Recall | None = None
     page: Page[Fact] = EMPTY
     if typed:
-        recall = here.attempt(lambda: views.search(here.heedful, typed, dataset, boost=boost), None)
+        recall = here.attempt(lambda: views.search(here.heedful, typed, dataset, boost=not unrated), None)
     else:
         page = here.attempt(lambda: here.heedful.facts(dataset=dataset, newest_first=True, **here.paging), EMPTY)
     return here.html(
-        "facts.html", datasets=datasets, dataset=dataset, typed=typed, boost=boost, recall=recall, page=page
+        "facts.html", datasets=datasets, dataset=dataset, typed=typed, unrated=unrated, recall=recall, page=page
     )
 
 

@@ -56,7 +56,7 @@ def overview_page(here: PageContext) -> Response:
         range=days,
         datasets=datasets,
         dataset=dataset,
-        about="facts" if target_type == "fact" else "answers",
+        about="facts" if target_type == "fact" else "answers and executions",
         trend=trend,
         drawn=comparison.trend_chart(trend, days.words, earlier),
         numbers=_numbers(trend),

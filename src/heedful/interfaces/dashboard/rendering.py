@@ -78,8 +78,8 @@ def score(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def percent(value: float | None) -> str:
-    return "–" if value is None else f"{value * 100:.0f}%"
+def percent(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:.{digits}%}"
 
 
 def short(text: str, limit: int = 120) -> str:

@@ -20,27 +20,22 @@ from tempfile import TemporaryDirectory
 
 import orjson
 import uvicorn
-from fastapi import FastAPI
-from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
 from uvicorn.supervisors import Multiprocess
 
 from heedful.access.credentials import create_key
 from heedful.api import CALLS
-from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
+from heedful.errors import Invalid, Unavailable
 from heedful.interfaces.http import calls, foreign_routes, middleware
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import ServerConfig
 from heedful.interfaces.http.mcp import Agents
-from heedful.interfaces.http.middleware import Endpoint, Measures
+from heedful.interfaces.http.middleware import Application, Endpoint, Measures, Routes
 from heedful.interfaces.http.server_routes import ServerRoutes
 from heedful.interfaces.http.state import ServerState
 from heedful.model import NewKey
 from heedful.storage import key_rows as keys
 from heedful.store import Store
-from heedful.version import __version__
 from heedful.workspace import Workspace
 
 logger = logging.getLogger("heedful.interfaces.http")
@@ -55,7 +50,7 @@ ALLOWED_HEADERS = (
 """Headers that pages of other origins may send."""
 
 
-def create(config: Config, store: Store | None = None) -> FastAPI:
+def create(config: Config, store: Store | None = None) -> Application:
     """The application for a store; `store` is one that is open already."""
     state = ServerState(config, store or open_store(config))
     measures = Measures()
@@ -64,7 +59,7 @@ def create(config: Config, store: Store | None = None) -> FastAPI:
     agents = Agents(state) if config.mcp and find_spec("mcp") is not None else None
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: object) -> AsyncIterator[None]:
         state.start()
         async with nullcontext() if agents is None else agents.running():
             yield
@@ -72,36 +67,24 @@ def create(config: Config, store: Store | None = None) -> FastAPI:
         if spans is not None:
             await asyncio.to_thread(spans.shutdown)
 
-    app = FastAPI(
-        title="Heedful",
-        version=__version__,
-        lifespan=lifespan,
-        # FastAPI's own pages would load scripts from elsewhere.
-        openapi_url=None,
-        exception_handlers={HeedfulError: _error_response, HTTPException: _not_found},
-    )
-    app.router.redirect_slashes = False
     routes = _routes(state, measures)
     if agents is not None:
         routes |= {path: {"POST": agents.answer} for path in ("/mcp", f"{calls.PREFIX}/mcp")}
-    app.router.routes.append(middleware.Routes(routes))
+    app = Application(state, Routes(routes), measures, lifespan)
     if config.cors_origins:
-        app.add_middleware(
-            CORSMiddleware,
+        app.respond = CORSMiddleware(
+            app.respond,
             allow_origins=config.cors_origins,
             allow_methods=["*"],
             allow_headers=ALLOWED_HEADERS,
             expose_headers=["etag", "x-request-id", "retry-after"],
         )
-    app.add_middleware(middleware.BodyTimeout, seconds=config.body_seconds)
-    app.add_middleware(middleware.Envelope, measures=measures, refusals=state.refusals)
     if spans is not None:
-        app.add_middleware(middleware.Tracing, provider=spans)
-    app.state.heedful = state
+        app.answer = middleware.Tracing(app.answer, spans)
     return app
 
 
-def from_environment() -> FastAPI:
+def from_environment() -> Application:
     """The application of a worker that another process has started."""
     config = Config(**orjson.loads(os.environ[CONFIG]))
     set_up(config)
@@ -162,26 +145,6 @@ def _routes(state: ServerState, measures: Measures) -> dict[str, dict[str, Endpo
     return routes
 
 
-async def _error_response(request: Request, error: Exception) -> Response:
-    request.scope["heedful.error"] = error
-    status, body, problem = middleware.document(error, request.scope["heedful.request_id"])
-    return Response(body, status, middleware.headers_of(problem, status), "application/problem+json")
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        problem: HeedfulError = Invalid(
-            f"{request.method} is not allowed here", code="method", value=request.method, remedy=f"Use {allowed}"
-        )
-        response = await _error_response(request, problem)
-        response.headers["Allow"] = allowed
-        return response
-    missing = NotFound(f"no route for {request.url.path[:200]}", code="no_route", remedy="All routes: /openapi.json")
-    return await _error_response(request, missing)
-
-
 GRACE = 30
 """Seconds that calls under way are given to end when the server is stopped; closing takes `CLOSE_SECONDS` at most."""
 
@@ -224,7 +187,7 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
         try:
             uvicorn.Server(ServerConfig(app, config, **options)).run(sockets=[listening])
         finally:
-            if app.state.heedful.has_abandoned:
+            if app.state.has_abandoned:
                 # The interpreter would wait for their threads.
                 os._exit(0)
         return

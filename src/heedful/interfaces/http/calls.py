@@ -75,7 +75,7 @@ def endpoint(operation: Call, state: ServerState) -> Endpoint:
                 with state.opened(request, project, caller, operation) as opened:
                     return _result(state, opened, caller, operation, values, callbacks, key)
 
-            run_there = runner(state, operation, values, project, caller)
+            run_there = runner(state, operation, values, project, caller, len(raw))
             if operation.callbacks and "text/event-stream" in request.headers.get("accept", ""):
                 return stream(run_there, request, operation, call, held.pop_all())
             content = await run_there(lambda: call({}))
@@ -85,12 +85,13 @@ def endpoint(operation: Call, state: ServerState) -> Endpoint:
 
 
 def runner(
-    state: ServerState, operation: Call, values: Mapping[str, Any], project: str, caller: Caller
+    state: ServerState, operation: Call, values: Mapping[str, Any], project: str, caller: Caller, size: int
 ) -> Callable[..., Awaitable[Any]]:
-    """The place to run a call: apart if it asks a database, otherwise in turn with others of its kind."""
+    """The place to run a call with a body of so many bytes: apart if it asks a database, otherwise in turn with others
+    of its kind."""
     if operation.queries:
         return partial(state.query, project, caller)
-    lane = state.short if operation.scope == "feedback" else state.calls
+    lane = state.lane(operation, size)
     if operation.name == "recall" and not values.get("answer") and values.get("session_id") is None:
         lane = state.recalls
     return partial(state.run, lane, project, caller)
@@ -254,6 +255,8 @@ def _too_many(values: str, most: int) -> Invalid:
 
 def query_of(request: Request) -> list[tuple[str, str]]:
     raw = request.scope["query_string"]
+    if not raw:
+        return []
     if len(raw) > MAX_QUERY:
         raise Invalid(f"the query string has {len(raw)} bytes, the limit is {MAX_QUERY}", code="malformed")
     try:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from pydantic_core import to_json
-from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -93,7 +93,7 @@ async def _respond(route: ForeignRoute, state: ServerState, request: Request) ->
 
         if route.queries:
             return await state.query(project, caller, work)
-        return await state.run(state.short if route.scope == "feedback" else state.calls, project, caller, work)
+        return await state.run(state.lane(route, len(raw)), project, caller, work)
 
 
 def _projects(store: Store, only: str | None) -> list[str]:
@@ -115,8 +115,8 @@ async def _form(request: Request, raw: bytes) -> tuple[list[tuple[str, str]], di
                     called = value.filename or name
                     # Two files may have one name.
                     files[called if called not in files else f"{called} ({len(files) + 1})"] = await value.read()
-    except HTTPException as error:
-        raise Invalid(f"the form can't be read ({error.detail})", code="malformed") from None
+    except MultiPartException as error:
+        raise Invalid(f"the form can't be read ({error.message})", code="malformed") from None
     return fields, files
 
 

@@ -193,7 +193,7 @@ def _memory(state: ServerState, request: Request, access: Access) -> AsyncHeedfu
                     access.caller.check(project.scope_to_retract(arguments[operation.undoes]))
                 return AllowedCalls(project, access.caller)._run(operation, arguments)
 
-        return await runner(state, operation, arguments, access.project, access.caller)(work)
+        return await runner(state, operation, arguments, access.project, access.caller, len(access.body))(work)
 
     async def close() -> None:
         """The store is the server's."""

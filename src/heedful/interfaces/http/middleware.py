@@ -1,5 +1,5 @@
-"""The way of every request: an id, a line in the log, a number in the metrics, a span for OpenTelemetry if an exporter
-is configured, time for its body, the endpoint that answers its path, and a document for each error."""
+"""The way of every request, in one layer: an id, a line in the log, a number in the metrics, a span for OpenTelemetry
+if an exporter is configured, time for its body, the endpoint that answers its path, and a document for each error."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import logging
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,13 +19,14 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, request_response
+from starlette.routing import BaseRoute, Match, Router, request_response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.access.audit import Refusals, is_refusal
+from heedful.access.audit import is_refusal
 from heedful.clock import new_id
-from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
 from heedful.interfaces.http.sharing import Buckets
+from heedful.interfaces.http.state import REQUEST_CYCLE, ServerState
 from heedful.interfaces.problems import problem, status_of
 from heedful.storage.audit import Refusal
 from heedful.version import __version__
@@ -40,6 +42,9 @@ CLIENT_CLOSED_REQUEST = 499
 IS_DELAYED = "heedful.is_delayed"
 """Set in the scope of a request whose answer is a refusal that is kept back."""
 
+LINE = "%s %s %s %.1f ms request=%s key=%s"
+"""A line of the log."""
+
 MAX_LOGGED = 200
 """Characters of a path in the log."""
 
@@ -49,19 +54,31 @@ REFUSED_SECONDS = 1.0
 """Seconds that the answer takes beyond that."""
 
 
-class Envelope:
-    """The outermost layer. Nothing of a request but its path is logged: no key, no query, no body."""
+class Application:
+    """The server. Nothing of a request but its path is logged: no key, no query, no body.
 
-    def __init__(self, app: ASGIApp, measures: Measures, refusals: Refusals) -> None:
-        self._app = app
+    `answer` takes each request, and `respond` those that are counted already: layers around them go there.
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        routes: Routes,
+        measures: Measures,
+        lifespan: Callable[[Any], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self.state = state
+        self.answer: ASGIApp = self._answer
+        self.respond: ASGIApp = BodyTimeout(self._respond, state.config.body_seconds)
+        self._routes = routes
         self._measures = measures
-        self._refusals = refusals
         self._refused = Buckets[str]()
+        self._lifespan = Router(lifespan=lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        await (self.answer if scope["type"] == "http" else self._lifespan)(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Routes are matched before the path is decoded, so that an id may hold a slash.
         scope["path"] = scope["raw_path"].decode("ascii", errors="replace")
         named = (value.decode() for name, value in scope["headers"] if name == b"x-request-id" and ID.fullmatch(value))
@@ -81,18 +98,24 @@ class Envelope:
             await send(message)
 
         try:
-            await self._app(scope, receive, sending)
+            await self.respond(scope, receive, sending)
         except (Exception, asyncio.CancelledError) as raised:
             error: Exception = _stopping() if isinstance(raised, asyncio.CancelledError) else raised
-            scope["heedful.error"] = error
-            failed, body, problem = document(error, request_id)
+            response = error_response(scope, error)
             if status is None:
-                response = Response(body, failed, headers_of(problem, failed), "application/problem+json")
                 await response(scope, receive, sending)
             elif error is raised:
                 raise
         finally:
             self._note(scope, status or CLIENT_CLOSED_REQUEST, time.perf_counter() - started)
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        try:
+            response = await self._routes.find(request)(request)
+            await response(scope, receive, send)
+        except HeedfulError as error:
+            await error_response(scope, error)(scope, receive, send)
 
     async def _slow_down(self, scope: Scope) -> None:
         """Keeps a caller waiting who is refused again and again: each answer takes time from others."""
@@ -110,11 +133,20 @@ class Envelope:
             # Names that we made, and none that was sent.
             operation = scope.get("heedful.operation", f"{method} {route}")
             address = scope["client"][0] if scope.get("client") else None
-            self._refusals.note(Refusal(operation, error.code, scope.get("heedful.project"), caller, address))
+            self.state.refusals.note(Refusal(operation, error.code, scope.get("heedful.project"), caller, address))
         self._measures.request(method, route, status, seconds)
-        line = "%s %s %s %.1f ms request=%s key=%s"
-        path, request_id = scope["path"][:MAX_LOGGED], scope["heedful.request_id"]
-        logger.info(line, method, path, status, seconds * 1000, request_id, caller or "-")
+        if logger.isEnabledFor(logging.INFO):
+            path, request_id = scope["path"][:MAX_LOGGED], scope["heedful.request_id"]
+            values = (method, path, status, seconds * 1000, request_id, caller or "-")
+            # Without looking for the caller of this line, which takes as long as the rest of it.
+            logger.handle(logger.makeRecord(logger.name, logging.INFO, __file__, 0, LINE, values, None))
+
+
+def error_response(scope: Scope, error: Exception) -> Response:
+    """The document of an error, which is noted in the scope of its request."""
+    scope["heedful.error"] = error
+    status, body, problem = document(error, scope["heedful.request_id"])
+    return Response(body, status, headers_of(problem, status), "application/problem+json")
 
 
 def _stopping() -> Unavailable:
@@ -161,6 +193,9 @@ class BodyTimeout:
 
         async def receiving() -> Message:
             nonlocal remaining, is_complete
+            cycle = REQUEST_CYCLE.get()
+            # Often all of it is there already.
+            is_complete = is_complete or (cycle is not None and not cycle.more_body)
             if is_complete:
                 return await receive()
             started = time.monotonic()
@@ -216,9 +251,6 @@ class Tracing:
         self._tracer = provider.get_tracer("heedful", __version__)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         from opentelemetry.propagate import extract
         from opentelemetry.trace import SpanKind, StatusCode
 
@@ -262,11 +294,16 @@ class Measures:
         self._seconds = Histogram(
             "heedful_request_seconds", "How long requests take.", labels[:2], registry=self._registry, buckets=BUCKETS
         )
+        self._labelled: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         method = method if method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS") else "other"
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(method, route).observe(seconds)
+        name = (method, route, status)
+        if name not in self._labelled:
+            self._labelled[name] = self._requests.labels(method, route, status), self._seconds.labels(method, route)
+        requests, duration = self._labelled[name]
+        requests.inc()
+        duration.observe(seconds)
 
     def text(self) -> bytes:
         """All numbers of all workers, in Prometheus's own words."""
@@ -291,6 +328,16 @@ class _Route(NamedTuple):
     endpoints: Mapping[str, Endpoint]
 
 
+@dataclass(slots=True)
+class _Node:
+    """The paths that begin with the same segments."""
+
+    routes: list[_Route] = field(default_factory=list)
+    """Those that end here."""
+    following: dict[str | None, _Node] = field(default_factory=dict)
+    """By the next segment, with None for a parameter."""
+
+
 class Routes(BaseRoute):
     """Endpoints by path and method. Where several paths match, the one that was named first answers.
 
@@ -298,24 +345,22 @@ class Routes(BaseRoute):
     """
 
     def __init__(self, routes: Mapping[str, Mapping[str, Endpoint]]) -> None:
-        self._routes: dict[tuple[str | None, ...], list[_Route]] = {}
-        """By the segments of their paths, with None for parameters."""
-        self._shapes: dict[int, set[tuple[int, ...]]] = {}
-        """The places of parameters in paths of so many segments."""
+        self._root = _Node()
+        self._longest = 0
         for number, (path, endpoints) in enumerate(routes.items()):
             segments = path.split("/")
+            self._longest = max(self._longest, len(segments))
             names = {place: name.strip("{}") for place, name in enumerate(segments) if name.startswith("{")}
-            self._shapes.setdefault(len(segments), set()).add(tuple(names))
-            self._routes.setdefault(_key(segments, names), []).append(_Route(number, path, names, endpoints))
-        self._longest = max(self._shapes)
+            node = self._root
+            for place, segment in enumerate(segments):
+                node = node.following.setdefault(None if place in names else segment, _Node())
+            node.routes.append(_Route(number, path, names, endpoints))
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        method = _method(scope)
         # What is split no further than the longest path matches none.
         segments = scope["path"].split("/", self._longest)
-        # A parameter is any segment that is not empty.
-        shapes = [places for places in self._shapes.get(len(segments), ()) if all(segments[place] for place in places)]
-        candidates = sorted(route for places in shapes for route in self._routes.get(_key(segments, places), ()))
+        candidates = self._candidates(segments)
         if not candidates:
             return Match.NONE, {}
         route = next((route for route in candidates if method in route.endpoints), candidates[0])
@@ -323,14 +368,45 @@ class Routes(BaseRoute):
         match = Match.FULL if method in route.endpoints else Match.PARTIAL
         return match, {"heedful.route": route.path, "path_params": parameters, ENDPOINTS: route.endpoints}
 
+    def _candidates(self, segments: Sequence[str]) -> list[_Route]:
+        """The routes whose paths match, in the order in which they were named."""
+        nodes = [self._root]
+        for segment in segments:
+            # A parameter is any segment that is not empty.
+            keys = (segment, None) if segment else (segment,)
+            nodes = [node.following[key] for node in nodes for key in keys if key in node.following]
+        return sorted(route for node in nodes for route in node.routes)
+
+    def find(self, request: Request) -> Endpoint:
+        """The endpoint for a request."""
+        match, found = self.matches(request.scope)
+        if match is Match.NONE:
+            message = f"no route for {request.scope['path'][:200]}"
+            raise NotFound(message, code="no_route", remedy="All routes: /openapi.json")
+        request.scope.update(found)
+        endpoints: Mapping[str, Endpoint] = found[ENDPOINTS]
+        return endpoints[_method(request.scope)] if match is Match.FULL else _refuse_method
+
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoints: Mapping[str, Endpoint] = scope[ENDPOINTS]
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        if method not in endpoints:
-            allowed = {*endpoints, "HEAD"} if "GET" in endpoints else {*endpoints}
-            raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
-        await request_response(endpoints[method])(scope, receive, send)
+        if _method(scope) not in endpoints:
+            raise HTTPException(405, headers={"Allow": _allowed(scope)})
+        await request_response(endpoints[_method(scope)])(scope, receive, send)
 
 
-def _key(segments: Sequence[str], places: Collection[int]) -> tuple[str | None, ...]:
-    return tuple(None if place in places else segment for place, segment in enumerate(segments))
+def _method(scope: Scope) -> str:
+    return "GET" if scope["method"] == "HEAD" else str(scope["method"])
+
+
+def _allowed(scope: Scope) -> str:
+    """The methods of the path that matched."""
+    endpoints: Mapping[str, Endpoint] = scope[ENDPOINTS]
+    return ", ".join(sorted({*endpoints, "HEAD"} if "GET" in endpoints else endpoints))
+
+
+async def _refuse_method(request: Request) -> Response:
+    allowed, message = _allowed(request.scope), f"{request.method} is not allowed here"
+    error = Invalid(message, code="method", value=request.method, remedy=f"Use {allowed}")
+    response = error_response(request.scope, error)
+    response.headers["Allow"] = allowed
+    return response

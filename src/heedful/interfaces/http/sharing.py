@@ -12,14 +12,15 @@ import math
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, Literal, TypeVar
 
 from cachetools import LRUCache
 
 from heedful.errors import Unavailable
+from heedful.storage.database import Outcome, together
 from heedful.threads import ProcessorTime
 
 Result = TypeVar("Result")
@@ -173,7 +174,10 @@ class Shares:
 
         def measured() -> Result:
             call.time = ProcessorTime()
-            return work()
+            try:
+                return work()
+            finally:
+                call.time.end()
 
         self._calls.add(call)
         try:
@@ -311,8 +315,12 @@ class Shares:
 
     def _accounts(self, project: str, caller: str, now: float) -> tuple[_Project, _Account]:
         """Those of a project and its caller, which are active now."""
-        account = self._projects.setdefault(project, _Project())
-        own = account.callers.setdefault(caller, _Account())
+        account = self._projects.get(project)
+        if account is None:
+            account = self._projects[project] = _Project()
+        own = account.callers.get(caller)
+        if own is None:
+            own = account.callers[caller] = _Account()
         account.charge(0.0, now)
         own.charge(0.0, now)
         self._projects.move_to_end(project)
@@ -467,26 +475,22 @@ class RoomLimiter:
                 self._changed.notify_all()
 
 
-Completed = tuple["asyncio.Future[Any]", Any, BaseException | None]
+MAX_TOGETHER = 32
+"""Short calls that a thread makes together: none of them is answered before the last is done."""
 
 
 class ShortCalls:
-    """Runs calls in a few threads. Results that come together are delivered together, which wakes the loop less often
-    than one at a time."""
+    """Runs calls in a few threads. Those that wait are made together, share transactions, and wake the loop once."""
 
     def __init__(self, threads: int, name: str) -> None:
         self._waiting: SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._completing = threading.Lock()
-        self._completed: list[Completed] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._threads = [threading.Thread(target=self._work, name=name, daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """The result of `work`, which runs even if the caller has gone."""
-        self._loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = self._loop.create_future()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.put((future, work))
         return await future
 
@@ -497,26 +501,23 @@ class ShortCalls:
             thread.join()
 
     def _work(self) -> None:
-        while (waiting := self._waiting.get()) is not None:
-            future, work = waiting
-            try:
-                completed: Completed = (future, work(), None)
-            except BaseException as error:
-                completed = (future, None, error)
-            with self._completing:
-                self._completed.append(completed)
-                is_first = len(self._completed) == 1
-            if is_first:
-                assert self._loop is not None
-                self._loop.call_soon_threadsafe(self._deliver)
+        while (call := self._waiting.get()) is not None:
+            calls = [call]
+            with suppress(Empty):
+                while len(calls) < MAX_TOGETHER and (call := self._waiting.get_nowait()) is not None:
+                    calls.append(call)
+            if call is None:
+                # For the next round: this one still has calls.
+                self._waiting.put(None)
+            futures = [future for future, _ in calls]
+            futures[0].get_loop().call_soon_threadsafe(_deliver, futures, together(work for _, work in calls))
 
-    def _deliver(self) -> None:
-        with self._completing:
-            completed, self._completed = self._completed, []
-        for future, result, error in completed:
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
+
+def _deliver(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[Outcome]) -> None:
+    for future, (result, error) in zip(futures, outcomes, strict=True):
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

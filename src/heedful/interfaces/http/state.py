@@ -243,11 +243,15 @@ async def body_of(request: Request, limit: BodyLimit) -> bytes:
     if length.isdecimal():
         limit.check(int(length), shown=int(length))
     parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
+    size, is_complete = 0, False
+    while not is_complete:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
         limit.check(size)
-        parts.append(part)
+        is_complete = not message.get("more_body", False)
     return b"".join(parts)
 
 
@@ -303,8 +307,11 @@ WAIT = 30.0
 CLOSE_SECONDS = 10.0
 """Seconds in which threads must end and the store be closed when the server is stopped."""
 
-FEEDBACK_THREADS = 8
-"""Calls that write feedback to a file at the same time: they share a transaction, and the wait for the disk."""
+FEEDBACK_THREADS = 2
+"""Threads that write feedback to a file. More of them would write fewer calls together, and wait for each other."""
+
+FEEDBACK_CALLS = FEEDBACK_THREADS * sharing.MAX_TOGETHER
+"""Calls that they take at the same time."""
 
 KNOWN_AS = "heedful.known_as"
 """The key of a request's scope with the function to call when its caller is known."""
@@ -342,7 +349,7 @@ class ServerState:
         # More threads than processors only take turns, unless they wait for something else.
         self.calls = Lane("call", processors + 1, config.threads)
         self.recalls = Lane("recall", processors + 1, processors + 1)
-        self.short = self.calls if shared else Lane("feedback", FEEDBACK_THREADS, FEEDBACK_THREADS)
+        self.short = self.calls if shared else Lane("feedback", FEEDBACK_CALLS, FEEDBACK_CALLS)
         slow = max(1, processors // 2)
         self._shares = sharing.Shares((self.calls, self.recalls, self.short), slow, WAIT, time.monotonic)
         self._pool = ThreadPoolExecutor(config.threads + processors + 1, thread_name_prefix="heedful-call")
@@ -365,6 +372,10 @@ class ServerState:
         self._follower = threading.Thread(target=self._follow, name="heedful-follower", daemon=True)
         self._follower.start()
         self._worker = worker_of(store) if config.worker else None
+
+    def lane(self, call: Call | ForeignRoute, size: int) -> Lane:
+        """The lane for a call with a body of so many bytes; a long one would keep the short ones waiting."""
+        return self.short if call.scope == "feedback" and size <= MAX_PARSED_AT_ONCE else self.calls
 
     def start(self) -> None:
         if self._worker is not None:

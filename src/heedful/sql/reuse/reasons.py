@@ -100,7 +100,7 @@ def shown_the_same(learned: Sequence[Difference]) -> str:
             said.append(f"“{words.asked}” means “{words.proven}”")
         elif words.asked or words.proven:
             said.append(f"“{words.asked or words.proven}” changes nothing")
-    return f"Other proven questions show that {', and that '.join(said)}." if said else ""
+    return f"Other proven questions show that {', and that '.join(dict.fromkeys(said))}." if said else ""
 
 
 def unclear_date(text: str, periods: Sequence[str]) -> str:

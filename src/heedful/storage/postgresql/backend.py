@@ -34,6 +34,7 @@ from heedful.storage.rows import (
     lock_number,
     set_project,
 )
+from heedful.storage.scopes import FIND_PROJECT
 
 logger = logging.getLogger("heedful")
 
@@ -136,8 +137,10 @@ class PostgreSql(Database):
     def _begin_direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
         if write and exclusive:
             # Writers of one project would wait for its lock: they share it instead.
+            with self._grouping:
+                writers = self._writers.setdefault(project, GroupCommit(partial(self._begin_group, project)))
             try:
-                with self._writers_of(project).write(project, durable) as direct:
+                with writers.write(project, durable) as direct:
                     yield direct
             except self._psycopg.Error as error:
                 raise translate_error(error, self.name) or error from error
@@ -148,10 +151,6 @@ class PostgreSql(Database):
     def _start_grouping(self) -> None:
         self._grouping = threading.Lock()
         self._writers: dict[str, GroupCommit] = {}
-
-    def _writers_of(self, project: str) -> GroupCommit:
-        with self._grouping:
-            return self._writers.setdefault(project, GroupCommit(partial(self._begin_group, project)))
 
     @contextmanager
     def _begin_group(self, project: str, durable: bool) -> Iterator[Direct]:
@@ -279,6 +278,11 @@ class PostgreSql(Database):
             self._numbers[project] = number
         return number
 
+    def _number(self, borrowed: PoolProxiedConnection, project: str) -> int:
+        """The number of a project as a transaction sees it; `NO_PROJECT` if it is not there yet."""
+        rows = Direct(self.engine, borrowed).run(FIND_PROJECT, name=project)
+        return int(rows[0][0]) if rows else NO_PROJECT
+
     def _borrowed(self) -> PoolProxiedConnection:
         try:
             return self.engine.raw_connection()
@@ -353,8 +357,7 @@ class PostgreSql(Database):
 
 def _name(url: URL) -> str:
     # A password may also be among the options.
-    displayed = url.difference_update_query(["password"]).set(drivername="postgresql")
-    return displayed.render_as_string(hide_password=True)
+    return url.difference_update_query(["password"]).set(drivername="postgresql").render_as_string(hide_password=True)
 
 
 def _engines(url: URL) -> tuple[Engine, Engine]:
@@ -477,7 +480,7 @@ MIN_PGVECTOR = (0, 8)
 
 def _ensure_pgvector(connection: Connection, name: str) -> None:
     """Installs the extension in the store called `name`, if needed."""
-    if _pgvector_version(connection) is None:
+    if not _pgvector_version(connection):
         try:
             with connection.begin_nested():
                 connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
@@ -488,7 +491,7 @@ def _ensure_pgvector(connection: Connection, name: str) -> None:
                 remedy="Install pgvector 0.8 or later on the server, and have an administrator run in this database: "
                 "CREATE EXTENSION vector SCHEMA public",
             ) from error
-    version = _pgvector_version(connection) or ""
+    version = _pgvector_version(connection)
     if tuple(int(part) for part in version.split(".")[:2]) < MIN_PGVECTOR:
         raise Unavailable(
             f"store {name} has pgvector {version}, and needs 0.8 or later",
@@ -548,7 +551,7 @@ def _prepare(connection: Any, record: Any) -> None:
     connection.adapters.register_dumper(Packed, PackedDumper)
 
 
-def _pgvector_version(connection: Connection) -> str | None:
-    """The installed version; None if it is not installed."""
-    version = connection.exec_driver_sql("SELECT extversion FROM pg_extension WHERE extname = 'vector'").scalar()
-    return None if version is None else str(version)
+def _pgvector_version(connection: Connection) -> str:
+    """The installed version; empty if it is not installed."""
+    found = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    return str(connection.exec_driver_sql(found).scalar() or "")

@@ -28,10 +28,8 @@ _ROOT = "datasets"
 
 def is_distributed(connection: Connection) -> bool:
     """Whether the projects of a store are spread over nodes."""
-    if not _has_citus(connection):
-        return False
     found = f"SELECT EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = '{_ROOT}'::regclass)"
-    return bool(connection.exec_driver_sql(found).scalar())
+    return _has_citus(connection) and bool(connection.exec_driver_sql(found).scalar())
 
 
 def distribute(connection: Connection) -> None:
@@ -61,10 +59,11 @@ def distribute(connection: Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {name} NO FORCE ROW LEVEL SECURITY")
     for name in EVERYWHERE:
         connection.exec_driver_sql(f"SELECT create_reference_table('{name}')")
-    by_project = set(spread) - set(EVERYWHERE)
-    for name in sorted(by_project, key=lambda one: one != _ROOT):
-        together = "" if name == _ROOT else f", colocate_with => '{_ROOT}'"
-        connection.exec_driver_sql(f"SELECT create_distributed_table('{name}', 'project_id'{together})")
+    connection.exec_driver_sql(f"SELECT create_distributed_table('{_ROOT}', 'project_id')")
+    for name in sorted(set(spread) - {*EVERYWHERE, _ROOT}):
+        connection.exec_driver_sql(
+            f"SELECT create_distributed_table('{name}', 'project_id', colocate_with => '{_ROOT}')"
+        )
     for name in spread:
         # The rows that were copied are still here, too.
         connection.exec_driver_sql(f"SELECT truncate_local_data_after_distributing_table('{name}')")
@@ -79,9 +78,13 @@ def placement(connection: Connection, project: int | None) -> Placement | None:
     """The nodes of a distributed store, and the one that has a project; None for a store that isn't distributed."""
     if not is_distributed(connection):
         return None
-    nodes = [Node(*row) for row in connection.exec_driver_sql(_NODES)]
     of_project = None if project is None else connection.exec_driver_sql(_NODE_OF, {"project": project}).scalar_one()
-    return Placement(nodes, of_project)
+    return Placement([Node(*row) for row in connection.exec_driver_sql(_NODES)], of_project)
+
+
+def is_balanced(connection: Connection) -> bool:
+    """Whether `REBALANCE` would move nothing. All nodes are asked how large their shards are."""
+    return not connection.exec_driver_sql("SELECT EXISTS (SELECT 1 FROM get_rebalance_table_shards_plan())").scalar()
 
 
 _SECURED = "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relforcerowsecurity"
@@ -104,5 +107,4 @@ def _is_placed(table: Table) -> bool:
 
 
 def _has_citus(connection: Connection) -> bool:
-    found = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
-    return bool(connection.exec_driver_sql(found).scalar())
+    return bool(connection.exec_driver_sql("SELECT count(*) FROM pg_extension WHERE extname = 'citus'").scalar())
