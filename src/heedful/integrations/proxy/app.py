@@ -274,7 +274,7 @@ class Proxy:
             try:
                 async for part in answer.aiter_raw():
                     # Before it is sent: what continues a response may follow at once.
-                    keep(reader and reader.feed(part))
+                    keep(reader.feed(part) if reader is not None else None)
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b""})
             except httpx.HTTPError as error:
@@ -282,7 +282,7 @@ class Proxy:
                 logger.warning("%s", _failed("stopped in the middle of an answer", error))
             finally:
                 # Callers may leave with the last word.
-                keep(reader and reader.end())
+                keep(reader.end() if reader is not None else None)
 
 
 def serve(app: Proxy, config: Config, ready: Callable[[str], None]) -> None:
