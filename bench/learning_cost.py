@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from heedful.ledger.fold_cache import EvidenceIndex, View
 from heedful.ledger.ranking_policy import AdaptiveJudge
 from heedful.ledger.usefulness import Candidate
 from heedful.storage import Database, open_store
-from heedful.storage.vectors import active_model
+from heedful.storage.vectors import active_model, of_facts
 from heedful.testing import WordEmbedder
 
 SIGNALS = 1_000_000
@@ -94,7 +95,8 @@ def _timed(database: Database, store: _Store, evidence: EvidenceIndex, calls: in
         ]
 
         def judged() -> None:
-            judge = AdaptiveJudge(view, evidence, model, neighbours[0].vector, matches, neighbours, NOW)
+            read = partial(of_facts, connection, model)
+            judge = AdaptiveJudge(view, evidence, read, neighbours[0].vector, matches, neighbours, NOW)
             judge.proven()
             judge.rank(candidates, 0.3)
 

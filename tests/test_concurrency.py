@@ -315,7 +315,7 @@ def test_calls_of_a_thread_share_a_transaction(
         store.remember("Berlin has a river.")
 
     def make(*calls: Callable[[], object]) -> list[type[BaseException] | None]:
-        return [error and type(error) for _, error in database.together(calls)]
+        return [None if error is None else type(error) for _, error in database.together(calls)]
 
     monkeypatch.setattr(database._Group, "end", end)
     monkeypatch.setattr(database, "MAX_SECONDS", 60)
