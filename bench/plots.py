@@ -159,6 +159,8 @@ def scale(sizes: Sequence[Mapping[str, Any]], file: Path) -> Path:
     for axes, (what, title) in zip(panels, titles.items(), strict=True):
         for store, colour in (("sqlite", OURS), ("postgresql", PEERS)):
             points = [(size["facts"], size[what]["p50"]) for size in times if size["store"] == store]
+            if not points:
+                continue
             axes.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=4, label=store)
             for spot in points:
                 shown = f"{spot[1]:,.0f}" if spot[1] >= 100 else f"{spot[1]:.3g}"

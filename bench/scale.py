@@ -24,6 +24,7 @@ from bench.store import opened
 from bench.vectors import Served, Vectors, embedded
 from heedful.providers.embedding import bundled
 
+STORES = ("sqlite", "postgresql")
 PARTS = ("stores", "workers", "projects", "transfer", "growth")
 
 
@@ -38,6 +39,8 @@ class Plan:
     sizes: tuple[int, ...]
     projects: int
     opinions: int
+    stores: tuple[str, ...] = STORES
+    """The stores that grow."""
 
 
 def plan(facts: int, quick: bool) -> Plan:
@@ -55,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, not all of them")
     parser.add_argument("--sizes", type=int, nargs="*", help="facts in the stores that grow (10000 100000 1000000)")
     parser.add_argument("--opinions", type=int, help="opinions that are exported and imported (1000000)")
+    parser.add_argument("--store", choices=STORES, action="append", help="have only stores of this kind grow")
     parser.add_argument(
         "--keep", type=Path, help="keep the stores that grow in this folder; those it has are not filled"
     )
@@ -63,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wanted = plan(options.facts, options.quick)
     if options.sizes:
         wanted = replace(wanted, sizes=tuple(options.sizes))
+    if options.store:
+        wanted = replace(wanted, stores=tuple(options.store))
     if options.opinions:
         wanted = replace(wanted, opinions=options.opinions)
     corpus = data.corpus(data.folder(options.data), wanted.facts)
@@ -94,6 +100,7 @@ class Run:
         self, corpus: data.Corpus, wanted: Plan, out: Path, home: Path, server: Server, report: Report
     ) -> None:
         self._corpus = corpus
+        self._out = out
         self._plan = wanted
         self._home = home
         self._server = server
@@ -125,18 +132,25 @@ class Run:
     def growth(self) -> None:
         result = []
         for size in self._plan.sizes:
-            for name, where in (
-                ("sqlite", self._home / f"grown-{size}.db"),
-                ("postgresql", self._server.database(f"grown_{size}")),
-            ):
+            places = {"sqlite": self._home / f"grown-{size}.db", "postgresql": self._server.database(f"grown_{size}")}
+            for name in self._plan.stores:
+                where = places[name]
                 note = self._home / f"{name}-{size}.json"
                 if not note.is_file():
                     texts, vectors = self._grown(size)
                     filled = scale_growth.fill(name, where, texts, vectors, self._model, self._asked)
                     note.write_text(json.dumps(asdict(filled)))
                 filled = scale_growth.Filled(**json.loads(note.read_text()))
+                filled = replace(filled, built=scale_growth.build(where) or filled.built)
+                note.write_text(json.dumps(asdict(filled)))
                 result.append(scale_growth.measure(name, where, size, filled, self._model, self._asked))
         scale_growth.tell(self._report, result)
+        # With those that an earlier run measured: stores of a million facts are measured one by one.
+        file = self._out / "growth.json"
+        before = json.loads(file.read_text()) if file.is_file() else []
+        grown = {(each["store"], each["facts"]): each for each in [*before, *map(asdict, result)]}
+        self._report.figures["growth"] = [grown[key] for key in sorted(grown)]
+        file.write_text(json.dumps(self._report.figures["growth"], indent=2) + "\n")
 
     def projects(self) -> None:
         addresses: dict[str, tuple[str | Path, str | Path]] = {

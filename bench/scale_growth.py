@@ -7,7 +7,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench import opening
@@ -59,12 +59,13 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A store that was filled: facts and opinions a second, seconds to build the indexes, and ids of some facts."""
+    """A store that was filled: facts and opinions a second, and the ids of some facts."""
 
     filled_a_second: float
-    built: float
     opinions_a_second: float
     ids: list[str]
+    built: float = 0.0
+    """Seconds that building the indexes inside the database took."""
 
 
 def fill(
@@ -76,11 +77,6 @@ def fill(
     start = time.perf_counter()
     ids = write(where, served, texts, vectors)
     filled = len(texts) / (time.perf_counter() - start)
-    start = time.perf_counter()
-    database = open_store(where)
-    build_due(database, say)
-    database.close()
-    built = time.perf_counter() - start
     signals = _signals(ids, queries)
     with opened(where, served) as store:
         say(f"giving {name} {len(texts):,} opinions")
@@ -88,7 +84,16 @@ def fill(
         for _ in range(0, len(texts), OPINIONS):
             store.signal(list(itertools.islice(signals, OPINIONS)))
         given_a_second = len(texts) / (time.perf_counter() - start)
-    return Filled(filled, built, given_a_second, ids[:: max(1, len(ids) // SAMPLE)])
+    return Filled(filled, given_a_second, ids[:: max(1, len(ids) // SAMPLE)])
+
+
+def build(where: str | Path) -> float:
+    """Builds the indexes inside the database that are missing; returns the seconds that took, 0 if none is."""
+    start = time.perf_counter()
+    database = open_store(where)
+    worked = build_due(database, say)
+    database.close()
+    return time.perf_counter() - start if worked else 0.0
 
 
 def measure(name: str, where: str | Path, facts: int, filled: Filled, model: Embedder, queries: Sequence[str]) -> Grown:
@@ -158,10 +163,11 @@ def tell(report: Report, found: Sequence[Grown]) -> None:
             report.bars.append(Bar(what, each.opened, OPENING, "at most", "ms"))
     for name in dict.fromkeys(each.store for each in found):
         sizes = [each for each in found if each.store == name]
+        if len(sizes) == 1:
+            continue
         for what in ("recall", "remember", "signal"):
             power = exponent(sizes, what)
             report.bars.append(Bar(f"{what} on {name} grows with facts to the power of", power, SUBLINEAR, "at most"))
-    report.figures["growth"] = [asdict(each) for each in found]
 
 
 def exponent(sizes: Sequence[Grown], what: str) -> float:

@@ -58,6 +58,8 @@ def vote(opinions: Sequence[Opinion]) -> Opinion | None:
     Its side is that of their last rating, or of their last signal if they gave no rating. Of what they said for that
     side since they last took the other, it is what weighs most today: so saying more for a fact never weakens it.
     """
+    if len(opinions) == 1:
+        return opinions[0] if mass(opinions[0]) > 0 else None
     ratings = [opinion for opinion in opinions if opinion.signal_type in RATINGS]
     side = _is_for((ratings or opinions)[-1])
     own: list[Opinion] = []

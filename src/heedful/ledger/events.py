@@ -9,21 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    insert,
-    literal_column,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, exists, func, insert, select, text, update
 
 from heedful import request_context
 from heedful.clock import new_id
@@ -33,7 +19,7 @@ from heedful.ledger.votes import counted_votes, kind_of
 from heedful.model import AuthorKind, Metadata
 from heedful.storage.database import Database
 from heedful.storage.isolation import own_project
-from heedful.storage.rows import AnyRow, Direct, OneOf, Prepared, batches, insert_many, one_of, select_in
+from heedful.storage.rows import AnyRow, Direct, OneOf, Prepared, batches, insert_many, select_in
 from heedful.storage.schema import datasets, event_keys, events, facts, notes, queries
 
 SIGNAL = "signal"
@@ -55,20 +41,16 @@ IMPROVE = "improve"  # The source of signals that are derived from ratings.
 PROVENANCE = "supersedes"  # The key under which a correction's metadata name the fact it corrects.
 TAUGHT = "taught"  # The key in the event of a teaching for the fact that it created.
 LATER = events.alias("later")  # Events that are about other events.
-RARE = (RETRACTION, STRENGTHS, ERASURE)  # The kinds of events that `ix_events_rare` has.
 
 # Statements that every recall needs are built once: building them takes longer than running them.
 EFFECTIVE_TIME = case((events.c.at > events.c.recorded_at, events.c.recorded_at), else_=events.c.at)
 """The time of an event for folds, at most the time it was recorded: a signal dated in the future would never decay, and
 would make every later signal late."""
 
-
-def _is(kind: ColumnElement[str], *kinds: str) -> ColumnElement[bool]:
-    """The condition that an event is of one of these kinds, as literals, so that the indexes of rare ones are used."""
-    return or_(*(kind == literal_column(f"'{name}'") for name in kinds))
-
-
-_IS_RETRACTED = exists().where(LATER.c.target_id == events.c.id, _is(LATER.c.kind, RETRACTION))
+# As text, so that databases see that the indexes of rare events have them.
+_LATER_RETRACTION = text("later.kind = 'retraction'")
+_RARE = "events.kind = 'retraction' OR events.kind = 'strengths' OR events.kind = 'erasure'"
+_IS_RETRACTED = exists().where(LATER.c.target_id == events.c.id, _LATER_RETRACTION)
 
 SIGNALS = (events.c.kind == SIGNAL, events.c.author_kind != "visitor")  # The conditions of signals that may count.
 
@@ -89,18 +71,18 @@ _RETRACTED = LATER.join(events, events.c.id == LATER.c.target_id)
 _RETRACTIONS_AFTER = (
     LATER.c.dataset_id == bindparam("dataset"),
     LATER.c.seq > bindparam("after"),
-    _is(LATER.c.kind, RETRACTION),
+    _LATER_RETRACTION,
 )
 _RETRACTED_AFTER = (
     select(events.c.query_id, facts.c.seq)
     .select_from(_RETRACTED.join(facts, facts.c.id == events.c.target_id))
     .where(*_RETRACTIONS_AFTER, *SIGNALS, events.c.query_id.is_not(None))
 )
-_RARE_AFTER = select(events.c.kind).where(*_AFTER, _is(events.c.kind, *RARE)).distinct()
+_RARE_AFTER = select(events.c.kind).where(*_AFTER, text(f"({_RARE})")).distinct()
 _SIGNALS_AFTER = select(func.count()).select_from(events).where(*_AFTER, *SIGNALS)
 _FITTED = (
     select(events.c.seq, events.c.body)
-    .where(events.c.dataset_id == bindparam("dataset"), _is(events.c.kind, STRENGTHS))
+    .where(events.c.dataset_id == bindparam("dataset"), text("events.kind = 'strengths'"))
     .order_by(events.c.seq.desc())
     .limit(1)
 )
@@ -116,7 +98,7 @@ _NAMED_AFTER = _OF_QUERIES_AFTER.where(*SIGNALS)
 _NAMED = select(queries.c.id).where(
     queries.c.dataset_id == bindparam("dataset"), exists().where(events.c.query_id == queries.c.id, *SIGNALS)
 )
-_LOST_AFTER = _OF_QUERIES_AFTER.where(_is(events.c.kind, RETRACTION))
+_LOST_AFTER = _OF_QUERIES_AFTER.where(text("events.kind = 'retraction'"))
 _RATED = _ACTIVE_SIGNALS.with_only_columns(events.c.query_id).order_by(None).distinct()
 _FACTS_AFTER = (
     select(facts.c.seq)
@@ -419,11 +401,11 @@ def first_opinions(connection: Connection, dataset: int, most: int) -> tuple[int
 def of_facts(connection: Connection, facts_of: Mapping[int, Collection[int]]) -> dict[int, list[Opinion]]:
     """The active signals about some facts of each query, by query, in order for each fact."""
     result: dict[int, list[Opinion]] = {query: [] for query in facts_of}
-    for run in batches(sorted({fact for theirs in facts_of.values() for fact in theirs})):
-        of_queries = _ACTIVE_SIGNALS.where(events.c.query_id.in_(list(facts_of)), facts.c.seq.in_(run))
-        for row in connection.execute(of_queries):
-            if row.fact in facts_of[row.query_id]:
-                result[row.query_id].append(opinion(row))
+    named = sorted({fact for theirs in facts_of.values() for fact in theirs})
+    statement = _ACTIVE_SIGNALS.where(events.c.query_id.in_(list(facts_of)))
+    for row in select_in(connection, statement, facts.c.seq, named):
+        if row.fact in facts_of[row.query_id]:
+            result[row.query_id].append(opinion(row))
     return result
 
 
@@ -447,10 +429,7 @@ def surviving(
 ) -> list[Opinion]:
     """The signals about these facts (for these queries) that still count, in folding order."""
     statement = _ACTIVE_SIGNALS if query_ids is None else _ACTIVE_SIGNALS.where(events.c.query_id.in_(query_ids))
-    runs = (
-        connection.execute(statement.where(one_of(connection, facts.c.seq, run))) for run in batches(fact_seqs, 2000)
-    )
-    return counted_votes(opinion(row) for rows in runs for row in rows)
+    return counted_votes(map(opinion, select_in(connection, statement, facts.c.seq, fact_seqs)))
 
 
 def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:

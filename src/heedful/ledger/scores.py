@@ -47,17 +47,10 @@ def _add(stored: Mapping[Key, Tally], signals: Mapping[Key, list[Opinion]]) -> t
     return updated, late
 
 
-_READ = select(scores).where(
-    scores.c.fact_seq.in_(bindparam("facts", expanding=True)),
-    scores.c.query_id.in_(bindparam("queries", expanding=True)),
-)
-
-
 def read(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[Key, Tally]:
     """The tallies of these facts for these queries, where there are any."""
-    wanted = {"queries": list(query_ids)}
-    runs = (connection.execute(_READ, wanted | {"facts": list(run)}) for run in batches(fact_seqs, 5000))
-    return {(row.fact_seq, row.query_id): _tally(row) for rows in runs for row in rows}
+    rows = select_in(connection, select(scores).where(scores.c.query_id.in_(query_ids)), scores.c.fact_seq, fact_seqs)
+    return {(row.fact_seq, row.query_id): _tally(row) for row in rows}
 
 
 def observe(
@@ -234,14 +227,13 @@ def parse_link_name(name: str) -> tuple[str, int] | None:
 
 
 _LINKS = select(links.c.fact_seq, links.c.entity_id, *(links.c[name] for name in _TALLY))
-_RATED_LINKS = _LINKS.where(links.c.last_at.is_not(None), links.c.fact_seq.in_(bindparam("facts", expanding=True)))
 _NOT_NEW = or_(links.c.last_at.is_not(None), links.c.score != NEUTRAL, *(links.c[name] != 0 for name in SIGNAL_TYPES))
 
 
 def rated_links(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
     """The tallies of these facts' links that have signals."""
-    runs = (connection.execute(_RATED_LINKS, {"facts": list(run)}) for run in batches(fact_seqs))
-    return {(row.fact_seq, row.entity_id): _tally(row) for rows in runs for row in rows}
+    rows = select_in(connection, _LINKS.where(links.c.last_at.is_not(None)), links.c.fact_seq, fact_seqs)
+    return {(row.fact_seq, row.entity_id): _tally(row) for row in rows}
 
 
 def rated_links_in(connection: Connection, dataset: int) -> dict[Key, Tally]:

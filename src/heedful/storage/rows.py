@@ -74,7 +74,8 @@ def select_in(
 ) -> Iterator[AnyRow]:
     """The rows of a statement in which a column has one of these values, however many these are."""
     for run in batches(values):
-        yield from connection.execute(statement.where(one_of(connection, column, run)))
+        # At once: they are in memory anyway, and one by one each would be fetched from the driver.
+        yield from connection.execute(statement.where(one_of(connection, column, run))).all()
 
 
 def one_of(connection: Connection, column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:

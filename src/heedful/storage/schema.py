@@ -123,7 +123,7 @@ facts = _numbered(
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger),
     UniqueConstraint("dataset_id", "digest", "project_id"),
-    *_indexes("dataset_id source ordinal"),
+    *_indexes("dataset_id source ordinal", "dataset_id seq"),
     Index("ix_facts_dataset_id_expires_at", "dataset_id", "expires_at", **_where("expires_at IS NOT NULL")),
 )
 """From `expires_at` on, a fact is not recalled, listed or counted; maintenance removes it later. Nor is a fact with a

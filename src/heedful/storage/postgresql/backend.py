@@ -69,6 +69,8 @@ _SETTINGS = (
     # What a call needs is mostly in memory. The default is that of a disk with moving parts: for the votes on some
     # questions, all facts would be read in order.
     "SET LOCAL random_page_cost = 1.1",
+    # Processes that help take longer to start than most calls take to read; they are for reports on whole ledgers.
+    "SET LOCAL parallel_setup_cost = 20000",
 )
 """Settings of each transaction: behind a pooler, those of a session are lost, or reach others."""
 
