@@ -269,88 +269,6 @@ _ON_SESSIONS: Handlers = {
 }
 
 
-def _on_insight() -> Handlers:
-    from heedful.insight import counting, digest, exported_rows, notes, satisfaction
-
-    return {
-        "insight.satisfaction": satisfaction.satisfaction,
-        "insight.trend": satisfaction.trend,
-        "insight.coverage": counting.coverage,
-        "insight.usefulness": satisfaction.usefulness,
-        "insight.cache": counting.cache_report,
-        "insight.themes": notes.list_themes,
-        "insight.notes": notes.list_notes,
-        "insight.digest": digest.digest,
-        "insight.dictionary": exported_rows.list_tables,
-        "insight.rows": exported_rows.list_rows,
-        "insight.export": exported_rows.export_table,
-    }
-
-
-def _on_executions() -> Handlers:
-    from heedful.evaluation import regression, training_data
-    from heedful.review import actions
-    from heedful.sql import chat, chat_sessions, connectors, executions, golden
-    from heedful.sql import feedback as sql_feedback
-
-    return {
-        "retract": _retract,
-        "regress": regression.regress,
-        "connectors.create": connectors.create_connector,
-        "connectors.get": connectors.get_connector,
-        "connectors.list": connectors.list_connectors,
-        "connectors.refresh": connectors.refresh_connector,
-        "connectors.confirm": connectors.confirm_connector,
-        "connectors.schema": connectors.connector_schema,
-        "connectors.delete": connectors.delete_connector,
-        "executions.execute_query": executions.execute_query,
-        "executions.execute_from_chat": executions.execute_from_chat,
-        "executions.get": executions.get_execution,
-        "executions.list": executions.list_executions,
-        "executions.delete": executions.delete_execution,
-        "feedback.create": sql_feedback.create_feedback,
-        "feedback.create_positive": sql_feedback.create_positive,
-        "feedback.create_negative": partial(sql_feedback.create_feedback, is_positive=False),
-        "feedback.get": sql_feedback.get_feedback,
-        "feedback.list": sql_feedback.list_feedback,
-        "feedback.list_positive": partial(sql_feedback.list_feedback, rating="up"),
-        "feedback.list_negative": partial(sql_feedback.list_feedback, rating="down"),
-        "feedback.get_feedback_for_message": sql_feedback.list_feedback,
-        "feedback.update": sql_feedback.update_feedback,
-        "feedback.delete": sql_feedback.delete_feedback,
-        "feedback.bulk_delete": sql_feedback.delete_feedbacks,
-        "chat.chat_to_sql": chat.chat_to_sql,
-        "chat.chat_to_answer": chat.chat_to_answer,
-        "chat.execution_cache_lookup": chat.execution_cache_lookup,
-        "chat.confirm_suggestion": chat.confirm_suggestion,
-        "chat.execution_cache_coverage": chat.execution_cache_coverage,
-        "chat_sessions.create": chat_sessions.create_chat,
-        "chat_sessions.get": chat_sessions.get_chat,
-        "chat_sessions.list": chat_sessions.list_chats,
-        "chat_sessions.delete": chat_sessions.delete_chat,
-        "chat_sessions.get_questions": chat_sessions.get_questions,
-        "insight.training": training_data.training,
-        "insight.export_training": training_data.export_training,
-        "golden_examples.create": golden.create_example,
-        "golden_examples.promote": golden.promote_example,
-        "golden_examples.get": golden.get_example,
-        "golden_examples.list": golden.list_examples,
-        "golden_examples.update": golden.update_example,
-        "golden_examples.delete": golden.delete_example,
-        "golden_examples.import_file": golden.import_file,
-        "golden_examples.import_examples": golden.import_examples,
-        "review.list": actions.list_items,
-        "review.get": actions.get_case,
-        "review.assign": actions.assign,
-        "review.resolve": actions.resolve,
-        "review.dismiss": actions.dismiss,
-        "review.reopen": actions.reopen,
-        "review.fix": actions.fix,
-        "review.ask_again": actions.ask_again,
-        "review.undo": actions.undo,
-    }
-
-
 _ON_JOBS: Handlers = {
     "jobs.improve": ProjectJobs.improve,
     "jobs.list": ProjectJobs.list,
@@ -381,11 +299,86 @@ _LOADED = _handlers(_BY_SUBJECT)
 def all_handlers() -> Mapping[str, Handler]:
     """By the name of the call, also those of parts that are not loaded yet."""
     # These parts take longer to load than all others together, and whoever recalls needs none of them.
+    from heedful.evaluation import regression, training_data
+    from heedful.insight import counting, digest, exported_rows, notes, satisfaction
     from heedful.ledger import replay
     from heedful.memory import fact_report
+    from heedful.review import actions
+    from heedful.sql import chat, chat_sessions, connectors, executions, golden
+    from heedful.sql import feedback as sql_feedback
 
-    later: dict[str | None, Handlers] = {"executions": _on_executions(), "insight": _on_insight()}
-    later["workspace"] = {"replay": replay.replay, "check_facts": fact_report.fact_report}
+    later: dict[str | None, Handlers] = {
+        "workspace": {"replay": replay.replay, "check_facts": fact_report.fact_report},
+        "insight": {
+            "insight.satisfaction": satisfaction.satisfaction,
+            "insight.trend": satisfaction.trend,
+            "insight.coverage": counting.coverage,
+            "insight.usefulness": satisfaction.usefulness,
+            "insight.cache": counting.cache_report,
+            "insight.themes": notes.list_themes,
+            "insight.notes": notes.list_notes,
+            "insight.digest": digest.digest,
+            "insight.dictionary": exported_rows.list_tables,
+            "insight.rows": exported_rows.list_rows,
+            "insight.export": exported_rows.export_table,
+        },
+        "executions": {
+            "retract": _retract,
+            "regress": regression.regress,
+            "connectors.create": connectors.create_connector,
+            "connectors.get": connectors.get_connector,
+            "connectors.list": connectors.list_connectors,
+            "connectors.refresh": connectors.refresh_connector,
+            "connectors.confirm": connectors.confirm_connector,
+            "connectors.schema": connectors.connector_schema,
+            "connectors.delete": connectors.delete_connector,
+            "executions.execute_query": executions.execute_query,
+            "executions.execute_from_chat": executions.execute_from_chat,
+            "executions.get": executions.get_execution,
+            "executions.list": executions.list_executions,
+            "executions.delete": executions.delete_execution,
+            "feedback.create": sql_feedback.create_feedback,
+            "feedback.create_positive": sql_feedback.create_positive,
+            "feedback.create_negative": partial(sql_feedback.create_feedback, is_positive=False),
+            "feedback.get": sql_feedback.get_feedback,
+            "feedback.list": sql_feedback.list_feedback,
+            "feedback.list_positive": partial(sql_feedback.list_feedback, rating="up"),
+            "feedback.list_negative": partial(sql_feedback.list_feedback, rating="down"),
+            "feedback.get_feedback_for_message": sql_feedback.list_feedback,
+            "feedback.update": sql_feedback.update_feedback,
+            "feedback.delete": sql_feedback.delete_feedback,
+            "feedback.bulk_delete": sql_feedback.delete_feedbacks,
+            "chat.chat_to_sql": chat.chat_to_sql,
+            "chat.chat_to_answer": chat.chat_to_answer,
+            "chat.execution_cache_lookup": chat.execution_cache_lookup,
+            "chat.confirm_suggestion": chat.confirm_suggestion,
+            "chat.execution_cache_coverage": chat.execution_cache_coverage,
+            "chat_sessions.create": chat_sessions.create_chat,
+            "chat_sessions.get": chat_sessions.get_chat,
+            "chat_sessions.list": chat_sessions.list_chats,
+            "chat_sessions.delete": chat_sessions.delete_chat,
+            "chat_sessions.get_questions": chat_sessions.get_questions,
+            "insight.training": training_data.training,
+            "insight.export_training": training_data.export_training,
+            "golden_examples.create": golden.create_example,
+            "golden_examples.promote": golden.promote_example,
+            "golden_examples.get": golden.get_example,
+            "golden_examples.list": golden.list_examples,
+            "golden_examples.update": golden.update_example,
+            "golden_examples.delete": golden.delete_example,
+            "golden_examples.import_file": golden.import_file,
+            "golden_examples.import_examples": golden.import_examples,
+            "review.list": actions.list_items,
+            "review.get": actions.get_case,
+            "review.assign": actions.assign,
+            "review.resolve": actions.resolve,
+            "review.dismiss": actions.dismiss,
+            "review.reopen": actions.reopen,
+            "review.fix": actions.fix,
+            "review.ask_again": actions.ask_again,
+            "review.undo": actions.undo,
+        },
+    }
     return _LOADED | _handlers(later)
 
 
