@@ -88,7 +88,8 @@ def measured(folder: Path | None, wanted: Plan, out: Path) -> Report:
         _tell_reads(report, found, boosted)
         _tell_writes(report, written)
         say("opening the store in fresh processes")
-        _tell_openings(report, [opening.measure(file, corpus.queries[place]) for place in range(wanted.openings)])
+        runs = [opening.measure(file, corpus.queries[place]) for place in range(wanted.openings)]
+        _tell_openings(report, runs, len(corpus.facts))
         after = timing(found.recalls["hybrid"].after)
         measured_sizes = [_size(corpus, vectors, served, size, asked, home) for size in wanted.sizes]
         measured_sizes.append(sizes.Size(len(corpus.facts), after, made=False))
@@ -184,7 +185,7 @@ def _tell_writes(report: Report, written: writes.Writes) -> None:
     report.figures["writes"] = rates
 
 
-def _tell_openings(report: Report, runs: Sequence[opening.Opened]) -> None:
+def _tell_openings(report: Report, runs: Sequence[opening.Opened], facts: int) -> None:
     section = report.section("Opening in a fresh process", "", "median", "greatest")
     parts = {
         "open (ms)": [run.open * 1000 for run in runs],
@@ -192,6 +193,9 @@ def _tell_openings(report: Report, runs: Sequence[opening.Opened]) -> None:
         "open to first result (ms)": [run.seconds * 1000 for run in runs],
         "memory with the model alone (MB)": [run.memory_before for run in runs],
         "memory at its peak (MB)": [run.memory for run in runs],
+        "memory of the open store and its index, by fact (bytes)": [
+            (run.memory - run.memory_before) * 1024 * 1024 / facts for run in runs
+        ],
     }
     for name, values in parts.items():
         section.rows.append([name, number(statistics.median(values)), number(max(values))])

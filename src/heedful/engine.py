@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heedful.access import audit, credentials
 from heedful.api import AnyHeedful, Sessions, checks
@@ -14,15 +14,12 @@ from heedful.api.calls import Arguments, Call
 from heedful.api.parameters import OnToken, Progress, Source
 from heedful.clock import from_stored
 from heedful.errors import Invalid
-from heedful.insight import counting, digest, exported_rows, notes, satisfaction
-from heedful.insight.comments import Comments
-from heedful.insight.counting import InsightSpace
 from heedful.jobs.handlers import ProjectJobs
 from heedful.jobs.queue import Report
-from heedful.ledger import ranking_policy, receipts, replay, retract, signals, used_facts
+from heedful.ledger import ranking_policy, receipts, retract, signals, used_facts
 from heedful.ledger.events import FEEDBACK, REVIEW
 from heedful.ledger.opinions import FeedbackRow
-from heedful.memory import browse, doctor, documents, fact_report, fact_stats, forget, recall, remember, supersede
+from heedful.memory import browse, doctor, documents, fact_stats, forget, recall, remember, supersede
 from heedful.model import (
     AuditEntry,
     AuditKind,
@@ -38,11 +35,14 @@ from heedful.model import (
 )
 from heedful.notifications import Channel
 from heedful.notifications.outbox import AlertRow
-from heedful.review import follow
 from heedful.sessions import alerts, conversations, entries, feedback, health, improve
 from heedful.sessions.space import SessionSpace
 from heedful.sql.space import ExecutionSpace, Permissions
 from heedful.workspace import Workspace
+
+if TYPE_CHECKING:
+    from heedful.insight.comments import Comments
+    from heedful.insight.counting import InsightSpace
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,9 @@ class Project:
 
     @property
     def insight(self) -> InsightSpace:
+        from heedful.insight.counting import InsightSpace
+        from heedful.review import follow
+
         return InsightSpace(
             self.workspace, self.sessions.store, self.comments, partial(follow.catch_up, self.executions)
         )
@@ -112,6 +115,8 @@ class Project:
         self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False
     ) -> list[AlertRow]:
         """Sends a digest of this period; `again` if it was sent before."""
+        from heedful.insight import digest
+
         # However long that takes: nobody waits for a digest that is sent.
         self.follow_review()
         create = partial(digest.digest, self.insight, since=from_stored(since), until=from_stored(until))
@@ -119,10 +124,14 @@ class Project:
 
     def switch_policies_back(self) -> list[str]:
         """Takes back changes of policy after which ratings got worse than chance allows; returns the events."""
+        from heedful.insight import notes
+
         return notes.switch_back(self.insight)
 
     def follow_review(self) -> None:
         """Brings the review queue up to date."""
+        from heedful.review import follow
+
         follow.follow(self.executions)
 
     def close(self) -> None:
@@ -219,13 +228,11 @@ _ON_WORKSPACE: Handlers = {
     "fact_stats": fact_stats.fact_stats,
     "fact_history": fact_stats.fact_history,
     "usefulness_stats": fact_stats.usefulness_stats,
-    "replay": replay.replay,
     "fact": browse.fact,
     "facts": browse.list_facts,
     "create_dataset": browse.create_dataset,
     "get_dataset": browse.get_dataset,
     "datasets": browse.datasets,
-    "check_facts": fact_report.fact_report,
     "keys.create": credentials.create_key,
     "keys.list": credentials.list_keys,
     "keys.revoke": credentials.revoke_key,
@@ -261,86 +268,6 @@ _ON_SESSIONS: Handlers = {
     "sessions.discard_alert": alerts.discard,
 }
 
-_ON_INSIGHT: Handlers = {
-    "insight.satisfaction": satisfaction.satisfaction,
-    "insight.trend": satisfaction.trend,
-    "insight.coverage": counting.coverage,
-    "insight.usefulness": satisfaction.usefulness,
-    "insight.cache": counting.cache_report,
-    "insight.themes": notes.list_themes,
-    "insight.notes": notes.list_notes,
-    "insight.digest": digest.digest,
-    "insight.dictionary": exported_rows.list_tables,
-    "insight.rows": exported_rows.list_rows,
-    "insight.export": exported_rows.export_table,
-}
-
-
-@cache
-def _on_executions() -> Handlers:
-    # These parts take half as long to load as all others together, and whoever recalls needs none of them.
-    from heedful.evaluation import regression, training_data
-    from heedful.review import actions
-    from heedful.sql import chat, chat_sessions, connectors, executions, golden
-    from heedful.sql import feedback as sql_feedback
-
-    return {
-        "retract": _retract,
-        "regress": regression.regress,
-        "connectors.create": connectors.create_connector,
-        "connectors.get": connectors.get_connector,
-        "connectors.list": connectors.list_connectors,
-        "connectors.refresh": connectors.refresh_connector,
-        "connectors.confirm": connectors.confirm_connector,
-        "connectors.schema": connectors.connector_schema,
-        "connectors.delete": connectors.delete_connector,
-        "executions.execute_query": executions.execute_query,
-        "executions.execute_from_chat": executions.execute_from_chat,
-        "executions.get": executions.get_execution,
-        "executions.list": executions.list_executions,
-        "executions.delete": executions.delete_execution,
-        "feedback.create": sql_feedback.create_feedback,
-        "feedback.create_positive": sql_feedback.create_positive,
-        "feedback.create_negative": partial(sql_feedback.create_feedback, is_positive=False),
-        "feedback.get": sql_feedback.get_feedback,
-        "feedback.list": sql_feedback.list_feedback,
-        "feedback.list_positive": partial(sql_feedback.list_feedback, rating="up"),
-        "feedback.list_negative": partial(sql_feedback.list_feedback, rating="down"),
-        "feedback.get_feedback_for_message": sql_feedback.list_feedback,
-        "feedback.update": sql_feedback.update_feedback,
-        "feedback.delete": sql_feedback.delete_feedback,
-        "feedback.bulk_delete": sql_feedback.delete_feedbacks,
-        "chat.chat_to_sql": chat.chat_to_sql,
-        "chat.chat_to_answer": chat.chat_to_answer,
-        "chat.execution_cache_lookup": chat.execution_cache_lookup,
-        "chat.confirm_suggestion": chat.confirm_suggestion,
-        "chat.execution_cache_coverage": chat.execution_cache_coverage,
-        "chat_sessions.create": chat_sessions.create_chat,
-        "chat_sessions.get": chat_sessions.get_chat,
-        "chat_sessions.list": chat_sessions.list_chats,
-        "chat_sessions.delete": chat_sessions.delete_chat,
-        "chat_sessions.get_questions": chat_sessions.get_questions,
-        "insight.training": training_data.training,
-        "insight.export_training": training_data.export_training,
-        "golden_examples.create": golden.create_example,
-        "golden_examples.promote": golden.promote_example,
-        "golden_examples.get": golden.get_example,
-        "golden_examples.list": golden.list_examples,
-        "golden_examples.update": golden.update_example,
-        "golden_examples.delete": golden.delete_example,
-        "golden_examples.import_file": golden.import_file,
-        "golden_examples.import_examples": golden.import_examples,
-        "review.list": actions.list_items,
-        "review.get": actions.get_case,
-        "review.assign": actions.assign,
-        "review.resolve": actions.resolve,
-        "review.dismiss": actions.dismiss,
-        "review.reopen": actions.reopen,
-        "review.fix": actions.fix,
-        "review.ask_again": actions.ask_again,
-        "review.undo": actions.undo,
-    }
-
 
 _ON_JOBS: Handlers = {
     "jobs.improve": ProjectJobs.improve,
@@ -354,22 +281,105 @@ _BY_SUBJECT: dict[str | None, Handlers] = {
     None: _ON_PROJECT,
     "workspace": _ON_WORKSPACE,
     "sessions": _ON_SESSIONS,
-    "insight": _ON_INSIGHT,
     "jobs": _ON_JOBS,
 }
 
 Handler = tuple[Callable[..., Any], str | None]
 """A handler, and the attribute of a project that it works on, or None for the project."""
 
-_LOADED: dict[str, Handler] = {
-    name: (handler, subject) for subject, handlers in _BY_SUBJECT.items() for name, handler in handlers.items()
-}
+
+def _handlers(by_subject: Mapping[str | None, Handlers]) -> dict[str, Handler]:
+    return {name: (handler, subject) for subject, handlers in by_subject.items() for name, handler in handlers.items()}
+
+
+_LOADED = _handlers(_BY_SUBJECT)
 
 
 @cache
 def all_handlers() -> Mapping[str, Handler]:
     """By the name of the call, also those of parts that are not loaded yet."""
-    return _LOADED | {name: (handler, "executions") for name, handler in _on_executions().items()}
+    # These parts take longer to load than all others together, and whoever recalls needs none of them.
+    from heedful.evaluation import regression, training_data
+    from heedful.insight import counting, digest, exported_rows, notes, satisfaction
+    from heedful.ledger import replay
+    from heedful.memory import fact_report
+    from heedful.review import actions
+    from heedful.sql import chat, chat_sessions, connectors, executions, golden
+    from heedful.sql import feedback as sql_feedback
+
+    later: dict[str | None, Handlers] = {
+        "workspace": {"replay": replay.replay, "check_facts": fact_report.fact_report},
+        "insight": {
+            "insight.satisfaction": satisfaction.satisfaction,
+            "insight.trend": satisfaction.trend,
+            "insight.coverage": counting.coverage,
+            "insight.usefulness": satisfaction.usefulness,
+            "insight.cache": counting.cache_report,
+            "insight.themes": notes.list_themes,
+            "insight.notes": notes.list_notes,
+            "insight.digest": digest.digest,
+            "insight.dictionary": exported_rows.list_tables,
+            "insight.rows": exported_rows.list_rows,
+            "insight.export": exported_rows.export_table,
+        },
+        "executions": {
+            "retract": _retract,
+            "regress": regression.regress,
+            "connectors.create": connectors.create_connector,
+            "connectors.get": connectors.get_connector,
+            "connectors.list": connectors.list_connectors,
+            "connectors.refresh": connectors.refresh_connector,
+            "connectors.confirm": connectors.confirm_connector,
+            "connectors.schema": connectors.connector_schema,
+            "connectors.delete": connectors.delete_connector,
+            "executions.execute_query": executions.execute_query,
+            "executions.execute_from_chat": executions.execute_from_chat,
+            "executions.get": executions.get_execution,
+            "executions.list": executions.list_executions,
+            "executions.delete": executions.delete_execution,
+            "feedback.create": sql_feedback.create_feedback,
+            "feedback.create_positive": sql_feedback.create_positive,
+            "feedback.create_negative": partial(sql_feedback.create_feedback, is_positive=False),
+            "feedback.get": sql_feedback.get_feedback,
+            "feedback.list": sql_feedback.list_feedback,
+            "feedback.list_positive": partial(sql_feedback.list_feedback, rating="up"),
+            "feedback.list_negative": partial(sql_feedback.list_feedback, rating="down"),
+            "feedback.get_feedback_for_message": sql_feedback.list_feedback,
+            "feedback.update": sql_feedback.update_feedback,
+            "feedback.delete": sql_feedback.delete_feedback,
+            "feedback.bulk_delete": sql_feedback.delete_feedbacks,
+            "chat.chat_to_sql": chat.chat_to_sql,
+            "chat.chat_to_answer": chat.chat_to_answer,
+            "chat.execution_cache_lookup": chat.execution_cache_lookup,
+            "chat.confirm_suggestion": chat.confirm_suggestion,
+            "chat.execution_cache_coverage": chat.execution_cache_coverage,
+            "chat_sessions.create": chat_sessions.create_chat,
+            "chat_sessions.get": chat_sessions.get_chat,
+            "chat_sessions.list": chat_sessions.list_chats,
+            "chat_sessions.delete": chat_sessions.delete_chat,
+            "chat_sessions.get_questions": chat_sessions.get_questions,
+            "insight.training": training_data.training,
+            "insight.export_training": training_data.export_training,
+            "golden_examples.create": golden.create_example,
+            "golden_examples.promote": golden.promote_example,
+            "golden_examples.get": golden.get_example,
+            "golden_examples.list": golden.list_examples,
+            "golden_examples.update": golden.update_example,
+            "golden_examples.delete": golden.delete_example,
+            "golden_examples.import_file": golden.import_file,
+            "golden_examples.import_examples": golden.import_examples,
+            "review.list": actions.list_items,
+            "review.get": actions.get_case,
+            "review.assign": actions.assign,
+            "review.resolve": actions.resolve,
+            "review.dismiss": actions.dismiss,
+            "review.reopen": actions.reopen,
+            "review.fix": actions.fix,
+            "review.ask_again": actions.ask_again,
+            "review.undo": actions.undo,
+        },
+    }
+    return _LOADED | _handlers(later)
 
 
 def run(project: Project, call: Call, arguments: Arguments) -> Any:

@@ -21,7 +21,8 @@ from heedful.memory.remember import is_same_scope
 from heedful.model import FactFinding, FactProblem, FactReport, FoundFact
 from heedful.search.vector_index import encode
 from heedful.storage import facts
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.facts import DisplayRow
+from heedful.storage.rows import batches
 from heedful.storage.vectors import ModelRow, Vectors, of_facts, unpack
 from heedful.text.conflicts import have_same_values
 from heedful.workspace import Workspace
@@ -135,7 +136,7 @@ class _Audit:
                     kept.append(FoundFact(fact_id=rows[later].id, text=text, other=other, detail=detail))
         return FactFinding(kind=kind, count=count, facts=kept, remedy=REMEDIES[kind])
 
-    def _is_same(self, one: AnyRow, other: AnyRow) -> bool:
+    def _is_same(self, one: DisplayRow, other: DisplayRow) -> bool:
         if any(row.expires_at is not None and row.expires_at <= self.now for row in (one, other)):
             return False
         return is_same_scope(one.metadata, other.metadata) and have_same_values(one.text, other.text)

@@ -21,8 +21,8 @@ from heedful.memory.documents import Pieces, read
 from heedful.model import FactConflict, FactRef, Metadata, RememberResult
 from heedful.search.relevance import Search
 from heedful.storage import facts, scopes
-from heedful.storage.facts import NewFact, digest
-from heedful.storage.rows import AnyRow, weighed
+from heedful.storage.facts import DisplayRow, NewFact, digest
+from heedful.storage.rows import weighed
 from heedful.storage.vectors import Vectors, ensure_model, pack, unpack
 from heedful.text.conflicts import ValueConflict, conflict, states_value
 from heedful.text.entities import Entity, entities
@@ -309,17 +309,20 @@ def notice(workspace: Workspace, dataset: str, new: Sequence[Written]) -> list[F
     if not stating:
         return []
     own_ids = {fact.fact_id for fact in new}
-    with workspace.read() as connection:
-        model, number = workspace.model(connection), scopes.dataset_id(connection, dataset)
+    with workspace.direct(write=False) as direct:
+        connection, state = direct.connection, scopes.read_state(direct, dataset)
+        model, number = workspace.fitting(state.model), state.dataset
         if model is None or number is None:
             return []
         index = workspace.index(connection, number, model)
-        index.follow(connection)
-        conflicts: list[tuple[Written, AnyRow, ValueConflict]] = []
+        index.follow(connection, state.change)
+        conflicts: list[tuple[Written, DisplayRow, ValueConflict]] = []
         for fact in stating:
             near = index.search(connection, Search(fact.text, fact.vector, "semantic", NEAREST + len(new)))
             order = np.lexsort((near.facts, -near.relevance))[: NEAREST + len(new)]
-            conflicts += _contradicted(workspace, connection, fact, near.facts[order].tolist(), own_ids)
+            nearest = near.facts[order].tolist()
+            rows = facts.display_rows(direct, nearest)
+            conflicts += _contradicted(workspace, fact, [rows[seq] for seq in nearest if seq in rows], own_ids)
         if not conflicts:
             return []
         project = scopes.owner(connection, number)
@@ -354,15 +357,13 @@ def notice(workspace: Workspace, dataset: str, new: Sequence[Written]) -> list[F
 
 
 def _contradicted(
-    workspace: Workspace, connection: Connection, own: Written, seqs: Sequence[int], own_ids: set[str]
-) -> list[tuple[Written, AnyRow, ValueConflict]]:
-    rows = facts.by_seq(connection, seqs)
+    workspace: Workspace, own: Written, nearest: Sequence[DisplayRow], own_ids: set[str]
+) -> list[tuple[Written, DisplayRow, ValueConflict]]:
     now = workspace.now()
     candidates = [
         row
-        for seq in seqs
-        if (row := rows.get(seq)) is not None
-        and row.id not in own_ids
+        for row in nearest
+        if row.id not in own_ids
         and (row.expires_at is None or row.expires_at > now)
         and is_same_scope(own.metadata, row.metadata)
     ]

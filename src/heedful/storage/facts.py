@@ -256,35 +256,33 @@ def next_ordinal(connection: Connection, dataset: int, source: str) -> int:
     return 0 if last is None else int(last) + 1
 
 
-_SHOWN_COLUMNS = (facts.c.seq, facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop)
-_BY_SEQ = select(*_SHOWN_COLUMNS, facts.c.expires_at).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))
-
-
-def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
-    """The columns of a hit, by fact number."""
-    return {row.seq: row for row in connection.execute(_BY_SEQ, {"seqs": list(seqs)})}
-
-
 class DisplayRow(NamedTuple):
     """A fact as a hit shows it."""
 
+    seq: int
     id: str
     text: str
     metadata: Metadata
     source: str | None
     start: int
     stop: int
+    expires_at: int | None
 
 
-_SHOWN = Prepared(select(*_SHOWN_COLUMNS).where(OneOf(facts.c.seq)))
+_SHOWN = Prepared(select(*(facts.c[name] for name in DisplayRow._fields)).where(OneOf(facts.c.seq)))
 
 
 def display_rows(direct: Direct, seqs: Sequence[int]) -> dict[int, DisplayRow]:
     """A few facts by number, quickly."""
     return {
-        seq: DisplayRow(fact_id, text, unpacked(metadata), source, start, stop)
-        for seq, fact_id, text, metadata, source, start, stop in direct.run_for(_SHOWN, seqs)
+        seq: DisplayRow(seq, fact_id, text, unpacked(metadata), *others)
+        for seq, fact_id, text, metadata, *others in direct.run_for(_SHOWN, seqs)
     }
+
+
+def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, DisplayRow]:
+    """The same for those who have a connection."""
+    return display_rows(Direct.on(connection), seqs)
 
 
 _IDS = select(facts.c.seq, facts.c.id).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import orjson
 from sqlalchemy import (
@@ -357,17 +357,12 @@ def _compile_array(element: OneOf, compiler: SQLCompiler, **options: Any) -> str
     return compiler.process(element.column == any_(places), **options)
 
 
-class Compiled(NamedTuple):
-    """A statement as a driver takes it."""
-
-    sql: str
-    arguments: Callable[[dict[str, Any]], Any]
-    """Puts values, given by name, in the order that the driver takes."""
-    fixed: dict[str, Any]
-    """The values that are part of the statement."""
+Compiled: TypeAlias = tuple[str, Callable[[dict[str, Any]], Any], dict[str, Any]]
+"""The SQL, the order of its values, and those that are part of the statement."""
 
 
 def _arguments(order: Sequence[str] | None) -> Callable[[dict[str, Any]], Any]:
+    """Puts values, given by name, in the order that a driver takes."""
     if order is None:
         return dict
     return itemgetter(*order) if len(order) > 1 else lambda values: [values[name] for name in order]
@@ -385,14 +380,11 @@ class Prepared:
         """The statement for a database, with so many places for the values of `OneOf`."""
         key = engine.dialect.statement_compiler, places
         if key not in self._compiled:
-            options = {"places": places}
-            compiled = self._statement.compile(
-                dialect=engine.dialect, column_keys=self._columns, compile_kwargs=options
-            )
+            options: Any = {"column_keys": self._columns, "compile_kwargs": {"places": places}}
+            compiled = self._statement.compile(dialect=engine.dialect, **options)
             binds = getattr(compiled, "binds", {})
             fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
-            arguments = _arguments(getattr(compiled, "positiontup", None))
-            self._compiled[key] = Compiled(str(compiled), arguments, fixed)
+            self._compiled[key] = str(compiled), _arguments(getattr(compiled, "positiontup", None)), fixed
         return self._compiled[key]
 
 
@@ -430,8 +422,8 @@ class Direct:
             yield from self._run(statement.compiled(self._engine, places), {**values, **dict(named)})
 
     def _run(self, statement: Compiled, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-        sql = statement.sql
-        arguments = statement.arguments({**statement.fixed, OWN: self._borrowed.info.get(OWN), **values})
+        sql, in_order, fixed = statement
+        arguments = in_order({**fixed, OWN: self._borrowed.info.get(OWN), **values})
         count_statement(sql, (arguments,))
         cursor = self._driver.execute(sql, arguments)
         return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []

@@ -111,7 +111,7 @@ class Sqlite(Database):
 
     @contextmanager
     def _begin_direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
-        try:
+        with self._translating():
             if write:
                 with self._writers.write(project, durable) as transaction:
                     assert self._writer is not None
@@ -121,8 +121,6 @@ class Sqlite(Database):
                 with self._reader() as reader, _on_driver(self.of_project, reader) as transaction:
                     self._enter(reader, project)
                     yield transaction
-        except sqlite3.Error as error:
-            raise translate_error(error, self.engine) or error from error
 
     @contextmanager
     def _reader(self) -> Iterator[PoolProxiedConnection]:

@@ -160,7 +160,7 @@ def _statements(text: str) -> tuple[ReadSentence, ...]:
 def _statement(text: str) -> ReadSentence:
     named = {part for entity in entities(text) for part in entity.name.lower().replace("’", "'").split()}
     tokens = tuple(_token(text, word, named) for word in words(text))
-    return ReadSentence(text, tokens, frozenset(token.term for token in tokens if token.kind != "common"))
+    return ReadSentence(text, tokens, frozenset(token.term for token in tokens if token.low not in _LIGHT))
 
 
 def _token(text: str, word: Word, named: Set[str]) -> Token:
@@ -175,7 +175,7 @@ def _token(text: str, word: Word, named: Set[str]) -> Token:
 
 def _in_same_words(new: ReadSentence, old: ReadSentence) -> ValueConflict | None:
     """Two sentences that are the same but for one value."""
-    if len(new.terms ^ old.terms) > 2 * MAX_VALUE_WORDS:
+    if max(len(new.terms - old.terms), len(old.terms - new.terms)) > MAX_VALUE_WORDS:
         return None
     ours = [token for token in new.tokens if token.low not in _LIGHT]
     theirs = [token for token in old.tokens if token.low not in _LIGHT]

@@ -26,7 +26,8 @@ from heedful.memory.documents import Piece, Pieces, split
 from heedful.model import Metadata
 from heedful.sql.generation import ALWAYS, CONTEXTS, SCHEMA_METADATA
 from heedful.storage import facts, scopes
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.facts import DisplayRow
+from heedful.storage.rows import batches
 from heedful.workspace import Workspace
 
 DESCRIPTIONS = "descriptions"
@@ -97,7 +98,7 @@ class Remarks:
             number = self._number(connection)
             seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
             rows = [row for run in batches(seqs) for row in facts.by_seq(connection, run).values()]
-        pieces: dict[str, list[AnyRow]] = {}
+        pieces: dict[str, list[DisplayRow]] = {}
         for row in sorted(rows, key=lambda row: row.start):
             # Other facts in this dataset help to answer questions, but are no remarks.
             if "remark_id" in row.metadata:
@@ -108,7 +109,7 @@ class Remarks:
         return scopes.dataset_id(connection, self._dataset)
 
 
-def _joined(pieces: Sequence[AnyRow]) -> Remark:
+def _joined(pieces: Sequence[DisplayRow]) -> Remark:
     first: Metadata = pieces[0].metadata
     metadata = {key: value for key, value in first.items() if key not in _OWN_KEYS}
     text = "".join(row.text for row in pieces)
