@@ -43,9 +43,6 @@ OWN = "/heedful/"
 RATINGS = f"{OWN}ratings/"
 RATING_FIELDS = ("rating", "comment", "scale", "author")
 
-TEMPORARY = ("temporary:", "local:")
-"""The beginning of the sessions of chats that Open WebUI calls temporary and does not store."""
-
 CONNECT_SECONDS = 10.0
 UPSTREAM_SECONDS = 600.0
 """Seconds that the endpoint may be silent; models that think say nothing for minutes."""
@@ -54,10 +51,8 @@ RATING_SECONDS = 10.0
 """Seconds that a rating, or looking up a key, may take."""
 
 HOP_BY_HOP = frozenset(
-    {
-        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
-    }
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding"
+    b" upgrade expect".split()
 )
 
 Headers = list[tuple[bytes, bytes]]
@@ -206,17 +201,17 @@ class Proxy:
         content: bytes | AsyncIterator[bytes] | None = None
         if protocol is not None:
             content = await body_of(request, self._limit)
-            is_temporary = request.headers.get("x-heedful-session", "").startswith(TEMPORARY)
+            # So Open WebUI calls chats that are not to be kept.
+            is_temporary = request.headers.get("x-heedful-session", "").startswith(("temporary:", "local:"))
             if not is_temporary and not request.headers.get("x-heedful-skip"):
                 content, turn = await self._remember(protocol, request, content)
             dropped = (b"content-length", b"accept-encoding") if turn is not None else (b"content-length",)
             headers = [(name, value) for name, value in headers if name not in dropped]
             # An answer that is read must not be compressed.
             headers += [(b"accept-encoding", b"identity")] if turn is not None else []
-            is_read.set()
         elif "content-length" in request.headers or "transfer-encoding" in request.headers:
             content = _stream(request, is_read)
-        else:
+        if content is None or isinstance(content, bytes):
             is_read.set()
         query = request.scope["query_string"]
         target = self._url.raw_path.rstrip(b"/") + path.encode() + (b"?" + query if query else b"")
@@ -262,27 +257,26 @@ class Proxy:
         except httpx.HTTPError as error:
             remedy = "Check HEEDFUL_UPSTREAM, and whether it runs"
             raise Unavailable(_failed("can't be reached", error), code="upstream_failed", remedy=remedy) from error
-        reader = None if protocol is None or turn is None else _reader(protocol, answer)
-
-        def keep(reply: Reply | None) -> None:
-            if turn is not None and reply is not None:
-                self._conversations.keep(turn, reply)
-
+        reader: AnswerReader | None = None
+        if protocol is not None and turn is not None:
+            reader = _reader(protocol, answer, partial(self._conversations.keep, turn))
         async with aclosing(answer):
             start = {"type": "http.response.start", "status": answer.status_code}
             await send({**start, "headers": _end_to_end(answer.headers.raw)})
             try:
                 async for part in answer.aiter_raw():
-                    # Before it is sent: what continues a response may follow at once.
-                    keep(reader.feed(part) if reader is not None else None)
+                    if reader is not None:
+                        # Before it is sent: what continues a response may follow at once.
+                        reader.feed(part)
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b""})
             except httpx.HTTPError as error:
                 # Not ended properly, so that nobody takes it for the whole.
                 logger.warning("%s", _failed("stopped in the middle of an answer", error))
             finally:
-                # Callers may leave with the last word.
-                keep(reader.end() if reader is not None else None)
+                if reader is not None:
+                    # Callers may leave with the last word.
+                    reader.end()
 
 
 def serve(app: Proxy, config: Config, ready: Callable[[str], None]) -> None:
@@ -301,13 +295,13 @@ def is_local(host: str | None) -> bool:
     return named or is_loopback(host)
 
 
-def _reader(protocol: Protocol, answer: httpx.Response) -> AnswerReader | None:
+def _reader(protocol: Protocol, answer: httpx.Response, keep: Callable[[Reply], None]) -> AnswerReader | None:
     """Reads an answer that can be read; errors, and what is compressed, are not."""
     if not answer.is_success or "content-encoding" in answer.headers:
         return None
     is_stream = "event-stream" in answer.headers.get("content-type", "").lower()
     length = answer.headers.get("content-length", "")
-    return AnswerReader(protocol, is_stream, int(length) if length.isdecimal() and not is_stream else None)
+    return AnswerReader(protocol, keep, is_stream, int(length) if length.isdecimal() and not is_stream else None)
 
 
 async def _unless_gone(receive: Receive, is_read: asyncio.Event, work: Awaitable[None]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import takewhile
@@ -141,6 +141,8 @@ class AnswerReader:
     """Reads an answer while its bytes pass by."""
 
     protocol: Protocol
+    keep: Callable[[Reply], None]
+    """Called once with an answer that is complete."""
     is_stream: bool
     length: int | None = None
     """Bytes of the whole, if it was said before."""
@@ -148,10 +150,10 @@ class AnswerReader:
     _rest: bytearray = field(default_factory=bytearray)
     _is_readable: bool = True
 
-    def feed(self, data: bytes) -> Reply | None:
-        """Reads the next bytes; returns what the answer says when they end it, whatever else follows."""
+    def feed(self, data: bytes) -> None:
+        """Reads the next bytes."""
         if not self._is_readable:
-            return None
+            return
         self._rest += data
         if self.is_stream and b"\n" in data:
             *lines, self._rest = self._rest.split(b"\n")
@@ -159,16 +161,16 @@ class AnswerReader:
                 if line.startswith(b"data:"):
                     self._read(line[5:])
         self._is_readable = len(self._rest) <= MAX_READ
-        return self.end() if self._reply.is_final or len(self._rest) == self.length else None
+        if self._reply.is_final or len(self._rest) == self.length:
+            self.end()
 
-    def end(self) -> Reply | None:
-        """The same, when no more bytes follow; once."""
-        if not self._is_readable:
-            return None
-        self._is_readable = False
-        if not self.is_stream:
+    def end(self) -> None:
+        """Says that no more bytes follow."""
+        if self._is_readable and not self.is_stream:
             self._read(self._rest)
-        return self._reply if self._reply.is_complete else None
+        if self._is_readable and self._reply.is_complete:
+            self.keep(self._reply)
+        self._is_readable = False
 
     def _read(self, data: bytearray) -> None:
         if data.strip() == b"[DONE]":
