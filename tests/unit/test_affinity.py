@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.ledger.adaptive_policy import (
+    MAX_SUPPORTED,
     Affinity,
     Neighbour,
     Related,
@@ -139,3 +140,12 @@ def test_a_lift_lies_between_0_and_1_and_does_not_depend_on_the_order(
     found = lifts(near)
     assert all(0 < lift <= 1 for lift in found.values())
     assert lifts(near[::-1]) == pytest.approx(found)
+
+
+def test_a_recall_looks_at_a_bounded_number_of_facts_those_of_the_nearest_questions() -> None:
+    many = [(fact, "helpful", "ann") for fact in range(1000, 1000 + 2 * MAX_SUPPORTED)]
+    far, near = question(unit(1.0, 0.0, 0.0, 1.0), *many), question(NEAR, (2, "helpful", "ann"), number=2)  # type: ignore[arg-type]
+    supported = Supported([far, near], 0, Strengths().certainty)
+    assert len(supported.facts) == MAX_SUPPORTED
+    assert supported.nearest(1) == [2]
+    assert supported.support.shape == (2, MAX_SUPPORTED)

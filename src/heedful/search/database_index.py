@@ -247,7 +247,7 @@ LINKS, CARE = 16, 128
 """The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`. With half the
 candidates, a search found 96 of 100 nearest facts in place of 98."""
 
-NODE = 32 * LINKS + 200  # Bytes that pgvector takes for a vector's place in the graph, while it is built.
+NODE = 32 * LINKS + 208  # Bytes that pgvector takes for a vector's place in the graph, while it is built.
 
 GRAPH_MEMORY = 2**31
 """Bytes that building a graph may take, unless the server is set to allow more. What doesn't fit is built by reading
