@@ -156,7 +156,8 @@ class DatasetIndex:
             self._read(connection, near)
             chosen[held.vectors.closest(search.by_meaning, search.wanted, near)] = True
         if words is not None:
-            worded = relevance.best(np.where(permitted, words, np.float32(0)), search.wanted)
+            permitted_words = words if permitted.all() else np.where(permitted, words, np.float32(0))
+            worded = relevance.best(permitted_words, search.wanted)
             chosen[worded] = True
             if search.mode == "hybrid":
                 beside = held.neighbours.table[worded]

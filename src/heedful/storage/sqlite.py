@@ -189,7 +189,9 @@ class Sqlite(Database):
         self._writers = GroupCommit(self._begin_group, kept_others_waiting)
         # Not closed, which would release the parent's locks.
         self._inherited += [self._writer, *self._readers]
-        self._writer, self._readers = None, []
+        self._writer = None
+        # In place: those who only look share them.
+        self._readers.clear()
 
     def _close(self) -> None:
         with self._writers.alone(""):
