@@ -132,7 +132,10 @@ class Run:
     def growth(self) -> None:
         result = []
         for size in self._plan.sizes:
-            places = {"sqlite": self._home / f"grown-{size}.db", "postgresql": self._server.database(f"grown_{size}")}
+            places: dict[str, str | Path] = {
+                "sqlite": self._home / f"grown-{size}.db",
+                "postgresql": self._server.database(f"grown_{size}"),
+            }
             for name in self._plan.stores:
                 where = places[name]
                 note = self._home / f"{name}-{size}.json"

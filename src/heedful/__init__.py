@@ -3,7 +3,6 @@
 `__init__.pyi` has the public names for editors and type checkers; `make docs` writes it, and a test compares it.
 """
 
-import gc as _gc
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
@@ -27,14 +26,7 @@ def __getattr__(name: str) -> _Any:
     """Loads what a name needs when it is first used: a client needs neither a database nor a model."""
     value: _Any
     if name in _ORIGINS:
-        # Modules stay: to look among them for garbage meanwhile takes a tenth of the time of loading them.
-        collects = _gc.isenabled()
-        _gc.disable()
-        try:
-            value = getattr(_import_module(_ORIGINS[name]), name)
-        finally:
-            if collects:
-                _gc.enable()
+        value = getattr(_import_module(_ORIGINS[name]), name)
     elif name == "__all__":
         value = sorted([*_ORIGINS, *_import_module("heedful.model").PUBLIC, "__version__"])
     elif not name.startswith("_") and name in (nouns := _import_module("heedful.model").PUBLIC):
