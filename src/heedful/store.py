@@ -82,7 +82,7 @@ class Store:
         self._auto_improve = config.auto_improve if auto_improve is None else checks.flag("auto_improve", auto_improve)
         self.digest_channels = digest_channels(config.digest_email, config.digest_webhook, config.digest_webhook_secret)
         self._permissions = OPERATOR
-        self._hooks = (feedback_hook, metadata_hook)
+        self.hooks = (feedback_hook, metadata_hook)
         self._max_open_projects = max_open_projects
         self._background_jobs = background_jobs
         self._background = Background()
@@ -250,7 +250,7 @@ class Store:
             name,
             workspace.now,
             workspace,
-            *self._hooks,
+            *self.hooks,
             waiting_days=self.config.waiting_days,
             feedback_changed=do_nothing if worker is None else worker.feedback_changed,
         )

@@ -1,4 +1,4 @@
-"""Who waits for a language model keeps nobody else waiting."""
+"""Who waits for a language model, or for a hook, keeps nobody else waiting."""
 
 from __future__ import annotations
 
@@ -55,3 +55,28 @@ def _answered(url: str, key: str) -> int:
     headers = {"Authorization": f"Bearer {key}"}
     body = {"query": "Who is the CEO?", "answer": True}
     return httpx.post(f"{url}/v1/projects/default/recall", headers=headers, json=body, timeout=60).status_code
+
+
+def test_a_hook_that_waits_keeps_no_other_feedback_waiting(path: Path) -> None:
+    reached, go = threading.Semaphore(0), threading.Event()
+
+    def wait(original_func: Any, action: str, session_id: str, **kwargs: Any) -> Any:
+        if session_id == "slow":
+            reached.release()
+            go.wait(60)
+        return original_func(kwargs["feedback"])
+
+    with running(path, feedback_hook=wait) as server, server.connect() as h, ThreadPoolExecutor(3) as pool:
+        for session in ("slow", "quick"):
+            h.sessions.create(session)
+
+        def rate(session: str) -> object:
+            return h.sessions.add_session_feedback(session, {"rating": "up"})
+
+        slow = [pool.submit(rate, "slow") for _ in range(3)]
+        try:
+            assert all(reached.acquire(timeout=30) for _ in slow)
+            assert rate("quick") is not None
+        finally:
+            go.set()
+        assert None not in [each.result() for each in slow]

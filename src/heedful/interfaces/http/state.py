@@ -344,8 +344,8 @@ class ServerState:
         self.callers = Callers(store, config.admin_key)
         self._limiter = RateLimiter()
         processors = os.cpu_count() or 1
-        # A database of many writers, or one on the network, keeps more threads waiting.
-        shared = store.sessions or store.database.many_writers
+        # A database of many writers, one on the network, or a hook keeps more threads waiting.
+        shared = store.sessions or store.database.many_writers or any(store.hooks)
         # More threads than processors only take turns, unless they wait for something else.
         self.calls = Lane("call", processors + 1, config.threads)
         self.recalls = Lane("recall", processors + 1, processors + 1)
@@ -375,7 +375,8 @@ class ServerState:
 
     def lane(self, call: Call | ForeignRoute, size: int) -> Lane:
         """The lane for a call with a body of so many bytes; a long one would keep the short ones waiting."""
-        return self.short if call.scope == "feedback" and size <= MAX_PARSED_AT_ONCE else self.calls
+        is_short = call.scope == "feedback" and not call.batch and size <= MAX_PARSED_AT_ONCE
+        return self.short if is_short else self.calls
 
     def start(self) -> None:
         if self._worker is not None:
