@@ -138,7 +138,11 @@ def _needs_a_server(item: pytest.Item) -> bool:
     used: list[str] = item.fixturenames  # type: ignore[attr-defined]
     elsewhere = {"mongodb", "mongodb_url", "standalone_mongodb_url"}
     chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return "open_store" in used and "path" not in used and elsewhere.isdisjoint([*used, *map(str, chosen)])
+    return (
+        not {"open_store", "open_either"}.isdisjoint(used)
+        and "path" not in used
+        and elsewhere.isdisjoint([*used, *map(str, chosen)])
+    )
 
 
 WEIGHTS = {"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0}
