@@ -21,13 +21,10 @@ from heedful.ledger.events import FEEDBACK, REVIEW
 from heedful.ledger.opinions import FeedbackRow
 from heedful.memory import browse, doctor, documents, fact_stats, forget, recall, remember, supersede
 from heedful.model import (
-    AuditEntry,
-    AuditKind,
     Check,
     ForgetResult,
     Improvement,
     Metadata,
-    Page,
     Recall,
     RememberResult,
     Retraction,
@@ -202,19 +199,13 @@ def _doctor(project: Project, repair: bool) -> list[Check]:
     return doctor.doctor(project.workspace, repair, operator) + health.doctor(project.sessions, repair, operator)
 
 
-def _audit(
-    project: Project, kind: AuditKind | None, since: datetime | None, cursor: str | None, limit: int
-) -> Page[AuditEntry]:
-    return audit.list_entries(project.workspace.database, project.name, kind, since, cursor, limit)
-
-
 _ON_PROJECT: Handlers = {
     "remember": _remember,
     "recall": _recall,
     "improve": Project.improve,
     "forget": _forget,
     "doctor": _doctor,
-    "audit": _audit,
+    "audit": lambda project, **asked: audit.list_entries(project.workspace.database, project.name, **asked),
 }
 
 _ON_WORKSPACE: Handlers = {

@@ -90,6 +90,11 @@ class NotFound(HeedfulError):
 
     default_code = "not_found"
 
+    @classmethod
+    def in_project(cls, project: str, what: str, name: str, field: str, remedy: str | None = None) -> NotFound:
+        """The error for an id that a project does not have: "no fact 'f1' in project 'main'"."""
+        return cls(f"no {what} {name!r} in project {project!r}", field=field, value=name, remedy=remedy)
+
 
 MAX_NAMED = 10
 """Projects that are named to somebody who names another."""

@@ -142,7 +142,7 @@ def revoke_key(workspace: Workspace, key_id: str) -> Key:
     with workspace.write() as connection:
         row = keys.get(connection, key_id)
         if row is None or row.project != workspace.project:
-            raise NotFound(f"no key {key_id!r} in project {workspace.project!r}", field="key_id", value=key_id)
+            raise NotFound.in_project(workspace.project, "key", key_id, "key_id")
         if row.revoked_at is None:
             keys.revoke(connection, key_id, workspace.now())
             audit.note_action(connection, "keys.revoke", workspace.now(), row.project_id, key_id)

@@ -54,7 +54,7 @@ def identifier(field: str, value: Any) -> str:
 def no_fact(project: str, fact_id: str, field: str = "fact_id") -> NotFound:
     """The error for a fact that is not there."""
     remedy = "Use a fact_id that recall(…), facts() or the evidence of a review item shows"
-    return NotFound(f"no fact {fact_id!r} in project {project!r}", field=field, value=fact_id, remedy=remedy)
+    return NotFound.in_project(project, "fact", fact_id, field, remedy)
 
 
 def any_text(field: str, value: Any, limit: int | None = None) -> str:

@@ -207,38 +207,26 @@ class _OutOfTime(Exception):
     """The deadline came; what was compared is reported."""
 
 
+@dataclass(slots=True, eq=False)
 class _Run:
     """One comparison."""
 
-    def __init__(
-        self,
-        space: ExecutionSpace,
-        base: Workspace,
-        change: Change,
-        top_k: int,
-        begun: float,
-        deadline: float | None,
-        progress: Progress | None,
-        answers: bool,
-        own_votes: bool,
-        seed: int,
-    ) -> None:
-        self._space = space
-        self._base = base
-        self._change = change
-        self._top_k = top_k
-        self._answers = answers
-        self._own_votes = own_votes
-        self._phrasings: dict[str, list[str]] = defaultdict(list)
-        self._seed = seed
-        self._begun = begun
-        self._deadline = deadline
-        self._progress = progress
-        self._compared: list[Compared] = []
-        self._sources: list[Asked] = []
-        self._retired: list[NotCompared] = []
-        self._done = 0
-        self._as_is = Change(None, None, None, None, None, None)
+    _space: ExecutionSpace
+    _base: Workspace
+    _change: Change
+    _top_k: int
+    _begun: float
+    _deadline: float | None
+    _progress: Progress | None
+    _answers: bool
+    _own_votes: bool
+    _seed: int
+    _phrasings: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _compared: list[Compared] = field(default_factory=list)
+    _sources: list[Asked] = field(default_factory=list)
+    _retired: list[NotCompared] = field(default_factory=list)
+    _done: int = 0
+    _as_is: Change = Change(None, None, None, None, None, None)
 
     def report(self, asked: list[Asked], sample: int) -> RegressReport:
         rated = len(asked)

@@ -150,20 +150,12 @@ class TrainingCache:
 
 def training(
     space: ExecutionSpace,
-    format: TrainingFormat,
-    dataset: str | None,
-    where: Metadata | None,
-    since: datetime | None,
-    until: datetime | None,
-    visitors: bool,
-    test_share: float,
-    split: TrainingSplit | None,
     cursor: str | None,
     limit: int,
+    **asked: Any,
 ) -> TrainingPage:
     """A page of lines; a cursor names the data that it belongs to."""
-    request = _request(format, dataset, where, since, until, visitors, test_share, split)
-    made = _lines(space, request)
+    made = _lines(space, _request(**asked))
     assert made.data is not None
     digest, start = (made.data.sha256[:DIGEST], 0) if cursor is None else _parse_cursor(cursor)
     if digest != made.data.sha256[:DIGEST] or start > len(made):

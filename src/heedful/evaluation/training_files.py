@@ -105,13 +105,9 @@ def card_path(path: str) -> str:
 
 def changed(cursor: str | None) -> Conflict:
     """The error for pages that don't belong together."""
-    return Conflict(
-        "ratings have changed since the first page",
-        code="training_data_changed",
-        field="cursor",
-        value=cursor,
-        remedy="Begin again without a cursor; with until set to a time in the past, new ratings don't count",
-    )
+    message = "ratings have changed since the first page"
+    remedy = "Begin again without a cursor; with until set to a time in the past, new ratings don't count"
+    return Conflict(message, code="training_data_changed", field="cursor", value=cursor, remedy=remedy)
 
 
 @contextmanager

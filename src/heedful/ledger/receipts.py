@@ -90,13 +90,11 @@ def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> 
     """The receipt of a recall of this project."""
     receipt = get(connection, workspace.project, recall_id)
     if receipt is None:
-        raise NotFound(
-            f"no recall {recall_id!r} in project {workspace.project!r}",
-            field="recall_id",
-            value=recall_id,
-            remedy="Use the id that recall(…) returned. Receipts are deleted after receipt_days, a year by default; "
-            "with receipt_share below 1, only a sample is kept",
+        remedy = (
+            "Use the id that recall(…) returned. Receipts are deleted after receipt_days, a year by default; with "
+            "receipt_share below 1, only a sample is kept"
         )
+        raise NotFound.in_project(workspace.project, "recall", recall_id, "recall_id", remedy)
     return receipt
 
 

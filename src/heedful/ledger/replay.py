@@ -242,12 +242,9 @@ def _contexts(workspace: Workspace, connection: Connection, dataset: int, model:
     contexts = folds_of(workspace).contexts(connection, dataset, model, newest, needed=())
     wanted = events.queries_after(connection, dataset, 0)
     if len(contexts.steps(wanted)) > MAX_STEPS:
-        raise Unavailable(
-            "many queries of this dataset are new, and not embedded yet",
-            code="not_ready",
-            field="dataset",
-            remedy="Try again in some minutes: they are embedded in the background while the store is open",
-        )
+        message = "many queries of this dataset are new, and not embedded yet"
+        remedy = "Try again in some minutes: they are embedded in the background while the store is open"
+        raise Unavailable(message, code="not_ready", field="dataset", remedy=remedy)
     return folds_of(workspace).contexts(connection, dataset, model, newest, needed=wanted)
 
 

@@ -57,12 +57,8 @@ def retract(workspace: Workspace, event_id: str, author: str | None, handlers: M
         if retraction is None and handler.elsewhere is not None:
             retraction = handler.elsewhere(event_id, author)
     if retraction is None:
-        raise NotFound(
-            f"no event {event_id!r} in project {workspace.project!r}",
-            field="event_id",
-            value=event_id,
-            remedy="Use the event_id of a signal or a supersession, or a feedback_id",
-        )
+        remedy = "Use the event_id of a signal or a supersession, or a feedback_id"
+        raise NotFound.in_project(workspace.project, "event", event_id, "event_id", remedy)
     return retraction
 
 
@@ -108,12 +104,8 @@ def _prepare(workspace: Workspace, event_id: str, handlers: Mapping[str, UndoHan
 
 
 def irreversible(event: AnyRow) -> Conflict:
-    return Conflict(
-        f"event {event.id} is a {event.kind}, which can't be retracted",
-        field="event_id",
-        value=event.id,
-        remedy="Give the opinion again",
-    )
+    message = f"event {event.id} is a {event.kind}, which can't be retracted"
+    return Conflict(message, field="event_id", value=event.id, remedy="Give the opinion again")
 
 
 def scope_of(connection: Connection, event_id: str) -> Scope:

@@ -97,12 +97,9 @@ def _some(result: SignalResult) -> SignalResult:
     if result.signals or not result.errors or any(error.code != "not_found" for error in result.errors):
         return result
     first, *others = result.errors
-    raise NotFound(
-        first.message + (f", nor any of the {len(others)} other facts that were named" if others else ""),
-        field="fact_id",
-        value=first.fact_id,
-        remedy="Use the fact_id of a hit; nothing was recorded",
-    )
+    message = first.message + (f", nor any of the {len(others)} other facts that were named" if others else "")
+    remedy = "Use the fact_id of a hit; nothing was recorded"
+    raise NotFound(message, field="fact_id", value=first.fact_id, remedy=remedy)
 
 
 def _key(signal: Signal) -> str | None:

@@ -116,12 +116,8 @@ def _number(meant: Any, original: Any, scale: Sequence[float] | None) -> float:
         if word in _WORDS:
             return _WORDS[word]
     if not isinstance(meant, int | float) or not math.isfinite(meant):
-        raise Invalid(
-            f"invalid rating {quoted(original)}",
-            field="rating",
-            value=original,
-            remedy='Use "up", "down", "neutral", True, False, or a number; labels says what other words mean',
-        )
+        remedy = 'Use "up", "down", "neutral", True, False, or a number; labels says what other words mean'
+        raise Invalid(f"invalid rating {quoted(original)}", field="rating", value=original, remedy=remedy)
     worst, best = _inferred(meant) if scale is None else _checked(scale)
     if not min(worst, best) <= meant <= max(worst, best):
         raise Invalid(
@@ -137,12 +133,9 @@ def _inferred(number: float) -> tuple[float, float]:
         return -1, 1
     if 1 < number <= STARS[1]:
         return STARS
-    raise Invalid(
-        f"rating {quoted(number)} could be on several scales, or on none",
-        field="scale",
-        value=number,
-        remedy="Pass scale: the worst and the best number, such as (0, 1), (1, 5) or (-1, 1)",
-    )
+    message = f"rating {quoted(number)} could be on several scales, or on none"
+    remedy = "Pass scale: the worst and the best number, such as (0, 1), (1, 5) or (-1, 1)"
+    raise Invalid(message, field="scale", value=number, remedy=remedy)
 
 
 def _checked(scale: Sequence[float]) -> tuple[float, float]:
@@ -151,10 +144,6 @@ def _checked(scale: Sequence[float]) -> tuple[float, float]:
         isinstance(end, int | float) and not isinstance(end, bool) and math.isfinite(end) for end in numbers
     )
     if not sound or numbers[0] == numbers[1]:
-        raise Invalid(
-            f"scale must be two different numbers, got {quoted(scale)}",
-            field="scale",
-            value=scale,
-            remedy="Pass the worst and the best number, such as (1, 5)",
-        )
+        message = f"scale must be two different numbers, got {quoted(scale)}"
+        raise Invalid(message, field="scale", value=scale, remedy="Pass the worst and the best number, such as (1, 5)")
     return float(numbers[0]), float(numbers[1])

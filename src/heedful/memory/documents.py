@@ -168,12 +168,9 @@ def _metadata_of(
         return [{}] * len(items)
     if isinstance(metadata, Sequence) and not isinstance(metadata, str):
         if len(metadata) != len(items):
-            raise Invalid(
-                f"metadata has {len(metadata)} items for {len(items)} texts",
-                field="metadata",
-                value=len(metadata),
-                remedy="Give one mapping for all, or one for each text",
-            )
+            message = f"metadata has {len(metadata)} items for {len(items)} texts"
+            remedy = "Give one mapping for all, or one for each text"
+            raise Invalid(message, field="metadata", value=len(metadata), remedy=remedy)
         return [checks.fact_metadata(f"metadata[{index}]", own) for index, own in enumerate(metadata)]
     return [checks.fact_metadata("metadata", metadata)] * len(items)
 
@@ -203,13 +200,8 @@ def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
         raise NotFound(f"{file} does not exist", field="file", value=str(file))
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
-        raise Invalid(
-            f"{file.name} is an unsupported file type",
-            code="unsupported",
-            field="file",
-            value=file.suffix,
-            remedy=f"Use {' '.join(SUFFIXES)}",
-        )
+        message = f"{file.name} is an unsupported file type"
+        raise Invalid(message, code="unsupported", field="file", value=file.suffix, remedy=f"Use {' '.join(SUFFIXES)}")
     if suffix == ".pdf":
         yield _pdf(file), {}
     elif suffix == ".jsonl":
@@ -230,13 +222,9 @@ def _decoded(file: Path, most: int = limits.MAX_FILE) -> str:
     try:
         text = content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise Invalid(
-            f"{file.name} is not UTF-8 text (byte {error.start})",
-            code="undecodable",
-            field="file",
-            value=file.name,
-            remedy="Convert it to UTF-8",
-        ) from error
+        message = f"{file.name} is not UTF-8 text (byte {error.start})"
+        remedy = "Convert it to UTF-8"
+        raise Invalid(message, code="undecodable", field="file", value=file.name, remedy=remedy) from error
     if "\0" in text:
         raise Invalid(f"{file.name} is a binary file", code="undecodable", field="file", value=file.name)
     return text
@@ -251,12 +239,8 @@ def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
         except orjson.JSONDecodeError as error:
             raise Invalid(f"line {number} is not JSON ({error})", field=f"line {number}", value=line[:80]) from error
         if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-            raise Invalid(
-                f'line {number} has no "text"',
-                field=f"line {number}",
-                value=line[:80],
-                remedy='Write {"text": "…", "metadata": {…}} on each line',
-            )
+            remedy = 'Write {"text": "…", "metadata": {…}} on each line'
+            raise Invalid(f'line {number} has no "text"', field=f"line {number}", value=line[:80], remedy=remedy)
         own = record.get("metadata", {key: value for key, value in record.items() if key != "text"})
         yield record["text"], checks.fact_metadata(f"line {number} metadata", own)
 
@@ -265,18 +249,11 @@ def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
     rows = csv.DictReader(io.StringIO(content, newline=""))
     columns = rows.fieldnames or []
     if "text" not in columns:
-        raise Invalid(
-            "the file has no column text",
-            field="text",
-            value=rows.fieldnames,
-            remedy=f"Rename one of its columns ({', '.join(columns)})",
-        )
+        remedy = f"Rename one of its columns ({', '.join(columns)})"
+        raise Invalid("the file has no column text", field="text", value=rows.fieldnames, remedy=remedy)
     if len(columns) > MAX_COLUMNS:
-        raise Invalid(
-            f"the file has {len(columns)} columns, the limit is {MAX_COLUMNS}",
-            field="file",
-            remedy="Leave out those that are not needed",
-        )
+        remedy = "Leave out those that are not needed"
+        raise Invalid(f"the file has {len(columns)} columns, the limit is {MAX_COLUMNS}", field="file", remedy=remedy)
     for row in rows:
         own = {key: value for key, value in row.items() if key not in ("text", None) and value not in ("", None)}
         if row["text"] and row["text"].strip():

@@ -25,12 +25,8 @@ def forget(
     """
     if fact_ids is not None:
         if source is not None or dataset is not None:
-            raise Invalid(
-                "fact_ids can't be combined with source or dataset",
-                field="fact_ids",
-                value=fact_ids,
-                remedy="Pass fact_ids alone",
-            )
+            message = "fact_ids can't be combined with source or dataset"
+            raise Invalid(message, field="fact_ids", value=fact_ids, remedy="Pass fact_ids alone")
         named = [fact_ids] if isinstance(fact_ids, str) else fact_ids
         if not isinstance(named, Sequence):
             raise Invalid(f"fact_ids must be a list of ids, got {quoted(fact_ids)}", field="fact_ids", value=fact_ids)

@@ -127,12 +127,9 @@ def check_request(
     if isinstance(boost, float):
         weight = boost
     if cursor is not None and external_id is not None:
-        raise Invalid(
-            "cursor can't be combined with external_id",
-            field="external_id",
-            value=external_id,
-            remedy="A page is a recall of its own: name it by its recall_id in feedback",
-        )
+        message = "cursor can't be combined with external_id"
+        remedy = "A page is a recall of its own: name it by its recall_id in feedback"
+        raise Invalid(message, field="external_id", value=external_id, remedy=remedy)
     request = RecallRequest(
         query=checks.query(query),
         dataset=checks.name("dataset", dataset),
@@ -562,9 +559,5 @@ def _fingerprint(question: Sequence[Any]) -> bytes:
 
 
 def _invalid(cursor: str) -> Invalid:
-    return Invalid(
-        "the cursor is none of this recall",
-        field="cursor",
-        value=cursor[:50],
-        remedy="Use the next_cursor of a recall of the same query, dataset, mode and where",
-    )
+    remedy = "Use the next_cursor of a recall of the same query, dataset, mode and where"
+    return Invalid("the cursor is none of this recall", field="cursor", value=cursor[:50], remedy=remedy)

@@ -44,12 +44,8 @@ def prepare(
         seq, dataset = locate(workspace, connection, fact_id)
         _check_unexpired(workspace, connection, "fact_id", fact_id)
         if supersessions.superseded(connection, [fact_id]):
-            raise Conflict(
-                f"fact {fact_id} is already superseded",
-                field="fact_id",
-                value=fact_id,
-                remedy="Supersede its successor, or retract the first supersession",
-            )
+            remedy = "Supersede its successor, or retract the first supersession"
+            raise Conflict(f"fact {fact_id} is already superseded", field="fact_id", value=fact_id, remedy=remedy)
         created = False
         if by is None:
             assert text is not None
@@ -62,12 +58,9 @@ def prepare(
             _check_unexpired(workspace, connection, "by", by)
         if supersessions.superseded(connection, [other]):
             # It would stay hidden, and two facts could supersede each other.
-            raise Conflict(
-                f"fact {other}, which should supersede {fact_id}, is superseded itself",
-                field="text" if by is None else "by",
-                value=other,
-                remedy="Use its successor, or retract the supersession of it",
-            )
+            message = f"fact {other}, which should supersede {fact_id}, is superseded itself"
+            remedy = "Use its successor, or retract the supersession of it"
+            raise Conflict(message, field="text" if by is None else "by", value=other, remedy=remedy)
         now = workspace.now()
         event = Event(
             project_id=scopes.owner(connection, dataset),
@@ -109,13 +102,8 @@ def _correction(
 
 def _check_unexpired(workspace: Workspace, connection: Connection, field: str, fact_id: str) -> None:
     if not facts.texts(connection, [fact_id], at=workspace.now()):
-        raise Conflict(
-            f"fact {fact_id} has expired",
-            code="fact_expired",
-            field=field,
-            value=fact_id,
-            remedy="Remember what holds now as a new fact",
-        )
+        remedy = "Remember what holds now as a new fact"
+        raise Conflict(f"fact {fact_id} has expired", code="fact_expired", field=field, value=fact_id, remedy=remedy)
 
 
 def locate(workspace: Workspace, connection: Connection, fact_id: str, field: str = "fact_id") -> tuple[int, int]:

@@ -152,8 +152,8 @@ def undo(space: ExecutionSpace, event_id: str, author: str | None) -> ReviewEven
             message = f"event {event_id} is an opinion, not a review action"
             remedy = "Retract it: retract(event_id)"
             raise Invalid(message, field="event_id", value=event_id, remedy=remedy)
-        message = f"no action {event_id!r} in project {space.workspace.project!r}"
-        raise NotFound(message, field="event_id", value=event_id, remedy="Use the event_id of an item's history")
+        remedy = "Use the event_id of an item's history"
+        raise NotFound.in_project(space.workspace.project, "action", event_id, "event_id", remedy)
     return _event(space, event_id)
 
 
@@ -233,9 +233,8 @@ def _event(space: ExecutionSpace, event_id: str) -> ReviewEvent:
 def _row(space: ExecutionSpace, connection: Connection, project: int, item_id: str) -> AnyRow:
     row = tables.get_item(connection, project, item_id)
     if row is None:
-        message = f"no review item {item_id!r} in project {space.workspace.project!r}"
         remedy = "review.list() shows them"
-        raise NotFound(message, field="item_id", value=item_id, remedy=remedy)
+        raise NotFound.in_project(space.workspace.project, "review item", item_id, "item_id", remedy)
     return row
 
 

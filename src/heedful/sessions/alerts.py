@@ -28,7 +28,7 @@ def discard(space: SessionSpace, alert_id: str) -> Alert:
 
     row = space.store.write(give_up)
     if row is None:
-        raise NotFound(f"no alert {alert_id!r} in project {space.project!r}", field="alert_id", value=alert_id)
+        raise NotFound.in_project(space.project, "alert", alert_id, "alert_id")
     return _alert(row)
 
 

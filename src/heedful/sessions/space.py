@@ -39,6 +39,5 @@ class SessionSpace:
 
     def missing(self, session_id: str) -> NotFound:
         """The error for an unknown session."""
-        message = f"no session {session_id!r} in project {self.project!r}"
         remedy = "Create it first: sessions.create(session_id), or recall(…, session_id=…)"
-        return NotFound(message, field="session_id", value=session_id, remedy=remedy)
+        return NotFound.in_project(self.project, "session", session_id, "session_id", remedy)

@@ -62,9 +62,8 @@ def row_of(space: ExecutionSpace, chat_session_id: str) -> SessionRow:
     """A chat session of this project."""
     row: SessionRow | None = space.sessions.store.read(lambda tx: tx.conversations.session(chat_session_id))
     if row is None or row.metadata.get("kind") != KIND["kind"]:
-        message = f"no chat session {chat_session_id!r} in project {space.workspace.project!r}"
-        remedy = "Create one: chat_sessions.create()"
-        raise NotFound(message, field="chat_session_id", value=chat_session_id, remedy=remedy)
+        project, remedy = space.workspace.project, "Create one: chat_sessions.create()"
+        raise NotFound.in_project(project, "chat session", chat_session_id, "chat_session_id", remedy)
     return row
 
 

@@ -216,8 +216,7 @@ def _put(
 def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyRow:
     row = records.get_example(connection, space.project(connection), example_id)
     if row is None:
-        message = f"no golden example {example_id!r} in project {space.workspace.project!r}"
-        raise NotFound(message, field="example_id", value=example_id)
+        raise NotFound.in_project(space.workspace.project, "golden example", example_id, "example_id")
     return row
 
 

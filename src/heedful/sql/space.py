@@ -183,9 +183,8 @@ class ExecutionSpace:
             raise Invalid(message, field="connector_id", remedy=_remedy(existing))
         row = records.get_connector(connection, project, checks.identifier("connector_id", id_or_name))
         if row is None:
-            message = f"no connector {id_or_name!r} in project {self.workspace.project!r}"
             remedy = _remedy(records.list_connectors(connection, project))
-            raise NotFound(message, field="connector_id", value=id_or_name, remedy=remedy)
+            raise NotFound.in_project(self.workspace.project, "connector", id_or_name, "connector_id", remedy)
         return row
 
     def read_connector(self, id_or_name: str | None) -> AnyRow:
@@ -198,9 +197,8 @@ class ExecutionSpace:
         checks.identifier("execution_id", execution_id)
         row = records.get_run(connection, self.project(connection), execution_id)
         if row is None:
-            message = f"no execution {execution_id!r} in project {self.workspace.project!r}"
             remedy = "executions.list() shows them"
-            raise NotFound(message, field="execution_id", value=execution_id, remedy=remedy)
+            raise NotFound.in_project(self.workspace.project, "execution", execution_id, "execution_id", remedy)
         return row
 
     def suggestion_source(self, connection: Connection, execution_id: str) -> AnyRow:
@@ -210,8 +208,7 @@ class ExecutionSpace:
 
     def check_message(self, message_id: str) -> None:
         if self.sessions.store.read(lambda tx: tx.conversations.message(message_id)) is None:
-            message = f"no message {message_id!r} in project {self.workspace.project!r}"
-            raise NotFound(message, field="chat_message_id", value=message_id)
+            raise NotFound.in_project(self.workspace.project, "message", message_id, "chat_message_id")
 
     def target(self, connector: AnyRow) -> Target:
         """The database behind a connector, with its secrets in place, if this caller may use it."""

@@ -32,13 +32,9 @@ def earlier_result(
     if row is None:
         return None
     if row.fingerprint != fingerprint:
-        raise Conflict(
-            f"idempotency_key {key!r} was used for another call",
-            code="idempotency_key_reused",
-            field="idempotency_key",
-            value=key,
-            remedy="Use a new key for each different call",
-        )
+        message = f"idempotency_key {key!r} was used for another call"
+        remedy = "Use a new key for each different call"
+        raise Conflict(message, code="idempotency_key_reused", field="idempotency_key", value=key, remedy=remedy)
     result: Metadata = row.result
     return result
 

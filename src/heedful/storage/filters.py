@@ -60,12 +60,8 @@ def conditions(where: Metadata) -> Iterator[tuple[str, str, Any]]:
     """
     count = sum(len(condition) if isinstance(condition, dict) else 1 for condition in where.values())
     if count > limits.MAX_CONDITIONS:
-        raise Invalid(
-            f"where has {count} conditions, the limit is {limits.MAX_CONDITIONS}",
-            field="where",
-            value=count,
-            remedy="Use fewer conditions; a list of values is one",
-        )
+        message = f"where has {count} conditions, the limit is {limits.MAX_CONDITIONS}"
+        raise Invalid(message, field="where", value=count, remedy="Use fewer conditions; a list of values is one")
     for key, condition in where.items():
         if not isinstance(key, str) or not key.strip():
             raise Invalid(f"where has the key {quoted(key)}, which is not a name", field="where", value=key)
@@ -86,23 +82,16 @@ def selections(scope: int, where: Metadata, tagged: Tagged = FACTS) -> list[Sele
 
 def _check(key: str, operator: str, value: Any) -> None:
     if operator not in OPERATORS:
-        raise Invalid(
-            f"where[{quoted(key)}] has the operator {quoted(operator)}",
-            field="where",
-            value=operator,
-            remedy=f"Use one of {', '.join(OPERATORS)}",
-        )
+        message = f"where[{quoted(key)}] has the operator {quoted(operator)}"
+        raise Invalid(message, field="where", value=operator, remedy=f"Use one of {', '.join(OPERATORS)}")
     if operator == "exists":
         return
     if operator in ("in", "only") and not isinstance(value, list):
         raise _bad(key, operator, value, "a list")
     if isinstance(value, list) and len(value) > limits.MAX_CHOICES:
-        raise Invalid(
-            f"where[{quoted(key)}] lists {len(value)} values, the limit is {limits.MAX_CHOICES}",
-            field="where",
-            value=len(value),
-            remedy="Ask in several calls, or mark what belongs together with one value",
-        )
+        message = f"where[{quoted(key)}] lists {len(value)} values, the limit is {limits.MAX_CHOICES}"
+        remedy = "Ask in several calls, or mark what belongs together with one value"
+        raise Invalid(message, field="where", value=len(value), remedy=remedy)
     if operator in ("=", "!=", "in", "only"):
         for item in value if operator in ("in", "only") else [value]:
             if item is not None and not isinstance(item, str | int | float | bool):

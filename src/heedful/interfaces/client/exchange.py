@@ -262,11 +262,9 @@ def _unexpected_response(answer: Reply) -> Unavailable:
     """Something answers, and it is not a server of Heedful's that this client understands."""
     kind = answer.headers.get("content-type", "no type")
     to = f", and points to {answer.headers['location']}" if "location" in answer.headers else ""
-    return Unavailable(
-        f"the response is not from a compatible Heedful server: {answer.status}, {kind}{to}",
-        code="not_heedful",
-        remedy="Check the address: http://host:port of heedful serve, without a path",
-    )
+    message = f"the response is not from a compatible Heedful server: {answer.status}, {kind}{to}"
+    remedy = "Check the address: http://host:port of heedful serve, without a path"
+    return Unavailable(message, code="not_heedful", remedy=remedy)
 
 
 def _document(answer: Reply) -> dict[str, Any]:

@@ -94,11 +94,8 @@ class PostgreSql(Database):
         try:
             import psycopg
         except ImportError as error:
-            raise Unavailable(
-                "a store on PostgreSQL needs an extra",
-                code="extra_missing",
-                remedy='Run: pip install "heedful[postgresql]"',
-            ) from error
+            remedy = 'Run: pip install "heedful[postgresql]"'
+            raise Unavailable("a store on PostgreSQL needs an extra", code="extra_missing", remedy=remedy) from error
         self._psycopg = psycopg
         self.name = _name(url)
         super().__init__(*_engines(url.set(drivername="postgresql+psycopg")))
@@ -228,11 +225,9 @@ class PostgreSql(Database):
             # A cluster's node may be lost, too: the coordinator says so in an internal error.
             if not driver.closed and not isinstance(error, self._psycopg.errors.InternalError_):
                 raise
-            raise Unavailable(
-                f"the connection to {self.name} was lost during a write, which may or may not be stored ({error})",
-                code="store_unreachable",
-                remedy="Retry with the same idempotency key; it counts once",
-            ) from error
+            message = f"the connection to {self.name} was lost during a write, which may or may not be stored ({error})"
+            remedy = "Retry with the same idempotency key; it counts once"
+            raise Unavailable(message, code="store_unreachable", remedy=remedy) from error
 
     def _begun(self, project: str | None, write: bool, durable: bool, exclusive: bool) -> PoolProxiedConnection:
         """A connection on which a transaction has begun. One that died while it waited in the pool is replaced: the
@@ -291,11 +286,9 @@ class PostgreSql(Database):
         except self._psycopg.Error as error:
             raise translate_error(error, self.name) or error from error
         except TimeoutError as error:
-            raise Unavailable(
-                f"all connections to store {self.name} were busy for {BUSY_SECONDS} s",
-                code="store_busy",
-                remedy="Try again, or call from fewer threads at once; nothing was changed",
-            ) from error
+            message = f"all connections to store {self.name} were busy for {BUSY_SECONDS} s"
+            remedy = "Try again, or call from fewer threads at once; nothing was changed"
+            raise Unavailable(message, code="store_busy", remedy=remedy) from error
 
     @contextmanager
     def outside(self, name: str) -> Iterator[Connection | None]:
@@ -403,11 +396,8 @@ def translate_error(error: BaseException, name: str) -> HeedfulError | None:
     if state.startswith("53"):
         return Unavailable(f"{where} has no space left ({error})", code="disk_full", remedy=_SPACE_REMEDY)
     if isinstance(error, psycopg.ProgrammingError) and "connection option" in str(error):
-        return Unavailable(
-            f"{where} has an unknown option ({error})",
-            code="store_refused",
-            remedy="Check the options after the ? in the URL",
-        )
+        message = f"{where} has an unknown option ({error})"
+        return Unavailable(message, code="store_refused", remedy="Check the options after the ? in the URL")
     if isinstance(error, psycopg.OperationalError):
         # Errors of connecting have no code, only a message.
         if re.search(r"password|role .* does not exist|no pg_hba.conf entry", str(error)):
@@ -502,11 +492,9 @@ def _ensure_pgvector(connection: Connection, name: str) -> None:
             "ALTER EXTENSION vector UPDATE",
         )
     if connection.exec_driver_sql("SELECT to_regtype('halfvec')").scalar() is None:
-        raise Unavailable(
-            f"store {name} has pgvector in a schema that is not searched",
-            code="pgvector_missing",
-            remedy="Have an administrator run in this database: ALTER EXTENSION vector SET SCHEMA public",
-        )
+        message = f"store {name} has pgvector in a schema that is not searched"
+        remedy = "Have an administrator run in this database: ALTER EXTENSION vector SET SCHEMA public"
+        raise Unavailable(message, code="pgvector_missing", remedy=remedy)
 
 
 def _execute(borrowed: PoolProxiedConnection, statements: list[str]) -> Any:
@@ -530,11 +518,8 @@ def _prepare(connection: Any, record: Any) -> None:
     # A pooler reports an invented number.
     record.info[POOLED] = session != connection.info.backend_pid
     if record.info[CLUSTER] and connection.execute(distribution.IS_WORKER).fetchone()[0]:
-        raise Unavailable(
-            "the store's server is a worker node of a cluster, and only the coordinator gives out numbers",
-            code="store_refused",
-            remedy="Give the address of the coordinator",
-        )
+        message = "the store's server is a worker node of a cluster, and only the coordinator gives out numbers"
+        raise Unavailable(message, code="store_refused", remedy="Give the address of the coordinator")
     if record.info[POOLED]:
         # Another session of the server would not know them.
         connection.prepare_threshold = None

@@ -42,11 +42,8 @@ def distribute(connection: Connection) -> None:
             "citus; docs/howto/spread-over-nodes.md has the steps",
         )
     if is_distributed(connection):
-        raise Conflict(
-            "the store is distributed already",
-            code="already_distributed",
-            remedy=f"To use a node that was added, run: {REBALANCE}",
-        )
+        remedy = f"To use a node that was added, run: {REBALANCE}"
+        raise Conflict("the store is distributed already", code="already_distributed", remedy=remedy)
     tables = all_tables().sorted_tables
     references = [key for table in tables for key in table.foreign_key_constraints]
     # Tables are placed one after the other, and a key may only refer to one that is placed: keys come back at the end.
