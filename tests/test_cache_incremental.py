@@ -151,4 +151,5 @@ def test_a_rating_has_only_what_changed_read(store: Heedful, path: Path) -> None
     prove(20)
     few = steps_after_a_rating()
     prove(40)
-    assert steps_after_a_rating() < 1.2 * few + 20
+    # Each of the other executions adds about ten instructions: its place in an index.
+    assert steps_after_a_rating() < few + 50

@@ -32,9 +32,10 @@ def sqlite_steps(store: Heedful) -> Iterator[Callable[[], int]]:
     backend: Any = store._workspace.database
     engine = backend.engine
     event.listen(engine, "checkout", listen_to)
-    if backend._writer is not None:
-        # Writers share a connection, which was taken before.
-        listen_to(backend._writer.dbapi_connection, None, None)
+    # Writers share a connection, and some wait for the next reader: these were taken before.
+    for taken in (backend._writer, *backend._readers):
+        if taken is not None:
+            listen_to(taken.dbapi_connection, None, None)
     try:
         yield lambda: steps
     finally:

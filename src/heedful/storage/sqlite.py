@@ -133,6 +133,7 @@ class Sqlite(Database):
             yield reader
         finally:
             if len(self._readers) < KEPT_READERS and not self._closed:
+                reader.detach()
                 self._readers.append(reader)
             else:
                 reader.close()
